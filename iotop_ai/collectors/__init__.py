@@ -1,0 +1,1 @@
+"""The only code that reads the machine: /proc, /sys, NVML, smartctl."""

@@ -1,0 +1,68 @@
+"""The contract of a collector, and the one place where its errors become a Reading."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from typing import Protocol, TypeVar
+
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.model.clean import clean
+from iotop_ai.model.reading import Reading, Status
+
+log = logging.getLogger(__name__)
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Unavailable(Exception):  # noqa: N818 - a state of the machine, not an error of ours
+    """There is no value, and that is normal: says why and what would mend it."""
+
+    def __init__(self, status: Status, reason: str, remedy: str = "") -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.remedy = remedy
+
+
+class Collector(Protocol[T_co]):
+    """Reads one subsystem.
+
+    field: the Snapshot's field that it fills. every_s: seconds between reads; 0 is every tick.
+    """
+
+    field: str
+    every_s: float
+
+    def read(self) -> T_co:
+        """The value now. Raises Unavailable for a normal lack; any other exception makes the Reading ``failed``."""
+        ...
+
+    def close(self) -> None:
+        """Give back descriptors, threads and processes."""
+        ...
+
+
+def take(collector: Collector[T], clock: Clock) -> Reading[T]:
+    """One Reading, whatever happens: a broken collector is a ``failed`` Reading, never a dead monitor."""
+    start = clock.monotonic_ns()
+    try:
+        value = collector.read()
+    except Unavailable as lack:
+        end = clock.monotonic_ns()
+        return Reading(None, lack.status, clean(lack.reason), clean(lack.remedy), end, end - start)
+    except OSError as error:
+        end = clock.monotonic_ns()
+        status = {errno.ENOENT: Status.ABSENT, errno.EACCES: Status.DENIED, errno.EPERM: Status.DENIED}.get(
+            error.errno or 0, Status.FAILED
+        )
+        reason = clean(f"{error.filename or collector.field}: {error.strerror or error}")
+        return Reading(None, status, reason, "", end, end - start)
+    except Exception as error:  # a bug in one collector leaves the others alone
+        end = clock.monotonic_ns()
+        log.exception("collector %s failed", collector.field)
+        return Reading(None, Status.FAILED, clean(f"{type(error).__name__}: {error}"), "", end, end - start)
+    end = clock.monotonic_ns()
+    at = getattr(value, "io_at_ns", None) or end
+    return Reading(value, Status.OK, "", "", at, end - start)

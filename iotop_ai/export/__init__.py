@@ -1,0 +1,1 @@
+"""Frames as text and JSON for other programs."""

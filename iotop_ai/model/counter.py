@@ -1,0 +1,46 @@
+"""Arithmetic on the kernel's counters. None is unknown; nothing here is ever negative."""
+
+from __future__ import annotations
+
+U32 = 2**32
+
+
+def delta(before: int | None, after: int | None) -> int | None:
+    """How much a 64-bit counter grew; None when either side is unknown or the counter fell (a reset)."""
+    if before is None or after is None or after < before:
+        return None
+    return after - before
+
+
+def delta_u32(before: int | None, after: int | None) -> int | None:
+    """How much an unsigned 32-bit counter grew, across a wrap.
+
+    Only valid when the caller has seen that no count field of the same record fell.
+    """
+    if before is None or after is None:
+        return None
+    return (after - before) % U32
+
+
+def per_second(grown: int | float | None, seconds: float | None) -> float | None:
+    """A rate; None when the growth is unknown or the interval is not positive."""
+    if grown is None or seconds is None or seconds <= 0:
+        return None
+    return grown / seconds
+
+
+def quotient(part: int | float | None, whole: int | float | None) -> float | None:
+    """part / whole; None when either is unknown or whole is 0 (undefined, e.g. await without requests)."""
+    if part is None or not whole:
+        return None
+    return part / whole
+
+
+def total(*parts: int | None) -> int | None:
+    """The sum; None when any part is unknown."""
+    out = 0
+    for part in parts:
+        if part is None:
+            return None
+        out += part
+    return out

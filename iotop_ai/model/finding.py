@@ -1,0 +1,135 @@
+"""What the rules say: findings with their evidence, and the verdict that is shown first."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class State(StrEnum):
+    """The seven words of the banner, readable without colour."""
+
+    STARVED = "STARVED"
+    BLOCKED = "BLOCKED"
+    SLOWED = "SLOWED"
+    STARTING = "STARTING"
+    IDLE = "IDLE"
+    OK = "OK"
+    UNSURE = "UNSURE"
+
+
+STATE_OF_CLASS: dict[str, State] = {
+    **dict.fromkeys(
+        (
+            "storage_read",
+            "small_random",
+            "network_fs",
+            "io_limit",
+            "cpu_prep",
+            "single_thread",
+            "cache_thrash",
+            "loader_serial",
+            "object_stream",
+            "noisy_neighbour",
+            "worker_respawn",
+        ),
+        State.STARVED,
+    ),
+    **dict.fromkeys(("checkpoint_write", "comm_wait", "gpu_fault", "job_died", "fs_full", "shm_full"), State.BLOCKED),
+    **dict.fromkeys(("mem_pressure", "gpu_throttle", "pcie", "gpu_memory", "imbalance", "failing_disk"), State.SLOWED),
+    "starting": State.STARTING,
+    "idle": State.IDLE,
+    "serving": State.IDLE,
+    "gpu_bound": State.OK,
+    "healthy": State.OK,
+    "unknown": State.UNSURE,
+    "no_gpu": State.UNSURE,
+}
+
+
+class Severity(StrEnum):
+    """How much it matters."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+class Evidence(NamedTuple):
+    """One measured figure behind a finding. metric: dotted id ("disks.sda.read_await_ms"); threshold None: no limit."""
+
+    metric: str
+    value: float | None
+    unit: str
+    threshold: float | None = None
+
+
+class Advice(NamedTuple):
+    """A cure as (template id, arguments); present/finding.py makes the sentence."""
+
+    template: str
+    args: tuple[tuple[str, str | float | None], ...] = ()
+
+
+class RuledOut(NamedTuple):
+    """A class that was considered and why it does not hold, as (template id, arguments)."""
+
+    class_id: str
+    template: str
+    args: tuple[tuple[str, str | float | None], ...] = ()
+
+
+class Finding(NamedTuple):
+    """One claim of one rule.
+
+    class_id: as in STATE_OF_CLASS. confidence 0..1. args: the figures of the claim's sentence (device, MB/s, ...).
+    lost_ratio: share of time lost, 0..1. since_ns: monotonic, when it was entered. subject: the device, GPU or pid.
+    """
+
+    class_id: str
+    severity: Severity
+    confidence: float
+    subject: str = ""
+    args: tuple[tuple[str, str | float | None], ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    ruled_out: tuple[RuledOut, ...] = ()
+    advice: tuple[Advice, ...] = ()
+    lost_ratio: float | None = None
+    gpu_hours_lost: float | None = None
+    since_ns: int | None = None
+
+    @property
+    def state(self) -> State:
+        """The banner's word for this class."""
+        return STATE_OF_CLASS[self.class_id]
+
+
+class Verdict(NamedTuple):
+    """What the banner says: the primary finding and the others, ranked.
+
+    findings[0] is the primary; there is always one (class ``unknown`` when nothing fits: never OK by default).
+    watched_s / needed_s: while measuring, how much of the shortest window has been seen.
+    groups_seen of groups_all: signal groups that can be read here; missing: words for the rest.
+    """
+
+    findings: tuple[Finding, ...]
+    watched_s: float
+    needed_s: float
+    groups_seen: int
+    groups_all: int
+    missing: tuple[str, ...] = ()
+
+    @property
+    def primary(self) -> Finding:
+        """The finding that names the state."""
+        return self.findings[0]
+
+    @property
+    def state(self) -> State:
+        """The banner's word."""
+        return self.primary.state
+
+    @property
+    def measuring(self) -> bool:
+        """Whether no rule has its window full yet."""
+        return self.watched_s < self.needed_s

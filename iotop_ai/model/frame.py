@@ -1,0 +1,22 @@
+"""What a view gets: the newest Snapshot, its Sample, the Samples of the last minute and the verdict."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from iotop_ai.model.carry import Carry
+from iotop_ai.model.finding import Verdict
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+
+HISTORY_S = 60.0
+
+
+class Frame(NamedTuple):
+    """history: Samples in (t - 60 s, t], oldest first, the newest is ``sample``."""
+
+    snapshot: Snapshot
+    sample: Sample
+    history: tuple[Sample, ...]
+    carry: Carry
+    verdict: Verdict

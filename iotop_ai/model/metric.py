@@ -1,0 +1,30 @@
+"""What a number means, declared once beside the field that holds it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple, get_type_hints
+
+
+class Metric(NamedTuple):
+    """The meaning of a field.
+
+    unit: of the stored value ("B/s", "1/s", "ratio", "ms", "B", "count").
+    text: one sentence for help, HELP lines and docs/metrics.md.
+    term: the field's standard term where one exists ("r_await"), used as column title and JSON key.
+    """
+
+    unit: str
+    text: str
+    term: str = ""
+
+
+@cache
+def metrics_of(record: type) -> dict[str, Metric]:
+    """Field name to Metric of a record class, in field order; fields without a Metric are left out."""
+    found = {}
+    for name, hint in get_type_hints(record, include_extras=True).items():
+        for extra in getattr(hint, "__metadata__", ()):
+            if isinstance(extra, Metric):
+                found[name] = extra
+    return found

@@ -1,0 +1,123 @@
+"""Rates between two Snapshots: the one pairing of the house (docs/architecture.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
+
+from iotop_ai.model.block import BlockKey, BlockRates, block_rates
+from iotop_ai.model.cpu import CpuRates, cpu_rates
+from iotop_ai.model.gpu import GpuRates, gpu_rates
+from iotop_ai.model.memory import MemoryRates, memory_rates
+from iotop_ai.model.netfs import NfsRates, netfs_rates
+from iotop_ai.model.network import LinkRates, network_rates
+from iotop_ai.model.pressure import PressureRates, pressure_rates
+from iotop_ai.model.process import ProcessSample
+from iotop_ai.model.process_rates import process_rates
+from iotop_ai.model.reading import Rated, Reading
+from iotop_ai.model.snapshot import OwnCost, Snapshot
+
+GAP_FACTOR = 3.0
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class OwnRates(NamedTuple):
+    """The monitor's own cost. cpu_ratio: share of one core over the interval; None on the first."""
+
+    cpu_ratio: float | None
+    rss_bytes: int | None
+    collect_s: float
+    late_s: float
+
+
+class Sample(NamedTuple):
+    """All rates of one interval. seconds: between the Snapshots; None without a usable earlier one.
+
+    gap: the pair lies further apart than three intervals; no rule reads it.
+    """
+
+    at_ns: int
+    wall_ns: int
+    seconds: float | None
+    gap: bool
+    own: OwnRates
+    block: Rated[Mapping[BlockKey, BlockRates]] = Rated()
+    processes: Rated[ProcessSample] = Rated()
+    cpu: Rated[CpuRates] = Rated()
+    memory: Rated[MemoryRates] = Rated()
+    pressure: Rated[Mapping[str, PressureRates]] = Rated()
+    gpu: Rated[Mapping[str, GpuRates]] = Rated()
+    network: Rated[Mapping[str, LinkRates]] = Rated()
+    netfs: Rated[Mapping[str, NfsRates]] = Rated()
+
+
+def rated(
+    before: Reading[T] | None,
+    after: Reading[T],
+    last: Rated[R] | None,
+    rates: Callable[[T | None, T, float | None], R],
+) -> Rated[R]:
+    """Rates of one subsystem, with the seconds of its own two readings.
+
+    Equal at_ns: not read again, so ``last`` is carried on with its age. A missing or failed earlier reading, or an
+    interval that is not positive: the rates function gets None for both and says unknown in its own way.
+    """
+    if after.value is None:
+        return Rated(None, after.at_ns, None, renewed=False)
+    if before is not None and before.at_ns == after.at_ns and last is not None:
+        return last._replace(renewed=False)
+    seconds, old = None, None
+    if before is not None and before.value is not None and before.at_ns is not None and after.at_ns is not None:
+        seconds = (after.at_ns - before.at_ns) / 1e9
+        old = before.value
+    if seconds is None or seconds <= 0:
+        seconds, old = None, None
+    return Rated(rates(old, after.value, seconds), after.at_ns, seconds, renewed=True)
+
+
+def own_rates(before: OwnCost | None, after: OwnCost, seconds: float | None) -> OwnRates:
+    """Our own share of one core."""
+    cpu = None
+    if before is not None and before.pid == after.pid and seconds:
+        cpu = max(0.0, (after.cpu_ns - before.cpu_ns) / 1e9 / seconds)
+    return OwnRates(cpu, after.rss_bytes, after.collect_ns / 1e9, after.late_ns / 1e9)
+
+
+def is_pair(before: Snapshot | None, after: Snapshot) -> bool:
+    """Whether the two may be subtracted: same boot, forward in time."""
+    return before is not None and before.host.boot_id == after.host.boot_id and after.at_ns > before.at_ns
+
+
+def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sample:
+    """The Sample of ``after``. ``last`` is the Sample of ``before``; its rates are carried on where nothing was read.
+
+    Snapshots of different boots are never paired: pids, start times and diskseq repeat across boots.
+    """
+    if before is None or not is_pair(before, after):
+        before, last = None, None
+    seconds = None if before is None else (after.at_ns - before.at_ns) / 1e9
+    gap = before is not None and seconds is not None and seconds > GAP_FACTOR * max(before.interval_s, after.interval_s)
+
+    def old(name: str) -> Reading[T] | None:
+        return None if before is None else getattr(before, name)
+
+    def kept(name: str) -> Rated[R] | None:
+        return None if last is None else getattr(last, name)
+
+    return Sample(
+        after.at_ns,
+        after.wall_ns,
+        seconds,
+        gap,
+        own_rates(None if before is None else before.own, after.own, seconds),
+        rated(old("block"), after.block, kept("block"), block_rates),
+        process_rates(old("processes"), after.processes, kept("processes")),
+        rated(old("cpu"), after.cpu, kept("cpu"), cpu_rates),
+        rated(old("memory"), after.memory, kept("memory"), memory_rates),
+        rated(old("pressure"), after.pressure, kept("pressure"), pressure_rates),
+        rated(old("gpu"), after.gpu, kept("gpu"), gpu_rates),
+        rated(old("network"), after.network, kept("network"), network_rates),
+        rated(old("netfs"), after.netfs, kept("netfs"), netfs_rates),
+    )

@@ -1,0 +1,33 @@
+"""What the user chose, as frozen records; cli reads flags (and later TOML) into them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+THEMES = ("dark", "light", "ansi", "ansi-light", "mono", "cvd")
+SORT_KEYS = ("io", "read", "write", "delay", "cpu", "name", "user")
+CMDLINE_LEVELS = ("names", "redacted", "full")
+
+
+class Settings(NamedTuple):
+    """interval_s: 0.1 to 3600. devices: kernel names or labels to show, () all. path: the folder they came from.
+
+    theme: one of THEMES, "" chooses by terminal. smart: whether smartctl is asked at all; smartctl: its path or "".
+    cmdline: how much of a command line is written, printed or copied.
+    """
+
+    interval_s: float = 1.0
+    devices: tuple[str, ...] = ()
+    path: str = ""
+    only_active: bool = False
+    accumulated: bool = False
+    sort: str = "io"
+    reverse: bool = False
+    theme: str = ""
+    ascii_only: bool = False
+    mouse: bool = True
+    readonly: bool = False
+    smart: bool = True
+    smartctl: str = ""
+    smart_interval_s: float = 300.0
+    cmdline: str = "names"

@@ -1,0 +1,56 @@
+"""A disk's health as smartctl tells it. Unknown is "not available", never "healthy"."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class SmartAttribute(NamedTuple):
+    """One ATA attribute. threshold/value/worst: None where the row has none. failed: "", "now", "past"."""
+
+    id: int
+    name: str
+    value: int | None
+    worst: int | None
+    threshold: int | None
+    raw: int | None
+    raw_text: str
+    failed: str = ""
+    prefail: bool = False
+
+
+class SmartState(NamedTuple):
+    """One disk's answer. assessment: "PASS", "WARN", "FAIL" (pySMART's words), None when the disk does not say.
+
+    protocol: ata, nvme, scsi. NVMe figures None on others; bytes are exact (data units x 512,000).
+    severity: ok, warning, critical; reasons: clauses with their number ("312 reallocated sectors").
+    exit_status: smartctl's bit mask.
+    """
+
+    device: str
+    protocol: str
+    model: str
+    serial: str
+    firmware: str
+    assessment: str | None
+    severity: str
+    reasons: tuple[str, ...]
+    temperature_celsius: int | None = None
+    power_on_hours: int | None = None
+    attributes: tuple[SmartAttribute, ...] = ()
+    reallocated: int | None = None
+    pending: int | None = None
+    uncorrectable: int | None = None
+    crc_errors: int | None = None
+    critical_warning: int | None = None
+    available_spare_percent: int | None = None
+    spare_threshold_percent: int | None = None
+    used_percent: int | None = None
+    media_errors: int | None = None
+    error_log_entries: int | None = None
+    unsafe_shutdowns: int | None = None
+    warning_temperature_minutes: int | None = None
+    written_bytes: int | None = None
+    read_bytes: int | None = None
+    exit_status: int | None = None
+    messages: tuple[str, ...] = ()

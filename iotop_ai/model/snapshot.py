@@ -1,0 +1,81 @@
+"""Everything that was read at one moment: counters in the kernel's units, complete in itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from iotop_ai.model.block import BlockInfo, BlockTable, Mount
+from iotop_ai.model.cpu import CpuTable
+from iotop_ai.model.filesystem import FilesystemUsage
+from iotop_ai.model.gpu import GpuTable
+from iotop_ai.model.memory import MemoryState
+from iotop_ai.model.netfs import NetfsTable
+from iotop_ai.model.network import LinkCounters
+from iotop_ai.model.pressure import PressureTable
+from iotop_ai.model.process import ProcessTable
+from iotop_ai.model.reading import Reading
+from iotop_ai.model.smart import SmartState
+
+
+class Event(NamedTuple):
+    """Something that happened since the Snapshot before. kind: device_added, device_removed, mark, action, ..."""
+
+    at_ns: int
+    wall_ns: int
+    kind: str
+    text: str
+
+
+class Host(NamedTuple):
+    """Who and where we are; constant within a session but for a rename.
+
+    euid: ours. ptrace: whether other users' /proc/PID/io can be read. container: "" or its kind.
+    """
+
+    name: str
+    boot_id: str
+    kernel: str
+    euid: int
+    user: str
+    ptrace: bool
+    container: str = ""
+
+
+class OwnCost(NamedTuple):
+    """What the monitor itself has used: cumulative CPU ns of this process, its resident bytes, this tick's ns."""
+
+    pid: int
+    cpu_ns: int
+    rss_bytes: int | None
+    collect_ns: int
+    late_ns: int
+
+
+class Snapshot(NamedTuple):
+    """One tick. wall_ns is for people, at_ns (monotonic) and host.boot_id for arithmetic.
+
+    interval_s: the interval in force. disks: identity and settings, read when they change; block: the counters.
+    filesystems: by mount point, each its own Reading (a dead NFS is one failed entry). smart: by kernel name of the
+    whole disk. users: login names with a session.
+    """
+
+    seq: int
+    at_ns: int
+    wall_ns: int
+    interval_s: float
+    host: Host
+    events: tuple[Event, ...]
+    own: OwnCost
+    block: Reading[BlockTable] = Reading()
+    disks: Reading[Mapping[str, BlockInfo]] = Reading()
+    mounts: Reading[tuple[Mount, ...]] = Reading()
+    processes: Reading[ProcessTable] = Reading()
+    cpu: Reading[CpuTable] = Reading()
+    memory: Reading[MemoryState] = Reading()
+    pressure: Reading[PressureTable] = Reading()
+    gpu: Reading[GpuTable] = Reading()
+    smart: Reading[Mapping[str, Reading[SmartState]]] = Reading()
+    filesystems: Reading[Mapping[str, Reading[FilesystemUsage]]] = Reading()
+    network: Reading[Mapping[str, LinkCounters]] = Reading()
+    netfs: Reading[NetfsTable] = Reading()

@@ -1,0 +1,1 @@
+"""Frame to rows of text with tokens, and numbers to words. Pure, knows no terminal."""

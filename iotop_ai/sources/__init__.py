@@ -1,0 +1,1 @@
+"""Anything that yields Snapshots."""

@@ -1,0 +1,1 @@
+"""Where Snapshots are kept."""
