@@ -19,7 +19,7 @@ class GpuProcess(NamedTuple):
 
 
 class GpuState(NamedTuple):
-    """One GPU at one moment; number is NVML's index. None: this GPU or driver does not say (nvmlError NOT_SUPPORTED and kin).
+    """One GPU at one moment. number: NVML's index. None: this GPU or driver does not say (NOT_SUPPORTED and kin).
 
     Percent as NVML gives it (integers 0..100); power in mW, energy in mJ since the driver was loaded.
     clock_reasons: bit mask of nvmlClocksEventReasons*.
