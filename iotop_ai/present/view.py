@@ -1,0 +1,36 @@
+"""What the viewer chose: everything that decides how a Frame is shown and is not in the Frame."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from iotop_ai.model.snapshot import Snapshot
+
+
+class View(NamedTuple):
+    """The screen's state, held by the front and handed to every ``*_rows`` function.
+
+    device: kernel name of the chosen device, "" follows the busiest. sort: one of model.settings.SORT_KEYS.
+    pattern: the filter as typed, "" none. base: start of accumulation (then figures are since base), else None.
+    mode: "live", "paused", "replay", "back". focus: name of the focused panel ("banner", "path", "graphs", "gpu",
+    "disk", "process", "system"). cursor: row key under the cursor of the focused panel. scroll: first row shown.
+    devices: only these kernel names, () all. ascii_only: no glyph beyond ASCII. hidden: panels toggled off.
+    """
+
+    interval_s: float = 1.0
+    device: str = ""
+    sort: str = "io"
+    reverse: bool = False
+    only_active: bool = False
+    pattern: str = ""
+    typing: bool = False
+    base: Snapshot | None = None
+    mode: str = "live"
+    focus: str = "banner"
+    cursor: str = ""
+    scroll: int = 0
+    devices: tuple[str, ...] = ()
+    ascii_only: bool = False
+    hidden: frozenset[str] = frozenset()
+    message: str = ""
+    """A short answer to the last key ("done: sorted by cpu"), shown above the keys for 4 s."""
