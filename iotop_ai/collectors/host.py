@@ -1,0 +1,84 @@
+"""Who and where we are, and what the monitor itself costs."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.root import KeptFile, Root
+from iotop_ai.collectors.users import Users
+from iotop_ai.model.clean import clean
+from iotop_ai.model.snapshot import Host, OwnCost
+
+_CONTAINER = re.compile(r"(docker|kubepods|libpod|lxc|containerd|crio)")
+
+
+def read_host(root: Root) -> Host:
+    """The Host of this session. boot_id falls back to the boot time where the kernel has none (then "" at worst)."""
+    uname = os.uname()
+    return Host(
+        name=root.text_or("proc/sys/kernel/hostname") or clean(uname.nodename),
+        boot_id=root.text_or("proc/sys/kernel/random/boot_id") or _boot_time(root),
+        kernel=root.text_or("proc/sys/kernel/osrelease") or clean(uname.release),
+        euid=os.geteuid(),
+        user=Users().name(os.geteuid()),
+        ptrace=_reads_others(root),
+        container=read_container(root),
+    )
+
+
+def _boot_time(root: Root) -> str:
+    for line in root.text_or("proc/stat").split("\n"):
+        if line.startswith("btime "):
+            return line
+    return ""
+
+
+def _reads_others(root: Root) -> bool:
+    """Whether /proc/PID/io of a process that is not ours opens: needs root, or two capabilities together."""
+    try:
+        root.read("proc/1/io", 512)
+    except OSError:
+        return False
+    return True
+
+
+def read_container(root: Root) -> str:
+    """The kind of container we run in: "docker", "podman", "kubernetes", "lxc", ...; "" on a plain machine."""
+    if root.exists(".dockerenv"):
+        return "docker"
+    if root.exists("run/.containerenv"):
+        return "podman"
+    if root.live and "KUBERNETES_SERVICE_HOST" in os.environ:
+        return "kubernetes"
+    found = _CONTAINER.search(root.text_or("proc/1/cgroup"))
+    return found[1] if found else ""
+
+
+class OwnCostReader:
+    """Reads this process's own CPU time and memory from a kept descriptor."""
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._clock = clock
+        self._pid = os.getpid()
+        self._page = os.sysconf("SC_PAGE_SIZE")
+        try:
+            self._statm: KeptFile | None = root.keep("proc/self/statm", 256)
+        except OSError:
+            self._statm = None
+
+    def read(self, collect_ns: int, late_ns: int) -> OwnCost:
+        """Cumulative CPU ns, resident bytes now (None when unreadable), and what the tick took."""
+        rss = None
+        if self._statm is not None:
+            try:
+                rss = int(self._statm.read().split()[1]) * self._page
+            except (OSError, ValueError, IndexError):
+                rss = None
+        return OwnCost(self._pid, self._clock.process_ns(), rss, collect_ns, late_ns)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._statm is not None:
+            self._statm.close()

@@ -1,0 +1,156 @@
+"""The running machine as a Source of Snapshots."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from iotop_ai.collectors.block import BlockCollector
+from iotop_ai.collectors.block_info import BlockInfoCollector
+from iotop_ai.collectors.cadence import Paced
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.cpu import CpuCollector
+from iotop_ai.collectors.filesystem import FilesystemCollector
+from iotop_ai.collectors.gpu import GpuCollector
+from iotop_ai.collectors.host import OwnCostReader, read_host
+from iotop_ai.collectors.memory import MemoryCollector
+from iotop_ai.collectors.mounts import MountsCollector
+from iotop_ai.collectors.netfs import NetfsCollector
+from iotop_ai.collectors.network import NetworkCollector
+from iotop_ai.collectors.pressure import PressureCollector
+from iotop_ai.collectors.process import ProcessCollector
+from iotop_ai.collectors.root import Root
+from iotop_ai.collectors.smart import SmartCollector
+from iotop_ai.model.block import BlockInfo
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import Settings
+from iotop_ai.model.snapshot import Event, Snapshot
+
+SHORTEST_S = 0.1
+LONGEST_S = 3600.0
+
+
+class LiveSource:
+    """Yields a Snapshot at once and then one each interval, until ``close``.
+
+    The collectors run on the thread that iterates; those that may be slow (GPU, SMART, statvfs) keep threads or
+    processes of their own and hand out their newest answer. The other methods may be called from any thread.
+    """
+
+    live = True
+
+    def __init__(self, settings: Settings = Settings(), root: Root | None = None, clock: Clock | None = None) -> None:  # noqa: B008 - a frozen record
+        self._root = root or Root("/")
+        self._clock = clock or Clock()
+        self._interval_s = settings.interval_s
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._closed = False
+        self._events: list[Event] = []
+        self._host = read_host(self._root)
+        self._own = OwnCostReader(self._root, self._clock)
+        block = BlockCollector(self._root, self._clock)
+        mounts = MountsCollector(self._root, self._clock)
+        self._gpu = GpuCollector(self._clock, every_s=max(1.0, settings.interval_s))
+        self._smart = SmartCollector(self._root, self._clock, settings) if settings.smart else None
+        # The order of reading: what is paired most closely (devices and processes) comes first and together.
+        self._collectors = [
+            Paced(collector, self._clock)
+            for collector in (
+                block,
+                ProcessCollector(self._root, self._clock),
+                CpuCollector(self._root, self._clock),
+                MemoryCollector(self._root, self._clock),
+                PressureCollector(self._root, self._clock),
+                NetworkCollector(self._root, self._clock),
+                mounts,
+                BlockInfoCollector(self._root, self._clock, block, mounts),
+                NetfsCollector(self._root, self._clock, mounts),
+                FilesystemCollector(self._root, self._clock, mounts),
+                self._gpu,
+                *((self._smart,) if self._smart else ()),
+            )
+        ]
+        self._disks: Mapping[str, BlockInfo] | None = None
+        self._seq = 0
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        planned_ns: int | None = None
+        while not self._closed:
+            now_ns = self._clock.monotonic_ns()
+            # The plan is renewed after each wake, so a shorter interval does not wait out the longer one.
+            due_ns = now_ns if planned_ns is None else planned_ns + int(self._interval_s * 1e9)
+            if now_ns < due_ns:
+                self._wake.wait((due_ns - now_ns) / 1e9)
+                self._wake.clear()
+                continue
+            # Ticks keep to a grid; one that took longer than the interval starts a new grid instead of a burst.
+            behind = now_ns - due_ns > self._interval_s * 1e9
+            planned_ns = now_ns if behind else due_ns
+            yield self.snapshot(now_ns - due_ns)
+        self._give_back()
+
+    def snapshot(self, late_ns: int = 0) -> Snapshot:
+        """Read everything that is due, now. late_ns: how late this tick began."""
+        at_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
+        readings: dict[str, Reading[Any]] = {paced.field: paced.reading(at_ns) for paced in self._collectors}
+        if self._smart is None:
+            readings["smart"] = Reading(None, Status.OFF, "SMART is switched off", "leave out --no-smart", at_ns)
+        self._note_devices(readings["disks"], at_ns, wall_ns)
+        with self._lock:
+            events, self._events = tuple(self._events), []
+            interval_s = self._interval_s
+        self._seq += 1
+        own = self._own.read(self._clock.monotonic_ns() - at_ns, late_ns)
+        return Snapshot(self._seq, at_ns, wall_ns, interval_s, self._host, events, own, **readings)
+
+    def _note_devices(self, disks: Reading[Mapping[str, BlockInfo]], at_ns: int, wall_ns: int) -> None:
+        if disks.value is None or disks.value is self._disks:
+            return
+        if self._disks is not None:
+            for name in disks.value.keys() - self._disks.keys():
+                self._note(Event(at_ns, wall_ns, "device_added", name))
+            for name in self._disks.keys() - disks.value.keys():
+                self._note(Event(at_ns, wall_ns, "device_removed", name))
+        self._disks = disks.value
+
+    def _note(self, event: Event) -> None:
+        with self._lock:
+            self._events.append(event)
+
+    def wait_smart(self, seconds: float) -> bool:
+        """Wait until SMART has answered, at most ``seconds``; whether it has (also with a refusal)."""
+        return self._smart is None or self._smart.wait(seconds)
+
+    def wait_gpu(self, seconds: float) -> bool:
+        """Wait until the GPU thread has answered once, at most ``seconds``; whether it has."""
+        return self._gpu.wait(seconds)
+
+    def set_interval(self, seconds: float) -> None:
+        """Use another interval from the next tick on; kept within 0.1 s and 1 h."""
+        with self._lock:
+            self._interval_s = min(LONGEST_S, max(SHORTEST_S, seconds))
+        self._gpu.every_s = max(1.0, self._interval_s)
+        self._wake.set()
+
+    def hold_smart(self, hold: bool) -> None:
+        """Ask no disk while a device is saturated."""
+        if self._smart is not None:
+            self._smart.hold(hold)
+
+    def add_event(self, kind: str, text: str) -> None:
+        """Put an action or a mark into the next Snapshot."""
+        self._note(Event(self._clock.monotonic_ns(), self._clock.wall_ns(), kind, text))
+
+    def close(self) -> None:
+        """Stop iterating; safe from any thread and more than once."""
+        self._closed = True
+        self._wake.set()
+
+    def _give_back(self) -> None:
+        for paced in self._collectors:
+            with contextlib.suppress(OSError):
+                paced.close()
+        self._own.close()
