@@ -1,0 +1,1 @@
+"""Measurements against other programs; each module runs by ``python -m``."""

@@ -1,0 +1,1 @@
+"""Real machinery for tests: slow disks, a terminal."""

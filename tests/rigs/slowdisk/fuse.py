@@ -1,0 +1,110 @@
+"""Rig B: a loop over a FUSE file with a latency, a bandwidth and errors that change at run time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.rigs.slowdisk.loop import attach, detach, name_of, run
+
+SOURCE = Path(__file__).with_name("slowfs.c")
+
+
+def why_no_fuse_disk() -> str:
+    """Why this machine cannot have one; "" when it can."""
+    if os.geteuid():
+        return "needs root for loop devices"
+    for program, package in (
+        ("losetup", "util-linux"),
+        ("cc", "gcc"),
+        ("pkg-config", "pkg-config"),
+        ("fusermount3", "fuse3"),
+    ):
+        if not shutil.which(program):
+            return f"needs {program} ({package})"
+    if not os.path.exists("/dev/fuse"):
+        return "needs /dev/fuse"
+    if subprocess.run(["pkg-config", "--exists", "fuse3"]).returncode:
+        return "needs libfuse3-dev"
+    return ""
+
+
+def build(target: Path) -> None:
+    """Compile the file system; about half a second."""
+    flags = run("pkg-config", "--cflags", "--libs", "fuse3").split()
+    run("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(SOURCE), *flags)
+
+
+class FuseDisk:
+    """``with FuseDisk(folder) as disk: disk.set(delay_us=10_000)``. node: "/dev/loopN". name: "loopN"."""
+
+    def __init__(self, folder: Path, mebibytes: int = 64) -> None:
+        self._folder = folder
+        self._image = folder / "fuse.img"
+        self._control = folder / "fuse.ctl"
+        self._mount = folder / "fuse.mnt"
+        self._mebibytes = mebibytes
+        self._server: subprocess.Popen[bytes] | None = None
+        self.node = ""
+
+    @property
+    def name(self) -> str:
+        """The kernel name of the loop device."""
+        return name_of(self.node)
+
+    def __enter__(self) -> FuseDisk:
+        program = self._folder / "slowfs"
+        build(program)
+        with self._image.open("wb") as image:
+            image.truncate(self._mebibytes << 20)
+        self._mount.mkdir()
+        self.set()
+        self._server = subprocess.Popen(
+            [str(program), str(self._image), str(self._control), str(self._mount), "-f", "-o", "max_idle_threads=64"]
+        )
+        try:
+            for _ in range(500):
+                if (self._mount / "disk.img").exists():
+                    break
+                if self._server.poll() is not None:
+                    raise RuntimeError(f"slowfs ended with {self._server.returncode}")
+                time.sleep(0.01)
+            self.node = attach(self._mount / "disk.img")
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def set(self, *, delay_us: int = 0, bytes_per_s: int = 0, fail: bool = False) -> None:
+        """Latency of each request, bandwidth of all together (0: no limit), whether each one fails with EIO."""
+        fresh = self._control.with_suffix(".new")
+        fresh.write_text(f"{delay_us} {bytes_per_s} {int(fail)}")
+        os.replace(fresh, self._control)
+
+    def popen(self, *argv: str, **options: Any) -> subprocess.Popen[Any]:
+        """Start a command; everybody is slow on this disk."""
+        return subprocess.Popen(argv, **options)
+
+    def _stop(self) -> None:
+        if self._server is None:
+            return
+        for _ in range(100):  # the loop lets its file go a moment after it is detached
+            if subprocess.run(["fusermount3", "-u", str(self._mount)], capture_output=True).returncode == 0:
+                break
+            time.sleep(0.05)
+        else:
+            self._server.terminate()
+        self._server.wait(10)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.set()
+        detach(self.node)
+        self._stop()
+        self._image.unlink()

@@ -1,0 +1,95 @@
+"""Rig A: a loop over a file whose disk is throttled for the processes of one control group.
+
+The loop's worker runs in the block control group of whoever issued the request, so the loop's own counters show
+the whole wait. A limit on the device that is read would not: its requests wait before they are accounted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.rigs.slowdisk.loop import attach, detach, name_of, run, whole_disk
+
+BLKIO = Path("/sys/fs/cgroup/blkio")
+ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+
+
+def why_no_throttled_disk(folder: Path) -> str:
+    """Why this machine cannot have one in ``folder``; "" when it can."""
+    if os.geteuid():
+        return "needs root for loop devices and control groups"
+    if not shutil.which("losetup"):
+        return "needs losetup (util-linux)"
+    if not (BLKIO / "blkio.throttle.read_iops_device").exists():
+        return "needs cgroup v1 with the blkio controller's throttling"
+    if whole_disk(folder) is None:
+        return f"{folder} is not on a disk that can be throttled"
+    return ""
+
+
+class ThrottledDisk:
+    """``with ThrottledDisk(folder) as disk: disk.limit(read_iops=50); disk.popen("fio", ...)``.
+
+    node: "/dev/loopN". name: "loopN". Only processes started by ``popen`` are slowed; what they read from the
+    underlying disk otherwise (their own libraries) is slowed too, so warm these first.
+    """
+
+    def __init__(self, folder: Path, mebibytes: int = 64) -> None:
+        self.image = folder / "throttled.img"
+        self._mebibytes = mebibytes
+        self._under = ""
+        self.group = BLKIO / f"slowdisk-{uuid.uuid4().hex[:8]}"
+        self.node = ""
+
+    @property
+    def name(self) -> str:
+        """The kernel name of the loop device."""
+        return name_of(self.node)
+
+    def __enter__(self) -> ThrottledDisk:
+        self._under = whole_disk(self.image.parent) or ""
+        # Written blocks: a hole is answered without any I/O below, so it could not be slow.
+        run(*f"dd if=/dev/zero of={self.image} bs=1M count={self._mebibytes} oflag=direct status=none".split())
+        self.node = attach(self.image)
+        try:
+            self.group.mkdir()
+        except OSError:
+            detach(self.node)
+            raise
+        return self
+
+    def limit(self, *, read_iops: int = 0, read_bps: int = 0, write_iops: int = 0, write_bps: int = 0) -> None:
+        """Set all four limits, 0 is none; they may change while processes run."""
+        wanted = {"read_iops": read_iops, "read_bps": read_bps, "write_iops": write_iops, "write_bps": write_bps}
+        for key, value in wanted.items():
+            (self.group / f"blkio.throttle.{key}_device").write_text(f"{self._under} {value}")
+
+    def popen(self, *argv: str, **options: Any) -> subprocess.Popen[Any]:
+        """Start a command inside the slow group."""
+        return subprocess.Popen(["sh", "-c", ENTER, str(self.group), *argv], **options)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(OSError):
+            self.limit()
+        for pid in (self.group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        detach(self.node)
+        for _ in range(200):  # a killed process leaves its group when it has been reaped
+            try:
+                self.group.rmdir()
+                break
+            except OSError:
+                time.sleep(0.02)
+        self.image.unlink()

@@ -1,0 +1,74 @@
+"""The slow disks are as slow as they are set: read by the kernel's own counters."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.rigs.slowdisk import FuseDisk, ThrottledDisk, why_no_fuse_disk, why_no_throttled_disk
+
+READER = """
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+buffer = mmap.mmap(-1, 65536)
+size = os.lseek(fd, 0, 2)
+at = 0
+while True:
+    os.preadv(fd, [buffer], at)
+    at = (at + 65536) % (size - 65536)
+"""
+
+
+def observe(name: str, popen: Callable[..., subprocess.Popen[bytes]], node: str, seconds: float) -> tuple[float, ...]:
+    """(reads/s, ms a read, busy ratio) of a queue-depth-1 reader."""
+    stat = Path(f"/sys/block/{name}/stat")
+    reader = popen(sys.executable, "-c", READER, node)
+    try:
+        time.sleep(0.7)
+        before, start = [int(x) for x in stat.read_text().split()], time.monotonic()
+        time.sleep(seconds)
+        after, end = [int(x) for x in stat.read_text().split()], time.monotonic()
+    finally:
+        reader.kill()
+        reader.wait()
+    reads = after[0] - before[0]
+    return reads / (end - start), (after[3] - before[3]) / reads, (after[9] - before[9]) / (end - start) / 1000
+
+
+def test_throttled_disk(tmp_path: Path) -> None:
+    if why := why_no_throttled_disk(tmp_path):
+        pytest.skip(why)
+    with ThrottledDisk(tmp_path, 16) as disk:
+        group = disk.group
+        disk.limit(read_iops=50)
+        rate, wait_ms, busy = observe(disk.name, disk.popen, disk.node, 1.5)
+    assert rate == pytest.approx(50, rel=0.1)
+    assert wait_ms == pytest.approx(20, rel=0.1)
+    assert busy > 0.9
+    assert not group.exists()
+    assert not disk.image.exists()
+
+
+def test_fuse_disk(tmp_path: Path) -> None:
+    if why := why_no_fuse_disk():
+        pytest.skip(why)
+    with FuseDisk(tmp_path, 16) as disk:
+        disk.set(delay_us=10_000)
+        rate, wait_ms, busy = observe(disk.name, disk.popen, disk.node, 1.0)
+        disk.set(fail=True)
+        fd = os.open(disk.node, os.O_RDONLY | os.O_DIRECT)
+        try:
+            with pytest.raises(OSError, match="Input/output error"):
+                os.preadv(fd, [mmap.mmap(-1, 4096)], 8192)
+        finally:
+            os.close(fd)
+    assert 80 < rate < 101
+    assert 10 < wait_ms < 12.5
+    assert busy > 0.9
