@@ -1,0 +1,146 @@
+"""A real terminal: tmux on a socket of its own, keys sent, the screen captured."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+LONG_S = 20.0
+"""How long a screen may take to show what is waited for: other programs may be using the machine."""
+
+
+def why_no_tmux() -> str:
+    """Why there is no such terminal here; "" when there is."""
+    return "" if shutil.which("tmux") else "needs tmux"
+
+
+class Terminal:
+    """``with Terminal(80, 24) as t: t.type("iotop-ai\\n"); t.wait_for("q quit")``. The pane runs ``sh``.
+
+    environment: variables for the shell beside the caller's; TERM and COLORTERM are those of a good terminal.
+    """
+
+    def __init__(self, width: int, height: int, environment: Mapping[str, str] | None = None) -> None:
+        self.width, self.height = width, height
+        self._socket = f"rig-{uuid.uuid4().hex[:10]}"
+        self._environment = {
+            "TERM": "tmux-256color",
+            "COLORTERM": "truecolor",
+            "LC_ALL": "C.UTF-8",
+            "PS1": "ready> ",
+            **(environment or {}),
+        }
+
+    def tmux(self, *argv: str) -> str:
+        """Run one tmux command. Raises RuntimeError with what tmux says."""
+        done = subprocess.run(
+            ["tmux", "-L", self._socket, "-f", "/dev/null", *argv],
+            capture_output=True,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
+        )
+        if done.returncode:
+            raise RuntimeError(f"tmux {argv[0]}: {done.stderr.decode(errors='replace').strip()}")
+        return done.stdout.decode("utf-8", "replace")
+
+    def __enter__(self) -> Terminal:
+        settings = [f"{key}={value}" for key, value in self._environment.items()]
+        size = ("-x", str(self.width), "-y", str(self.height))
+        # tmux sets TERM itself, so the shell's variables are set inside the pane.
+        self.tmux("new-session", "-d", *size, "env", "-u", "TMUX", *settings, "sh", "-i")
+        self.tmux("set-option", "-g", "status", "off")
+        self.tmux("set-option", "-sg", "escape-time", "0")
+        self.tmux("resize-window", "-x", str(self.width), "-y", str(self.height))
+        self.wait_for("ready>")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(RuntimeError):
+            self.tmux("kill-server")
+
+    def type(self, text: str) -> None:
+        """Send text as typed; "\\n" is Enter. Raw bytes (a mouse report) go the same way."""
+        for number, line in enumerate(text.split("\n")):
+            if number:
+                self.tmux("send-keys", "Enter")
+            if line:
+                self.tmux("send-keys", "-l", "--", line)
+
+    def keys(self, *names: str) -> None:
+        """Send keys by tmux's names: "q", "Tab", "F1", "Left", "Space", "Escape"."""
+        self.tmux("send-keys", *names)
+
+    def click(self, column: int, row: int) -> None:
+        """Press and release the left button at a cell counted from 0, as an xterm in SGR mode reports it."""
+        self.type(f"\x1b[<0;{column + 1};{row + 1}M")
+        self.type(f"\x1b[<0;{column + 1};{row + 1}m")
+
+    def screen(self) -> list[str]:
+        """The rows as text, right-trimmed, always ``height`` of them."""
+        rows = self.tmux("capture-pane", "-p").split("\n")[: self.height]
+        return [row.rstrip() for row in rows] + [""] * (self.height - len(rows))
+
+    def looks(self) -> str:
+        """The screen with its colours and attributes as escape sequences."""
+        return self.tmux("capture-pane", "-e", "-p")
+
+    def text(self) -> str:
+        """The screen as one string."""
+        return "\n".join(self.screen())
+
+    def mode(self) -> dict[str, str]:
+        """What a program that ends must have given back: alternate screen, cursor, mouse, cursor keys."""
+        names = ("alternate_on", "cursor_flag", "mouse_any_flag", "mouse_sgr_flag", "keypad_cursor_flag", "pane_pid")
+        values = self.tmux("display-message", "-p", " ".join(f"#{{{n}}}" for n in names)).split()
+        return dict(zip(names, values, strict=True))
+
+    def resize(self, width: int, height: int) -> None:
+        """Change the size of the terminal."""
+        self.width, self.height = width, height
+        self.tmux("resize-window", "-x", str(width), "-y", str(height))
+
+    def children(self) -> list[int]:
+        """Pids of the programs that the shell runs now."""
+        shell = self.mode()["pane_pid"]
+        text = Path(f"/proc/{shell}/task/{shell}/children").read_text()
+        return [int(pid) for pid in text.split()]
+
+    def record(self, path: Path) -> None:
+        """Append every byte that programs write to the terminal from now on to a file."""
+        self.tmux("pipe-pane", "-O", f"exec cat >> '{path}'")
+
+    def wait_until(self, seen: Callable[[str], object], timeout_s: float = LONG_S, what: str = "") -> str:
+        """The first screen for which ``seen`` is true. Raises AssertionError with the screen that was there instead."""
+        end = time.monotonic() + timeout_s
+        while True:
+            text = self.text()
+            if seen(text):
+                return text
+            if time.monotonic() > end:
+                raise AssertionError(f"not seen within {timeout_s} s: {what or seen}\n{text}")
+            time.sleep(0.03)
+
+    def wait_for(self, text: str, timeout_s: float = LONG_S) -> str:
+        """The first screen that holds ``text``."""
+        return self.wait_until(lambda screen: text in screen, timeout_s, repr(text))
+
+    def wait_for_match(self, pattern: str, timeout_s: float = LONG_S) -> re.Match[str]:
+        """The first match of a regular expression on the screen (multi-line)."""
+        compiled = re.compile(pattern, re.MULTILINE)
+        screen = self.wait_until(compiled.search, timeout_s, pattern)
+        found = compiled.search(screen)
+        assert found
+        return found
+
+    def wait_gone(self, text: str, timeout_s: float = LONG_S) -> str:
+        """The first screen without ``text``."""
+        return self.wait_until(lambda screen: text not in screen, timeout_s, f"gone: {text!r}")
