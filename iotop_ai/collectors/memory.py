@@ -1,0 +1,112 @@
+"""Memory and page cache from kept descriptors of /proc/meminfo and /proc/vmstat."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.root import KeptFile, Root
+from iotop_ai.model.memory import MemoryState
+
+_MEMINFO_LINE = re.compile(rb"^(\w+):\s+(\d+) kB", re.MULTILINE)
+_DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
+
+
+def parse_meminfo(raw: bytes) -> dict[bytes, int]:
+    """Name to bytes of every line in kB of /proc/meminfo; lines that count pages (HugePages_*) are left out.
+
+    ``MemTotal:       24654564 kB``
+    """
+    return {name: int(kib) * 1024 for name, kib in _MEMINFO_LINE.findall(raw)}
+
+
+def parse_vmstat(raw: bytes) -> dict[bytes, int]:
+    """Name to count of /proc/vmstat; lines that are no "name number" are left out.
+
+    ``workingset_refault_file 122950``
+    """
+    words = raw.split()
+    try:
+        return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    except ValueError:
+        pairs = (line.split() for line in raw.splitlines())
+        return {p[0]: int(p[1]) for p in pairs if len(p) == 2 and p[1].isdigit()}
+
+
+def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page_bytes: int) -> MemoryState:
+    """The record of both files; a name that this kernel does not print is None.
+
+    Before 5.9 ``workingset_refault`` counts file pages only; before 4.13 ``allocstall`` and before 4.8
+    ``pgscan_direct_*`` are by zone.
+    """
+    file_refaults = vmstat.get(b"workingset_refault_file", vmstat.get(b"workingset_refault"))
+    stalls = [v for name, v in vmstat.items() if name.startswith(b"allocstall")]
+    scanned = vmstat.get(b"pgscan_direct")
+    if scanned is None:
+        by_zone = [vmstat[name] for name in _DIRECT_SCANS if name in vmstat]
+        scanned = sum(by_zone) if by_zone else None
+    return MemoryState(
+        total_bytes=meminfo.get(b"MemTotal"),
+        available_bytes=meminfo.get(b"MemAvailable"),
+        free_bytes=meminfo.get(b"MemFree"),
+        cached_bytes=meminfo.get(b"Cached"),
+        buffers_bytes=meminfo.get(b"Buffers"),
+        slab_reclaimable_bytes=meminfo.get(b"SReclaimable"),
+        dirty_bytes=meminfo.get(b"Dirty"),
+        writeback_bytes=meminfo.get(b"Writeback"),
+        swap_total_bytes=meminfo.get(b"SwapTotal"),
+        swap_free_bytes=meminfo.get(b"SwapFree"),
+        shmem_bytes=meminfo.get(b"Shmem"),
+        refault_file_pages=file_refaults,
+        refault_anon_pages=vmstat.get(b"workingset_refault_anon"),
+        major_faults=vmstat.get(b"pgmajfault"),
+        swapped_in_pages=vmstat.get(b"pswpin"),
+        swapped_out_pages=vmstat.get(b"pswpout"),
+        pgpgin_kib=vmstat.get(b"pgpgin"),
+        pgpgout_kib=vmstat.get(b"pgpgout"),
+        nr_dirtied_pages=vmstat.get(b"nr_dirtied"),
+        nr_written_pages=vmstat.get(b"nr_written"),
+        alloc_stalls=sum(stalls) if stalls else None,
+        scanned_direct_pages=scanned,
+        oom_kills=vmstat.get(b"oom_kill"),
+        drop_pagecache=vmstat.get(b"drop_pagecache"),
+        drop_slab=vmstat.get(b"drop_slab"),
+        dirty_threshold_pages=vmstat.get(b"nr_dirty_threshold"),
+        dirty_background_pages=vmstat.get(b"nr_dirty_background_threshold"),
+        page_bytes=page_bytes,
+    )
+
+
+class MemoryCollector:
+    """Levels of /proc/meminfo and counters of /proc/vmstat at one moment."""
+
+    field = "memory"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._meminfo: KeptFile | None = None
+        self._vmstat: KeptFile | None = None
+
+    def read(self) -> MemoryState:
+        """Both files; without /proc/vmstat its fields are None. Raises OSError without /proc/meminfo."""
+        if self._meminfo is None:
+            self._meminfo = self._root.keep("proc/meminfo")
+        meminfo = parse_meminfo(self._meminfo.read())
+        try:
+            if self._vmstat is None:
+                self._vmstat = self._root.keep("proc/vmstat")
+            vmstat = parse_vmstat(self._vmstat.read())
+        except OSError:
+            vmstat = {}
+        return memory_state(meminfo, vmstat, self._page_bytes)
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for file in (self._meminfo, self._vmstat):
+            if file is not None:
+                file.close()
+        self._meminfo = self._vmstat = None

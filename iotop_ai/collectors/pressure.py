@@ -1,0 +1,103 @@
+"""Pressure stall information of the system and of our own cgroup, from kept descriptors."""
+
+from __future__ import annotations
+
+import re
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.root import KeptFile, Root
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.pressure import PressureTotals
+from iotop_ai.model.reading import Status
+
+RESOURCES = ("cpu", "io", "memory")
+_TOTAL = re.compile(rb"^(some|full) .*total=(\d+)", re.MULTILINE)
+
+
+def parse_pressure(raw: bytes) -> PressureTotals | None:
+    """Totals in µs of one pressure file; None when it has no ``some`` line.
+
+    ``some avg10=0.32 avg60=0.90 avg300=0.36 total=5914261``
+    ``full avg10=0.00 avg60=0.00 avg300=0.00 total=0``
+    """
+    totals = {name: int(us) for name, us in _TOTAL.findall(raw)}
+    if b"some" not in totals:
+        return None
+    return PressureTotals(totals[b"some"], totals.get(b"full"))
+
+
+def own_cgroup(cgroup: bytes, mountinfo: bytes) -> tuple[str, str] | None:
+    """(path of our cgroup v2, its directory relative to the root); None without a mounted cgroup v2.
+
+    From /proc/self/cgroup (``0::/user.slice/session-1.scope``) and /proc/self/mountinfo (fields: root, mount point
+    and, after " - ", the type).
+    """
+    path = next((line[3:] for line in cgroup.splitlines() if line.startswith(b"0::/")), None)
+    if path is None:
+        return None
+    for line in mountinfo.splitlines():
+        head, _, tail = line.partition(b" - ")
+        fields = head.split()
+        if not tail.startswith(b"cgroup2 ") or len(fields) < 5:
+            continue
+        mounted = fields[3].rstrip(b"/")
+        if mounted and path != mounted and not path.startswith(mounted + b"/"):
+            continue
+        inside = path[len(mounted) :].strip(b"/")
+        directory = b"/".join(filter(None, (fields[4].strip(b"/"), inside)))
+        return clean_bytes(path), directory.decode("utf-8", "surrogateescape")
+    return None
+
+
+class PressureCollector:
+    """Totals under "cpu", "io", "memory", and "cgroup:<path>:io" and so on of the cgroup that we run in."""
+
+    field = "pressure"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._files: dict[str, KeptFile] | None = None
+
+    def read(self) -> dict[str, PressureTotals]:
+        """Every file that answers. Raises Unavailable(OFF) where the kernel gives none of the system's."""
+        if self._files is None:
+            self._files = self._open()
+        out = {}
+        for key, file in list(self._files.items()):
+            try:
+                totals = parse_pressure(file.read())
+            except OSError:
+                # A cgroup that was removed under us, or a kernel that refuses the read: it will not come back.
+                self._files.pop(key).close()
+                continue
+            if totals is not None:
+                out[key] = totals
+        if not any(key in out for key in RESOURCES):
+            self.close()
+            raise Unavailable(Status.OFF, "PSI is off", "boot with psi=1")
+        return out
+
+    def _open(self) -> dict[str, KeptFile]:
+        paths = {name: f"proc/pressure/{name}" for name in RESOURCES}
+        try:
+            own = own_cgroup(self._root.read("proc/self/cgroup"), self._root.read("proc/self/mountinfo"))
+        except OSError:
+            own = None
+        # The top cgroup has no cgroup.events, and its pressure is the system's once more.
+        if own is not None and self._root.exists(f"{own[1]}/cgroup.events"):
+            paths |= {f"cgroup:{own[0]}:{name}": f"{own[1]}/{name}.pressure" for name in RESOURCES}
+        files = {}
+        for key, path in paths.items():
+            try:
+                files[key] = self._root.keep(path, 4096)
+            except OSError:
+                continue
+        return files
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for file in (self._files or {}).values():
+            file.close()
+        self._files = None
