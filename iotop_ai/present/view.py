@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 
@@ -34,3 +35,7 @@ class View(NamedTuple):
     hidden: frozenset[str] = frozenset()
     message: str = ""
     """A short answer to the last key ("done: sorted by cpu"), shown above the keys for 4 s."""
+    past: tuple[Sample, ...] = ()
+    """Samples older than the Frame's history, oldest first, for graphs longer than a minute; () when none are kept."""
+    utc_offset_s: int | None = None
+    """Seconds east of UTC of the times shown; None is the zone of the machine that shows them."""

@@ -1,0 +1,48 @@
+"""The glyphs of the screen and what stands for them where only ASCII can be shown."""
+
+from __future__ import annotations
+
+from iotop_ai.present.line import Line, Span, char_cells
+
+_TABLE = str.maketrans(
+    {
+        "─": "-",
+        "━": "=",
+        "▌": "|",
+        "›": ">",
+        "●": "*",
+        "○": "o",
+        "×": "x",
+        "►": ">",
+        "◄": "<",
+        "╌": "?",
+        "╍": "~",
+        "…": "~",
+        "█": "#",
+        "·": ".",
+        "≥": ">",
+        "–": "-",
+    }
+    | dict.fromkeys("▁▂▃▄▅▆▇", "#")
+)
+_RAMP = " .:-=+*#@"
+
+
+def ascii_text(text: str) -> str:
+    """The text in ASCII, in as many columns: braille by the number of its dots, what has no twin as ``?``."""
+    if text.isascii():
+        return text
+    out = []
+    for char in text.translate(_TABLE):
+        if char.isascii():
+            out.append(char)
+        elif 0x2800 <= ord(char) <= 0x28FF:
+            out.append(_RAMP[(ord(char) - 0x2800).bit_count()])
+        else:
+            out.append("?" * char_cells(char))
+    return "".join(out)
+
+
+def ascii_line(line: Line) -> Line:
+    """The line in ASCII, with its tokens, background and key."""
+    return line._replace(spans=tuple(Span(ascii_text(s.text), s.token) for s in line.spans))
