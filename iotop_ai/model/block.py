@@ -5,10 +5,11 @@ Source: /proc/diskstats, https://docs.kernel.org/admin-guide/iostats.html; formu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
 
-from iotop_ai.model.counter import delta, delta_u32, per_second, quotient, total
+from iotop_ai.model.counter import U32, delta, delta_u32, per_second, quotient, total
 from iotop_ai.model.metric import Metric
 
 SECTOR_BYTES = 512
@@ -50,18 +51,26 @@ class BlockCounters(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """One line of mountinfo that matters: where, which filesystem, from what."""
+    """One line of mountinfo that matters: where, which filesystem, from what.
+
+    device: "254:0", st_dev of the superblock as mountinfo prints it ("0:39" for btrfs, NFS, overlay), "" unknown.
+    root: the part of the filesystem that is mounted here; not "/" for a bind mount or a btrfs subvolume.
+    layers: an overlay's upper and lower folders, as paths of whoever mounted it.
+    """
 
     path: str
     fstype: str
     source: str
     read_only: bool = False
+    device: str = ""
+    root: str = "/"
+    layers: tuple[str, ...] = ()
 
 
 class BlockInfo(NamedTuple):
     """What a device is; changes only when hardware, mounts or settings do.
 
-    kind: disk, partition, dm, md, loop, ram, zram, rom, floppy, nvme-path (a hidden path of a multipath head).
+    kind: disk, partition, dm, md, loop, ram, zram, rom, floppy, zvol, nvme-path (a hidden path of a multipath head).
     label: the name people use (dm name, LVM volume); equals the kernel name otherwise.
     detail: "LVM", "crypt", "mpath", "raid1 degraded", "SATA SSD", "NVMe", "HDD", "virtio", the file behind a loop.
     parent: the whole disk of a partition, the head of an nvme-path. slaves/holders: kernel names.
@@ -70,6 +79,8 @@ class BlockInfo(NamedTuple):
     queue_depth: the smaller of queue/nr_requests and the device's own depth. stats_off: queue/iostats is 0.
     pcie: of an NVMe, "4x4" (generation x width) now, pcie_max what device and slot could.
     md_sync: an md array's running resync/check/recover, "" when idle.
+    below: of a loop, the devices that hold its file; () when it is unattached or the file is on no local disk.
+    backing_fstype: of a loop, the filesystem of its file ("ext4", "fuse.sshfs"), "" unknown.
     """
 
     name: str
@@ -96,6 +107,8 @@ class BlockInfo(NamedTuple):
     pcie_max: str = ""
     temperature_celsius: float | None = None
     md_sync: str = ""
+    below: tuple[str, ...] = ()
+    backing_fstype: str = ""
 
 
 class BlockRates(NamedTuple):
@@ -139,6 +152,7 @@ UNKNOWN_BLOCK_RATES = BlockRates(*[None] * len(BlockRates._fields))
 _COUNT_FIELDS = tuple(
     i for i, name in enumerate(BlockCounters._fields) if not name.endswith("_ms") and name != "in_flight"
 )
+_MS_FIELDS = frozenset(i for i, name in enumerate(BlockCounters._fields) if name.endswith("_ms"))
 
 
 def is_reset(before: BlockCounters, after: BlockCounters) -> bool:
@@ -165,6 +179,12 @@ def _kind_rates(
     )
 
 
+def _ms(before: int | None, after: int | None) -> int | None:
+    """Growth of a uint32 ms field across a wrap; None beyond half its range, where it may as well have fallen."""
+    grown = delta_u32(before, after)
+    return None if grown is None or grown >= U32 // 2 else grown
+
+
 def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
     """The rates of one device between two readings of the same identity, ``seconds`` apart (> 0).
 
@@ -177,14 +197,14 @@ def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) 
     dc_ios, fl_ios = delta(before.dc_ios, after.dc_ios), delta(before.fl_ios, after.fl_ios)
     rd_sectors, wr_sectors = delta(before.rd_sectors, after.rd_sectors), delta(before.wr_sectors, after.wr_sectors)
     dc_sectors = delta(before.dc_sectors, after.dc_sectors)
-    rd_ms, wr_ms = delta_u32(before.rd_ms, after.rd_ms), delta_u32(before.wr_ms, after.wr_ms)
-    dc_ms, fl_ms = delta_u32(before.dc_ms, after.dc_ms), delta_u32(before.fl_ms, after.fl_ms)
+    rd_ms, wr_ms = _ms(before.rd_ms, after.rd_ms), _ms(before.wr_ms, after.wr_ms)
+    dc_ms, fl_ms = _ms(before.dc_ms, after.dc_ms), _ms(before.fl_ms, after.fl_ms)
     # iostat's combined figures leave flushes out; a kernel without discards did none.
     all_ios = total(rd_ios, wr_ios, dc_ios or 0)
     all_ms = total(rd_ms, wr_ms, dc_ms or 0)
     all_sectors = total(rd_sectors, wr_sectors, dc_sectors or 0)
-    busy = per_second(delta_u32(before.busy_ms, after.busy_ms), seconds)
-    queue = per_second(delta_u32(before.queue_ms, after.queue_ms), seconds)
+    busy = per_second(_ms(before.busy_ms, after.busy_ms), seconds)
+    queue = per_second(_ms(before.queue_ms, after.queue_ms), seconds)
     return BlockRates(
         *_kind_rates(rd_ios, delta(before.rd_merges, after.rd_merges), rd_sectors, rd_ms, seconds),
         *_kind_rates(wr_ios, delta(before.wr_merges, after.wr_merges), wr_sectors, wr_ms, seconds),
@@ -216,7 +236,10 @@ IDLE_BLOCK_RATES = BlockRates(
 
 
 def block_rates(before: BlockTable | None, after: BlockTable, seconds: float | None) -> dict[BlockKey, BlockRates]:
-    """Rates of every device present in ``after``; unknown where ``before`` has no equal key."""
+    """Rates of every device present in ``after``; unknown where ``before`` has no equal key.
+
+    The head of an NVMe multipath device that the kernel does not count gets the sum of its paths.
+    """
     if before is None or seconds is None or seconds <= 0:
         return {key: UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight) for key, now in after.items()}
     out = {}
@@ -228,7 +251,60 @@ def block_rates(before: BlockTable | None, after: BlockTable, seconds: float | N
             out[key] = UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight)
         else:
             out[key] = block_rates_of(old, now, seconds)
+    for head, paths in uncounted_heads(after).items():
+        out[head] = head_rates([(before.get(path), after[path]) for path in paths], seconds)
     return out
+
+
+_NVME_PATH = re.compile(r"nvme(\d+)c\d+n(\d+)")
+
+
+def nvme_head(name: str) -> str:
+    """The multipath head ("nvme0n1") of a hidden path ("nvme0c1n1"); "" for any other name."""
+    found = _NVME_PATH.fullmatch(name)
+    return "" if found is None else f"nvme{found[1]}n{found[2]}"
+
+
+def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
+    """Multipath heads whose counters stand at zero while their paths' do not, with those paths.
+
+    Kernels before 6.2 count I/O on the paths only (d4d957b53d91); from then on the head counts itself.
+    """
+    paths: dict[str, list[BlockKey]] = {}
+    for key in table:
+        if key.name.startswith("nvme") and (head := nvme_head(key.name)):
+            paths.setdefault(head, []).append(key)
+    if not paths:
+        return {}
+    return {
+        key: paths[key.name]
+        for key, own in table.items()
+        if key.name in paths and not any(own) and any(any(table[path]) for path in paths[key.name])
+    }
+
+
+def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seconds: float) -> BlockRates:
+    """The rates of a multipath head from its paths' (before, after).
+
+    busy_ratio is None: the paths' busy times overlap by an unknown amount. All is None but in_flight when a path is
+    new or was reset, because its share of the interval is unknown.
+    """
+    sums: list[int | None] = [0] * len(BlockCounters._fields)
+    in_flight, known = 0, True
+    for before, after in pairs:
+        in_flight += after.in_flight
+        if before is None or is_reset(before, after):
+            known = False
+            continue
+        grown = (
+            _ms(a, b) if i in _MS_FIELDS else delta(a, b) for i, (a, b) in enumerate(zip(before, after, strict=True))
+        )
+        sums = [total(a, b) for a, b in zip(sums, grown, strict=True)]
+    if not known:
+        return UNKNOWN_BLOCK_RATES._replace(in_flight=in_flight)
+    zero = BlockCounters(*[0] * len(sums))
+    whole = BlockCounters(*sums)  # type: ignore[arg-type]  # an unknown sum stays unknown in its rates
+    return block_rates_of(zero, whole, seconds)._replace(busy_ratio=None, in_flight=in_flight)
 
 
 def is_leaf(info: BlockInfo) -> bool:
@@ -240,7 +316,7 @@ def is_leaf(info: BlockInfo) -> bool:
 
 
 class BlockTotals(NamedTuple):
-    """Sums over the leaves: each byte once. None when no leaf's rate is known."""
+    """Sums over the leaves: each byte once. None when there is no leaf or one leaf's rate is unknown."""
 
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
@@ -249,12 +325,18 @@ class BlockTotals(NamedTuple):
 
 
 def block_totals(rates: Mapping[BlockKey, BlockRates], infos: Iterable[BlockInfo]) -> BlockTotals:
-    """Whole-machine totals over leaves only."""
-    leaves = {info.name for info in infos if is_leaf(info)}
+    """Whole-machine totals over leaves only. A leaf whose statistics are off counts nothing and is left out."""
+    leaves = {info.name for info in infos if is_leaf(info) and not info.stats_off}
     chosen = [r for key, r in rates.items() if key.name in leaves]
+    return BlockTotals(
+        _sum(r.read_bytes_per_s for r in chosen),
+        _sum(r.write_bytes_per_s for r in chosen),
+        _sum(r.reads_per_s for r in chosen),
+        _sum(r.writes_per_s for r in chosen),
+    )
 
-    def add(field: str) -> float | None:
-        known = [v for r in chosen if (v := getattr(r, field)) is not None]
-        return sum(known) if known else None
 
-    return BlockTotals(*(add(field) for field in BlockTotals._fields))
+def _sum(values: Iterable[float | None]) -> float | None:
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if found and len(known) == len(found) else None
