@@ -1,0 +1,394 @@
+"""From a record's type hints to its JSON and back: whole, or only what changed since the line before.
+
+A NamedTuple without tables is an array in field order. One that holds a table (a mapping or a set) is an object that
+names its fields, so that a field can be left out alone. A mapping is an object; as a change it is
+``{"+": {key: value}, "-": [key]}`` with either part left out when empty. Keys that are records are joined with "/".
+Numbers are absolute, never differences.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import types
+from collections.abc import Callable, Mapping
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+SAME = object()
+"""What a change encodes to when there is none."""
+
+
+class ShapeError(ValueError):
+    """JSON that does not have the shape of the record; the message never quotes it."""
+
+
+class Shape:
+    """How values of one type are written. ``table``: whether a change can be smaller than the whole."""
+
+    table = False
+
+    def dump(self, value: Any) -> Any:
+        """The value as JSON."""
+        return value
+
+    def load(self, raw: Any) -> Any:
+        """The value of JSON. Raises ShapeError."""
+        return raw
+
+    def change(self, value: Any, before: Any) -> Any:
+        """What changed since ``before``, or SAME."""
+        return SAME if value is before or value == before else self.dump(value)
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """The value after a change to ``before``."""
+        return self.load(raw)
+
+
+class Scalar(Shape):
+    """int, float, str or bool, checked on loading. An int is a float's legal spelling, never the reverse."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def load(self, raw: Any) -> Any:
+        """The scalar, of exactly the declared kind."""
+        if type(raw) is self.kind:
+            return raw
+        if self.kind is float and type(raw) is int:
+            return float(raw)
+        raise ShapeError(f"{self.kind.__name__} expected")
+
+
+class Choice(Shape):
+    """An Enum by its value."""
+
+    def __init__(self, kind: type[Enum]) -> None:
+        self.kind = kind
+
+    def dump(self, value: Any) -> Any:
+        """The member's value."""
+        return value.value
+
+    def load(self, raw: Any) -> Any:
+        """The member of a value."""
+        try:
+            return self.kind(raw)
+        except ValueError:
+            raise ShapeError(f"no {self.kind.__name__}") from None
+
+
+class Maybe(Shape):
+    """None or a value."""
+
+    def __init__(self, inner: Shape) -> None:
+        self.inner = inner
+        self.table = inner.table
+
+    def dump(self, value: Any) -> Any:
+        """null or the value."""
+        return None if value is None else self.inner.dump(value)
+
+    def load(self, raw: Any) -> Any:
+        """None or the value."""
+        return None if raw is None else self.inner.load(raw)
+
+    def change(self, value: Any, before: Any) -> Any:
+        """A change of the value, or the whole of it where there was none."""
+        if value is None or before is None:
+            if value is before:
+                return SAME
+            whole = self.dump(value)
+            return whole if value is None or not self.inner.table else {"=": whole}
+        return self.inner.change(value, before)
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """None, a whole value, or a change of the one before."""
+        if raw is None:
+            return None
+        if self.inner.table and type(raw) is dict and raw.keys() == {"="}:
+            return self.inner.load(raw["="])
+        if self.inner.table and before is None:
+            raise ShapeError("a change of what was not there")
+        return self.inner.apply(raw, before)
+
+
+class Several(Shape):
+    """A choice of scalars, e.g. ``str | float | None``: JSON tells them apart."""
+
+    def __init__(self, kinds: tuple[type, ...]) -> None:
+        self.kinds = kinds
+
+    def load(self, raw: Any) -> Any:
+        """The scalar as it is."""
+        if type(raw) in self.kinds:
+            return raw
+        if float in self.kinds and type(raw) is int:
+            return float(raw)
+        raise ShapeError("another kind of scalar")
+
+
+class Row(Shape):
+    """A tuple: of one kind and any length, or of fixed kinds."""
+
+    def __init__(self, kinds: tuple[Shape, ...], endless: bool) -> None:
+        self.kinds = kinds
+        self.endless = endless
+
+    def dump(self, value: Any) -> Any:
+        """An array."""
+        if self.endless:
+            return [self.kinds[0].dump(v) for v in value]
+        return [shape.dump(v) for shape, v in zip(self.kinds, value, strict=True)]
+
+    def load(self, raw: Any) -> Any:
+        """The tuple of an array."""
+        if type(raw) is not list or (not self.endless and len(raw) != len(self.kinds)):
+            raise ShapeError("an array expected")
+        if self.endless:
+            return tuple(self.kinds[0].load(v) for v in raw)
+        return tuple(shape.load(v) for shape, v in zip(self.kinds, raw, strict=True))
+
+
+class Table(Shape):
+    """A mapping, with keys that are text on the wire."""
+
+    table = True
+
+    def __init__(self, key: KeyText, item: Shape) -> None:
+        self.key = key
+        self.item = item
+
+    def dump(self, value: Any) -> Any:
+        """An object."""
+        dump, text = self.item.dump, self.key.dump
+        return {text(k): dump(v) for k, v in value.items()}
+
+    def load(self, raw: Any) -> Any:
+        """The dict of an object."""
+        if type(raw) is not dict:
+            raise ShapeError("an object expected")
+        load, key = self.item.load, self.key.load
+        return {key(k): load(v) for k, v in raw.items()}
+
+    def change(self, value: Any, before: Any) -> Any:
+        """New and changed entries, and keys that went."""
+        if value is before:
+            return SAME
+        get, text = before.get, self.key.dump
+        item = self.item
+        added: dict[str, Any] = {}
+        for key, new in value.items():
+            old = get(key, SAME)
+            if old is new:
+                continue
+            if old is SAME:
+                added[text(key)] = {"=": item.dump(new)} if item.table else item.dump(new)
+            else:
+                changed = item.change(new, old)
+                if changed is not SAME:
+                    added[text(key)] = changed
+        gone = [text(key) for key in before if key not in value] if len(before) or not value else []
+        if not added and not gone:
+            return SAME
+        out: dict[str, Any] = {}
+        if added:
+            out["+"] = added
+        if gone:
+            out["-"] = gone
+        return out
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """The mapping before with a change applied."""
+        if type(raw) is not dict:
+            raise ShapeError("an object expected")
+        out = dict(before)
+        item, key = self.item, self.key.load
+        for text in raw.get("-", ()):
+            out.pop(key(text), None)
+        for text, value in raw.get("+", {}).items():
+            k = key(text)
+            if item.table:
+                whole = type(value) is dict and value.keys() == {"="}
+                if not whole and k not in out:
+                    raise ShapeError("a change of what was not there")
+                out[k] = item.load(value["="]) if whole else item.apply(value, out[k])
+            else:
+                out[k] = item.load(value)
+        return out
+
+
+class Members(Shape):
+    """A frozenset of keys."""
+
+    table = True
+
+    def __init__(self, key: KeyText) -> None:
+        self.key = key
+
+    def dump(self, value: Any) -> Any:
+        """A sorted array of key texts."""
+        return sorted(self.key.dump(v) for v in value)
+
+    def load(self, raw: Any) -> Any:
+        """The set of an array."""
+        if type(raw) is not list:
+            raise ShapeError("an array expected")
+        return frozenset(self.key.load(v) for v in raw)
+
+    def change(self, value: Any, before: Any) -> Any:
+        """Members that came and went."""
+        if value is before or value == before:
+            return SAME
+        out = {}
+        if value - before:
+            out["+"] = sorted(self.key.dump(v) for v in value - before)
+        if before - value:
+            out["-"] = sorted(self.key.dump(v) for v in before - value)
+        return out
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """The set before with a change applied."""
+        if type(raw) is not dict:
+            raise ShapeError("an object expected")
+        load = self.key.load
+        return (before - {load(v) for v in raw.get("-", ())}) | {load(v) for v in raw.get("+", ())}
+
+
+class Record(Shape):
+    """A NamedTuple without tables: an array. Fields that a file does not have get their defaults."""
+
+    def __init__(self, kind: Any, fields: tuple[Shape, ...]) -> None:
+        self.kind = kind
+        self.fields = fields
+        self.least = sum(name not in kind._field_defaults for name in kind._fields)
+        self.plain = all(type(f) in (Scalar, Several) or (type(f) is Maybe and type(f.inner) is Scalar) for f in fields)
+
+    def dump(self, value: Any) -> Any:
+        """An array in field order."""
+        if self.plain:
+            return list(value)
+        return [shape.dump(v) for shape, v in zip(self.fields, value, strict=True)]
+
+    def load(self, raw: Any) -> Any:
+        """The record of an array; more fields than known are a newer writer's and are left alone."""
+        if type(raw) is not list or len(raw) < self.least:
+            raise ShapeError(f"{self.kind.__name__} expected")
+        return self.kind(*[shape.load(v) for shape, v in zip(self.fields, raw, strict=False)])
+
+
+class Group(Shape):
+    """A NamedTuple that holds tables: an object by field name, in which what is unchanged is left out."""
+
+    table = True
+
+    def __init__(self, kind: Any, fields: tuple[Shape, ...]) -> None:
+        self.kind = kind
+        self.fields = dict(zip(kind._fields, fields, strict=True))
+
+    def dump(self, value: Any) -> Any:
+        """An object of all fields."""
+        return {name: shape.dump(v) for (name, shape), v in zip(self.fields.items(), value, strict=True)}
+
+    def load(self, raw: Any) -> Any:
+        """The record of an object; unknown fields are left alone."""
+        if type(raw) is not dict:
+            raise ShapeError(f"{self.kind.__name__} expected")
+        try:
+            return self.kind(**{name: shape.load(raw[name]) for name, shape in self.fields.items() if name in raw})
+        except TypeError:
+            raise ShapeError(f"{self.kind.__name__} expected") from None
+
+    def change(self, value: Any, before: Any) -> Any:
+        """The fields that changed."""
+        if value is before:
+            return SAME
+        out = {}
+        for (name, shape), new, old in zip(self.fields.items(), value, before, strict=True):
+            if new is not old:
+                changed = shape.change(new, old)
+                if changed is not SAME:
+                    out[name] = changed
+        return out or SAME
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """The record before with changed fields applied."""
+        if type(raw) is not dict:
+            raise ShapeError(f"{self.kind.__name__} expected")
+        return before._replace(
+            **{
+                name: shape.apply(raw[name], getattr(before, name))
+                for name, shape in self.fields.items()
+                if name in raw
+            }
+        )
+
+
+class KeyText:
+    """A key as text: a string as it is, an int in decimal, a record's fields joined with "/", split from the right."""
+
+    def __init__(self, dump: Callable[[Any], str], load: Callable[[str], Any]) -> None:
+        self.dump = dump
+        self._load = load
+
+    def load(self, text: Any) -> Any:
+        """The key of a text. Raises ShapeError."""
+        if type(text) is not str:
+            raise ShapeError("a key expected")
+        try:
+            return self._load(text)
+        except (ValueError, TypeError):
+            raise ShapeError("no such key") from None
+
+
+def _key_text(hint: Any) -> KeyText:
+    if hint is str:
+        return KeyText(str, str)
+    if hint is int:
+        return KeyText(str, int)
+    kinds = list(get_type_hints(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
+    make = hint if hasattr(hint, "_fields") else lambda *parts: tuple(parts)
+
+    def load(text: str) -> Any:
+        parts = text.rsplit("/", len(kinds) - 1)
+        return make(*(kind(part) for kind, part in zip(kinds, parts, strict=True)))
+
+    return KeyText(lambda key: "/".join(map(str, key)), load)
+
+
+@cache
+def shape_of(hint: Any) -> Shape:
+    """The Shape of a type hint; built once. Raises TypeError for a type that no recording holds."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return shape_of(args[0])
+    if hint in (int, float, str, bool):
+        return Scalar(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return Choice(hint)
+    if origin in (Union, types.UnionType):
+        rest = tuple(a for a in args if a is not type(None))
+        inner = shape_of(rest[0]) if len(rest) == 1 else Several(rest)
+        return Maybe(inner) if len(rest) < len(args) else inner
+    if origin is tuple:
+        endless = len(args) == 2 and args[1] is Ellipsis
+        return Row((shape_of(args[0]),) if endless else tuple(map(shape_of, args)), endless)
+    if origin in (dict, Mapping, collections.abc.Mapping):
+        return Table(_key_text(args[0]), shape_of(args[1]))
+    if origin is frozenset:
+        return Members(_key_text(args[0]))
+    kind = origin or hint
+    if hasattr(kind, "_fields"):
+        hints = get_type_hints(kind, include_extras=True)
+        filled = dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
+        fields = tuple(shape_of(_fill(hints[name], filled)) for name in kind._fields)
+        return Group(kind, fields) if any(f.table for f in fields) else Record(kind, fields)
+    raise TypeError(f"no shape for {hint!r}")
+
+
+def _fill(hint: Any, filled: Mapping[Any, Any]) -> Any:
+    if isinstance(hint, TypeVar):
+        return filled[hint]
+    if filled and get_origin(hint) in (Union, types.UnionType):
+        return Union[tuple(_fill(a, filled) for a in get_args(hint))]  # noqa: UP007 - built from parts
+    return hint

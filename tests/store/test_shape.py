@@ -1,0 +1,127 @@
+"""What a record is on the wire: lossless as a whole and as a change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from iotop_ai.model.block import BlockCounters, BlockKey
+from iotop_ai.model.carry import Carry
+from iotop_ai.model.finding import Verdict
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.store.shape import (
+    SAME,
+    Choice,
+    Group,
+    KeyText,
+    Maybe,
+    Members,
+    Record,
+    Row,
+    Scalar,
+    Several,
+    Shape,
+    ShapeError,
+    Table,
+    shape_of,
+)
+
+TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=6)
+SCALARS: dict[type, st.SearchStrategy[Any]] = {
+    int: st.integers(-(2**63), 2**64),
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    str: TEXT,
+    bool: st.booleans(),
+}
+
+
+def keys(key: KeyText) -> st.SearchStrategy[Any]:
+    """Keys of any kind: tried in turn, because a KeyText does not say what it holds."""
+    for sample in ("a", "1", "sda/7", "12/34"):
+        try:
+            made = key.load(sample)
+        except ShapeError:
+            continue
+        if isinstance(made, str):
+            return TEXT
+        if isinstance(made, int):
+            return st.integers(0, 99)
+        kinds = [type(part) for part in made]
+        make = type(made) if hasattr(made, "_fields") else None
+        parts = st.tuples(
+            *(
+                TEXT if i == 0 and k is str else st.integers(0, 99) if k is int else st.sampled_from("abc")
+                for i, k in enumerate(kinds)
+            )
+        )
+        return parts.map(lambda p, m=make: m(*p) if m else p)
+    raise AssertionError("a key of no known kind")
+
+
+def values(shape: Shape) -> st.SearchStrategy[Any]:
+    """Any value that a shape can hold."""
+    if isinstance(shape, Scalar):
+        return SCALARS[shape.kind]
+    if isinstance(shape, Several):
+        return st.one_of(*(SCALARS[k] for k in shape.kinds))
+    if isinstance(shape, Choice):
+        return st.sampled_from(list(shape.kind))
+    if isinstance(shape, Maybe):
+        return st.none() | values(shape.inner)
+    if isinstance(shape, Row):
+        inner = [values(s) for s in shape.kinds]
+        return st.lists(inner[0], max_size=2).map(tuple) if shape.endless else st.tuples(*inner)
+    if isinstance(shape, Table):
+        return st.dictionaries(keys(shape.key), values(shape.item), max_size=3)
+    if isinstance(shape, Members):
+        return st.frozensets(keys(shape.key), max_size=3)
+    if isinstance(shape, Record):
+        return st.tuples(*map(values, shape.fields)).map(lambda v: shape.kind(*v))
+    assert isinstance(shape, Group)
+    return st.tuples(*map(values, shape.fields.values())).map(lambda v: shape.kind(*v))
+
+
+def wire(raw: Any) -> Any:
+    return json.loads(json.dumps(raw, allow_nan=False))
+
+
+SLOW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("kind", [Snapshot, Sample, Carry, Verdict])
+@SLOW
+@given(data=st.data())
+def test_whole_and_change_are_lossless(kind: type, data: st.DataObject) -> None:
+    shape = shape_of(kind)
+    before, after = data.draw(values(shape)), data.draw(values(shape))
+    assert shape.load(wire(shape.dump(after))) == after
+    change = shape.change(after, before)
+    assert (before if change is SAME else shape.apply(wire(change), before)) == after
+
+
+def test_unchanged_records_are_left_out() -> None:
+    shape = shape_of(Reading[Mapping[BlockKey, BlockCounters]])
+    idle = BlockCounters(*range(11))
+    before = Reading({BlockKey("sda", 4): idle, BlockKey("sdb", 5): idle}, Status.OK, at_ns=1)
+    after = before._replace(value={BlockKey("sda", 4): idle._replace(rd_ios=9), BlockKey("sdb", 5): idle}, at_ns=2)
+    assert shape.change(after, before) == {
+        "value": {"+": {"sda/4": [9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, None, None, None, None, None, None]}},
+        "at_ns": 2,
+    }
+
+
+def test_fields_of_an_older_file_get_their_defaults() -> None:
+    assert shape_of(BlockCounters).load(list(range(11))) == BlockCounters(*range(11))
+
+
+@pytest.mark.parametrize("raw", [None, 3, "x", [1], {"a": 1}, list("abcdefghijklmnop")])
+def test_wrong_shapes_are_refused(raw: Any) -> None:
+    with pytest.raises(ShapeError):
+        shape_of(BlockCounters).load(raw)
