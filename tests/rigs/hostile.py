@@ -1,0 +1,76 @@
+"""Processes, a device and a mount whose names try to steer the terminal or the screen's markup."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.rigs.slowdisk.loop import attach, detach, run
+
+SOURCE = Path(__file__).with_name("hostile.c")
+TITLE = b"\x1b]0;owned\x07"
+"""Sets a terminal's title where it gets through."""
+NAMES: dict[bytes, tuple[bytes, ...]] = {
+    b"[/x]": (b"[/x]", b"[bold red]", b"[/]"),
+    TITLE: (TITLE, b"--title", TITLE, b"\x1b[5mblink\x1b[2J", b"\xc2\x9b7mC1", b"\x9b7m", b"\xe2\x80\xaebidi"),
+    b"[@click=quit]": (b"[@click=app.quit]", b"[@click=app.quit]here[/]", b"[link=x]"),
+}
+"""A process's name: its arguments."""
+
+
+def why_no_hostile() -> str:
+    """Why these processes cannot be made here; "" when they can."""
+    return "" if shutil.which("cc") else "needs cc (gcc)"
+
+
+@contextlib.contextmanager
+def hostile_processes(folder: Path) -> Iterator[list[int]]:
+    """Start one of each of NAMES; each writes 2.5 MB/s into ``folder``, so it is never idle. Yields the pids."""
+    with tempfile.TemporaryDirectory(prefix="hostile-") as build, contextlib.ExitStack() as stack:
+        program = Path(build) / "hostile"
+        run("cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(SOURCE))
+        pids = []
+        for number, (name, argv) in enumerate(NAMES.items()):
+            environment = {
+                **os.environb,
+                b"HOSTILE_NAME": name,
+                b"HOSTILE_FILE": os.fsencode(folder / f"written-{number}"),
+            }
+            process = subprocess.Popen(argv, executable=program, env=environment)
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            pids.append(process.pid)
+        yield pids
+
+
+@contextlib.contextmanager
+def hostile_mount(folder: Path) -> Iterator[Path]:
+    """An ext4 on a loop device whose file and mount point hold TITLE and markup. Needs root. Yields the mount."""
+    odd = os.fsdecode(TITLE) + "[@click=app.quit]"
+    image, mount = folder / f"{odd}.img", folder / f"m{odd}"
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    mount.mkdir()
+    node = attach(image)
+    try:
+        run("mkfs.ext4", "-q", "-E", "nodiscard", node)
+        run("mount", node, str(mount))
+        try:
+            yield mount
+        finally:
+            run("umount", str(mount))
+    finally:
+        detach(node)
+
+
+def why_no_hostile_mount() -> str:
+    """Why there is no such mount here; "" when there is."""
+    if os.geteuid():
+        return "needs root to mount"
+    missing = [p for p in ("losetup", "mkfs.ext4", "mount") if not shutil.which(p)]
+    return f"needs {', '.join(missing)}" if missing else ""
