@@ -103,8 +103,7 @@ def size(bytes_: float | None) -> str:
     while value >= 999.5 and letter != _LETTERS[-1]:
         value, letter = value / KIB, next(letters)
     if letter and value < 9.95:
-        text = f"{value:.1f}"
-        return (text[:-2] if text.endswith(".0") else text) + letter
+        return f"{value:.1f}".removesuffix(".0") + letter
     return figure(value) + letter if letter == _LETTERS[-1] else f"{max(value, 1):.0f}{letter}"
 
 

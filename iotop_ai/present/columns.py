@@ -1,0 +1,113 @@
+"""Columns that fit a width: which stay, where they stand, and the section's rule with their titles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, spans_cells
+from iotop_ai.present.units import token_of
+
+
+class Column(NamedTuple):
+    """A column. width: its slot with the gap before it; wide: the slot where there is room.
+
+    drop: columns with the largest number go first when the width shrinks, all of one number together; 0 stays.
+    left: aligned to the left, then the gap before it is two. Titles may repeat, ids may not.
+    """
+
+    id: str
+    title: str
+    width: int
+    drop: int = 0
+    wide: int = 0
+    left: bool = False
+
+
+class Placed(NamedTuple):
+    """A column at its place: first and last of the columns where its text may stand."""
+
+    column: Column
+    first: int
+    last: int
+
+    def cell(self, text: str, token: str = "") -> Cell:
+        """The text in this column; the token follows from the figure unless one is given."""
+        token = token or token_of(text)
+        room = self.last - self.first + 1
+        return Cell(self.first if self.column.left else self.last, cut(text, room), token, right=not self.column.left)
+
+
+def chosen(columns: Sequence[Column], room: int) -> list[Column]:
+    """The columns that fit into ``room``, by the order in which they may be dropped."""
+    left = list(columns)
+    while sum(c.width for c in left) > room:
+        worst = max((c.drop for c in left), default=0)
+        if worst == 0:
+            break
+        left = [c for c in left if c.drop != worst]
+    return left
+
+
+def placed(columns: Sequence[Column], start: int, width: int) -> list[Placed]:
+    """The columns side by side from ``start``, each widened up to its ``wide`` while the width has room; the last
+    one, when it is aligned to the left, takes the rest.
+    """
+    spare = width - start - sum(c.width for c in columns)
+    out, x = [], start
+    for i, column in enumerate(columns):
+        more = max(0, min(spare, column.wide - column.width))
+        if i == len(columns) - 1 and column.left:
+            more = max(0, spare)
+        spare -= more
+        end = min(width, x + column.width + more)
+        out.append(Placed(column, x + (2 if column.left else 1), end - 1))
+        x = end
+    return out
+
+
+def rule(width: int, title: str, right: Sequence[Span] = (), *, focus: bool = False) -> Line:
+    """A section's rule: ``── title ─────── right ──``."""
+    dash, rule_token = ("━", "rule-focus") if focus else ("─", "rule")
+    left = [Span(dash * 2 + " ", rule_token), Span(title, "title-focus" if focus else "title")]
+    end: list[Span] = []
+    if right:
+        room = width - spans_cells(left) - 8
+        end = [Span(" ", "dim"), *cut_spans(right, room), Span(" ", "dim"), Span(dash * 2, rule_token)]
+    used = spans_cells(left) + spans_cells(end)
+    return Line(tuple(cut_spans([*left, Span(" " + dash * max(0, width - used - 1), rule_token), *end], width)))
+
+
+def head(
+    width: int,
+    title: str,
+    columns: Iterable[Placed],
+    *,
+    focus: bool = False,
+    marked: Iterable[str] = (),
+    note: str = "",
+) -> Line:
+    """A section's rule that ends where the column titles begin, on the same row. marked: ids of the sorted columns.
+
+    A title that is wider than its slot is cut at its left neighbour, never over it. note: dim, behind the title.
+    """
+    shown = [p for p in columns if p.column.title]
+    dash, rule_token = ("━", "rule-focus") if focus else ("─", "rule")
+    first = min((_title_start(p) for p in shown), default=width)
+    name = cut(title, max(0, first - 5))
+    out = [Cell(0, dash * 2 + " ", rule_token), Cell(3, name, "title-focus" if focus else "title")]
+    x = 3 + cells(name)
+    if note and x + 1 + cells(note) < first - 1:
+        out.append(Cell(x + 1, note, "dim"))
+        x += 1 + cells(note)
+    if first - x > 2:
+        out.append(Cell(x, " " + dash * (first - x - 2) + " ", rule_token))
+    marks = set(marked)
+    out += [
+        Cell(_title_start(p), p.column.title, "title" if p.column.id in marks else "dim", right=False) for p in shown
+    ]
+    return place(width, *out)
+
+
+def _title_start(at: Placed) -> int:
+    return at.first if at.column.left else at.last - cells(at.column.title) + 1

@@ -1,0 +1,226 @@
+"""Which block devices are shown, in which order, and what is known about each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from iotop_ai.model.block import (
+    IDLE_BLOCK_RATES,
+    UNKNOWN_BLOCK_RATES,
+    BlockInfo,
+    BlockKey,
+    BlockRates,
+    Mount,
+    block_rates,
+)
+from iotop_ai.model.finding import Severity
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.memo import once_a_frame
+from iotop_ai.present.view import View
+
+HIDDEN_WHEN_IDLE = ("loop", "ram", "zram", "rom", "floppy")
+_RECENT_NS = 60_000_000_000
+_DIGITS = re.compile(r"(\d+)")
+
+
+class Device(NamedTuple):
+    """One row of the disk panel. info None: nobody has said what it is.
+
+    queue_s: request-seconds in the history; busy is whether anything happened in it. seconds: since the base while
+    accumulating, else None.
+    """
+
+    key: BlockKey
+    info: BlockInfo | None
+    rates: BlockRates
+    queue_s: float
+    busy: bool
+    guilty: bool
+    seconds: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The kernel name."""
+        return self.key.name
+
+    @property
+    def row_key(self) -> str:
+        """The key of its row."""
+        return f"disk:{self.key.name}"
+
+
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that puts sda2 before sda10."""
+    return tuple((0, int(p), "") if p.isdecimal() else (1, 0, p) for p in _DIGITS.split(name) if p)
+
+
+def infos(frame: Frame) -> Mapping[str, BlockInfo]:
+    """Identity of every device; empty while it is unknown."""
+    return frame.snapshot.disks.value or {}
+
+
+def guilty_device(frame: Frame) -> str:
+    """Kernel name of the device that a finding of warning or above names; "" when none does."""
+    known = {key.name for key in frame.snapshot.block.value or {}}
+    for finding in frame.verdict.findings:
+        if finding.severity is not Severity.INFO and finding.subject in known:
+            return finding.subject
+    return ""
+
+
+@once_a_frame
+def rates_of(frame: Frame, view: View) -> tuple[Mapping[BlockKey, BlockRates], float | None]:
+    """Rates of every device: of the newest interval, or since the base with its seconds while accumulating."""
+    base, now = view.base, frame.snapshot
+    if base is None:
+        return frame.sample.block.value or {}, None
+    if base.block.value is None or now.block.value is None or base.host.boot_id != now.host.boot_id:
+        return {}, None
+    seconds = ((now.block.at_ns or 0) - (base.block.at_ns or 0)) / 1e9
+    if seconds <= 0:
+        return {}, None
+    return block_rates(base.block.value, now.block.value, seconds), seconds
+
+
+def _watched(frame: Frame) -> tuple[dict[str, float], set[str]]:
+    """(request-seconds, who did anything) by kernel name, over the history."""
+    queue: dict[str, float] = {}
+    busy: set[str] = set()
+    for sample in frame.history:
+        if not sample.block.renewed:
+            continue
+        seconds = sample.block.seconds or 0.0
+        for key, rates in (sample.block.value or {}).items():
+            if rates is IDLE_BLOCK_RATES:
+                continue
+            queue[key.name] = queue.get(key.name, 0.0) + (rates.queue_size or 0.0) * seconds
+            if rates.active:
+                busy.add(key.name)
+    return queue, busy
+
+
+@once_a_frame
+def everything(frame: Frame, view: View) -> tuple[Device, ...]:
+    """Every device of the newest reading, partitions and hidden ones too, in natural order."""
+    table = frame.snapshot.block.value or {}
+    known, (rates, seconds) = infos(frame), rates_of(frame, view)
+    queue, busy = _watched(frame)
+    guilty = guilty_device(frame)
+    out = [
+        Device(
+            key,
+            known.get(key.name),
+            rates.get(key, UNKNOWN_BLOCK_RATES),
+            queue.get(key.name, 0.0),
+            key.name in busy,
+            key.name == guilty,
+            seconds,
+        )
+        for key in table
+    ]
+    return tuple(sorted(out, key=lambda d: natural(d.name)))
+
+
+def _listed(device: Device, frame: Frame, view: View) -> bool:
+    info = device.info
+    if view.devices:
+        return device.name in view.devices or (info is not None and info.label in view.devices)
+    if device.guilty or device.name == view.device:
+        return True
+    if info is None or info.kind in ("partition", "nvme-path"):
+        return info is None and frame.snapshot.disks.value is None
+    if info.kind in HIDDEN_WHEN_IDLE:
+        seen = frame.carry.active_ns.get(device.name)
+        return seen is not None and frame.snapshot.at_ns - seen <= _RECENT_NS
+    return info.size_bytes != 0
+
+
+@once_a_frame
+def listed(frame: Frame, view: View) -> tuple[Device, ...]:
+    """The devices that have a row: the guilty one first, then in natural order.
+
+    loop, ram, zram and rom only when they did something in the last minute; nvme-paths and partitions never by
+    themselves, but for those asked for by name.
+    """
+    shown = [d for d in everything(frame, view) if _listed(d, frame, view)]
+    if view.only_active:
+        keep = {view.device}
+        rates = UNKNOWN_BLOCK_RATES
+        shown = [d for d in shown if d.rates.active or d.guilty or d.name in keep or d.rates[:4] == rates[:4]]
+    return tuple(sorted(shown, key=lambda d: not d.guilty))
+
+
+@once_a_frame
+def chosen(frame: Frame, view: View) -> Device | None:
+    """The device whose graphs are shown: the viewer's, else the guilty one, else the busiest, else the root's."""
+    shown = listed(frame, view)
+    if view.device:
+        for device in everything(frame, view):
+            if device.name == view.device:
+                return device
+    if not shown:
+        return None
+    if shown[0].guilty:
+        return shown[0]
+    # The uppermost of a stack has the mount, so it wins when it is as busy as what lies below.
+    best = max(shown, key=lambda d: (round(d.queue_s, 1), -len(d.info.holders) if d.info else 0))
+    if best.queue_s >= 0.05:
+        return best
+    rooted = [d for d in shown if any(m.path == "/" for m in mounts(d.name, frame))]
+    return rooted[0] if rooted else shown[0]
+
+
+def partitions(name: str, frame: Frame, view: View) -> list[Device]:
+    """The partitions of a disk, in natural order."""
+    return [d for d in everything(frame, view) if d.info is not None and d.info.parent == name and d.info.mounts]
+
+
+def above(name: str, known: Mapping[str, BlockInfo]) -> Iterator[BlockInfo]:
+    """The device itself, its partitions and whatever is stacked on them, each once."""
+    children: dict[str, list[str]] = {}
+    for child in known.values():
+        if child.parent:
+            children.setdefault(child.parent, []).append(child.name)
+    queue, seen = [name], {name}
+    while queue:
+        info = known.get(queue.pop(0))
+        if info is None:
+            continue
+        yield info
+        for other in (*children.get(info.name, ()), *info.holders):
+            if other not in seen:
+                seen.add(other)
+                queue.append(other)
+
+
+def mounts(name: str, frame: Frame) -> list[Mount]:
+    """Everything mounted from the device, its partitions or what is stacked on it; the shortest path first."""
+    found = {m.path: m for info in above(name, infos(frame)) for m in info.mounts}
+    return sorted(found.values(), key=lambda m: (len(m.path), m.path))
+
+
+def leaves(name: str, frame: Frame) -> list[str]:
+    """The physical devices below a device, natural order; the device itself when nothing is known below it."""
+    known = infos(frame)
+    queue, seen, out = [name], {name}, []
+    while queue:
+        info = known.get(queue.pop(0))
+        if info is None:
+            continue
+        below: tuple[str, ...] = info.slaves or ((info.parent,) if info.kind == "partition" and info.parent else ())
+        if not below:
+            out.append(info.name)
+        for other in below:
+            if other not in seen:
+                seen.add(other)
+                queue.append(other)
+    return sorted(out, key=natural) or [name]
+
+
+def short_name(device: Device) -> str:
+    """The name people use, in few columns: the label of a dm device, nvme4 for nvme4n1."""
+    info = device.info
+    name = info.label if info is not None and info.label else device.name
+    return name[:-2] if name.startswith("nvme") and name.endswith("n1") else name

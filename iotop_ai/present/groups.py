@@ -1,0 +1,203 @@
+"""Processes folded: equal ones are one row, because 64 equal workers bury the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.process import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
+from iotop_ai.model.process_rates import process_rates
+from iotop_ai.present.memo import once_a_frame
+from iotop_ai.present.view import View
+
+SUMMED = (
+    "read_bytes_per_s",
+    "write_bytes_per_s",
+    "cancelled_bytes_per_s",
+    "rchar_bytes_per_s",
+    "wchar_bytes_per_s",
+    "major_faults_per_s",
+)
+
+
+class Group(NamedTuple):
+    """Processes of one name and user. Bytes are sums of what is known, cpu and delay the largest of its members.
+
+    None: not known of any member. keys: lowest pid first. idle: none of them did anything.
+    """
+
+    name: str
+    user: str
+    keys: tuple[ProcessKey, ...]
+    rates: ProcessRates
+    state: str
+    in_state: int
+    idle: bool
+
+    @property
+    def io(self) -> float | None:
+        """Bytes read and written per second."""
+        read, write = self.rates.read_bytes_per_s, self.rates.write_bytes_per_s
+        return None if read is None and write is None else (read or 0.0) + (write or 0.0)
+
+    @property
+    def row_key(self) -> str:
+        """The key of its row."""
+        return f"process:{self.keys[0].pid}"
+
+    @property
+    def label(self) -> str:
+        """The name with its count ("train.py x8")."""
+        return self.name if len(self.keys) == 1 else f"{self.name} x{len(self.keys)}"
+
+
+@lru_cache(maxsize=8)
+def pattern(text: str) -> re.Pattern[str]:
+    """The filter: a regular expression, or the plain text when it is not one."""
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except re.error:
+        return re.compile(re.escape(text), re.IGNORECASE)
+
+
+def matches(info: ProcessInfo, wanted: re.Pattern[str]) -> bool:
+    """Whether name, user or command line match."""
+    return bool(wanted.search(info.name) or wanted.search(info.user) or wanted.search(" ".join(info.cmdline)))
+
+
+@once_a_frame
+def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates] | None, float | None]:
+    """Rates of the processes that did something: of the newest interval, or since the base with its seconds."""
+    base, now = view.base, frame.snapshot
+    if base is None:
+        sample = frame.sample.processes.value
+        return (None if sample is None else sample.rates), None
+    if base.host.boot_id != now.host.boot_id or base.processes.at_ns == now.processes.at_ns:
+        return None, None
+    rated = process_rates(base.processes, now.processes, None)
+    return (None if rated.value is None else rated.value.rates), rated.seconds
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((v for v in values if v is not None), default=None)
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) if known else None
+
+
+def together(rates: list[ProcessRates]) -> ProcessRates:
+    """The rates of a fold."""
+    if len(rates) == 1:
+        return rates[0]
+    return UNKNOWN_PROCESS_RATES._replace(
+        **{field: _sum(getattr(r, field) for r in rates) for field in SUMMED},
+        read_calls_per_s=_sum(r.read_calls_per_s for r in rates),
+        write_calls_per_s=_sum(r.write_calls_per_s for r in rates),
+        cpu_ratio=_largest(r.cpu_ratio for r in rates),
+        io_delay_ratio=_largest(r.io_delay_ratio for r in rates),
+        incl_children=any(r.incl_children for r in rates),
+        main_thread_only=any(r.main_thread_only for r in rates),
+    )
+
+
+_WEIGHT = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
+
+
+def state_of(keys: Iterable[ProcessKey], table: ProcessTable) -> tuple[str, int]:
+    """(the state that matters most, how many of the processes are in it); ("?", n) when none is readable."""
+    counts: dict[str, int] = {}
+    for key in keys:
+        stat, look = table.stat.get(key), table.threads.get(key)
+        letter = "?" if stat is None else stat.state
+        if look is not None and any(state == "D" for state, _ in look.states):
+            letter = "D"
+        counts[letter] = counts.get(letter, 0) + 1
+    if not counts:
+        return "?", 0
+    worst = min(counts, key=lambda s: _WEIGHT.get(s, 7))
+    return worst, counts[worst]
+
+
+def _is_idle(rates: ProcessRates, denied: bool, state: str) -> bool:
+    """A process whose io may not be read and that uses no CPU tells nothing: it is counted, not listed."""
+    return denied and not rates.cpu_ratio and state != "D"
+
+
+@once_a_frame
+def groups(frame: Frame, view: View) -> tuple[Group, ...]:
+    """All processes folded, filtered and sorted; those that did nothing last, and left out with only_active."""
+    table = frame.snapshot.processes.value
+    if table is None:
+        return ()
+    rates = rates_of(frame, view)[0]
+    wanted = pattern(view.pattern) if view.pattern else None
+    own = frame.snapshot.own.pid
+    active: dict[tuple[str, str], list[ProcessKey]] = {}
+    idle: dict[tuple[str, str], list[ProcessKey]] = {}
+    for key, info in table.info.items():
+        if wanted is not None and not matches(info, wanted):
+            continue
+        moved = rates is not None and key in rates
+        if moved and rates is not None:
+            stat = table.stat.get(key)
+            moved = not _is_idle(rates[key], key in table.denied, "?" if stat is None else stat.state)
+        if not moved and (view.only_active or (info.kernel and wanted is None) or key.pid == own):
+            continue
+        (active if moved else idle).setdefault((info.name, info.user), []).append(key)
+    out = [_group(who, keys, rates, table, idle=False) for who, keys in active.items()]
+    if rates is None:
+        out += [_group(who, keys, None, table, idle=False) for who, keys in idle.items()]
+        idle = {}
+    quiet = [_group(who, keys, {}, table, idle=True) for who, keys in idle.items()]
+    return (*ordered(out, view), *ordered(quiet, view))
+
+
+_ZERO = ProcessRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0)
+
+
+def _group(
+    who: tuple[str, str],
+    keys: list[ProcessKey],
+    rates: Mapping[ProcessKey, ProcessRates] | None,
+    table: ProcessTable,
+    *,
+    idle: bool,
+) -> Group:
+    members = tuple(sorted(keys))
+    state, count = state_of(members, table)
+    if rates is None:
+        found = [UNKNOWN_PROCESS_RATES]
+    elif idle:
+        delay = 0.0 if table.delayacct else None
+        known = any(key not in table.denied for key in members)
+        found = [_ZERO._replace(io_delay_ratio=delay)] if known else [UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)]
+    else:
+        found = [rates[key] for key in members]
+    return Group(*who, members, together(found), state, count, idle)
+
+
+def _measure(group: Group, sort: str) -> float:
+    r = group.rates
+    value = {
+        "read": r.read_bytes_per_s,
+        "write": r.write_bytes_per_s,
+        "delay": r.io_delay_ratio,
+        "cpu": r.cpu_ratio,
+    }.get(sort, group.io)
+    return -1.0 if value is None else value
+
+
+def ordered(found: list[Group], view: View) -> list[Group]:
+    """Sorted by the viewer's column; equal ones by what they do and then by name, so that they keep their places."""
+    found = sorted(found, key=lambda g: (g.name, g.user))
+    if view.sort in ("name", "user"):
+        by_user = view.sort == "user"
+        return sorted(found, key=lambda g: (g.user, g.name) if by_user else (g.name, g.user), reverse=view.reverse)
+    found.sort(key=lambda g: (-(g.io or 0.0), -(g.rates.io_delay_ratio or 0.0), -(g.rates.cpu_ratio or 0.0)))
+    found.sort(key=lambda g: _measure(g, view.sort), reverse=not view.reverse)
+    return found
