@@ -29,7 +29,9 @@ class Unavailable(Exception):  # noqa: N818 - a state of the machine, not an err
 class Collector(Protocol[T_co]):
     """Reads one subsystem.
 
-    field: the Snapshot's field that it fills. every_s: seconds between reads; 0 is every tick.
+    field: the Snapshot's field that it fills. every_s: seconds between reads; 0 is every tick. A collector whose
+    own thread did the reading earlier may offer ``at_ns() -> int | None``: when the value that ``read`` returned
+    last was taken.
     """
 
     field: str
@@ -64,5 +66,6 @@ def take(collector: Collector[T], clock: Clock) -> Reading[T]:
         log.exception("collector %s failed", collector.field)
         return Reading(None, Status.FAILED, clean(f"{type(error).__name__}: {error}"), "", end, end - start)
     end = clock.monotonic_ns()
-    at = getattr(value, "io_at_ns", None) or end
+    own_at = getattr(collector, "at_ns", None)
+    at = getattr(value, "io_at_ns", None) or (own_at() if own_at is not None else None) or end
     return Reading(value, Status.OK, "", "", at, end - start)

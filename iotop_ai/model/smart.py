@@ -23,8 +23,13 @@ class SmartState(NamedTuple):
     """One disk's answer. assessment: "PASS", "WARN", "FAIL" (pySMART's words), None when the disk does not say.
 
     protocol: ata, nvme, scsi. NVMe figures None on others; bytes are exact (data units x 512,000).
-    severity: ok, warning, critical; reasons: clauses with their number ("312 reallocated sectors").
-    exit_status: smartctl's bit mask.
+    severity: ok, warning, critical, or unknown when the disk told nothing to judge by; reasons: clauses with their
+    number ("312 reallocated sectors"), the worst first. A reason may stand beside ok: it explains, it does not warn.
+    reallocated, reported_uncorrectable, command_timeouts, pending, uncorrectable, crc_errors: raw values of ATA
+    attributes 5, 187, 188 (low 16 bits), 197, 198, 199; SCSI fills reallocated with the grown defect list and
+    uncorrectable with the total of its error counters.
+    device_type: what ``-d`` was given. warning_celsius, critical_celsius: the disk's own limits.
+    self_test_left_percent: of a running self-test; None when none runs. exit_status: smartctl's bit mask.
     """
 
     device: str
@@ -54,3 +59,12 @@ class SmartState(NamedTuple):
     read_bytes: int | None = None
     exit_status: int | None = None
     messages: tuple[str, ...] = ()
+    device_type: str = ""
+    reported_uncorrectable: int | None = None
+    command_timeouts: int | None = None
+    power_cycles: int | None = None
+    critical_temperature_minutes: int | None = None
+    warning_celsius: int | None = None
+    critical_celsius: int | None = None
+    rotation_rpm: int | None = None
+    self_test_left_percent: int | None = None

@@ -1,0 +1,239 @@
+"""SMART of every disk, asked rarely and on the side: a thread of its own that talks to the helper process."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.root import Root
+from iotop_ai.collectors.smart_commands import SMARTCTL_PATHS, is_device, is_type, sudoers_line
+from iotop_ai.collectors.smart_disks import Disk, smart_disks, with_scanned_types
+from iotop_ai.collectors.smart_parse import parse_json, parse_scan, parse_state, refusal
+from iotop_ai.collectors.smart_process import SmartProcess
+from iotop_ai.model.clean import clean
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import Settings
+from iotop_ai.model.smart import SmartState
+
+SmartTable = Mapping[str, Reading[SmartState]]
+
+TIMEOUT_S = 20.0
+KEEP_HELPER_BELOW_S = 60.0
+"""Asked more rarely than this, the helper ends after each round instead of holding its memory for nothing."""
+_LOOK_S = 10.0
+_CALLS_A_DISK = 3
+
+
+class SmartCollector:
+    """Field ``smart``: kernel name of each whole disk to its own Reading.
+
+    ``read`` returns at once what the thread knows; the disks are asked every ``settings.smart_interval_s``, one after
+    the other, and one that is plugged in is asked soon after. A sleeping disk is never woken: its last state is kept,
+    with its age. Only the running machine's disks are asked, and a captured tree's only by a smartctl that was named.
+    """
+
+    field = "smart"
+    every_s = 0.0
+
+    def __init__(
+        self,
+        root: Root,
+        clock: Clock,
+        settings: Settings = Settings(),  # noqa: B008 - a frozen record
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._root = root
+        self._clock = clock
+        self._settings = settings
+        self._timeout_s = timeout_s
+        self._helper = SmartProcess(clock)
+        self._sudo: dict[str, bool] = {}
+        self._table: dict[str, Reading[SmartState]] | None = None
+        self._read_at: int | None = None
+        self._changed_at: int | None = None
+        self._failure = ""
+        self._first = threading.Event()
+        self._wake = threading.Event()
+        self._interval_s = max(1.0, settings.smart_interval_s)
+        self._held = False
+        self._stopping = False
+        self._now = False
+        self._urgent = False
+        self._thread: threading.Thread | None = None
+
+    def read(self) -> SmartTable:
+        """The newest answers. Raises Unavailable: pending before the disks are known, off when SMART is not wanted."""
+        self._start()
+        if self._failure:
+            raise Unavailable(Status.FAILED, self._failure)
+        if self._table is None:
+            raise Unavailable(Status.PENDING, "the disks are being looked for")
+        table, self._read_at = self._table, self._changed_at
+        return table
+
+    def at_ns(self) -> int | None:
+        """When the newest of the answers that ``read`` returned last was taken."""
+        return self._read_at
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until every disk was asked once, at most ``seconds``; whether that is so."""
+        self._start()
+        return self._first.wait(seconds)
+
+    def hold(self, hold: bool) -> None:
+        """Ask no disk (True) while one is saturated; a round that is due waits until it may (False)."""
+        self._held = hold
+        if not hold:
+            self._wake.set()
+
+    def refresh(self) -> None:
+        """Ask every disk now, also while held: somebody wants to know."""
+        self._now = True
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the thread, the helper and a running smartctl."""
+        self._stopping = True
+        self._wake.set()
+        self._helper.interrupt()
+        if self._thread is not None:
+            self._thread.join(3.0)
+
+    def _start(self) -> None:
+        if not self._settings.smart:
+            raise Unavailable(Status.OFF, "SMART is switched off")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="smart", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        due_ns = 0
+        known: frozenset[str] = frozenset()
+        try:
+            while not self._stopping:
+                disks = smart_disks(self._root)
+                names = frozenset(disk.name for disk in disks)
+                self._urgent, self._now = self._now, False
+                due = self._urgent or self._clock.monotonic_ns() >= due_ns
+                if due or names != known:
+                    self._round(disks, frozenset() if due else known)
+                    known = names
+                if due:
+                    due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
+                self._first.set()
+                self._wake.wait(min(_LOOK_S, self._interval_s))
+                self._wake.clear()
+        except Exception as error:  # the other collectors go on; this one says what it died of
+            self._failure = clean(f"{type(error).__name__}: {error}")
+            self._first.set()
+        finally:
+            self._helper.stop()
+
+    def _round(self, disks: tuple[Disk, ...], known: frozenset[str]) -> None:
+        """Ask the disks that are not in ``known``; forget those that went."""
+        old = self._table or {}
+        pending: Reading[SmartState] = Reading(None, Status.PENDING, "not asked yet")
+        table = {disk.name: self._without(disk) if not disk.device else old.get(disk.name, pending) for disk in disks}
+        self._publish(table)
+        smartctl = self._smartctl()
+        asked = [disk for disk in disks if disk.device and disk.name not in known]
+        if isinstance(smartctl, Reading):
+            self._publish({**table, **{disk.name: smartctl for disk in asked}})
+            return
+        if asked and not self._wait_until_free():
+            return
+        for disk in with_scanned_types(asked, self._scan(smartctl) if asked else ()):
+            if not self._wait_until_free():
+                return
+            table[disk.name] = self._ask(smartctl, disk, old.get(disk.name))
+            self._publish(table)
+        if self._interval_s >= KEEP_HELPER_BELOW_S:
+            self._helper.stop()
+
+    def _publish(self, table: dict[str, Reading[SmartState]]) -> None:
+        # A new mapping each time: what read() handed out stays as it was.
+        self._changed_at = self._clock.monotonic_ns()
+        self._table = dict(table)
+
+    def _wait_until_free(self) -> bool:
+        """Wait while held, unless somebody wants to know; False when the collector closes."""
+        while self._held and not (self._urgent or self._stopping):
+            self._wake.wait(_LOOK_S)
+            self._wake.clear()
+            self._urgent, self._now = self._now, False
+        return not self._stopping
+
+    def _without(self, disk: Disk) -> Reading[SmartState]:
+        return Reading(None, Status.UNSUPPORTED, disk.reason, "", self._clock.monotonic_ns())
+
+    def _smartctl(self) -> str | Reading[SmartState]:
+        """smartctl's path, or the Reading of every disk that it would have been asked about."""
+        at_ns = self._clock.monotonic_ns()
+        given = self._settings.smartctl or os.environ.get("IOTOP_AI_SMARTCTL", "")
+        if not given and not self._root.live:
+            return Reading(None, Status.ABSENT, "a captured machine's disks cannot be asked", "", at_ns)
+        paths = (given,) if given else SMARTCTL_PATHS
+        found = next((path for path in paths if path.startswith("/") and os.access(path, os.X_OK)), None)
+        if found is not None:
+            return found
+        if given:
+            reason = clean(f"no smartctl at {given}")
+            return Reading(None, Status.ABSENT, reason, "give smartctl's absolute path", at_ns)
+        return Reading(None, Status.ABSENT, "smartctl is not installed", "apt install smartmontools", at_ns)
+
+    def _scan(self, smartctl: str) -> tuple[tuple[str, str], ...]:
+        try:
+            response = self._helper.ask(self._request("scan", smartctl, "scan"), 2 * self._timeout_s + 5)
+        except Unavailable:
+            # sysfs has named every disk; without the scan only a USB bridge's type is missing, and asking says so.
+            return ()
+        return parse_scan(parse_json(str(response.get("out", ""))))
+
+    def _request(self, do: str, smartctl: str, key: str) -> dict[str, Any]:
+        sudo = self._root.live and self._sudo.get(key, True)
+        return {"do": do, "smartctl": smartctl, "timeout_s": self._timeout_s, "sudo": sudo}
+
+    def _ask(self, smartctl: str, disk: Disk, old: Reading[SmartState] | None) -> Reading[SmartState]:
+        start_ns = self._clock.monotonic_ns()
+        try:
+            if not (is_device(disk.device) and is_type(disk.kind)):
+                raise Unavailable(Status.UNSUPPORTED, "a kind of device that is not asked")
+            request = {**self._request("read", smartctl, disk.device), "device": disk.device, "type": disk.kind}
+            response = self._helper.ask(request, _CALLS_A_DISK * self._timeout_s + 5)
+            if response.get("refused"):
+                # Each refusal is a line in the administrator's log: one is enough for as long as the monitor runs.
+                self._sudo[disk.device] = False
+            state = self._state(response, disk)
+        except Unavailable as why:
+            end_ns = self._clock.monotonic_ns()
+            if why.status is Status.ASLEEP and old is not None and old.value is not None:
+                return old._replace(status=Status.ASLEEP, reason=why.reason)
+            remedy = self._permission(smartctl, disk) if why.status is Status.DENIED else why.remedy
+            return Reading(None, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
+        end_ns = self._clock.monotonic_ns()
+        return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
+
+    def _state(self, response: Mapping[str, Any], disk: Disk) -> SmartState:
+        if response.get("timed_out"):
+            reason = f"smartctl did not end within {self._timeout_s:g} s and was killed"
+            raise Unavailable(Status.FAILED, reason, f"dmesg | grep {disk.name}")
+        answer, view = parse_json(str(response.get("out", ""))), response.get("view")
+        if answer is None and response.get("status") and not view:
+            raise Unavailable(Status.FAILED, clean(str(response.get("stderr", "")).strip(), 160) or "smartctl failed")
+        why = None if answer is None else refusal(answer, str(response.get("stderr", "")))
+        if why is not None:
+            raise why
+        return parse_state(answer, view if isinstance(view, dict) else None, disk.device, disk.kind)
+
+    def _permission(self, smartctl: str, disk: Disk) -> str:
+        uid = os.getuid()
+        try:
+            user = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            user = ""
+        return sudoers_line(user, uid, smartctl, [(disk.kind, disk.device)])

@@ -1,0 +1,74 @@
+"""Every smartctl command that is ever run, in one table: the calls and the sudoers lines that allow them.
+
+All of them only read. Each call that touches a disk carries ``-n standby,3``: a sleeping disk is left asleep and the
+exit status is 3 (smartctl(8)). ``-d`` is always given, because finding the type out may spin a disk up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+SMARTCTL_PATHS = (
+    "/usr/sbin/smartctl",
+    "/usr/local/sbin/smartctl",
+    "/sbin/smartctl",
+    "/usr/bin/smartctl",
+    "/usr/local/bin/smartctl",
+    "/run/current-system/sw/bin/smartctl",
+)
+"""Where smartctl may be. PATH is not searched: it is the caller's, and this may run as root."""
+
+SUDO_PATHS = ("/usr/bin/sudo", "/bin/sudo", "/usr/local/bin/sudo", "/run/wrappers/bin/sudo")
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "scan": ("--json=c", "--scan-open"),
+    "json": ("--json=c", "-a", "-n", "standby,3", "-d", "{type}", "{device}"),
+    "text": ("-n", "standby,3", "-d", "{type}", "--all", "{device}"),
+}
+"""scan: which disks there are. json: all about one disk. text: the same in the form that pySMART reads."""
+
+DISK_COMMANDS = ("json", "text")
+
+_DEVICE = re.compile(r"/dev/(?:sd[a-z]{1,4}|hd[a-z]|nvme[0-9]{1,4}(?:n[0-9]{1,4})?|sg[0-9]{1,4}|bus/[0-9]{1,4})")
+_TYPE = re.compile(r"[a-z0-9]{1,16}(?:[,+/][a-z0-9]{1,16}){0,5}")
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+_SUDOERS_SPECIAL = re.compile(r"([,:=\\])")
+
+
+def is_device(device: str) -> bool:
+    """Whether the text is a device node that smartctl may be asked about, and nothing else."""
+    return _DEVICE.fullmatch(device) is not None
+
+
+def is_type(kind: str) -> bool:
+    """Whether the text has the form of a ``-d`` argument: ``sat``, ``nvme``, ``megaraid,3``, ``sat+megaraid,0``."""
+    return _TYPE.fullmatch(kind) is not None
+
+
+def argv(command: str, smartctl: str, kind: str = "", device: str = "") -> list[str]:
+    """The arguments of one call of the table. Raises ValueError for a path, type or device that cannot be meant."""
+    if not smartctl.startswith("/"):
+        raise ValueError("smartctl's path is not absolute")
+    template = COMMANDS[command]
+    if "{device}" in template and not (is_device(device) and is_type(kind)):
+        raise ValueError("no such kind of device")
+    filled = {"{type}": kind, "{device}": device}
+    return [smartctl, *(filled.get(word, word) for word in template)]
+
+
+def sudoers_command(arguments: Iterable[str]) -> str:
+    """A command as sudoers(5) wants it: exact arguments, with its four special characters escaped."""
+    path, *rest = arguments
+    return " ".join([path, *(_SUDOERS_SPECIAL.sub(r"\\\1", word) for word in rest)])
+
+
+def sudoers_line(user: str, uid: int, smartctl: str, disks: Iterable[tuple[str, str]]) -> str:
+    """One line for /etc/sudoers.d that allows the scan and exactly these disks' calls, nothing wider.
+
+    disks: (type, device) pairs. A user whose name needs quoting is named by number.
+    """
+    who = user if _USER.fullmatch(user) else f"#{uid}"
+    calls = [argv("scan", smartctl)]
+    calls += [argv(command, smartctl, kind, device) for kind, device in disks for command in DISK_COMMANDS]
+    return f"{who} ALL=(root) NOPASSWD: " + ", ".join(sudoers_command(call) for call in calls)
