@@ -15,6 +15,8 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from iotop_ai.model.clean import clean
+
 SAME = object()
 """What a change encodes to when there is none."""
 
@@ -52,9 +54,9 @@ class Scalar(Shape):
         self.kind = kind
 
     def load(self, raw: Any) -> Any:
-        """The scalar, of exactly the declared kind."""
+        """The scalar, of exactly the declared kind; text is made harmless, since a file may come from anywhere."""
         if type(raw) is self.kind:
-            return raw
+            return clean(raw) if isinstance(raw, str) else raw
         if self.kind is float and type(raw) is int:
             return float(raw)
         raise ShapeError(f"{self.kind.__name__} expected")
@@ -120,9 +122,9 @@ class Several(Shape):
         self.kinds = kinds
 
     def load(self, raw: Any) -> Any:
-        """The scalar as it is."""
+        """The scalar; text is made harmless."""
         if type(raw) in self.kinds:
-            return raw
+            return clean(raw) if type(raw) is str else raw
         if float in self.kinds and type(raw) is int:
             return float(raw)
         raise ShapeError("another kind of scalar")
@@ -343,7 +345,7 @@ class KeyText:
 
 def _key_text(hint: Any) -> KeyText:
     if hint is str:
-        return KeyText(str, str)
+        return KeyText(str, clean)
     if hint is int:
         return KeyText(str, int)
     kinds = list(get_type_hints(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
@@ -351,7 +353,7 @@ def _key_text(hint: Any) -> KeyText:
 
     def load(text: str) -> Any:
         parts = text.rsplit("/", len(kinds) - 1)
-        return make(*(kind(part) for kind, part in zip(kinds, parts, strict=True)))
+        return make(*(clean(part) if kind is str else kind(part) for kind, part in zip(kinds, parts, strict=True)))
 
     return KeyText(lambda key: "/".join(map(str, key)), load)
 
