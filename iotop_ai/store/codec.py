@@ -216,10 +216,18 @@ class Decoder:
 
     def _header(self, raw: dict[str, Any]) -> Header:
         header = Header(
-            _int(raw["fmt"]), _text(raw["tool"]), _text(raw["host"]), _text(raw["boot"]),
-            _int(raw["t"]), _int(raw["m"]), shape_of(float).load(raw["interval"]), _text(raw["redact"]), _text(raw["stamp"]), raw["continues"] is True,
-            _text(raw.get("origin", "")),
-        )  # fmt: skip
+            format=_int(raw["fmt"]),
+            tool=_text(raw["tool"]),
+            host=_text(raw["host"]),
+            boot_id=_text(raw["boot"]),
+            wall_ns=_int(raw["t"]),
+            at_ns=_int(raw["m"]),
+            interval_s=shape_of(float).load(raw["interval"]),
+            redact=_text(raw["redact"]),
+            stamp=_text(raw["stamp"]),
+            continues=raw["continues"] is True,
+            origin=_text(raw.get("origin", "")),
+        )
         if header.format > FORMAT:
             raise ShapeError(f"format {header.format} was written by a newer iotop-ai (this one reads up to {FORMAT})")
         if not header.continues:
