@@ -1,0 +1,46 @@
+"""The keys of the main screen, each with an id by which it can be remapped."""
+
+from __future__ import annotations
+
+from textual.binding import Binding, BindingType
+
+PANEL_KEYS = ("banner", "path", "graphs", "gpu", "disk", "process", "system")
+"""Panels that 1, 2, ... show and hide, from the top of the screen down."""
+
+
+def _key(key: str, action: str, description: str, name: str) -> Binding:
+    return Binding(key, action, description, show=False, id=name)
+
+
+APP_KEYS: list[BindingType] = [
+    Binding("ctrl+c", "quit", "Quit", show=False, priority=True, id="app.interrupt"),
+    Binding("ctrl+z", "suspend_process", "Suspend", show=False, priority=True, id="app.suspend"),
+    _key("q", "quit", "Quit", "app.quit"),
+]
+
+HELP_KEYS: list[BindingType] = [
+    _key("escape,question_mark,f1", "app.pop_screen", "Back", "help.close"),
+]
+
+MAIN_KEYS: list[BindingType] = [
+    _key("question_mark,f1", "help", "Help", "help.open"),
+    *(_key(str(n), f"toggle('{panel}')", f"Panel {panel}", f"panel.{panel}") for n, panel in enumerate(PANEL_KEYS, 1)),
+    _key("n,right", "device(1)", "Next device", "device.next"),
+    _key("b,left", "device(-1)", "Previous device", "device.previous"),
+    _key("slash", "find", "Filter", "filter.open"),
+    _key("escape", "clear", "Clear the filter", "filter.clear"),
+    _key("greater_than_sign", "sort(1)", "Sort by the next column", "sort.next"),
+    _key("less_than_sign", "sort(-1)", "Sort by the column before", "sort.previous"),
+    _key("r", "reverse", "Reverse the order", "sort.reverse"),
+    _key("o", "only_active", "Only what is active", "rows.active"),
+    _key("a", "accumulate", "Accumulated", "rows.accumulate"),
+    _key("space", "pause", "Pause", "time.pause"),
+    _key("plus", "interval(1)", "Longer interval", "interval.longer"),
+    _key("minus", "interval(-1)", "Shorter interval", "interval.shorter"),
+    _key("down", "cursor(1)", "Down", "cursor.down"),
+    _key("up", "cursor(-1)", "Up", "cursor.up"),
+    _key("pagedown", "page(1)", "Page down", "cursor.page_down"),
+    _key("pageup", "page(-1)", "Page up", "cursor.page_up"),
+    _key("home", "cursor(-1000000)", "First", "cursor.first"),
+    _key("end", "cursor(1000000)", "Last", "cursor.last"),
+]

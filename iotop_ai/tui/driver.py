@@ -1,0 +1,128 @@
+"""The terminal driver: input that sleeps until a key comes, and an entry that repaints nothing.
+
+Textual's own input thread wakes ten times a second, which costs more than drawing a quiet screen.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import select
+import termios
+from codecs import getincrementaldecoder
+from typing import Any
+
+import textual
+from textual import constants
+from textual._xterm_parser import XTermParser
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+
+ENTER_ALTERNATE = "\x1b[?1049h"
+KNOWN_VERSIONS = ("8.2.",)
+"""Textual releases whose input thread has been read and tried with ours in its place."""
+
+ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5
+"""How long a lone Escape may still turn out to be the start of a sequence."""
+
+
+class QuietDriver(LinuxDriver):
+    """A LinuxDriver whose input thread blocks in poll() until there is input or ``disable_input`` ends it."""
+
+    entered: bool = False
+    """Set by the front when the terminal shows the alternate screen already: it is then not entered again."""
+
+    attributes_before: list[Any] | None = None
+    """The terminal's attributes as the user's shell left them, where they were changed before the app started."""
+
+    def __init__(self, app: Any, *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None):
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._end = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._skip_entry = type(self).entered
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        try:
+            size = os.get_terminal_size(self.fileno)
+        except OSError:
+            return super()._get_terminal_size()
+        return size.columns or 80, size.lines or 24
+
+    def write(self, data: str) -> None:
+        """Write to the terminal; the first entry into the alternate screen is left out where it is shown already."""
+        if self._skip_entry and data == ENTER_ALTERNATE:
+            self._skip_entry = False
+            return
+        super().write(data)
+
+    def start_application_mode(self) -> None:
+        """Take the terminal; what is restored later is what the shell had, not what the first frame needed."""
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        if type(self).attributes_before is not None:
+            self.attrs_before = type(self).attributes_before
+
+    def run_input_thread(self) -> None:
+        """Read keys until ``disable_input``; between them the thread sleeps without a timeout."""
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        poll = select.poll()
+        poll.register(self.fileno, select.POLLIN)
+        poll.register(self._end, select.POLLIN)
+        timeout_ms: int | None = None
+        while True:
+            ready = dict(poll.poll(timeout_ms))
+            if self._end in ready:
+                return
+            timeout_ms = None
+            if self.fileno in ready:
+                try:
+                    raw = os.read(self.fileno, 4096)
+                except OSError:
+                    raw = b""
+                if not raw:  # the terminal is gone; its SIGHUP ends the app
+                    poll.unregister(self.fileno)
+                    continue
+                for event in parser.feed(decode(raw)):
+                    self.process_message(event)
+                timeout_ms = ESCAPE_WAIT_MS
+            for event in parser.tick():
+                self.process_message(event)
+
+    def disable_input(self) -> None:
+        """End the input thread and wait for it."""
+        if self.exit_event.is_set():
+            return
+        os.eventfd_write(self._end, 1)
+        super().disable_input()
+        # Read empty again, so that input can start once more after a suspension.
+        os.eventfd_read(self._end)
+
+
+def driver_class(
+    entered: bool = False, attributes_before: list[Any] | None = None, version: str = textual.__version__
+) -> type[Driver] | None:
+    """The quiet driver where this Textual is one that it fits, else None: Textual then takes its own.
+
+    entered, attributes_before: as of QuietDriver; kept in a subclass, because Textual makes the instance.
+    """
+    if not version.startswith(KNOWN_VERSIONS) or not _fits(LinuxDriver):
+        return None
+    return type(
+        "QuietDriver", (QuietDriver,), {"entered": entered, "attributes_before": attributes_before, "__doc__": None}
+    )
+
+
+def _fits(base: type) -> bool:
+    for name in ("run_input_thread", "disable_input", "start_application_mode", "_get_terminal_size"):
+        method = getattr(base, name, None)
+        if method is None or list(inspect.signature(method).parameters) != ["self"]:
+            return False
+    source_names = base.__init__.__code__.co_names  # type: ignore[misc]
+    return all(name in source_names for name in ("exit_event", "fileno", "attrs_before"))
+
+
+def terminal_attributes(fileno: int) -> list[Any] | None:
+    """The terminal's attributes now; None when it is none."""
+    try:
+        return termios.tcgetattr(fileno)
+    except termios.error:
+        return None

@@ -1,0 +1,80 @@
+"""The thread that follows a source: Frames come out of the pipeline here and reach the app as messages."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from typing import Protocol
+
+from textual.message import Message
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.store.recording import Source
+from iotop_ai.tui.messages import FrameReady, SourceEnded
+
+log = logging.getLogger(__name__)
+
+SATURATED_BUSY_RATIO = 0.95
+SATURATED_AWAIT_MS = 50.0
+"""A device this busy and this slow is not asked for SMART: the answer would wait behind the job, and slow it."""
+
+
+class Takes(Protocol):
+    """What the follower needs of an app: a message box that any thread may drop into."""
+
+    def post_message(self, message: Message) -> bool:
+        """Queue a message; False when the box is closed."""
+        ...
+
+
+def saturated(frame: Frame) -> bool:
+    """Whether any device is as busy as it can be and slow with it."""
+    rates = frame.sample.block.value
+    if rates is None:
+        return False
+    return any(
+        r.busy_ratio is not None
+        and r.await_ms is not None
+        and r.busy_ratio >= SATURATED_BUSY_RATIO
+        and r.await_ms >= SATURATED_AWAIT_MS
+        for r in rates.values()
+    )
+
+
+class Follower:
+    """Runs ``frames`` to its end on a daemon thread; the source is held back from SMART while a device is saturated.
+
+    A daemon, because a collector stuck in the kernel must not keep the program from ending.
+    """
+
+    def __init__(self, frames: Iterable[Frame], source: Source, app: Takes) -> None:
+        self._frames = frames
+        self._source = source
+        self._app = app
+        self._thread = threading.Thread(target=self._run, name="follow", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """Close the source and wait at most ``seconds`` for the thread; whether it has ended."""
+        self._source.close()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        held = False
+        try:
+            for frame in self._frames:
+                if (busy := saturated(frame)) != held:
+                    held = busy
+                    self._source.hold_smart(held)
+                self._app.post_message(FrameReady(frame))
+        except Exception as error:  # shown as one line by the front; the thread has nobody above it
+            log.exception("the source broke")
+            self._app.post_message(SourceEnded(error))
+        else:
+            self._app.post_message(SourceEnded())

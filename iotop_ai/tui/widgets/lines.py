@@ -1,0 +1,151 @@
+"""The base of every live panel: rows of Lines, repainted only where they changed.
+
+Textual's own path through Rich renderables and the styles cache costs about ten times as much a refresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.segment import Segment
+from textual.events import Click, Leave, MouseMove
+from textual.filter import ANSIToTruecolor
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from iotop_ai.present.line import Line, Span
+from iotop_ai.tui.widgets.styles import UNDERLINED, Styles
+
+
+class RowClicked(Message):
+    """A row with a key was clicked."""
+
+    def __init__(self, panel: LinePanel, key: str) -> None:
+        self.panel = panel
+        self.key = key
+        super().__init__()
+
+
+class LinePanel(Widget, can_focus=True):
+    """Shows Lines, one a row, each as wide as the panel.
+
+    Text reaches the terminal only as Segments, never as markup.
+    """
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = "LinePanel { width: 1fr; height: 1; }"
+
+    def __init__(self, book: Styles, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self.lines: tuple[Line, ...] = ()
+        self.rows_repainted = 0
+        """Rows handed out for repainting since the start, for the cost tests."""
+        self._book = book
+        self._strips: list[Strip | None] = []
+        self._hovered: int | None = None
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Show these rows; only those that differ from what is shown are painted again."""
+        old, new = self.lines, tuple(lines)
+        if len(old) != len(new):
+            self.lines = new
+            self._strips = [None] * len(new)
+            self._dirty(0, max(len(new), self.size.height))
+            return
+        start: int | None = None
+        for y, line in enumerate(new):
+            if line == old[y]:
+                if start is not None:
+                    self._dirty(start, y)
+                    start = None
+                continue
+            self._strips[y] = None
+            if start is None:
+                start = y
+        if start is not None:
+            self._dirty(start, len(new))
+        self.lines = new
+
+    def use(self, book: Styles) -> None:
+        """Paint everything again in another theme."""
+        self._book = book
+        self._strips = [None] * len(self.lines)
+        self.refresh()
+
+    def _dirty(self, start: int, stop: int) -> None:
+        self.rows_repainted += stop - start
+        self.refresh(Region(0, start, max(1, self.size.width), stop - start))
+
+    def render_line(self, y: int) -> Strip:
+        """The row at ``y``, whole; blank below the last."""
+        width = self.size.width
+        if not 0 <= y < len(self.lines):
+            return Strip.blank(width, self._book.base)
+        strip = self._strips[y]
+        if strip is None or strip.cell_length != width:
+            strip = self._strip(self.lines[y], width, underlined=y == self._hovered)
+            self._strips[y] = strip
+        return strip
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of ``crop``, without Textual's styles cache: a panel has no border, padding or blended colour."""
+        rows = range(crop.y, crop.y + crop.height)
+        if crop.x == 0 and crop.width == self.size.width:
+            return [self.render_line(y) for y in rows]
+        return [self.render_line(y).crop(crop.x, crop.x + crop.width) for y in rows]
+
+    def _strip(self, line: Line, width: int, underlined: bool) -> Strip:
+        style = self._book.style
+        background = line.background
+        spans = _underline_name(line.spans) if underlined and line.key else line.spans
+        segments = [Segment(span.text, style(span.token, background)) for span in spans if span.text]
+        strip = Strip(segments).adjust_cell_length(width, style("text", background))
+        for line_filter in self.app.get_line_filters():
+            # Looks are either true colours or the terminal's own, so nothing is left to translate.
+            if not isinstance(line_filter, ANSIToTruecolor):
+                strip = strip.apply_filter(line_filter, self.background_colors[1])
+        return strip
+
+    def _hover(self, y: int | None) -> None:
+        if y is not None and not (0 <= y < len(self.lines) and self.lines[y].key):
+            y = None
+        if y == self._hovered:
+            return
+        for row in (self._hovered, y):
+            if row is not None and row < len(self._strips):
+                self._strips[row] = None
+                self._dirty(row, row + 1)
+        self._hovered = y
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """Underline the name of the row below the mouse."""
+        self._hover(event.y)
+
+    def on_leave(self, event: Leave) -> None:
+        """Underline nothing."""
+        self._hover(None)
+
+    def on_click(self, event: Click) -> None:
+        """Tell which row was meant."""
+        if 0 <= event.y < len(self.lines) and (key := self.lines[event.y].key):
+            self.post_message(RowClicked(self, key))
+
+
+def _underline_name(spans: Sequence[Span]) -> list[Span]:
+    """The spans with the row's name in an underlined token: the first word, from its first letter or digit."""
+    out = list(spans)
+    for i, span in enumerate(spans):
+        first = next((k for k, c in enumerate(span.text) if c.isalnum()), None)
+        if first is None:
+            continue
+        end = first + len(span.text[first:].split(" ", 1)[0])
+        parts = (
+            Span(span.text[:first], span.token),
+            Span(span.text[first:end], UNDERLINED + span.token),
+            Span(span.text[end:], span.token),
+        )
+        out[i : i + 1] = [part for part in parts if part.text]
+        break
+    return out
