@@ -83,9 +83,9 @@ class BlockCollector:
         return self._table
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Kernel names in the file's order, as of the newest read."""
-        return tuple(key.name for key in self._table)
+    def keys(self) -> tuple[BlockKey, ...]:
+        """Identities in the file's order, as of the newest read."""
+        return tuple(self._table)
 
     def _update(self, lines: list[bytes]) -> bool:
         """Parse only what differs; False when devices came, went or were replaced."""

@@ -16,7 +16,24 @@ from iotop_ai.model.clean import clean_bytes
 __all__ = ["MountsCollector", "PathDevices", "is_remote", "mount_of", "parse_mountinfo", "resolve_path_devices"]
 
 _REMOTE = frozenset(
-    "nfs nfs4 cifs smb3 smbfs lustre ceph glusterfs beegfs gpfs afs orangefs wekafs panfs 9p virtiofs".split()
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "lustre",
+        "ceph",
+        "glusterfs",
+        "beegfs",
+        "gpfs",
+        "afs",
+        "orangefs",
+        "wekafs",
+        "panfs",
+        "9p",
+        "virtiofs",
+    ]
 )
 _LOCAL_WITHOUT_DEVICE = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
 _MEMORY = frozenset(("tmpfs", "ramfs"))

@@ -1,0 +1,195 @@
+"""Who the block devices are and how they stand on each other, kept fresh without reading all of /sys at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from iotop_ai.collectors.block import BlockCollector, disk_of
+from iotop_ai.collectors.block_identity import read_device
+from iotop_ai.collectors.block_temperature import Temperatures
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.mounts import is_remote
+from iotop_ai.collectors.root import Root
+from iotop_ai.model.block import BlockInfo, BlockKey, Mount
+from iotop_ai.model.block_tree import devices_of_mount, mount_of
+
+REFRESH_NS = 30_000_000_000
+_MOST_MOUNTS = 8
+_CONTAINER_FILES = frozenset(("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log"))
+
+
+class Mounted(Protocol):
+    """What is needed of the mounts' collector."""
+
+    mounts: tuple[Mount, ...]
+    generation: int
+
+
+class BlockInfoCollector:
+    """BlockInfo of every device and partition by kernel name, in the order of /proc/diskstats.
+
+    A device is read when it appears and again within 30 s (a few each tick, the longest unread first, so that a
+    thousand devices cost no burst); its neighbours and mounts are joined anew whenever anything changed. While
+    nothing changed, the same mapping is handed out.
+    """
+
+    field = "disks"
+    every_s = 0.0
+
+    def __init__(
+        self,
+        root: Root,
+        clock: Clock,
+        block: BlockCollector | None = None,
+        mounts: Mounted | None = None,
+        temperatures: Temperatures | None = None,
+    ) -> None:
+        self._root = root
+        self._clock = clock
+        self._block = block
+        self._mounts = mounts
+        self._temperatures = temperatures or Temperatures(root)
+        self._alone: dict[str, BlockInfo] = {}
+        self._keys: dict[str, BlockKey] = {}
+        self._read_ns: dict[str, int] = {}
+        self._joined: dict[str, BlockInfo] = {}
+        self._state: tuple[object, ...] = ()
+        self._generation = -1
+        self._moved: set[str] = set()
+        self._asked_ns: int | None = None
+        self._at_ns: int | None = None
+
+    def read(self) -> dict[str, BlockInfo]:
+        """The table now; the same object while nothing changed."""
+        now = self._clock.monotonic_ns()
+        changed = self._list(now)
+        changed |= self._refresh(now)
+        self._ask_temperatures(now)
+        mounts = self._mounts.mounts if self._mounts else ()
+        state = (self._mounts.generation if self._mounts else 0, self._temperatures.celsius)
+        if changed or state != self._state or self._at_ns is None:
+            joined = self._join(mounts)
+            if joined != self._joined or list(joined) != list(self._joined):
+                self._joined = joined
+            self._state = state
+        self._at_ns = self._clock.monotonic_ns()
+        return self._joined
+
+    def at_ns(self) -> int | None:
+        """When the table was last known to be right; None before the first read."""
+        return self._at_ns
+
+    def _list(self, now: int) -> bool:
+        """Follow devices that came, went or were replaced; whether any did."""
+        if self._block is not None:
+            self._moved |= self._block.changed
+            if self._block.generation == self._generation:
+                return False
+            self._generation = self._block.generation
+            keys = {key.name: key for key in self._block.keys}
+        else:
+            if self._asked_ns is not None and now - self._asked_ns < REFRESH_NS:
+                return False
+            names = self._root.names("sys/class/block")
+            keys = {n.replace("!", "/"): BlockKey(n.replace("!", "/"), 0) for n in names}
+        fresh = [name for name, key in keys.items() if self._keys.get(name) != key]
+        self._keys = keys
+        for name in fresh:
+            self._read_one(name, now)
+        gone = self._alone.keys() - keys.keys()
+        self._read_ns = {name: at for name, at in self._read_ns.items() if name not in gone}
+        self._alone = {name: self._alone[name] for name in keys}
+        return bool(fresh or gone)
+
+    def _refresh(self, now: int) -> bool:
+        """Read a few devices whose facts are older than 30 s; whether they changed."""
+        old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
+        most = max(8, len(self._alone) // 25)
+        changed = False
+        for _, name in old[:most]:
+            before = self._alone[name]
+            self._read_one(name, now)
+            changed |= self._alone[name] != before
+        return changed
+
+    def _read_one(self, name: str, now: int) -> None:
+        numbers = self._block.numbers.get(name) if self._block is not None else None
+        self._alone[name] = read_device(self._root, name, numbers, disk_of(name, self._keys))
+        self._read_ns[name] = now
+
+    def _ask_temperatures(self, now: int) -> None:
+        if self._asked_ns is None or now - self._asked_ns >= REFRESH_NS:
+            self._asked_ns = now
+            self._temperatures.ask(self._alone, self._moved)
+            self._moved = set()
+
+    def _join(self, mounts: tuple[Mount, ...]) -> dict[str, BlockInfo]:
+        holders: dict[str, list[str]] = {}
+        for info in self._alone.values():
+            for slave in info.slaves:
+                holders.setdefault(slave, []).append(info.name)
+        at = mounts_by_device(self._root, self._alone, mounts)
+        celsius = self._temperatures.celsius
+        joined = {
+            name: info._replace(
+                holders=tuple(holders.get(name, ())),
+                mounts=tuple(at.get(name, ())),
+                temperature_celsius=celsius.get(name),
+            )
+            for name, info in self._alone.items()
+        }
+        for name, info in joined.items():
+            if info.kind == "loop" and info.detail != "loop":
+                joined[name] = under_loop(info, mounts, joined)
+        return joined
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def under_loop(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, BlockInfo]) -> BlockInfo:
+    """The loop with the filesystem of its file and the devices that hold it, () when those are not of this machine."""
+    mount = mount_of(info.detail.removeprefix("loop "), mounts)
+    if mount is None:
+        return info
+    below = () if is_remote(mount.fstype) else tuple(n for n in devices_of_mount(mount, infos) if n != info.name)
+    return info._replace(below=below, backing_fstype=mount.fstype)
+
+
+def mounts_by_device(root: Root, infos: Mapping[str, BlockInfo], mounts: Iterable[Mount]) -> dict[str, list[Mount]]:
+    """Kernel name to the mounts that lie on it: by device number; btrfs and bcachefs by their member devices.
+
+    A bind mount is listed only where the filesystem is mounted nowhere as a whole (a container's view of a disk).
+    """
+    by_number = {f"{i.major}:{i.minor}": i.name for i in infos.values() if i.major}
+    by_source = {f"/dev/{i.name}": i.name for i in infos.values()}
+    by_source |= {
+        f"/dev/mapper/{root.text_or(f'sys/block/{n}/dm/name')}": n for n, i in infos.items() if i.kind == "dm"
+    }
+    pools = _btrfs_members(root)
+    found: dict[str, list[Mount]] = {}
+    for mount in mounts:
+        if mount.device in by_number:
+            names = [by_number[mount.device]]
+        elif mount.fstype in ("btrfs", "bcachefs"):
+            named = [by_source[s] for s in mount.source.split(":") if s in by_source]
+            names = next((pool for pool in pools if set(named) & set(pool)), named)
+        else:
+            names = [by_source[mount.source]] if mount.source in by_source else []
+        for name in names:
+            found.setdefault(name, []).append(mount)
+    return {name: _main_mounts(each) for name, each in found.items()}
+
+
+def _btrfs_members(root: Root) -> list[list[str]]:
+    """The devices of each mounted btrfs. Source: /sys/fs/btrfs/UUID/devices, links into /sys/block."""
+    folder = "sys/fs/btrfs"
+    pools = (root.names(f"{folder}/{uuid}/devices") for uuid in root.names(folder) if "-" in uuid)
+    return [[name.replace("!", "/") for name in pool] for pool in pools if pool]
+
+
+def _main_mounts(mounts: list[Mount]) -> list[Mount]:
+    whole = [m for m in mounts if m.root == "/" or m.fstype == "btrfs"]
+    chosen = whole or [m for m in mounts if m.path not in _CONTAINER_FILES]
+    return sorted(chosen, key=lambda m: (len(m.path), m.path))[:_MOST_MOUNTS]
