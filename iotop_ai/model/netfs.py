@@ -27,7 +27,10 @@ class NfsOp(NamedTuple):
 
 
 class NfsMount(NamedTuple):
-    """One NFS mount. bytes_* from the ``bytes:`` line, sends/backlog from ``xprt:``; ops by name ("READ")."""
+    """One NFS mount. *_bytes from the ``bytes:`` line, sends/backlog from ``xprt:`` (all connections together).
+
+    ops: by name ("READ"). age_s: seconds since it was mounted, None where mountstats does not say.
+    """
 
     mount: str
     source: str
@@ -41,15 +44,19 @@ class NfsMount(NamedTuple):
     sends: int | None
     backlog: int | None
     ops: Mapping[str, NfsOp]
+    age_s: int | None = None
 
 
 class FuseMount(NamedTuple):
-    """One FUSE connection: requests waiting now. mount "" where it could not be joined to a mount."""
+    """One FUSE connection: requests waiting now. mount "" where it could not be joined to a mount.
+
+    waiting: None while fusectl is not mounted, or the connection is another user's.
+    """
 
     mount: str
     source: str
     fstype: str
-    waiting: int
+    waiting: int | None
     max_background: int | None
 
 
@@ -74,6 +81,9 @@ class NfsOpRates(NamedTuple):
     error_ratio: Annotated[float | None, Metric("ratio", "Operations that ended in an error.", "errors")]
 
 
+UNKNOWN_NFS_OP = NfsOpRates(*[None] * len(NfsOpRates._fields))
+
+
 class NfsRates(NamedTuple):
     """One NFS mount. ops: those that completed in the interval, READ and WRITE always."""
 
@@ -87,6 +97,8 @@ class NfsRates(NamedTuple):
 
 def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRates:
     """nfsiostat's figures between two readings of one operation; all None after a reset (remount)."""
+    if any(b is not None and a is not None and b < a for a, b in zip(before, after, strict=True)):
+        return UNKNOWN_NFS_OP
     ops = delta(before.ops, after.ops)
     moved = total(delta(before.sent_bytes, after.sent_bytes), delta(before.received_bytes, after.received_bytes))
     trans = delta(before.trans, after.trans)
@@ -104,14 +116,26 @@ def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRat
     )
 
 
+def _is_remount(before: NfsMount, after: NfsMount) -> bool:
+    if before.age_s is not None and after.age_s is not None and after.age_s < before.age_s:
+        return True
+    pairs = zip(before[3:11], after[3:11], strict=True)
+    return any(isinstance(a, int) and isinstance(b, int) and b < a for a, b in pairs)
+
+
 def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRates:
-    """One mount's figures; data-cache hits as nfsiostat counts them, at least 0."""
+    """One mount's figures; data-cache hits as nfsiostat counts them, kept within 0 and 1.
+
+    A younger age is another mount of the same name: nothing is known of the interval.
+    """
+    if _is_remount(before, after):
+        return NfsRates(None, None, None, None, None, {})
     sends = delta(before.sends, after.sends)
     normal = delta(before.normal_read_bytes, after.normal_read_bytes)
     direct = delta(before.direct_read_bytes, after.direct_read_bytes)
     server = delta(before.server_read_bytes, after.server_read_bytes)
     missed = None if server is None or direct is None else server - direct
-    hits = None if normal is None or missed is None else quotient(max(0, normal - missed), normal)
+    hits = None if normal is None or missed is None else quotient(min(normal, max(0, normal - missed)), normal)
     ops = {
         name: nfs_op_rates(old, now, seconds)
         for name, now in after.ops.items()
