@@ -1,0 +1,68 @@
+"""Writes docs/metrics.md from the Metric beside each field: ``python -m tests.metrics_doc [--check]``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import sys
+from pathlib import Path
+
+import iotop_ai.model
+from iotop_ai.model.metric import Metric, metrics_of
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
+HEAD = """\
+# Metrics
+
+Every figure that iotop-ai derives, from its declaration in `iotop_ai/model/`. This page is written by
+`python -m tests.metrics_doc`; change the declaration, not the page.
+
+*Field* is the name in the Python records and in JSON, with its unit at the end; *term* is the name under which other
+tools know the figure, where there is one (`iostat -x`, `pidstat -d`, `nfsiostat`, `nvidia-smi`). `snapshot --json`
+lists devices under iostat's terms and in iostat's units (kB is 1024 B, shares are percent); everywhere else ratios are
+0..1 and bytes are bytes. `null` is unknown or undefined (a mean time without requests); a 0 was measured.
+"""
+
+
+def records() -> list[tuple[type, dict[str, Metric]]]:
+    """Every record class of the model that declares metrics, in the order of its modules' names and lines."""
+    found = []
+    for module in sorted(m.name for m in pkgutil.iter_modules(iotop_ai.model.__path__)):
+        loaded = importlib.import_module(f"iotop_ai.model.{module}")
+        classes = [
+            value
+            for value in vars(loaded).values()
+            if inspect.isclass(value) and value.__module__ == loaded.__name__ and metrics_of(value)
+        ]
+        found += sorted(classes, key=lambda record: inspect.getsourcelines(record)[1])
+    return [(record, metrics_of(record)) for record in found]
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for record, metrics in records():
+        rows = [f"| `{name}` | {_code(m.term)} | {m.unit} | {m.text} |" for name, m in metrics.items()]
+        words = " ".join((inspect.getdoc(record) or "").split("\n\n")[0].split())
+        file = record.__module__.replace(".", "/") + ".py"
+        head = f"\n## {record.__name__}\n\n{words} (`{file}`)\n\n| field | term | unit | meaning |\n|---|---|---|---|\n"
+        parts.append(head + "\n".join(rows) + "\n")
+    return "".join(parts)
+
+
+def _code(term: str) -> str:
+    return f"`{term}`" if term else ""
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--check"]:
+        fresh = PAGE.read_text() == page()
+        print("fresh" if fresh else "stale: run python -m tests.metrics_doc")
+        return 0 if fresh else 1
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

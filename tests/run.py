@@ -1,0 +1,134 @@
+"""Install what the tests need and run them all: ``python3 tests/run.py [--slow] [pytest arguments]``.
+
+Uses the standard library alone, so a system Python 3.11 with venv and pip is enough to start it. What cannot be
+installed is skipped with its reason; the tests that need it then skip themselves with theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+DEBIAN_PACKAGES = (
+    *("fio", "sysstat", "smartmontools", "tmux", "libfuse3-dev", "fuse3", "pkg-config", "gcc", "libc6-dev"),
+    *("valgrind", "psmisc", "procps", "util-linux", "e2fsprogs"),
+)
+SATISFIED = """
+import json, sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pip._vendor.packaging.requirements import Requirement
+lacks = []
+for line in sys.argv[1:]:
+    need = Requirement(line)
+    try:
+        if not need.specifier.contains(distribution(need.name).version, prereleases=True):
+            lacks.append(line)
+    except PackageNotFoundError:
+        lacks.append(line)
+try:
+    origin = json.loads(distribution("iotop-ai").read_text("direct_url.json") or "{}")
+    if not origin.get("dir_info", {}).get("editable"):
+        lacks.append("iotop-ai, editable")
+except PackageNotFoundError:
+    lacks.append("iotop-ai, editable")
+print("\\n".join(lacks))
+"""
+
+
+def say(text: str) -> None:
+    print(f"tests/run.py: {text}", flush=True)
+
+
+def requirements() -> list[str]:
+    """The package's and the dev group's requirements. Debian 12's pip knows no --group, so they are read here."""
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())
+    return [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+
+
+def make_venv(folder: Path) -> Path:
+    """The venv's Python with the package (editable) and the dev group; made and filled only where that is missing."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        say(f"making {folder}")
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    asked = subprocess.run([str(python), "-c", SATISFIED, *requirements()], capture_output=True, text=True, check=False)
+    lacks = asked.stdout.split("\n") if asked.returncode == 0 else ["everything"]
+    lacks = [line for line in lacks if line]
+    if not lacks:
+        return python
+    if not os.access(folder, os.W_OK):
+        say(f"{folder} lacks {', '.join(lacks)} and is not yours to change; give your own with --venv DIR")
+        raise SystemExit(2)
+    say(f"installing into {folder}: {', '.join(lacks)}")
+    subprocess.run([str(python), "-m", "pip", "install", "-q", "-e", str(TOP), *requirements()], check=True)
+    return python
+
+
+def missing_packages() -> list[str]:
+    """Those of DEBIAN_PACKAGES that dpkg does not have installed."""
+    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *DEBIAN_PACKAGES]
+    answer = subprocess.run(query, capture_output=True, text=True, check=False).stdout
+    # A library package may be listed once per architecture, as name:arch.
+    have = {line.split(" ")[0].split(":")[0] for line in answer.splitlines() if line.endswith(" installed")}
+    return [name for name in DEBIAN_PACKAGES if name not in have]
+
+
+def install_packages() -> None:
+    """The Debian packages, when root on Debian; else a printed reason."""
+    if not shutil.which("dpkg-query") or not shutil.which("apt-get"):
+        say(f"skipped Debian packages: no apt here; the tests use {', '.join(DEBIAN_PACKAGES)} where they are found")
+        return
+    lacks = missing_packages()
+    if not lacks:
+        return
+    if os.geteuid() != 0:
+        say(f"skipped Debian packages: not root; missing {', '.join(lacks)} (sudo apt-get install {' '.join(lacks)})")
+        return
+    say(f"installing Debian packages: {', '.join(lacks)}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *lacks]
+    for command in (["apt-get", "update", "-q"], install):
+        done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            say(f"skipped Debian packages: {' '.join(command[:2])} failed with {done.returncode}")
+            return
+
+
+def run_tests(python: Path, arguments: list[str]) -> int:
+    """Run pytest in the project's folder; its exit code."""
+    environment = dict(os.environ)
+    command = [str(python), "-m", "pytest", *arguments]
+    if os.access(TOP, os.W_OK):
+        return subprocess.run(command, cwd=TOP, env=environment, check=False).returncode
+    with tempfile.TemporaryDirectory() as folder:
+        environment.update(PYTHONDONTWRITEBYTECODE="1", HYPOTHESIS_STORAGE_DIRECTORY=folder)
+        command += ["-p", "no:cacheprovider"]
+        return subprocess.run(command, cwd=TOP, env=environment, check=False).returncode
+
+
+def main() -> int:
+    if sys.version_info < (3, 11):
+        say(f"needs Python 3.11 or newer; this is {sys.version.split()[0]}")
+        return 2
+    parser = argparse.ArgumentParser(description="Install what the tests need and run them all but the slow ones.")
+    parser.add_argument("--slow", action="store_true", help="also the slow ones: QEMU guests, torch, long loops")
+    parser.add_argument("--venv", type=Path, default=TOP / ".venv", metavar="DIR", help="default: .venv")
+    ours, theirs = parser.parse_known_args()
+    try:
+        python = make_venv(ours.venv.absolute())
+    except subprocess.CalledProcessError as error:
+        say(f"failed: {' '.join(map(str, error.cmd))}")
+        return 2
+    install_packages()
+    return run_tests(python, [*(["--slow"] if ours.slow else []), *theirs])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
