@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.frame import HISTORY_S, Frame
+from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.sample import Sample, between, is_pair
 from iotop_ai.model.snapshot import Snapshot
 
 
 def frames(
-    snapshots: Iterable[Snapshot],
+    snapshots: Iterable[Snapshot | Keyframe],
     *,
     before: Snapshot | None = None,
     last: Sample | None = None,
@@ -22,15 +23,24 @@ def frames(
     """One Frame per Snapshot, live, replayed or from a list.
 
     before, last, history, carry: where to go on from (after a seek). A Snapshot of another boot starts a new
-    session: no pair, no history, an empty carry.
+    session: no pair, no history, an empty carry. A Keyframe's memory is adopted where it has one; behind a gap or at
+    a session's start its own Sample stands in for the pair that cannot be formed.
     """
     carry = carry or Carry()
-    for snapshot in snapshots:
-        if before is not None and not is_pair(before, snapshot):
+    for item in snapshots:
+        key = item if isinstance(item, Keyframe) else None
+        snapshot = item.snapshot if isinstance(item, Keyframe) else item
+        if (key is not None and key.session) or (before is not None and not is_pair(before, snapshot)):
             before, last, history, carry = None, None, (), Carry()
-        sample = between(before, snapshot, last)
+        if key is not None and key.last is not None and (key.gap or before is None):
+            sample = key.last
+        else:
+            sample = between(before, snapshot, last)
         oldest = snapshot.at_ns - int(HISTORY_S * 1e9)
         history = (*(s for s in history if s.at_ns > oldest), sample)
         carry, verdict = fold(carry, snapshot, history)
+        if key is not None and key.carry is not None:
+            carry = key.carry
+            verdict = carry.verdict or verdict
         yield Frame(snapshot, sample, history, carry, verdict)
         before, last = snapshot, sample

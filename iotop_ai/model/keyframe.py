@@ -1,0 +1,23 @@
+"""A Snapshot from which a fold can go on: with the memory and the rates that stood at it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from iotop_ai.model.carry import Carry
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+
+
+class Keyframe(NamedTuple):
+    """carry: after the fold at this Snapshot; None when it was made by other rules and must be folded again.
+
+    last: the Snapshot's own Sample. gap: Snapshots before it were dropped, so no pair reaches across.
+    session: the first of a session: what came before does not belong to it.
+    """
+
+    snapshot: Snapshot
+    carry: Carry | None
+    last: Sample | None
+    gap: bool = False
+    session: bool = False
