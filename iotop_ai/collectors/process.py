@@ -1,0 +1,323 @@
+"""All processes, each tick: an exact sweep of /proc/PID/io over kept descriptors.
+
+A kept descriptor of a process that was reaped gives ESRCH even when its pid is used again (a zombie still reads), so
+no identity is checked on the hot path. Idle processes' bytes are the same as before: only what changed is parsed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.process_find import RECONCILE, NewPids
+from iotop_ai.collectors.process_look import look_at_threads, look_at_wchan
+from iotop_ai.collectors.process_parse import (
+    PF_KTHREAD,
+    parse_cgroup,
+    parse_cmdline,
+    parse_io,
+    parse_stat,
+    parse_status,
+)
+from iotop_ai.collectors.process_slot import (
+    ENDED,
+    FORBIDDEN,
+    IO_SIZE,
+    STAT_SIZE,
+    Slot,
+    descriptor_room,
+    keep,
+    read_once,
+)
+from iotop_ai.collectors.process_sweep import IoSweep, Room, read_stats
+from iotop_ai.collectors.root import KeptFile, Root
+from iotop_ai.collectors.users import Users
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.reading import Status
+
+COHORTS = 5
+"""Ticks in which the stat of every idle process is read once."""
+FULL_TICKS = 2
+"""First ticks that read every stat, so that the first interval knows everybody's CPU."""
+CAPTURED_ROOM = 256
+"""Descriptors kept in a captured tree, where cost does not matter."""
+
+
+def weight(io: ProcessIo) -> int:
+    """Orders processes by what they moved: bytes of storage first, bytes of the cache among equals."""
+    return (io.read_bytes + io.write_bytes) * 1024 + io.rchar + io.wchar
+
+
+class ProcessCollector:
+    """Reads every process. root: the machine; fd_cap: descriptors to keep, None for what the limits allow."""
+
+    field = "processes"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock, *, fd_cap: int | None = None) -> None:
+        self._root = root
+        self._clock = clock
+        if fd_cap is None:
+            fd_cap = descriptor_room() if root.live else CAPTURED_ROOM
+        self._room = Room(fd_cap)
+        self._sweep = IoSweep(root, self._room)
+        self._new_pids = NewPids(root)
+        self._users = Users(root)
+        self._delayacct: KeptFile | OSError | None = None
+        self._seq = -1
+        self._slots: dict[int, Slot] = {}
+        self._cohorts: list[dict[int, Slot]] = [{} for _ in range(COHORTS)]
+        self._io: dict[ProcessKey, ProcessIo] = {}
+        self._stat: dict[ProcessKey, ProcessStat] = {}
+        self._info: dict[ProcessKey, ProcessInfo] = {}
+        self._denied: frozenset[ProcessKey] = frozenset()
+        self._io_at = 0
+        self._io_stale: dict[ProcessKey, int] = {}
+        self._stat_at: tuple[int, ...] = (0,) * COHORTS
+        self._stat_out: dict[ProcessKey, int] = {}
+        self._gone: list[ProcessKey] = []
+        self._complete = True
+        self._asked = 0
+
+    def read(self) -> ProcessTable:
+        """One sweep. Raises Unavailable when no process is listed."""
+        self._seq += 1
+        self._gone = []
+        # The dicts of the table before were handed out: what changes is changed in copies.
+        self._io, self._stat, self._info = dict(self._io), dict(self._stat), dict(self._info)
+        self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
+        fresh = self._find()
+        if not self._slots:
+            raise Unavailable(Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
+        moved = self._read_io()
+        stat_at = self._read_stat([*moved, *fresh])
+        busy = sorted((slot for slot in moved if not slot.ended), key=moved.__getitem__, reverse=True)
+        keys = [slot.key for slot in busy]
+        for slot in fresh:
+            slot.published = not slot.ended
+        return ProcessTable(
+            io=self._io,
+            stat=self._stat,
+            info=self._info,
+            denied=self._denied,
+            io_at_ns=self._io_at,
+            stat_at_ns=stat_at,
+            stat_at=self._stat_at,
+            stat_out=self._stat_out,
+            io_stale=self._io_stale,
+            threads=look_at_threads(self._root, keys, self._stat),
+            wchan=look_at_wchan(self._root, keys, self._stat),
+            gone=tuple(self._gone),
+            complete=self._complete,
+            delayacct=self._delay_accounting(),
+            clk_tck=os.sysconf("SC_CLK_TCK"),
+            page_bytes=os.sysconf("SC_PAGE_SIZE"),
+        )
+
+    def close(self) -> None:
+        """Give every descriptor back."""
+        for slot in self._slots.values():
+            slot.ended = True
+            self._room.give_back(slot.io)
+            self._room.give_back(slot.stat)
+            slot.io = slot.stat = None
+        self._sweep.drop()
+        self._slots = {}
+        self._cohorts = [{} for _ in range(COHORTS)]
+        self._new_pids.close()
+        if isinstance(self._delayacct, KeptFile):
+            self._delayacct.close()
+        self._delayacct = None
+
+    def _delay_accounting(self) -> bool | None:
+        """Whether kernel.task_delayacct is on; None on a kernel without that switch (before 5.14)."""
+        if self._delayacct is None:
+            self._delayacct = keep(self._root, "proc/sys/kernel/task_delayacct", 64)
+        if isinstance(self._delayacct, OSError):
+            return None
+        return self._delayacct.read().strip() not in (b"", b"0")
+
+    def _find(self) -> list[Slot]:
+        """Admit new processes; those admitted, oldest first."""
+        # Where many cannot be read, only a listing tells in time that they ended, and it costs less than their io.
+        pids = self._new_pids.look(self._slots, always=len(self._denied) * 10 > len(self._slots))
+        listed = self._new_pids.listed
+        if listed is not None:
+            for slot in [s for pid, s in self._slots.items() if pid not in listed]:
+                self._end(slot)
+            self._sweep.drop()
+        admitted: list[Slot] = []
+        missing: list[int] = []
+        hidden = False
+        for pid in pids:
+            outcome = self._admit(pid)
+            if isinstance(outcome, Slot):
+                admitted.append(outcome)
+            elif outcome in FORBIDDEN:
+                hidden = True
+            elif outcome in ENDED:
+                missing.append(pid)
+        self._new_pids.missing(missing)
+        if listed is not None:
+            # Without the right to see other users' processes, pid 1 is the first one missing (hidepid=2).
+            self._complete = not hidden and (not self._root.live or 1 in listed)
+            if self._seq - self._asked >= RECONCILE:
+                self._asked = self._seq
+                for key in self._denied:
+                    self._ask_again(self._slots[key.pid])
+        admitted.sort(key=lambda slot: slot.key.start_ticks)
+        self._deny(self._sweep.add(admitted))
+        return admitted
+
+    def _admit(self, pid: int) -> Slot | int:
+        """A Slot for a process; 0 for a thread; the errno when it cannot be read."""
+        status = read_once(self._root, f"proc/{pid}/status", 4096)
+        raw = read_once(self._root, f"proc/{pid}/stat", STAT_SIZE)
+        if isinstance(status, OSError):
+            return status.errno or errno.EIO
+        if isinstance(raw, OSError):
+            return raw.errno or errno.EIO
+        try:
+            tgid, uid = parse_status(status)
+            stat = parse_stat(raw)
+        except ValueError:  # a captured tree may hold half a process
+            return errno.ENOENT
+        if tgid != pid:
+            return 0
+        slot = Slot(ProcessKey(pid, stat.start_ticks), stat.comm, uid, raw, young=self._seq > 0)
+        self._slots[pid] = self._cohorts[pid % COHORTS][pid] = slot
+        self._stat[slot.key] = stat.record
+        self._info[slot.key] = self._who(slot, stat.flags)
+        file = None
+        if self._room.held * 4 < self._room.most * 3:  # a quarter of the room stays for io, which every tick reads
+            file = self._room.keep(self._root, f"proc/{pid}/stat", STAT_SIZE)
+        slot.stat = file if isinstance(file, KeptFile) else None
+        return slot
+
+    def _who(self, slot: Slot, flags: int) -> ProcessInfo:
+        """Name, command line, user and cgroup as they are now."""
+        here = f"proc/{slot.key.pid}/"
+        cmdline = read_once(self._root, here + "cmdline", 1 << 15)
+        cgroup = read_once(self._root, here + "cgroup", 4096)
+        return ProcessInfo(
+            clean_bytes(slot.comm),
+            () if isinstance(cmdline, OSError) else parse_cmdline(cmdline),
+            self._users.name(slot.uid),
+            slot.uid,
+            bool(flags & PF_KTHREAD),
+            "" if isinstance(cgroup, OSError) else parse_cgroup(cgroup),
+        )
+
+    def _who_again(self, slot: Slot, flags: int) -> None:
+        """After exec: another name, other arguments, perhaps another user."""
+        slot.young = False
+        status = read_once(self._root, f"proc/{slot.key.pid}/status", 4096)
+        if isinstance(status, bytes) and status:
+            slot.uid = parse_status(status)[1]
+        info = self._who(slot, flags)
+        if info != self._info[slot.key]:
+            self._info[slot.key] = info
+            self._ask_again(slot)
+
+    def _ask_again(self, slot: Slot) -> None:
+        """One that was denied may have become readable (it changed its user)."""
+        if slot.denied and isinstance(read_once(self._root, f"proc/{slot.key.pid}/io", IO_SIZE), bytes):
+            slot.denied = False
+            self._denied -= {slot.key}
+            self._deny(self._sweep.add([slot]))
+
+    def _deny(self, slots: Iterable[Slot]) -> None:
+        slots = list(slots)
+        for slot in slots:
+            slot.denied = True
+            self._room.give_back(slot.io)
+            slot.io, slot.io_raw = None, b""
+            self._io.pop(slot.key, None)
+            self._io_stale.pop(slot.key, None)
+        if slots:
+            self._denied |= {slot.key for slot in slots}
+
+    def _end(self, slot: Slot) -> None:
+        slot.ended = True
+        self._room.give_back(slot.io)
+        self._room.give_back(slot.stat)
+        slot.io = slot.stat = None
+        key, pid = slot.key, slot.key.pid
+        del self._slots[pid]
+        del self._cohorts[pid % COHORTS][pid]
+        self._io.pop(key, None)
+        self._stat.pop(key, None)
+        self._info.pop(key, None)
+        self._stat_out.pop(key, None)
+        self._io_stale.pop(key, None)
+        if slot.denied:
+            self._denied -= {key}
+        if slot.published:
+            self._gone.append(key)
+        self._new_pids.ended(pid)
+
+    def _read_io(self) -> dict[Slot, int]:
+        """Sweep io; the processes whose io changed with how many bytes that was."""
+        before, stale = self._io_at, self._io_stale
+        moved: dict[Slot, int] = {}
+        denied: list[Slot] = []
+        changed = self._sweep.run()
+        self._io_at = self._clock.monotonic_ns()
+        self._io_stale = {}
+        for slot, raw in changed:
+            key = slot.key
+            if isinstance(raw, bytes):
+                old, new = self._io.get(key), parse_io(raw)
+                self._io[key] = new
+                moved[slot] = weight(new) - (weight(old) if old is not None else 0)
+            elif raw.errno in ENDED:
+                self._end(slot)
+            elif raw.errno in FORBIDDEN:
+                denied.append(slot)
+            elif key in self._io:  # out of memory or descriptors: the older record stays, with its time
+                self._io_stale[key] = stale.get(key, before)
+        self._deny(denied)
+        self._sweep.drop()
+        return moved
+
+    def _read_stat(self, wanted: list[Slot]) -> int:
+        """Sweep the stat of this tick's cohort and of ``wanted``; its time."""
+        turn, full = self._seq % COHORTS, self._seq < FULL_TICKS
+        slots = self._slots.values() if full else self._cohorts[turn].values()
+        answers = read_stats(self._root, list(dict.fromkeys((*slots, *(s for s in wanted if not s.ended)))))
+        at, before = self._clock.monotonic_ns(), self._stat_at
+        self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
+        for slot, raw in answers:
+            key = slot.key
+            in_turn = full or key.pid % COHORTS == turn
+            if not isinstance(raw, bytes) or not self._take_stat(slot, raw):
+                if slot.denied:  # no io tells that it ended
+                    self._end(slot)
+                elif not slot.published:
+                    self._stat_out[key] = at
+                elif in_turn:
+                    self._stat_out.setdefault(key, before[key.pid % COHORTS])
+            elif not in_turn:
+                self._stat_out[key] = at
+            else:
+                self._stat_out.pop(key, None)
+        return at
+
+    def _take_stat(self, slot: Slot, raw: bytes) -> bool:
+        """Take a stat line in; False when it is another process's that has the pid now."""
+        if raw == slot.stat_raw and not slot.young:
+            return True
+        parsed = parse_stat(raw)
+        if parsed.start_ticks != slot.key.start_ticks:
+            return False
+        slot.stat_raw = raw
+        if parsed.record != self._stat[slot.key]:
+            self._stat[slot.key] = parsed.record
+        if slot.published and (slot.young or parsed.comm != slot.comm):
+            slot.comm = parsed.comm
+            self._who_again(slot, parsed.flags)
+        return True

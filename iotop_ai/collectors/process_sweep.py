@@ -1,0 +1,116 @@
+"""The two sweeps over processes: io of all, stat of some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import compress, pairwise
+from operator import ne
+
+from iotop_ai.collectors.process_slot import ENDED, FORBIDDEN, IO_SIZE, STAT_SIZE, Slot, keep, read_kept, read_once
+from iotop_ai.collectors.root import KeptFile, Root
+
+
+class Room:
+    """How many descriptors may be kept, and how many are."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+
+    def keep(self, root: Root, relative: str, size: int) -> KeptFile | OSError | None:
+        """A kept file, the error, or None when there is no room."""
+        if self.held >= self.most:
+            return None
+        file = keep(root, relative, size)
+        if isinstance(file, KeptFile):
+            self.held += 1
+        return file
+
+    def give_back(self, file: KeptFile | None) -> None:
+        """Close a kept file."""
+        if file is not None:
+            file.close()
+            self.held -= 1
+
+
+class IoSweep:
+    """Reads /proc/PID/io of every slot in it, parents before children.
+
+    A child starts later than its parent, so the order is that of start times. In the other order a child reaped
+    between the two reads would be counted twice: once as itself and once in its parent.
+    """
+
+    def __init__(self, root: Root, room: Room) -> None:
+        self._root = root
+        self._room = room
+        self._kept: list[Slot] = []
+        self._fds: list[int] = []
+        self._raws: list[bytes | OSError] = []
+        self._loose: list[Slot] = []
+
+    def add(self, slots: Iterable[Slot]) -> list[Slot]:
+        """Take slots in, in order of their start times; the list of those that may not be read.
+
+        Those for which there is no descriptor are opened at each sweep; they come first when one is free again.
+        """
+        edge = max(len(self._kept) - 1, 0)
+        denied: list[Slot] = []
+        loose: list[Slot] = []
+        for slot in (*self._loose, *slots):
+            file = None if loose else self._room.keep(self._root, f"proc/{slot.key.pid}/io", IO_SIZE)
+            if isinstance(file, KeptFile):
+                slot.io = file
+                self._kept.append(slot)
+                self._fds.append(file.fd)
+                self._raws.append(slot.io_raw)
+            elif isinstance(file, OSError) and file.errno in FORBIDDEN | ENDED:
+                # ENOENT of a living process: a kernel without task I/O accounting, or a captured tree without it.
+                denied.append(slot)
+            else:
+                loose.append(slot)
+        self._loose = loose
+        if any(a.key.start_ticks > b.key.start_ticks for a, b in pairwise(self._kept[edge:])):
+            self._sort()
+        return denied
+
+    def run(self) -> list[tuple[Slot, bytes | OSError]]:
+        """What changed since the last sweep: new content, or why there is none."""
+        raws = read_kept(self._fds, IO_SIZE)
+        changed = [(self._kept[i], raws[i]) for i in compress(range(len(raws)), map(ne, self._raws, raws))]
+        self._raws = raws
+        for slot in self._loose:
+            raw = read_once(self._root, f"proc/{slot.key.pid}/io", IO_SIZE)
+            if raw != slot.io_raw:
+                changed.append((slot, raw))
+                slot.io_raw = raw
+        return changed
+
+    def drop(self) -> None:
+        """Take out what ended or is denied."""
+        if not all(map(self._stays, self._kept)):
+            stays = list(map(self._stays, self._kept))
+            self._kept = list(compress(self._kept, stays))
+            self._fds = list(compress(self._fds, stays))
+            self._raws = list(compress(self._raws, stays))
+        self._loose = list(filter(self._stays, self._loose))
+
+    @staticmethod
+    def _stays(slot: Slot) -> bool:
+        return not (slot.ended or slot.denied)
+
+    def _sort(self) -> None:
+        rows = sorted(zip(self._kept, self._fds, self._raws, strict=True), key=lambda row: row[0].key.start_ticks)
+        self._kept = [row[0] for row in rows]
+        self._fds = [row[1] for row in rows]
+        self._raws = [row[2] for row in rows]
+
+
+def read_stats(root: Root, slots: Iterable[Slot]) -> list[tuple[Slot, bytes | OSError]]:
+    """The stat of each slot, those with a kept descriptor first."""
+    kept = [slot for slot in slots if slot.stat is not None]
+    raws = read_kept([slot.stat.fd for slot in kept if slot.stat is not None], STAT_SIZE)
+    loose = [slot for slot in slots if slot.stat is None]
+    return [
+        *zip(kept, raws, strict=True),
+        *((slot, read_once(root, f"proc/{slot.key.pid}/stat", STAT_SIZE)) for slot in loose),
+    ]
