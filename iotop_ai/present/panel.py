@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
@@ -38,7 +39,7 @@ def panel(rows: Rows) -> Rows:
     return cut_to_height
 
 
-def why_not(reading: Reading[object]) -> list[Span]:
+def why_not(reading: Reading[Any]) -> list[Span]:
     """A Reading without a value in words: its reason and what would mend it."""
     word = _WORDS[reading.status]
     text = reading.reason or word
@@ -52,6 +53,6 @@ def why_not(reading: Reading[object]) -> list[Span]:
     return out
 
 
-def quiet(width: int, reading: Reading[object]) -> Line:
+def quiet(width: int, reading: Reading[Any]) -> Line:
     """One row that says why a panel is empty."""
     return row(width, [Span(" "), *why_not(reading)])

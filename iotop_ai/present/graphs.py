@@ -1,0 +1,212 @@
+"""The graphs: one time axis for the GPU, the chosen device's rate and its await."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from iotop_ai.model.block import BlockKey, BlockRates
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
+from iotop_ai.present import devices
+from iotop_ai.present.graph import Series, area, coloured, nice_top, series
+from iotop_ai.present.line import Cell, Line, Span, cells, cut, place
+from iotop_ai.present.panel import panel
+from iotop_ai.present.units import GIB, MIB, UNKNOWN, figure, percent, token_of
+from iotop_ai.present.view import View
+
+_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+
+
+class Graph(NamedTuple):
+    """One graph. scale: how many of the value's units are one of ``unit``. top: of the scale; limit: past it, hot."""
+
+    label: str
+    unit: str
+    data: Series
+    scale: float
+    top: float
+    text: Callable[[float | None], str]
+    limit: float | None = None
+
+
+class _Place(NamedTuple):
+    start: int
+    cells: int
+    value_end: int
+    peak_end: int
+    top_end: int | None
+
+
+def _room(width: int) -> _Place:
+    if width >= 120:
+        return _Place(24, width - 40, 15, width - 2, width - 10)
+    return _Place(20, width - 30, 13, width - 2, None)
+
+
+@panel
+def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The axis in the section's rule, then three graphs of one row each, or of two where ``height`` has room."""
+    where = _room(width)
+    if where.cells < 10:
+        return []
+    rows = 2 if height >= 7 else 1
+    out = [_axis(frame, view, width, where)]
+    for graph in graphs(frame, view, 2 * where.cells):
+        out += _lines(graph, width, where, rows)
+    return out
+
+
+def graphs(frame: Frame, view: View, slots: int) -> list[Graph]:
+    """GPU or CPU busy, then the chosen device's larger rate and its await; only what there is."""
+    samples = (*view.past, *frame.history)
+    out = [_busy(frame, samples, slots)]
+    device = devices.chosen(frame, view)
+    if device is None:
+        return out
+    recent = [_of(s, device.key) for s in frame.history]
+    read = sum(r.read_bytes_per_s or 0.0 for r in recent if r)
+    write = sum(r.write_bytes_per_s or 0.0 for r in recent if r)
+    kind = "write" if write > read else "read"
+    out.append(_rate(frame, samples, slots, device, kind))
+    out.append(_await(frame, samples, slots, device, kind))
+    return out
+
+
+def _of(sample: Sample, key: BlockKey) -> BlockRates | None:
+    return (sample.block.value or {}).get(key)
+
+
+def _busy(frame: Frame, samples: tuple[Sample, ...], slots: int) -> Graph:
+    def gpu(sample: Sample) -> float | None:
+        known = [r.busy_ratio for r in (sample.gpu.value or {}).values() if r.busy_ratio is not None]
+        return sum(known) / len(known) if known else None
+
+    def cpu(sample: Sample) -> float | None:
+        return None if sample.cpu.value is None else sample.cpu.value.all.busy_ratio
+
+    has_gpu = bool(frame.snapshot.gpu.value)
+    data = series(samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
+    return Graph("GPU busy" if has_gpu else "CPU busy", "%", data, 0.01, 1.0, percent)
+
+
+def _rate(frame: Frame, samples: tuple[Sample, ...], slots: int, device: devices.Device, kind: str) -> Graph:
+    field = f"{kind}_bytes_per_s"
+
+    def value(sample: Sample) -> float | None:
+        rates = _of(sample, device.key)
+        found: float | None = None if rates is None else getattr(rates, field)
+        return found
+
+    data = series(samples, value, slots, frame.snapshot.interval_s)
+    unit, scale = ("GB/s", GIB) if (data.peak or 0) >= 999.5 * MIB else ("MB/s", MIB)
+    top = nice_top((data.peak or 0) / scale) * scale
+    return Graph(_label(devices.short_name(device), kind), unit, data, scale, top, lambda v: figure(_over(v, scale)))
+
+
+def _await(frame: Frame, samples: tuple[Sample, ...], slots: int, device: devices.Device, kind: str) -> Graph:
+    field, done = f"{kind}_await_ms", f"{kind}s_per_s"
+
+    def value(sample: Sample) -> float | None:
+        rates = _of(sample, device.key)
+        if rates is None:
+            return None
+        found: float | None = getattr(rates, field)
+        # Nothing was done: undefined, drawn as nothing, unlike what is not known.
+        return 0.0 if found is None and getattr(rates, done) == 0 else found
+
+    data = series(samples, value, slots, frame.snapshot.interval_s)
+    now = _of(frame.sample, device.key)
+    idle = now is not None and getattr(now, field) is None and getattr(now, done) == 0
+    limit = _limit(frame, device.name) if device.guilty else None
+
+    def text(v: float | None) -> str:
+        return "-" if idle and v == 0 else figure(v)
+
+    return Graph(f"{kind[0]}_await", "ms", data, 1.0, nice_top(data.peak), text, limit)
+
+
+def _limit(frame: Frame, name: str) -> float | None:
+    """The await at which the finding that names the device fires; None when it says none."""
+    for finding in frame.verdict.findings:
+        if finding.subject == name:
+            for evidence in finding.evidence:
+                if evidence.metric.endswith("await_ms") and evidence.threshold is not None:
+                    return evidence.threshold
+    return None
+
+
+def _over(value: float | None, scale: float) -> float | None:
+    return None if value is None else value / scale
+
+
+def _label(name: str, kind: str) -> str:
+    for word in (kind, "rd" if kind == "read" else "wr"):
+        if len(name) + 1 + len(word) <= 8:
+            return f"{name} {word}"
+    return f"{name[:6]} {'r' if kind == 'read' else 'w'}"
+
+
+def _lines(graph: Graph, width: int, where: _Place, rows: int) -> list[Line]:
+    now = graph.data.values[-1] if graph.data.values else None
+    text = graph.text(now)
+    hot = graph.limit is not None and now is not None and now > graph.limit
+    peak = graph.text(graph.data.peak) if graph.data.peak else UNKNOWN if graph.data.peak is None else "0"
+    out = []
+    for i, bits in enumerate(area(graph.data.values, graph.top, rows)):
+        found, x = [], where.start
+        for span in coloured(bits, graph.data, graph.limit):
+            found.append(Cell(x, span.text, span.token))
+            x += cells(span.text)
+        if i == 0:
+            found += [
+                Cell(1, cut(graph.label, where.value_end - 4), "dim"),
+                Cell(where.value_end, text, "bad" if hot else token_of(text), right=True),
+                Cell(where.value_end + 2, graph.unit, "dim"),
+                Cell(where.peak_end, peak, "dim", right=True),
+            ]
+        if where.top_end is not None and rows > 1:
+            label = figure(graph.top / graph.scale).removesuffix(".0") if i == 0 else "0"
+            found.append(Cell(where.top_end, label, "dim", right=True))
+        out.append(place(width, *found))
+    return out
+
+
+def _axis(frame: Frame, view: View, width: int, where: _Place) -> Line:
+    """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds before now stand over their cells."""
+    interval = frame.snapshot.interval_s
+    whole = where.cells * 2 * interval
+    if whole <= 120:
+        title = f"last {whole:g} s"
+    elif whole < 7200:
+        title = f"last {whole / 60:.1f} min".replace(".0 ", " ")
+    else:
+        title = f"last {whole / 3600:.1f} h".replace(".0 ", " ")
+    dash, token = ("━", "rule-focus") if view.focus == "graphs" else ("─", "rule")
+    text = [dash] * width
+    dim = [False] * width
+
+    def put(column: int, word: str) -> None:
+        for i, char in enumerate(f" {word} "):
+            if 0 <= column + i < width:
+                text[column + i], dim[column + i] = char, char != " "
+
+    end = where.start + where.cells
+    step = next((s for s in _STEPS if s / interval / 2 >= (14 if width < 120 else 28)), _STEPS[-1])
+    for ago in range(step, int(whole), step):
+        column = end - 1 - round(ago / interval / 2) - 2
+        if column > 3 + len(title) + 2:
+            put(column, f"-{ago}")
+    put(end - 4, "now")
+    put(width - 6, "peak")
+    head = dash * 2 + " "
+    text[:3], dim[:3] = list(head), [False] * 3
+    out = [Span(head, token), Span(title, "title-focus" if view.focus == "graphs" else "title")]
+    text[3 + len(title)] = " "
+    for i in range(3 + len(title), width):
+        this = "dim" if dim[i] else token
+        if out[-1].token == this or (text[i] == " " and len(out) > 2):
+            out[-1] = Span(out[-1].text + text[i], out[-1].token)
+        else:
+            out.append(Span(text[i], this))
+    return Line(tuple(out))

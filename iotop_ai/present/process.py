@@ -1,0 +1,222 @@
+"""The process panel: who reads and writes, equal ones folded, with what is not known said once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.process import ProcessTable
+from iotop_ai.present.columns import Column, Placed, chosen, head, placed
+from iotop_ai.present.groups import Group, groups, rates_of
+from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, row
+from iotop_ai.present.panel import panel, quiet
+from iotop_ai.present.units import MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
+from iotop_ai.present.view import View
+
+COLUMNS = (
+    Column("user", "user", 8, 10, 10, left=True, gap=1),
+    Column("read", "read/s", 7, 0, 9),
+    Column("write", "write/s", 9, 0),
+    Column("cancel", "cancel/s", 10, 85),
+    Column("rchar", "rchar/s", 9, 90),
+    Column("wchar", "wchar/s", 9, 90),
+    Column("majflt", "majflt/s", 9, 95),
+    Column("delay", "IO-wait%", 9, 5),
+    Column("cpu", "cpu%", 6, 0),
+    Column("state", "state", 7, 4, 8, left=True),
+    Column("threads", "thr", 5, 75),
+    Column("rss", "mem", 7, 76),
+    Column("wchan", "wait channel", 22, 80, left=True),
+    Column("pid", "pid", 7, 6, 9),
+    Column("command", "command", 30, 87, left=True),
+)
+"""The sum of bytes of a fold, the largest cpu% and IO-wait% of its members."""
+
+_NAME = 26
+_BYTES: dict[str, Callable[[Group], float | None]] = {
+    "read": lambda g: g.rates.read_bytes_per_s,
+    "write": lambda g: g.rates.write_bytes_per_s,
+    "cancel": lambda g: g.rates.cancelled_bytes_per_s,
+    "rchar": lambda g: g.rates.rchar_bytes_per_s,
+    "wchar": lambda g: g.rates.wchar_bytes_per_s,
+}
+_SORTED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
+DELAY_REMEDY = "sysctl kernel.task_delayacct=1"
+
+
+@panel
+def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """Section rule with titles, folded processes (keys "process:PID"), and a footer; one sentence in one row."""
+    table = frame.snapshot.processes.value
+    found = groups(frame, view)
+    if height == 1:
+        return [_sentence(frame, width, found)]
+    at = placed(chosen(COLUMNS, width - _name_room(width)), _name_room(width), width - 1)
+    out = [_head(frame, view, width, at)]
+    if table is None:
+        return [*out, quiet(width, frame.snapshot.processes)]
+    room = height - 2
+    start = 0
+    if view.focus == "process":
+        start = max(0, min(view.scroll, len(found) - room))
+    part = found[start : start + room]
+    seconds = rates_of(frame, view)[1]
+    out += [_row(view, width, group, table, at, seconds) for group in part]
+    out.append(_footer(view, width, found, part, table))
+    return out
+
+
+def _name_room(width: int) -> int:
+    return _NAME if width >= 72 else 20
+
+
+def _head(frame: Frame, view: View, width: int, at: list[Placed]) -> Line:
+    seconds = rates_of(frame, view)[1]
+    note = f"by {view.sort}{' reversed' if view.reverse else ''}"
+    if view.base is not None:
+        at = [p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at]
+        note = f"sum of {duration(seconds)}"
+    marked = _SORTED.get(view.sort, (view.sort,))
+    return head(width, "process", at, focus=view.focus == "process", marked=marked, note=note)
+
+
+def _row(view: View, width: int, group: Group, table: ProcessTable, at: list[Placed], seconds: float | None) -> Line:
+    room = at[0].first - 2 if at else width - 1
+    tail = "" if len(group.keys) == 1 else f" x{len(group.keys)}"
+    out = [Cell(1, cut(group.name, room - len(tail)) + tail)]
+    for spot in at:
+        out += _cells(group, table, spot, seconds)
+    background = "sel" if view.focus == "process" and view.cursor == group.row_key else ""
+    return place(width, *out, background=background, key=group.row_key)
+
+
+def _cells(group: Group, table: ProcessTable, spot: Placed, seconds: float | None) -> list[Cell]:
+    id_ = spot.column.id
+    if id_ in _BYTES:
+        value = _BYTES[id_](group)
+        return _scaled(spot, value if seconds is None or value is None else value * seconds)
+    if id_ == "delay":
+        return [_delay(group, table, spot)]
+    if id_ == "state":
+        token = "strong" if group.state == "D" else ""
+        many = f" {group.in_state}" if group.in_state < len(group.keys) and group.state in "DR" else ""
+        return [Cell(spot.first, group.state, token or token_of(group.state)), Cell(spot.first + 1, many, "dim")]
+    return [spot.cell(*_word(group, table, id_))]
+
+
+def _word(group: Group, table: ProcessTable, id_: str) -> tuple[str, str]:
+    """(text, token) of a column that is one word."""
+    first = group.keys[0]
+    if id_ == "user":
+        return group.user, "dim"
+    if id_ == "cpu":
+        return percent(group.rates.cpu_ratio), ""
+    if id_ == "majflt":
+        return count(group.rates.major_faults_per_s), ""
+    if id_ == "pid":
+        return (str(first.pid) if len(group.keys) == 1 else f"{first.pid}.."), "dim"
+    if id_ == "command":
+        info = table.info.get(first)
+        return ("" if info is None else " ".join(info.cmdline)), "dim"
+    if id_ == "wchan":
+        return _wchan(group, table), ""
+    stats = [stat for key in group.keys if (stat := table.stat.get(key)) is not None]
+    if not stats:
+        return UNKNOWN, ""
+    if id_ == "threads":
+        return str(sum(stat.threads for stat in stats)), ""
+    return size(sum(stat.rss_pages for stat in stats) * table.page_bytes), ""
+
+
+def _wchan(group: Group, table: ProcessTable) -> str:
+    """Where most of them wait, with how many; "" where nobody says."""
+    found: dict[str, int] = {}
+    for key in group.keys:
+        where = table.wchan.get(key)
+        if where:
+            found[where] = found.get(where, 0) + 1
+    if not found:
+        return ""
+    most = max(found, key=lambda w: found[w])
+    return most if len(group.keys) == 1 else f"{most} x{found[most]}"
+
+
+def _scaled(spot: Placed, value: float | None) -> list[Cell]:
+    """A figure with its dim unit letter in the last column."""
+    text, letter = scaled(value)
+    return [Cell(spot.last - 2, text, token_of(text), right=True), Cell(spot.last, letter, "dim", right=True)]
+
+
+def _delay(group: Group, table: ProcessTable, spot: Placed) -> Cell:
+    if table.delayacct is False:
+        return spot.cell("off", "dim")
+    ratio = group.rates.io_delay_ratio
+    return spot.cell(percent(ratio), "strong" if ratio is not None and ratio >= 0.5 else "")
+
+
+def _footer(view: View, width: int, found: tuple[Group, ...], part: tuple[Group, ...], table: ProcessTable) -> Line:
+    shown = {g.keys for g in part}
+    hidden = [g for g in found if g.keys not in shown]
+    more = len(table.info) - sum(len(g.keys) for g in part)
+    clauses: list[list[Span]] = []
+    if view.pattern:
+        matching = sum(len(g.keys) for g in found)
+        clauses.append([Span(f"{matching} of {len(table.info)} match ", "dim"), Span(view.pattern)])
+    elif more > 0:
+        clauses.append([Span(f"{more} more, {_at_most(hidden)}", "dim")])
+    if table.denied:
+        said = f" {len(table.denied)} of other users not permitted (sudo shows them)"
+        clauses.append([Span("?", "unsure"), Span(said, "dim")])
+    if not table.complete:
+        clauses.append([Span("?", "unsure"), Span(" others are hidden (hidepid)", "dim")])
+    if table.delayacct is False:
+        clauses.append([Span(f"IO-wait off: {DELAY_REMEDY}", "dim")])
+    return row(width, [Span(" "), *_joined(clauses, width - 2)])
+
+
+def _joined(clauses: list[list[Span]], width: int) -> list[Span]:
+    """Whole clauses, as many as fit; the first is cut rather than dropped."""
+    out: list[Span] = []
+    used = 0
+    for spans in clauses:
+        need = sum(cells(s.text) for s in spans) + (2 if out else 0)
+        if out and used + need > width:
+            continue
+        if out:
+            out.append(Span("; ", "dim"))
+        out += spans
+        used += need
+    return cut_spans(out, width)
+
+
+def _at_most(hidden: list[Group]) -> str:
+    known = [g.io for g in hidden if g.io is not None]
+    if len(known) < len(hidden) and not known:
+        return "rates unknown yet"
+    most = max(known, default=0.0)
+    if most <= 0:
+        return "none with I/O"
+    limit = MIB / 1024
+    while limit < most:
+        limit *= 10
+    return f"none above {size(limit)}B/s" if limit >= 1024 else f"none above {limit:.0f} B/s"
+
+
+def _sentence(frame: Frame, width: int, found: tuple[Group, ...]) -> Line:
+    """The busiest process in one row: name, bytes, IO-wait, state."""
+    table = frame.snapshot.processes.value
+    if table is None:
+        return quiet(width, frame.snapshot.processes)
+    busy = [g for g in found if g.io]
+    if not busy:
+        return row(width, [Span(f" {len(table.info)} processes, none with I/O", "dim")])
+    group = max(busy, key=lambda g: g.io or 0.0)
+    out = [Span(" " + group.label)]
+    for word, value in (("read", group.rates.read_bytes_per_s), ("write", group.rates.write_bytes_per_s)):
+        if value:
+            text, letter = scaled(value)
+            out += [Span(f"  {word} ", "dim"), Span(text), Span(f" {letter}/s", "dim")]
+    if table.delayacct and group.rates.io_delay_ratio is not None:
+        out += [Span("  IO-wait ", "dim"), Span(percent(group.rates.io_delay_ratio), "strong"), Span(" %", "dim")]
+    out += [Span("  state ", "dim"), Span(group.state, "strong" if group.state == "D" else "text")]
+    return row(width, out, key=group.row_key)
