@@ -1,0 +1,61 @@
+"""``iotop-ai -b``: one block of plain text an interval."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from iotop_ai.cli.options import settings_of
+from iotop_ai.cli.select import resolved
+from iotop_ai.export.batch import Block, render_block
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.live import LiveSource
+from iotop_ai.store.recording import Source
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print blocks until the count is reached or Ctrl-C; 0 once a block is out."""
+    settings = resolved(settings_of(args))
+    return print_blocks(LiveSource(settings), settings, count=args.count, timestamps=args.timestamps)
+
+
+def print_blocks(source: Source, settings: Settings, count: int | None = None, timestamps: bool = False) -> int:
+    """Write each interval's block as soon as it is known; the first comes after the first interval.
+
+    count: blocks to print, None without end. Ctrl-C after the first block is the usual way to stop, so it is 0.
+    """
+    printed = 0
+    first: Frame | None = None
+    stream = frames(source)
+    try:
+        for frame in stream:
+            if first is None:
+                first = frame
+                continue
+            block = Block(
+                devices=settings.devices,
+                only_active=settings.only_active,
+                timestamps=timestamps,
+                base=first.snapshot if settings.accumulated else None,
+                cmdline=settings.cmdline,
+            )
+            sys.stdout.write(render_block(frame, block))
+            sys.stdout.flush()
+            printed += 1
+            if count is not None and printed >= count:
+                break
+    except KeyboardInterrupt:
+        if not printed:
+            raise
+    finally:
+        stop(source, stream)
+    return 0
+
+
+def stop(source: Source, stream: object) -> None:
+    """Close the source and let its iterator give back what it holds."""
+    source.close()
+    for _ in stream:  # type: ignore[attr-defined]
+        pass

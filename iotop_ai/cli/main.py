@@ -1,0 +1,116 @@
+"""``iotop-ai``: the commands, and the one place where errors become a line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import iotop_ai
+from iotop_ai.cli.options import EXAMPLES, Parser, add_screen_flags, add_source_flags, settings_of
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import IotopError, UsageError
+
+DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
+INTERRUPTED = 130
+
+
+class Command(NamedTuple):
+    """One subcommand. module: has ``add_arguments(parser)`` and ``run(args) -> int``; loaded only when it is named."""
+
+    name: str
+    module: str
+    help: str
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("snapshot", "iotop_ai.cli.snapshot", "one interval of everything as text or JSON"),
+    Command("trend", "iotop_ai.cli.trend", "watch a while, then print the curves"),
+)
+
+
+def build_parser(argv: Sequence[str]) -> Parser:
+    """The parser; only the commands that ``argv`` names are loaded and get their own arguments."""
+    parser = Parser(
+        prog="iotop-ai",
+        description="Why is my training slow? Disks, GPUs, SMART and processes, live, with a verdict.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"iotop-ai {iotop_ai.__version__}")
+    add_source_flags(parser, sub=False)
+    add_screen_flags(parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for command in COMMANDS:
+        sub = commands.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
+        if command.name in argv:
+            importlib.import_module(command.module).add_arguments(sub)
+    return parser
+
+
+def run(argv: Sequence[str]) -> int:
+    """Parse and run; the exit code. Raises what the command raises."""
+    args = build_parser(argv).parse_args(argv)
+    for command in COMMANDS:
+        if command.name == args.command:
+            result: int = importlib.import_module(command.module).run(args)
+            return result
+    return _bare(args)
+
+
+def _bare(args: argparse.Namespace) -> int:
+    """No command: the live screen, or its text form."""
+    if args.batch or args.timestamps:
+        from iotop_ai.cli import batch
+
+        return batch.run(args)
+    if args.count is not None:
+        raise UsageError("-n counts blocks of text; write -b too")
+    from iotop_ai.cli.monitor import run_monitor
+    from iotop_ai.cli.select import resolved
+    from iotop_ai.sources.live import LiveSource
+
+    settings = resolved(settings_of(args))
+    return run_monitor(settings, LiveSource(settings))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run and return the exit code: nothing that goes wrong shows a traceback unless IOTOP_AI_DEBUG asks for it."""
+    if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        try:
+            return run(sys.argv[1:] if argv is None else argv)
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_stdout()
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except IotopError as error:
+        return _fail(error.word, str(error), error.exit_code)
+    except Exception as error:  # the last net: one line for people, the traceback on request
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        what = f"{error.filename or 'I/O'}: {error.strerror}" if isinstance(error, OSError) else repr(error)
+        return _fail("unknown", f"{what} ({DEBUG_VARIABLE}=1 shows where)", 2)
+
+
+def _fail(word: str, text: str, code: int) -> int:
+    if isinstance(sys.exc_info()[1], OSError):
+        _drop_stdout()
+    print(f"{word}: {clean(text)}", file=sys.stderr)
+    return code
+
+
+def _drop_stdout() -> None:
+    """Send what is still buffered nowhere, so that the interpreter's last flush does not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

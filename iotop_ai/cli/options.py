@@ -1,0 +1,104 @@
+"""The flags that commands share, and the Settings they make."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.parse import parse_duration_s, parse_names
+from iotop_ai.model.settings import THEMES, Settings
+
+SHORTEST_S = 0.1
+LONGEST_S = 3600.0
+EXAMPLES = """\
+examples:
+  iotop-ai                          the live screen (? shows its keys)
+  iotop-ai --path /data             only the disks behind a folder
+  iotop-ai -b -n 3 -d 0.5           three blocks of plain text, half a second apart
+  iotop-ai -b -o -t | tee log.txt   what is active, each line with its time, for a log
+  iotop-ai snapshot --json -d 5     one interval of five seconds as JSON, iostat's own keys
+  iotop-ai trend --device sda -n 60 watch a minute, then print its curves
+
+exit codes: 0 fine; 1 a check found a problem; 2 no answer, one line on stderr says why
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are UsageError, so that they end as one line and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the whole usage text."""
+        raise UsageError(f"{message} (see iotop-ai --help)")
+
+
+def interval(text: str) -> float:
+    """Seconds between two readings, SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
+    try:
+        seconds = parse_duration_s(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not SHORTEST_S <= seconds <= LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text} is outside {SHORTEST_S:g} to {LONGEST_S:g} seconds")
+    return seconds
+
+
+def count(text: str) -> int:
+    """A whole number of at least 1. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no count; write 1 or more")
+    return int(text)
+
+
+def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
+    """Flags of every command that reads the machine.
+
+    sub: the parser of a subcommand. Its absent flags set nothing, so that a value given before the command stays.
+    """
+    absent = argparse.SUPPRESS if sub else None
+
+    def flag(*names: str, **how: object) -> None:
+        how.setdefault("default", absent)
+        parser.add_argument(*names, **how)  # type: ignore[arg-type]
+
+    off: object = argparse.SUPPRESS if sub else False
+    flag("-d", "--delay", metavar="SEC", type=interval, help="seconds between readings, 0.1 to 3600 (default 1)")
+    flag("--device", metavar="NAMES", action="append", help="only these devices: names or /dev paths, by comma; ALL")
+    flag("--path", metavar="DIR", help="only the disks behind this folder")
+    flag("--no-smart", action="store_true", default=off, help="never ask smartctl")
+    flag("--smartctl", metavar="PATH", help="the smartctl to run (default: the system's)")
+
+
+def add_screen_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of the bare command: the live screen and its text form."""
+    batch = parser.add_argument_group("plain text instead of the screen")
+    batch.add_argument("-b", "--batch", action="store_true", help="print text, one block an interval")
+    batch.add_argument("-n", "--count", metavar="COUNT", type=count, help="end after COUNT blocks")
+    batch.add_argument("-t", "--timestamps", action="store_true", help="put the time before each line (implies -b)")
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("-o", "--only", action="store_true", help="only devices and processes that do something")
+    shown.add_argument("-a", "--accumulated", action="store_true", help="sums since the start instead of rates")
+    look = parser.add_argument_group("the screen")
+    look.add_argument("--theme", metavar="NAME", choices=THEMES, help="one of " + ", ".join(THEMES))
+    look.add_argument("--ascii", action="store_true", help="no character beyond ASCII")
+    look.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    look.add_argument("--readonly", action="store_true", help="no key changes anything on the machine")
+
+
+def settings_of(args: argparse.Namespace) -> Settings:
+    """The Settings that the flags mean. ``devices`` are as typed: cli.select turns them into kernel names."""
+    default = Settings()
+    typed = getattr(args, "device", None) or []
+    return default._replace(
+        interval_s=getattr(args, "delay", None) or default.interval_s,
+        devices=parse_names(",".join(typed)),
+        path=getattr(args, "path", None) or "",
+        only_active=getattr(args, "only", False),
+        accumulated=getattr(args, "accumulated", False),
+        theme=getattr(args, "theme", None) or "",
+        ascii_only=getattr(args, "ascii", False),
+        mouse=not getattr(args, "no_mouse", False),
+        readonly=getattr(args, "readonly", False),
+        smart=not getattr(args, "no_smart", False),
+        smartctl=getattr(args, "smartctl", None) or "",
+    )

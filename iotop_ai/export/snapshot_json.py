@@ -1,0 +1,187 @@
+"""One Frame as the JSON object of ``iotop-ai snapshot --json``.
+
+Devices use iostat's own keys and units (kB is 1024 B, percent). All else is snake_case with its unit at the end,
+base units, ratios 0..1. null is unknown; [] is looked and found none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from iotop_ai.export.choose import command_words, device_info, device_rates, process_rows
+from iotop_ai.export.system_json import system_object
+from iotop_ai.export.units import iostat_object, merged, rates_object
+from iotop_ai.model.block import BlockInfo
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.gpu import GpuState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.smart import SmartState
+from iotop_ai.present.finding import finding_object
+
+KEYS = ("time", "host", "interval_s", "devices", "gpus", "smart", "processes", "system", "findings")
+_SMART_KINDS = ("disk",)
+
+Object = dict[str, Any]
+
+
+def render_snapshot_json(frame: Frame, devices: Sequence[str] = (), cmdline: str = "names") -> str:
+    """The object as indented ASCII text without a line end."""
+    return json.dumps(snapshot_object(frame, devices, cmdline), indent=2, allow_nan=False)
+
+
+def snapshot_object(frame: Frame, devices: Sequence[str] = (), cmdline: str = "names") -> Object:
+    """The object with exactly KEYS. devices: only these kernel names, () all whole devices."""
+    snapshot = frame.snapshot
+    seconds = frame.sample.block.seconds or frame.sample.seconds
+    return {
+        "time": rfc3339(snapshot.wall_ns),
+        "host": snapshot.host.name,
+        "interval_s": None if seconds is None else round(seconds, 6),
+        "devices": device_objects(frame, devices),
+        "gpus": gpu_objects(frame),
+        "smart": smart_objects(frame, devices),
+        "processes": process_objects(frame, cmdline),
+        "system": system_object(frame),
+        "findings": [finding_object(finding) for finding in frame.verdict.findings],
+    }
+
+
+def rfc3339(wall_ns: int) -> str:
+    """A time in UTC with milliseconds, "2026-11-21T08:46:02.117Z"."""
+    at = datetime.fromtimestamp(wall_ns // 1_000_000 / 1000, tz=UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def reading_object(reading: Reading[Any]) -> Object:
+    """A Reading's health."""
+    return {"status": reading.status.value, "reason": reading.reason, "remedy": reading.remedy}
+
+
+def device_objects(frame: Frame, devices: Sequence[str] = ()) -> list[Object] | None:
+    """One object per device: ``name``, iostat's figures, then who it is. None when the counters are not readable."""
+    if frame.snapshot.block.value is None:
+        return None
+    return [
+        merged(
+            {"name": key.name},
+            iostat_object(rates),
+            _identity(device_info(frame.snapshot, key.name)),
+            {"diskseq": key.diskseq},
+        )
+        for key, rates in device_rates(frame, devices)
+    ]
+
+
+def _identity(info: BlockInfo | None) -> Object:
+    if info is None:
+        return dict.fromkeys(field for field in BlockInfo._fields if field != "name")
+    out: Object = {name: value for name, value in info._asdict().items() if name != "name"}
+    out["mounts"] = [mount._asdict() for mount in info.mounts]
+    return out
+
+
+def gpu_objects(frame: Frame) -> list[Object] | None:
+    """One object per GPU; [] without an NVIDIA driver, None when it could not be asked (``system.readings`` says why).
+
+    A GPU that does not answer keeps its uuid, with its status, reason and remedy and null figures.
+    """
+    table = frame.snapshot.gpu.value
+    if table is None:
+        return [] if frame.snapshot.gpu.status is Status.ABSENT else None
+    rates = frame.sample.gpu.value or {}
+    out = []
+    for uuid, reading in table.items():
+        state = reading.value
+        known = rates.get(uuid)
+        out.append(
+            merged(
+                {"uuid": uuid},
+                reading_object(reading),
+                _gpu_state(state, frame) if state is not None else {},
+                rates_object(known) if known is not None else {},
+            )
+        )
+    return out
+
+
+def _gpu_state(state: GpuState, frame: Frame) -> Object:
+    out: Object = {
+        name: value
+        for name, value in state._asdict().items()
+        if name not in ("utilization_percent", "memory_activity_percent", "power_mw", "power_limit_mw", "processes")
+    }
+    names = _process_names(frame)
+    out["processes"] = (
+        None
+        if state.processes is None
+        else [merged(process._asdict(), {"name": names.get(process.pid)}) for process in state.processes]
+    )
+    return out
+
+
+def _process_names(frame: Frame) -> Mapping[int, str]:
+    table = frame.snapshot.processes.value
+    return {} if table is None else {key.pid: info.name for key, info in table.info.items()}
+
+
+def smart_objects(frame: Frame, devices: Sequence[str] = ()) -> list[Object]:
+    """One object per disk that could have SMART: its status and, where it answered, all that it said.
+
+    Before the first answer, or when smartctl is missing, not permitted or switched off, each disk carries that.
+    """
+    whole = frame.snapshot.smart
+    disks = frame.snapshot.disks.value or {}
+    answers: Mapping[str, Reading[SmartState]] = whole.value or {}
+    names = [name for name, info in disks.items() if info.kind in _SMART_KINDS and not info.slaves]
+    names += [name for name in answers if name not in disks]
+    out = []
+    for name in names:
+        if devices and name not in devices:
+            continue
+        reading: Reading[Any] = answers.get(name, whole._replace(value=None))
+        if name not in answers and whole.value is not None:
+            reading = Reading(None, Status.PENDING, "not asked yet")
+        out.append(merged({"name": name}, reading_object(reading), _smart_state(reading.value)))
+    return out
+
+
+def _smart_state(state: SmartState | None) -> Object:
+    if state is None:
+        return {}
+    out: Object = state._asdict()
+    del out["device"]
+    out["reasons"] = list(state.reasons)
+    out["attributes"] = [attribute._asdict() for attribute in state.attributes]
+    return out
+
+
+def process_objects(frame: Frame, cmdline: str = "names") -> list[Object] | None:
+    """Processes that did something, stand in state D or may not be read; the heaviest first. None when unknown."""
+    table = frame.snapshot.processes.value
+    if table is None:
+        return None
+    out = []
+    for key, rates in process_rows(frame):
+        info, stat = table.info[key], table.stat.get(key)
+        out.append(
+            merged(
+                {
+                    "pid": key.pid,
+                    "name": info.name,
+                    "user": info.user,
+                    "command": command_words(info, cmdline),
+                    "kernel": info.kernel,
+                    "permitted": key not in table.denied,
+                    "state": None if stat is None else stat.state,
+                    "wchan": table.wchan.get(key),
+                    "threads": None if stat is None else stat.threads,
+                    "rss_bytes": None if stat is None else stat.rss_pages * table.page_bytes,
+                },
+                rates_object(rates),
+                {"incl_children": rates.incl_children, "main_thread_only": rates.main_thread_only},
+            )
+        )
+    return out

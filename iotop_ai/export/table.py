@@ -1,0 +1,40 @@
+"""Aligned plain-text tables whose rows stay fields for awk: no cell but the last holds a blank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+UNKNOWN = "?"
+UNDEFINED = "-"
+_SMALLEST = 0.005
+"""Below this two decimals would print 0.00, which is a measured zero and nothing else."""
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A figure with ``digits`` decimals; "?" when unknown; a tiny one in full rather than as 0."""
+    if value is None:
+        return UNKNOWN
+    if value and abs(value) < _SMALLEST * 10 ** (2 - digits):
+        return f"{value:.1g}"
+    return f"{value:.{digits}f}"
+
+
+def field(text: str) -> str:
+    """Text as one field: blanks as \\040 (as in /proc/mounts), an empty one as "-"."""
+    return text.replace(" ", "\\040") or UNDEFINED
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]], least: Sequence[int] = ()) -> list[str]:
+    """Title and rows as lines. The first and last columns are flush left, the others right.
+
+    least: widths below which columns do not shrink, so that blocks of an ordinary machine line up with each other.
+    """
+    lines = [tuple(titles), *(tuple(row) for row in rows)]
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    widths = [max(width, least[i] if i < len(least) else 0) for i, width in enumerate(widths)]
+    return [_line(cells, widths) for cells in lines]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    middle = [cell.rjust(width) for cell, width in zip(cells[1:-1], widths[1:-1], strict=True)]
+    return " ".join([cells[0].ljust(widths[0]), *middle, cells[-1]]).rstrip()
