@@ -90,6 +90,9 @@ class FuseDisk:
         """Start a command; everybody is slow on this disk."""
         return subprocess.Popen(argv, **options)
 
+    def enter(self, pid: int) -> None:
+        """Nothing to do: everybody is slow on this disk. For callers that know either rig."""
+
     def _stop(self) -> None:
         if self._server is None:
             return

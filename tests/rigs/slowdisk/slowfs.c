@@ -120,6 +120,16 @@ static int do_fsync(const char *path, int data_only, struct fuse_file_info *fi)
 	return wait_for(0);
 }
 
+/* A discard of the loop device arrives as a hole to punch. */
+static int do_fallocate(const char *path, int mode, off_t off, off_t size, struct fuse_file_info *fi)
+{
+	(void)path, (void)fi;
+	int error = wait_for(0);
+	if (error)
+		return error;
+	return fallocate(backing, mode, off, size) ? -errno : 0;
+}
+
 static void *do_init(struct fuse_conn_info *conn, struct fuse_config *config)
 {
 	(void)conn;
@@ -135,6 +145,7 @@ static const struct fuse_operations operations = {
 	.read = do_read,
 	.write = do_write,
 	.fsync = do_fsync,
+	.fallocate = do_fallocate,
 };
 
 int main(int argc, char **argv)
