@@ -1,19 +1,132 @@
-"""Runs the rules over the window and ranks what they find."""
+"""Runs the rules over the window, enters and leaves findings, and ranks what is on."""
 
 from __future__ import annotations
 
-from iotop_ai.model.carry import Carry
-from iotop_ai.model.finding import Finding, Severity, Verdict
+from collections.abc import Iterable
+from zlib import crc32
+
+from iotop_ai.diagnosis.facts import Claim, Facts, gather
+from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
+from iotop_ai.diagnosis.ruled_out import ruled_out, unknown
+from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
+from iotop_ai.diagnosis.thresholds import LIMITS, RULES_VERSION, Thresholds
+from iotop_ai.diagnosis.window import period_s
+from iotop_ai.model.carry import Carry, Held
+from iotop_ai.model.finding import Finding, Severity, State, Verdict
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
-NEEDED_S = 10.0
+Key = tuple[str, str]
+
+HIDING = ("loop", "ram", "zram", "sr", "fd")
+"""Names of devices that are shown only while they are in use."""
+_SEEN_NS = 60_000_000_000
+_STATES_NS = 3_600_000_000_000
+_STATES_MOST = 120
+_SEVERITY = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
 
 
-def fold(carry: Carry, snapshot: Snapshot, history: tuple[Sample, ...]) -> tuple[Carry, Verdict]:
-    """The next carry and the verdict at ``snapshot``. ``history`` is the Frame's: oldest first, may be empty."""
-    started = snapshot.at_ns if carry.started_ns is None else carry.started_ns
-    watched = max(0.0, (snapshot.at_ns - started) / 1e9)
-    reason = "measuring" if watched < NEEDED_S else "nothing fits"
-    nothing = Finding("unknown", Severity.INFO, 0.0, args=(("reason", reason),), since_ns=started)
-    return carry._replace(started_ns=started), Verdict((nothing,), watched, NEEDED_S, 0, 6)
+def stamp(limits: Thresholds = LIMITS) -> str:
+    """Which rules decided: their version and a checksum of their numbers. Equal stamps fold equally."""
+    return f"{RULES_VERSION}-{crc32(repr(limits).encode()):08x}"
+
+
+def fold(
+    carry: Carry, snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds = LIMITS
+) -> tuple[Carry, Verdict]:
+    """The next carry and the verdict at ``snapshot``.
+
+    history: the Frame's, oldest first, its newest Sample being the one of ``snapshot``; may be empty. Below a second
+    apart nothing is decided again: the last verdict stands.
+    """
+    now = snapshot.at_ns
+    started = now if carry.started_ns is None else carry.started_ns
+    active = _active(carry, history, now)
+    decided, verdict = carry.decided_ns, carry.verdict
+    if verdict is not None and decided is not None and 0 <= now - decided < limits.decide_s * 1e9:
+        return carry._replace(started_ns=started, active_ns=active), verdict
+    watched = (now - started) / 1e9
+    longest = max((p for f in ("block", "processes") if (p := period_s(history, f)) is not None), default=0.0)
+    needed = max(limits.shortest_s, limits.periods * longest)
+    facts = gather(snapshot, history, limits)
+    claims = [c for rule in RULES for c in rule(facts)]
+    held = _hold(carry, claims, now, watched >= needed, limits)
+    findings = _ranked(facts, held, watched >= needed, started)
+    seen, missing = signal_groups(snapshot)
+    verdict = Verdict(findings, watched, needed, seen, GROUPS_ALL, missing)
+    return Carry(started, held, active, verdict, now, _states(carry, verdict, now)), verdict
+
+
+def _active(carry: Carry, history: tuple[Sample, ...], now: int) -> dict[str, int]:
+    active = {name: at for name, at in carry.active_ns.items() if now - at <= _SEEN_NS}
+    if history and history[-1].block.value is not None:
+        for key, rates in history[-1].block.value.items():
+            if key.name.startswith(HIDING) and rates.active:
+                active[key.name] = now
+    return active
+
+
+def _merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
+    """One claim per class and subject: the surest leads, the gravest severity and all evidence are kept."""
+    out: dict[Key, Claim] = {}
+    for claim in claims:
+        key = (claim.finding.class_id, claim.finding.subject)
+        other = out.get(key)
+        if other is None:
+            out[key] = claim
+            continue
+        first, second = sorted((other, claim), key=lambda c: (-c.share, -c.finding.confidence))
+        known = {e.metric for e in first.finding.evidence}
+        finding = first.finding._replace(
+            severity=max((first.finding.severity, second.finding.severity), key=_SEVERITY.index),
+            confidence=max(first.finding.confidence, second.finding.confidence),
+            evidence=first.finding.evidence + tuple(e for e in second.finding.evidence if e.metric not in known),
+        )
+        out[key] = first._replace(finding=finding)
+    return out
+
+
+def _hold(carry: Carry, claims: Iterable[Claim], now: int, full: bool, limits: Thresholds) -> dict[Key, Held]:
+    held: dict[Key, Held] = {}
+    for key, claim in _merged(claims).items():
+        old = carry.held.get(key)
+        enters = claim.at_once or (
+            full and claim.samples >= claim.needed and claim.share >= limits.enter_share and claim.level >= 1
+        )
+        stays = old is not None and claim.share >= limits.leave_share and claim.level >= limits.leave_level
+        if enters or stays:
+            entered = now if old is None else old.entered_ns
+            held[key] = Held(claim.finding._replace(since_ns=entered), entered, now)
+    for key, old in carry.held.items():
+        # Below the shortest stay the finding keeps the figures with which it last held.
+        if key not in held and 0 <= now - old.entered_ns < limits.dwell_s * 1e9 and key[0] != "failing_disk":
+            held[key] = old
+    return held
+
+
+def _ranked(facts: Facts, held: dict[Key, Held], full: bool, started: int) -> tuple[Finding, ...]:
+    findings = [h.finding for h in held.values()]
+    # Good news does not stand beside its contrary while one of them is only kept by its shortest stay.
+    if any(f.state is State.STARVED for f in findings):
+        findings = [f for f in findings if f.state not in (State.OK, State.IDLE)]
+    elif any(f.class_id == "gpu_bound" for f in findings):
+        findings = [f for f in findings if f.class_id != "healthy"]
+    if any(f.state is State.OK for f in findings):
+        findings = [f for f in findings if f.state is not State.IDLE]
+    findings.sort(key=lambda f: (PRECEDENCE.index(f.class_id), -f.confidence, -(f.lost_ratio or 0.0), f.subject))
+    if not full or not findings:
+        findings.insert(0, unknown(facts, "nothing fits" if full else "measuring", started))
+    if full and len(findings) > 1 and findings[0].class_id == "unknown":
+        findings = findings[1:]
+    on = frozenset(f.class_id for f in findings)
+    first = findings[0]._replace(ruled_out=ruled_out(facts, on) if full else ())
+    return (first, *findings[1:])
+
+
+def _states(carry: Carry, verdict: Verdict, now: int) -> tuple[tuple[int, str], ...]:
+    word = verdict.state.value
+    states = tuple(s for s in carry.states if now - s[0] <= _STATES_NS)[-_STATES_MOST:]
+    # A state that began before the hour is the one in which the hour begins.
+    if not states and carry.states:
+        states = carry.states[-1:]
+    return states if states and states[-1][1] == word else (*states, (now, word))

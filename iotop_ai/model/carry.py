@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from iotop_ai.model.finding import Finding
+from iotop_ai.model.finding import Finding, Verdict
 
 
 class Held(NamedTuple):
@@ -20,9 +20,14 @@ class Carry(NamedTuple):
     """What the fold knows beyond the window.
 
     started_ns: first sample of this session. held: by (class_id, subject). active_ns: newest time at which a device
-    that hides when idle (loop, ram, zram, rom) did anything.
+    that hides when idle (loop, ram, zram, rom) did anything. verdict, decided_ns: the newest decision and its time;
+    between two decisions (below a second apart) it stands. states: (at_ns, state word) at each change, oldest first,
+    of the last hour.
     """
 
     started_ns: int | None = None
     held: Mapping[tuple[str, str], Held] = {}
     active_ns: Mapping[str, int] = {}
+    verdict: Verdict | None = None
+    decided_ns: int | None = None
+    states: tuple[tuple[int, str], ...] = ()

@@ -12,10 +12,11 @@ from iotop_ai.model.memory import MemoryRates, memory_rates
 from iotop_ai.model.netfs import NfsRates, netfs_rates
 from iotop_ai.model.network import LinkRates, network_rates
 from iotop_ai.model.pressure import PressureRates, pressure_rates
-from iotop_ai.model.process import ProcessSample
+from iotop_ai.model.process import ProcessKey, ProcessSample
 from iotop_ai.model.process_rates import process_rates
 from iotop_ai.model.reading import Rated, Reading
 from iotop_ai.model.snapshot import OwnCost, Snapshot
+from iotop_ai.model.waits import Wait, waits_of
 
 GAP_FACTOR = 3.0
 
@@ -36,6 +37,7 @@ class Sample(NamedTuple):
     """All rates of one interval. seconds: between the Snapshots; None without a usable earlier one.
 
     gap: the pair lies further apart than three intervals; no rule reads it.
+    waits: processes in state D at the newer Snapshot, for rules that look at states over a window.
     """
 
     at_ns: int
@@ -51,6 +53,7 @@ class Sample(NamedTuple):
     gpu: Rated[Mapping[str, GpuRates]] = Rated()
     network: Rated[Mapping[str, LinkRates]] = Rated()
     netfs: Rated[Mapping[str, NfsRates]] = Rated()
+    waits: Mapping[ProcessKey, Wait] = {}
 
 
 def rated(
@@ -120,4 +123,5 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
         rated(old("gpu"), after.gpu, kept("gpu"), gpu_rates),
         rated(old("network"), after.network, kept("network"), network_rates),
         rated(old("netfs"), after.netfs, kept("netfs"), netfs_rates),
+        waits_of(after.processes.value),
     )

@@ -1,0 +1,150 @@
+"""What a device did over a window, and how that compares with what its kind normally does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import pstdev
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.diagnosis.window import Flags, Window, at_least, both, mean
+from iotop_ai.model.block import BlockInfo, BlockKey, BlockRates
+
+_JUDGED_KINDS = ("disk", "dm", "md", "loop")
+_LOWER_LIMIT = 8
+"""Layers of stacked devices that are followed down; deeper is a loop in the description."""
+
+
+class DeviceFacts(NamedTuple):
+    """One device over a window; means are None when nothing was known or completed.
+
+    read_await_ms is weighted by requests. prior_ms: what a read of this size normally takes on its kind.
+    serial: requests are served one after the other, so that %util says how loaded it is.
+    slow, severe: per sample, await against prior (on a serial disk %util and await); saturated, bad: the classic
+    rule's two levels, per sample. steady: the throughput is flat while the device is always busy.
+    """
+
+    name: str
+    info: BlockInfo
+    read_bytes_per_s: float | None
+    write_bytes_per_s: float | None
+    read_await_ms: float | None
+    await_ms: float | None
+    read_size_bytes: float | None
+    busy_ratio: float | None
+    prior_ms: float
+    inflation: float | None
+    serial: bool
+    some: Flags
+    slow: Flags
+    saturated: Flags
+    bad: Flags
+    steady: bool
+
+    @property
+    def mount(self) -> str:
+        """The first mount of the device or of what lies on it; "" when there is none."""
+        return self.info.mounts[0].path if self.info.mounts else ""
+
+
+def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
+    """The physical device that gives a stacked one its speed: the first slave down to the bottom."""
+    for _ in range(_LOWER_LIMIT):
+        below = info.slaves or ((info.parent,) if info.kind in ("partition", "nvme-path") else ())
+        lower = next((infos[name] for name in below if name in infos), None)
+        if lower is None:
+            break
+        info = lower
+    return info
+
+
+def serves_serially(base: BlockInfo) -> bool:
+    """Whether busy means saturated: a rotating disk. ``rotational`` means something on SCSI and ATA only."""
+    return bool(base.rotational) and base.transport in ("ata", "scsi", "usb")
+
+
+def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS) -> float:
+    """What a read of this size normally takes on a device of this kind, by its transport."""
+    if base.transport == "nvme":
+        fixed, per_s = limits.nvme_prior_ms, limits.nvme_prior_bytes_per_s
+    elif base.transport in ("ata", "scsi", "usb", "mmc"):
+        fixed, per_s = limits.ssd_prior_ms, limits.ssd_prior_bytes_per_s
+        if serves_serially(base):
+            fixed, per_s = limits.hdd_prior_ms, limits.hdd_prior_bytes_per_s
+    else:
+        fixed, per_s = limits.network_prior_ms, limits.network_prior_bytes_per_s
+    return fixed + (size_bytes or 0.0) / per_s * 1000
+
+
+def _weighted(values: list[tuple[float | None, float | None]]) -> float | None:
+    known = [(v, w) for v, w in values if v is not None and w]
+    whole = sum(w for _, w in known)
+    return sum(v * w for v, w in known) / whole if whole else None
+
+
+def _await(rates: BlockRates | None) -> float | None:
+    if rates is None:
+        return None
+    return rates.read_await_ms if rates.read_await_ms is not None else rates.await_ms
+
+
+def device_facts(
+    key: BlockKey, info: BlockInfo, infos: Mapping[str, BlockInfo], look: Window, limits: Thresholds = LIMITS
+) -> DeviceFacts:
+    """One device over the window."""
+    rates = [(s.block.value or {}).get(key) for s in look.samples]
+    base = base_of(info, infos)
+    serial = serves_serially(base)
+    awaits = [_await(r) for r in rates]
+    busy = [None if r is None else r.busy_ratio for r in rates]
+    reads = [None if r is None else r.read_bytes_per_s for r in rates]
+    size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in rates if r is not None])
+    await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in rates if r is not None])
+    normal = prior_ms(base, size, limits)
+    both_ms = mean(None if r is None else r.await_ms for r in rates)
+    judged = await_ms if await_ms is not None else both_ms
+    saturated = both(at_least(busy, limits.disk_busy), at_least(awaits, limits.disk_await_ms))
+    bad = both(at_least(busy, limits.disk_busy_bad), at_least(awaits, limits.disk_await_bad_ms))
+    slow = saturated if serial else at_least(awaits, limits.inflation_slow * normal)
+    if not serial:
+        severe = at_least(awaits, limits.inflation_severe * normal)
+        saturated, bad = severe, both(severe, at_least(awaits, limits.disk_await_bad_ms))
+    known = [v for v in reads if v is not None]
+    level = mean(known) or 0.0
+    flat = len(known) >= look.needed and level > 0 and pstdev(known) <= limits.steady_variation * level
+    return DeviceFacts(
+        name=key.name,
+        info=info,
+        read_bytes_per_s=mean(reads),
+        write_bytes_per_s=mean(None if r is None else r.write_bytes_per_s for r in rates),
+        read_await_ms=await_ms,
+        await_ms=both_ms,
+        read_size_bytes=size,
+        busy_ratio=mean(busy),
+        prior_ms=normal,
+        inflation=None if judged is None else judged / normal,
+        serial=serial,
+        some=slow if serial else at_least(awaits, limits.inflation_some * normal),
+        slow=slow,
+        saturated=saturated,
+        bad=bad,
+        steady=flat and (mean(busy) or 0.0) >= limits.steady_busy,
+    )
+
+
+def all_devices(
+    infos: Mapping[str, BlockInfo] | None, look: Window, limits: Thresholds = LIMITS
+) -> tuple[DeviceFacts, ...]:
+    """Every disk, dm, md and loop device that did anything in the window; () when nothing is known."""
+    if not infos:
+        return ()
+    active: dict[BlockKey, None] = {}
+    for sample in look.samples:
+        for key, rates in (sample.block.value or {}).items():
+            if rates.active:
+                active[key] = None
+    return tuple(
+        device_facts(key, info, infos, look, limits)
+        for key in active
+        if (info := infos.get(key.name)) is not None and info.kind in _JUDGED_KINDS
+    )

@@ -1,0 +1,116 @@
+"""Everything that the rules look at, worked out once per decision."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.devices import DeviceFacts, all_devices
+from iotop_ai.diagnosis.gpus import GpuFacts, gpu_facts
+from iotop_ai.diagnosis.tasks import TaskFacts, all_tasks
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.diagnosis.window import Flags, Window, mean, window
+from iotop_ai.model.finding import Evidence, Finding
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+
+Args = tuple[tuple[str, str | float | None], ...]
+
+
+class Facts(NamedTuple):
+    """The window and what devices, processes, GPUs and CPU did in it. Ratios None when unknown."""
+
+    snapshot: Snapshot
+    history: tuple[Sample, ...]
+    look: Window
+    limits: Thresholds
+    devices: tuple[DeviceFacts, ...]
+    tasks: tuple[TaskFacts, ...]
+    gpu: GpuFacts
+    cpu_busy_ratio: float | None
+    cpu_pressure_ratio: float | None
+    io_pressure_ratio: float | None
+    allowed_cores: int | None
+    physical_cores: int | None
+
+    @property
+    def related(self) -> tuple[TaskFacts, ...]:
+        """The tasks that feed the GPUs: those on a GPU and below; all of them where that cannot be told."""
+        pids = self.gpu.pids
+        return self.tasks if pids is None or not self.gpu.used else tuple(t for t in self.tasks if t.key.pid in pids)
+
+    @property
+    def idle_cores(self) -> float | None:
+        """How many of the cores that may be used are not busy; None when unknown."""
+        if self.cpu_busy_ratio is None or self.allowed_cores is None:
+            return None
+        return self.allowed_cores * (1 - self.cpu_busy_ratio)
+
+
+class Claim(NamedTuple):
+    """What one rule found in the window, to be entered, held or left by the engine.
+
+    share: part of the samples in which it held. samples: how many there were; needed: without which it is not
+    entered. level: the main signal over its threshold (1 enters, below Thresholds.leave_level leaves).
+    at_once: an event or a level that needs no window.
+    """
+
+    finding: Finding
+    share: float
+    samples: int
+    needed: int
+    level: float = 1.0
+    at_once: bool = False
+
+
+def claim(facts: Facts, finding: Finding, flags: Flags, level: float = 1.0) -> Claim:
+    """A claim about the samples of the facts' window."""
+    held = sum(flags) / len(flags) if flags else 0.0
+    return Claim(finding, held, len(flags), facts.look.needed, level)
+
+
+def pressure_ratio(look: Window, key: str) -> float | None:
+    """Mean share of time in which some task waited for a resource."""
+    return mean(p.some_ratio if (p := (s.pressure.value or {}).get(key)) is not None else None for s in look.samples)
+
+
+def gather(snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds = LIMITS) -> Facts:
+    """The facts of the class window that ends now."""
+    look = window(history, snapshot.at_ns, limits.window_s, ("block", "processes", "gpu", "cpu"), limits)
+    table = snapshot.processes.value
+    cpu = snapshot.cpu.value
+    return Facts(
+        snapshot=snapshot,
+        history=history,
+        look=look,
+        limits=limits,
+        devices=all_devices(snapshot.disks.value, look, limits),
+        tasks=all_tasks(table, look, snapshot.own.pid),
+        gpu=gpu_facts(snapshot, table, look, limits),
+        cpu_busy_ratio=mean(s.cpu.value.all.busy_ratio for s in look.samples if s.cpu.value is not None),
+        cpu_pressure_ratio=pressure_ratio(look, "cpu"),
+        io_pressure_ratio=pressure_ratio(look, "io"),
+        allowed_cores=None if cpu is None else cpu.allowed,
+        physical_cores=None if cpu is None else cpu.physical,
+    )
+
+
+def confidence(base: float, families: int, *caps: float) -> float:
+    """How sure a finding is: three families of signals that agree leave the class's base, two medium, one low."""
+    by_families = base if families >= 3 else min(base, 0.75) if families == 2 else min(base, 0.5)
+    return round(min(by_families, *caps), 2)
+
+
+def gpu_evidence(facts: Facts, threshold: float | None) -> tuple[Evidence, ...]:
+    """The GPUs' mean utilisation, () when there is none."""
+    if facts.gpu.busy_ratio is None:
+        return ()
+    return (Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", threshold),)
+
+
+def gpu_args(facts: Facts) -> Args:
+    """gpus: those in use; gpus_all; gpu_busy: their mean utilisation."""
+    return (
+        ("gpus", float(facts.gpu.used)),
+        ("gpus_all", float(facts.gpu.all)),
+        ("gpu_busy", facts.gpu.busy_ratio),
+    )

@@ -1,0 +1,69 @@
+"""What the GPUs did over a window, and which of them are in use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.tasks import descendants
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.diagnosis.window import Window, mean
+from iotop_ai.model.process import ProcessTable
+from iotop_ai.model.reading import Status
+from iotop_ai.model.snapshot import Snapshot
+
+_NONE = (Status.ABSENT, Status.UNSUPPORTED, Status.OFF)
+
+
+class GpuFacts(NamedTuple):
+    """seen: GPUs answer. none: there is certainly no GPU or driver; neither: not known (pending, failed, denied).
+
+    all: how many there are. used: how many have a process, memory or work on them. busy: per sample, the mean
+    utilisation of those in use (of all, when none is); None unknown. power_ratio: mean power over limit of those in
+    use. pids: processes on the GPUs and all below them, None where none of them can be found here (a container).
+    """
+
+    seen: bool
+    none: bool
+    all: int
+    used: int
+    busy: tuple[float | None, ...]
+    power_ratio: float | None
+    pids: frozenset[int] | None
+    on_gpu: frozenset[int]
+
+    @property
+    def busy_ratio(self) -> float | None:
+        """Mean utilisation over the window; None when unknown."""
+        return mean(self.busy)
+
+
+def gpu_facts(snapshot: Snapshot, table: ProcessTable | None, look: Window, limits: Thresholds = LIMITS) -> GpuFacts:
+    """The GPUs over the window."""
+    reading = snapshot.gpu
+    unknown: tuple[float | None, ...] = (None,) * len(look.samples)
+    if reading.value is None:
+        return GpuFacts(False, reading.status in _NONE, 0, 0, unknown, None, None, frozenset())
+    states = {uuid: r.value for uuid, r in reading.value.items() if r.value is not None}
+    if not states:
+        return GpuFacts(False, not reading.value, len(reading.value), 0, unknown, None, None, frozenset())
+
+    def over_window(uuid: str, field: str) -> list[float | None]:
+        return [getattr((s.gpu.value or {}).get(uuid), field, None) for s in look.samples]
+
+    used = [
+        uuid
+        for uuid, state in states.items()
+        if state.processes
+        or (state.memory_used_bytes or 0) >= limits.gpu_used_bytes
+        or (mean(over_window(uuid, "busy_ratio")) or 0.0) >= limits.idle_gpu
+    ]
+    judged = used or list(states)
+    columns = [over_window(uuid, "busy_ratio") for uuid in judged]
+    busy = tuple(mean(row) for row in zip(*columns, strict=True))
+    power = []
+    for uuid in judged:
+        watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
+        power.append(watts / limit if watts is not None and limit else None)
+    on_gpu = frozenset(p.pid for state in states.values() for p in state.processes or ())
+    pids = descendants(table, on_gpu) if table is not None and on_gpu else frozenset()
+    return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu)

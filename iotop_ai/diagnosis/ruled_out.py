@@ -1,0 +1,109 @@
+"""Why a class does not hold, and what was looked at when none does; as (template id, arguments)."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.devices import DeviceFacts
+from iotop_ai.diagnosis.facts import Args, Facts, gpu_args
+from iotop_ai.diagnosis.groups import signal_groups
+from iotop_ai.diagnosis.mounts import mount_on
+from iotop_ai.diagnosis.tasks import Group, blocked_tasks, grouped
+from iotop_ai.diagnosis.window import share
+from iotop_ai.model.finding import Advice, Evidence, Finding, RuledOut, Severity
+
+
+def waiting_group(facts: Facts) -> Group | None:
+    """The processes that are blocked most; None when none is."""
+    groups = grouped(blocked_tasks(facts.tasks, facts.limits), facts.snapshot.processes.value)
+    return max(groups, key=lambda g: g.blocked_ratio, default=None)
+
+
+def busiest_device(facts: Facts) -> DeviceFacts | None:
+    """The device farthest from its normal await, among those that did something; None when none did."""
+    return max(facts.devices, key=lambda d: (d.inflation or 0.0, d.busy_ratio or 0.0), default=None)
+
+
+def _storage(facts: Facts) -> RuledOut | None:
+    device = busiest_device(facts)
+    if device is None:
+        return RuledOut("storage_read", "disks_idle") if facts.look.samples and facts.snapshot.disks.value else None
+    if share(device.slow) < facts.limits.leave_share:
+        await_ms = device.read_await_ms if device.read_await_ms is not None else device.await_ms
+        args: Args = (("device", device.name), ("await_ms", await_ms), ("normal_ms", device.prior_ms))
+        return RuledOut("storage_read", "disks_calm", args)
+    if waiting_group(facts) is None and facts.snapshot.processes.value is not None:
+        return RuledOut("storage_read", "nobody_waits", (("device", device.name),))
+    return None
+
+
+def _cpu(facts: Facts) -> RuledOut | None:
+    if facts.snapshot.processes.value is None:
+        return None
+    known = [t for t in facts.related if t.cpu_ratio is not None]
+    top = max(known, key=lambda t: t.cpu_ratio or 0.0, default=None)
+    if top is None:
+        return RuledOut("cpu_prep", "nobody_computes")
+    if (top.cpu_ratio or 0.0) >= facts.limits.worker_busy:
+        return None
+    return RuledOut("cpu_prep", "cpu_low", (("task", top.name), ("cpu", top.cpu_ratio)))
+
+
+def _gpu(facts: Facts) -> RuledOut | None:
+    if facts.gpu.none:
+        return RuledOut("gpu_bound", "no_gpu")
+    busy = facts.gpu.busy_ratio
+    if busy is None or busy >= facts.limits.gpu_bound:
+        return None
+    return RuledOut("gpu_bound", "gpu_low", (("busy", busy),))
+
+
+def _smart(facts: Facts) -> RuledOut | None:
+    smart = facts.snapshot.smart.value
+    known = [r.value for r in (smart or {}).values() if r.value is not None]
+    if not known:
+        return None
+    return RuledOut("failing_disk", "smart_fine", (("disks", float(len(known))),))
+
+
+def ruled_out(facts: Facts, on: frozenset[str]) -> tuple[RuledOut, ...]:
+    """The classes that are not on and why; silent about a class that could not be judged."""
+    every = (_storage(facts), _cpu(facts), _gpu(facts), _smart(facts))
+    return tuple(r for r in every if r is not None and r.class_id not in on)
+
+
+def unknown(facts: Facts, reason: str, since_ns: int | None) -> Finding:
+    """What is said when no rule holds. reason: "measuring" or "nothing fits"."""
+    snapshot = facts.snapshot
+    group, device = waiting_group(facts), busiest_device(facts)
+    args: Args = (("reason", reason), *gpu_args(facts), ("cpu", facts.cpu_busy_ratio))
+    evidence = []
+    if facts.gpu.busy_ratio is not None:
+        evidence.append(Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", facts.limits.gpu_fair))
+    if facts.gpu.power_ratio is not None:
+        args += (("power", facts.gpu.power_ratio),)
+    if facts.gpu.none or snapshot.gpu.reason:
+        args += (("gpu_reason", snapshot.gpu.reason),)
+    if group is not None:
+        blocked = group.blocked_ratio
+        args += (("task", group.name), ("pid", float(group.members[0].key.pid)), ("tasks", float(group.doing)))
+        args += (("blocked", blocked), ("write_bytes_per_s", group.write_bytes_per_s))
+        evidence.append(Evidence(f"processes.{group.name}.blocked_ratio", blocked, "ratio", facts.limits.blocked))
+    if device is not None:
+        await_ms = device.read_await_ms if device.read_await_ms is not None else device.await_ms
+        mount = mount_on(device.name, snapshot.disks.value or {})
+        args += (("device", device.name), ("mount", mount), ("await_ms", await_ms), ("normal_ms", device.prior_ms))
+        args += (("disk_busy", device.busy_ratio),)
+        evidence.append(Evidence(f"disks.{device.name}.await_ms", await_ms, "ms", device.prior_ms))
+    if facts.cpu_busy_ratio is not None:
+        evidence.append(Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio"))
+    advice: tuple[Advice, ...] = ()
+    if reason != "measuring":
+        _, missing = signal_groups(snapshot)
+        if "not root" in missing:
+            advice += (Advice("run_as_root"),)
+        if "PSI off" in missing:
+            advice += (Advice("psi_on"),)
+        if facts.gpu.used and facts.gpu.on_gpu:
+            advice += (Advice("look_into", (("pid", float(min(facts.gpu.on_gpu))),)),)
+        elif group is not None:
+            advice += (Advice("look_into", (("pid", float(group.members[0].key.pid)),)),)
+    return Finding("unknown", Severity.INFO, 0.0, "", args, tuple(evidence), advice=advice, since_ns=since_ns)

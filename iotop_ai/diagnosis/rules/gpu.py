@@ -1,0 +1,66 @@
+"""Rules that give positive evidence that all is well."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts import Claim, Facts, claim, confidence, gpu_args, gpu_evidence
+from iotop_ai.diagnosis.tasks import blocked_tasks
+from iotop_ai.diagnosis.window import at_least
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+BOUND_BASE = 0.8
+HEALTHY_BASE = 0.75
+WITHOUT_POWER = 0.6
+
+
+def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
+    """The GPUs are busy and draw power: they are what limits.
+
+    Claim: gpu_bound: the GPUs have all the data that they can take.
+    Evidence: utilisation of the GPUs in use, and their power against its limit where the driver tells it.
+    Threshold: >= 90 %, power >= 40 % of the limit; ours, since utilisation alone counts any running kernel.
+    Blind spot: without power a GPU that spins in a collective looks the same: confidence stays at 60 %.
+    """
+    limits = facts.limits
+    power = facts.gpu.power_ratio
+    if not facts.gpu.used or (power is not None and power < limits.power_share):
+        return ()
+    flags = at_least(facts.gpu.busy, limits.gpu_bound)
+    evidence = gpu_evidence(facts, limits.gpu_bound)
+    if power is not None:
+        evidence += (Evidence("gpus.power_ratio", power, "ratio", limits.power_share),)
+    finding = Finding(
+        "gpu_bound",
+        Severity.INFO,
+        confidence(BOUND_BASE, 3, 1.0 if power is not None else WITHOUT_POWER),
+        "",
+        (*gpu_args(facts), ("power", power)),
+        evidence,
+        advice=(Advice("gpu_limits"),),
+    )
+    return (claim(facts, finding, flags, (facts.gpu.busy_ratio or 0.0) / limits.gpu_bound),)
+
+
+def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
+    """The GPUs are mostly busy and nothing that feeds them waits.
+
+    Claim: healthy: no process of the job waits for a device while the GPUs work.
+    Evidence: utilisation of the GPUs in use; no process in state D for a third of the time.
+    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Ours.
+    Blind spot: short stalls between samples, and waits that are not in state D.
+    """
+    limits = facts.limits
+    power = facts.gpu.power_ratio
+    if not facts.gpu.used or (power is not None and power < limits.power_share):
+        return ()
+    if facts.snapshot.processes.value is None or blocked_tasks(facts.related, limits):
+        return ()
+    flags = at_least(facts.gpu.busy, limits.gpu_fair)
+    finding = Finding(
+        "healthy",
+        Severity.INFO,
+        confidence(HEALTHY_BASE, 2 + (power is not None), 1.0 if facts.gpu.pids is not None else WITHOUT_POWER),
+        "",
+        (*gpu_args(facts), ("power", power)),
+        gpu_evidence(facts, limits.gpu_fair),
+    )
+    return (claim(facts, finding, flags, (facts.gpu.busy_ratio or 0.0) / limits.gpu_fair),)

@@ -1,0 +1,70 @@
+"""The rule that nothing is running."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts import Claim, Facts
+from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.diagnosis.window import Flags, share, window
+from iotop_ai.model.block import block_totals
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+
+BASE = 0.95
+WITHOUT_GPU = 0.8
+ACTIVE_NS = 3_000_000_000
+"""So long does activity last that ends idleness."""
+
+
+def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
+    """Nothing uses GPU, CPU or disks.
+
+    Claim: idle: no training job is running.
+    Evidence: GPU (or that there is none), CPU of all cores without our own, every process's CPU, disks, waits.
+    Threshold: GPU < 5 %, CPU < 5 %, no process above half a core, disks < 1 MB/s and < 5 % busy, nobody in state D;
+        for 30 s, or for what was watched so far. Ours.
+    Blind spot: a job that sleeps (between epochs, in a barrier without spinning, stopped) looks the same.
+    """
+    snapshot, limits = facts.snapshot, facts.limits
+    if not (facts.gpu.none or facts.gpu.seen) or snapshot.processes.value is None or snapshot.disks.value is None:
+        return ()
+    look = window(facts.history, snapshot.at_ns, limits.idle_window_s, ("block", "processes", "cpu"), limits)
+    flags: Flags = tuple(_idle(snapshot, sample, limits, facts.gpu.none) for sample in look.samples)
+    finding = Finding(
+        "idle",
+        Severity.INFO,
+        WITHOUT_GPU if facts.gpu.none else BASE,
+        "",
+        (("gpus_all", float(facts.gpu.all)), ("cpu", facts.cpu_busy_ratio)),
+        (Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio", limits.idle_cpu),),
+        advice=(Advice("start_job"),),
+    )
+    newest = [f for f, s in zip(flags, look.samples, strict=True) if s.at_ns > snapshot.at_ns - ACTIVE_NS]
+    # Activity ends idleness at once; the window would hold it for most of its length.
+    level = 1.0 if not newest or any(newest) else 0.0
+    return (Claim(finding, share(flags), len(flags), look.needed, level),)
+
+
+def _idle(snapshot: Snapshot, sample: Sample, limits: Thresholds, no_gpu: bool) -> bool:
+    infos, block, cpu = snapshot.disks.value or {}, sample.block.value, sample.cpu.value
+    processes, busy = sample.processes.value, None if cpu is None else cpu.all.busy_ratio
+    if block is None or cpu is None or processes is None or busy is None:
+        return False
+    if not no_gpu:
+        gpus = sample.gpu.value
+        if gpus is None or any(g.busy_ratio is None or g.busy_ratio >= limits.idle_gpu for g in gpus.values()):
+            return False
+    own = (sample.own.cpu_ratio or 0.0) / max(1, len(cpu.cores))
+    if busy - own >= limits.idle_cpu:
+        return False
+    pid = snapshot.own.pid
+    if any(key.pid != pid and (r.cpu_ratio or 0.0) >= limits.idle_thread for key, r in processes.rates.items()):
+        return False
+    totals = block_totals(block, infos.values())
+    if totals.read_bytes_per_s is None or totals.write_bytes_per_s is None:
+        return False
+    if totals.read_bytes_per_s + totals.write_bytes_per_s >= limits.idle_bytes_per_s:
+        return False
+    if any((r.busy_ratio or 0.0) >= limits.idle_disk_busy for r in block.values()):
+        return False
+    return not any(key.pid != pid for key in sample.waits)

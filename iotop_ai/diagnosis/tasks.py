@@ -1,0 +1,161 @@
+"""What processes did over a window, equal ones together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.diagnosis.window import Window, mean
+from iotop_ai.model.process import ProcessKey, ProcessTable
+from iotop_ai.model.sample import Sample
+
+LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
+"""Names that PyTorch gives to DataLoader workers (comm, 15 characters)."""
+_DELAY_SEEN = 0.05
+
+
+class TaskFacts(NamedTuple):
+    """One process over a window. Ratios are means, None unknown.
+
+    blocked_ratio: by delay accounting where it shows something, else the share of looks in state D.
+    """
+
+    key: ProcessKey
+    name: str
+    uid: int
+    ppid: int
+    threads: int
+    blocked_ratio: float
+    cpu_ratio: float | None
+    read_bytes_per_s: float | None
+    write_bytes_per_s: float | None
+
+    @property
+    def loader(self) -> bool:
+        """Whether it is a DataLoader worker by its name."""
+        return self.name.startswith(LOADER_NAMES)
+
+
+class Group(NamedTuple):
+    """Processes of one name and user that do the same. members: those that do; whole: all of that name and user."""
+
+    name: str
+    members: tuple[TaskFacts, ...]
+    whole: int
+
+    @property
+    def doing(self) -> int:
+        """How many do it."""
+        return len(self.members)
+
+    @property
+    def blocked_ratio(self) -> float:
+        """Mean share of time in state D."""
+        return mean(m.blocked_ratio for m in self.members) or 0.0
+
+    @property
+    def cpu_ratio(self) -> float | None:
+        """Mean CPU of one member, 1.0 is one core."""
+        return mean(m.cpu_ratio for m in self.members)
+
+    @property
+    def read_bytes_per_s(self) -> float | None:
+        """Bytes that all of them read from storage per second; None when that of no member is known."""
+        known = [m.read_bytes_per_s for m in self.members if m.read_bytes_per_s is not None]
+        return sum(known) if known else None
+
+    @property
+    def write_bytes_per_s(self) -> float | None:
+        """Bytes that all of them dirtied per second."""
+        known = [m.write_bytes_per_s for m in self.members if m.write_bytes_per_s is not None]
+        return sum(known) if known else None
+
+
+def descendants(table: ProcessTable, roots: Iterable[int]) -> frozenset[int]:
+    """The pids of ``roots`` that exist, and of all their children and children's children."""
+    children: dict[int, list[int]] = {}
+    present = set()
+    for key, stat in table.stat.items():
+        children.setdefault(stat.ppid, []).append(key.pid)
+        present.add(key.pid)
+    found: set[int] = set()
+    todo = [pid for pid in roots if pid in present]
+    while todo:
+        pid = todo.pop()
+        if pid not in found:
+            found.add(pid)
+            todo.extend(children.get(pid, ()))
+    return frozenset(found)
+
+
+def _rates_mean(samples: tuple[Sample, ...], key: ProcessKey, field: str) -> float | None:
+    values = []
+    for sample in samples:
+        if sample.processes.value is None:
+            continue
+        rates = sample.processes.value.rates.get(key)
+        # A process that is not listed did nothing in that interval.
+        values.append(0.0 if rates is None else getattr(rates, field))
+    return mean(values)
+
+
+def _blocked(samples: tuple[Sample, ...], key: ProcessKey) -> float:
+    known = [(s, s.processes.value.rates) for s in samples if s.processes.value is not None]
+    if not known:
+        return 0.0
+    looks = sum(key in sample.waits for sample, _ in known) / len(known)
+    delay = sum(r.io_delay_ratio or 0.0 for _, rates in known if (r := rates.get(key)) is not None) / len(known)
+    # Delay accounting is exact but counts block devices only: where it shows nothing, the looks decide.
+    return min(1.0, delay) if delay >= _DELAY_SEEN else looks
+
+
+def all_tasks(table: ProcessTable | None, look: Window, own_pid: int) -> tuple[TaskFacts, ...]:
+    """Every process that is alive and did or waited for something in the window, but for this monitor's own."""
+    if table is None:
+        return ()
+    keys: dict[ProcessKey, None] = {}
+    for sample in look.samples:
+        if sample.processes.value is not None:
+            keys.update(dict.fromkeys(sample.processes.value.rates))
+        keys.update(dict.fromkeys(sample.waits))
+    ours = descendants(table, (own_pid,))
+    out = []
+    for key in keys:
+        stat, info = table.stat.get(key), table.info.get(key)
+        if stat is None or info is None or info.kernel or key.pid in ours or key.pid == own_pid:
+            continue
+        out.append(
+            TaskFacts(
+                key,
+                info.name,
+                info.uid,
+                stat.ppid,
+                stat.threads,
+                _blocked(look.samples, key),
+                _rates_mean(look.samples, key, "cpu_ratio"),
+                _rates_mean(look.samples, key, "read_bytes_per_s"),
+                _rates_mean(look.samples, key, "write_bytes_per_s"),
+            )
+        )
+    return tuple(out)
+
+
+def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Group, ...]:
+    """The tasks by name and user, most members first."""
+    by: dict[tuple[str, int], list[TaskFacts]] = {}
+    for task in tasks:
+        by.setdefault((task.name, task.uid), []).append(task)
+    alive: dict[tuple[str, int], int] = {}
+    if table is not None and by:
+        for key in table.stat:
+            info = table.info.get(key)
+            if info is not None and (info.name, info.uid) in by:
+                alive[info.name, info.uid] = alive.get((info.name, info.uid), 0) + 1
+    groups = [Group(name, tuple(m), max(len(m), alive.get((name, uid), 0))) for (name, uid), m in by.items()]
+    return tuple(sorted(groups, key=lambda g: (-g.doing, g.name)))
+
+
+def blocked_tasks(tasks: Iterable[TaskFacts], limits: Thresholds = LIMITS) -> tuple[TaskFacts, ...]:
+    """Those blocked long enough that a held finding about them would stay."""
+    return tuple(t for t in tasks if t.blocked_ratio >= limits.blocked * limits.leave_level)

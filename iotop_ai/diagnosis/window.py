@@ -1,0 +1,88 @@
+"""Conditions over a window of seconds: only renewed samples count, and no gap is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.model.frame import HISTORY_S
+from iotop_ai.model.sample import Sample
+
+Flags = tuple[bool, ...]
+"""One truth per sample of a window; what is unknown is not true."""
+
+
+class Window(NamedTuple):
+    """samples: oldest first, none a gap. seconds: the width asked for. needed: samples without which nothing holds."""
+
+    samples: tuple[Sample, ...]
+    seconds: float
+    needed: int
+
+
+def period_s(history: Sequence[Sample], field: str) -> float | None:
+    """The middle of the times between two readings of one subsystem; None before there were two."""
+    known = sorted(
+        rated.seconds for s in history if (rated := getattr(s, field)).renewed and not s.gap and rated.seconds
+    )
+    return known[len(known) // 2] if known else None
+
+
+def window(
+    history: Sequence[Sample], now_ns: int, seconds: float, fields: Iterable[str], limits: Thresholds = LIMITS
+) -> Window:
+    """The samples of the last ``seconds``, or of three periods of the slowest of ``fields`` where that is longer.
+
+    A sample counts when the slowest of the fields was read again in it: else one reading of a slow subsystem would
+    fill several samples. Where the history is too short for three periods, two samples suffice: each is then the
+    mean of a long interval.
+    """
+    periods = {field: p for field in fields if (p := period_s(history, field)) is not None}
+    if not periods:
+        return Window((), seconds, limits.least_samples)
+    slowest = max(periods, key=lambda field: periods[field])
+    long_s = limits.periods * periods[slowest]
+    width = max(seconds, long_s)
+    needed = limits.least_samples if long_s <= HISTORY_S else 2
+    oldest = now_ns - int(width * 1e9)
+    chosen = tuple(
+        s
+        for s in history
+        if oldest < s.at_ns <= now_ns
+        and not s.gap
+        and (rated := getattr(s, slowest)).renewed
+        and rated.seconds is not None
+    )
+    return Window(chosen, width, needed)
+
+
+def share(flags: Flags) -> float:
+    """The part of the samples that is true; 0 without samples."""
+    return sum(flags) / len(flags) if flags else 0.0
+
+
+def both(*conditions: Flags) -> Flags:
+    """True where all are true; the conditions belong to the same samples."""
+    return tuple(all(parts) for parts in zip(*conditions, strict=True))
+
+
+def either(*conditions: Flags) -> Flags:
+    """True where any is true."""
+    return tuple(any(parts) for parts in zip(*conditions, strict=True))
+
+
+def at_least(values: Sequence[float | None], limit: float) -> Flags:
+    """Where a value is known and not below the limit."""
+    return tuple(v is not None and v >= limit for v in values)
+
+
+def below(values: Sequence[float | None], limit: float) -> Flags:
+    """Where a value is known and below the limit."""
+    return tuple(v is not None and v < limit for v in values)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the known values; None when there is none."""
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known else None
