@@ -159,7 +159,7 @@ def _disk(root: Root, base: str, info: BlockInfo) -> BlockInfo:
         firmware=next(filter(None, (root.text_or(device + f) for f in ("firmware_rev", "rev", "fwrev"))), ""),
     )
     if info.transport == "nvme":
-        fabric = root.text_or(device + "transport")
+        fabric = root.text_or(nvme_controller(root, base) + "/transport")
         pcie, pcie_max = _pcie_link(root, base)
         detail = "NVMe" if fabric in ("", "pcie") else f"NVMe over {fabric}"
         return info._replace(detail=detail, pcie=pcie, pcie_max=pcie_max)
@@ -179,7 +179,8 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
     if info.transport == "ata":
         return f"SATA {surface}"
     if info.transport == "usb":
-        return f"USB {surface}"
+        # Flash sticks leave the kernel's default, which is rotational.
+        return "USB SSD" if info.rotational is False else "USB disk"
     place = root.link(base)
     if info.transport == "scsi":
         bus = (
@@ -206,7 +207,7 @@ def _serial(root: Root, base: str) -> str:
 def nvme_controller(root: Root, base: str) -> str:
     """The folder of the NVMe controller (the first one of a multipath head); "" when it cannot be told."""
     device = base + "/device"
-    if root.exists(device + "/device"):
+    if root.exists(device + "/transport") or root.exists(device + "/device"):
         return device
     names = [n for n in root.names(device) if re.fullmatch(r"nvme\d+", n)]
     return f"{device}/{names[0]}" if names else ""

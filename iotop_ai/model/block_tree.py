@@ -97,7 +97,7 @@ def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[Devic
         if info is None:
             continue
         home, leaves = tree.home(name), tree.leaves(name)
-        several = f" x{len(leaves)}" if len(leaves) > 1 and home == name else ""
+        several = f" x{len(leaves)}" if len(leaves) > 1 and home == name and info.slaves else ""
         row = DeviceRow(name, (info.label or name) + several, hidden_when_idle=hidden_when_idle(info))
         if home == name:
             alone.append(row)
