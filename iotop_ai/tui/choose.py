@@ -1,9 +1,12 @@
-"""What a key changes in the View. Pure, so that every key is tested without a screen."""
+"""What a key, and time, change in the View. Pure, so that every key is tested without a screen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Rated
+from iotop_ai.model.sample import Sample
 from iotop_ai.model.settings import SORT_KEYS
 from iotop_ai.present.view import View
 
@@ -57,3 +60,16 @@ def typed(pattern: str, key: str, character: str | None) -> str:
     if key == "ctrl+u":
         return ""
     return pattern + character if character and character.isprintable() else pattern
+
+
+def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
+    """The Samples that have left the Frame's history, the newest ``keep``, without their processes.
+
+    Graphs reach further back than a minute; nothing else does, and processes are the bulk of a Sample. A Frame of
+    another boot starts anew. The same object comes back when nothing has left.
+    """
+    if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
+        return ()
+    first_ns = now.history[0].at_ns if now.history else now.sample.at_ns
+    left = [sample._replace(processes=Rated()) for sample in before.history if sample.at_ns < first_ns]
+    return (*past, *left)[-keep:] if left else past

@@ -5,6 +5,7 @@ Textual's own input thread wakes ten times a second, which costs more than drawi
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import select
@@ -56,6 +57,8 @@ class QuietDriver(LinuxDriver):
 
     def start_application_mode(self) -> None:
         """Take the terminal; what is restored later is what the shell had, not what the first frame needed."""
+        with contextlib.suppress(BlockingIOError):  # what ended the input before a suspension
+            os.eventfd_read(self._end)
         super().start_application_mode()  # type: ignore[no-untyped-call]
         if type(self).attributes_before is not None:
             self.attrs_before = type(self).attributes_before
@@ -93,8 +96,6 @@ class QuietDriver(LinuxDriver):
             return
         os.eventfd_write(self._end, 1)
         super().disable_input()
-        # Read empty again, so that input can start once more after a suspension.
-        os.eventfd_read(self._end)
 
 
 def driver_class(

@@ -1,0 +1,93 @@
+"""The bare command: the live screen."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import sys
+from types import FrameType
+
+from iotop_ai.cli.first_frame import FirstFrame
+from iotop_ai.cli.terminal import terminal
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.present.view import View
+from iotop_ai.store.recording import Source
+
+NO_TERMINAL = 2
+LOG_VARIABLE = "IOTOP_AI_LOG"
+
+
+def refusal(term: str, is_terminal: bool) -> str:
+    """Why no screen can be painted here, in one line; "" when one can."""
+    if not is_terminal:
+        return "usage: no terminal to paint on: use iotop-ai -b for text, or iotop-ai snapshot"
+    if term in ("", "dumb", "unknown"):
+        return f"usage: TERM={term or '(unset)'} cannot paint: use iotop-ai -b for text, or iotop-ai snapshot"
+    return ""
+
+
+def is_terminal() -> bool:
+    """Whether keys come from a terminal and both outputs go to one. Textual paints on stderr."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
+def run_monitor(settings: Settings, source: Source) -> int:
+    """Show the live screen until the user leaves it; the exit code.
+
+    Raises what broke, after the terminal has been given back.
+    """
+    if why := refusal(os.environ.get("TERM", ""), is_terminal()):
+        source.close()
+        print(why, file=sys.stderr)
+        return NO_TERMINAL
+    _quiet_log()
+    if settings.theme:  # chosen by hand: Textual would turn it grey under NO_COLOR
+        os.environ.pop("NO_COLOR", None)
+    here = terminal(settings, os.environ)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+    gc.disable()  # nothing made while starting is garbage
+    screen = FirstFrame(here)
+    try:
+        stream = frames(source)
+        first = next(stream)
+        view = View(
+            interval_s=settings.interval_s,
+            sort=settings.sort,
+            reverse=settings.reverse,
+            only_active=settings.only_active,
+            base=first.snapshot if settings.accumulated else None,
+            devices=settings.devices,
+            ascii_only=here.ascii_only,
+        )
+        screen.show(first, view)
+
+        from iotop_ai.tui.app import MonitorApp
+        from iotop_ai.tui.driver import driver_class
+
+        app = MonitorApp(first, stream, source, view, here.theme, driver_class(True, screen.attributes))
+        gc.enable()
+        app.run(mouse=settings.mouse)
+    finally:
+        source.close()
+        screen.restore()
+    if app.failure is not None:
+        raise app.failure
+    if app.ended_by is not None:
+        print(f"ended by {app.ended_by.name}", file=sys.stderr)
+    return app.return_code or 0
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    """Before the app takes over: unwind, so that the terminal is given back."""
+    raise SystemExit(128 + number)
+
+
+def _quiet_log() -> None:
+    """Keep log lines off the screen: into the file that IOTOP_AI_LOG names, else nowhere."""
+    path = os.environ.get(LOG_VARIABLE)
+    handler = logging.FileHandler(path, delay=True) if path else logging.NullHandler()
+    logging.getLogger("iotop_ai").addHandler(handler)

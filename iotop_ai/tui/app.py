@@ -1,0 +1,109 @@
+"""The Textual app: one main screen that follows a source."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Iterable
+from functools import partial
+
+from textual.app import App
+from textual.driver import Driver
+from textual.screen import Screen
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.theme import looks
+from iotop_ai.present.view import View
+from iotop_ai.store.recording import Source
+from iotop_ai.tui.bindings import APP_KEYS
+from iotop_ai.tui.follow import Follower
+from iotop_ai.tui.messages import FrameReady, SourceEnded
+from iotop_ai.tui.screens.main import MainScreen
+from iotop_ai.tui.widgets.styles import Styles
+
+ANSI_THEMES = {
+    "ansi": "ansi-dark",
+    "ansi-console": "ansi-dark",
+    "ansi-light": "ansi-light",
+    "mono": "ansi-dark",
+}
+"""Our themes that leave the colours to the terminal, and Textual's theme that does."""
+
+STOP_WAIT_S = 1.0
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class MonitorApp(App[None], inherit_bindings=False):
+    """The monitor on the terminal.
+
+    frames: continue after ``first``, which is shown at once. ended_by: the signal that ended the app, if one did;
+    failure: the exception, if one did. Both are for the front to put into words once the terminal is back.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS = APP_KEYS
+
+    def __init__(
+        self,
+        first: Frame,
+        frames: Iterable[Frame],
+        source: Source,
+        view: View,
+        theme: str,
+        driver_class: type[Driver] | None = None,
+    ) -> None:
+        ansi = ANSI_THEMES.get(theme)
+        super().__init__(driver_class=driver_class, ansi_color=True if ansi else None)
+        if ansi:
+            self.theme = ansi
+        self._ground = looks(theme)["bg"].bg
+        self.main = MainScreen(first, view, source, Styles(theme))
+        self.follower = Follower(frames, source, self)
+        self.ended_by: signal.Signals | None = None
+        self.failure: BaseException | None = None
+
+    def get_default_screen(self) -> Screen[None]:
+        """The main screen is there from the start."""
+        return self.main
+
+    def on_mount(self) -> None:
+        """Follow the source, and end cleanly when asked to from outside."""
+        if self._ground:
+            self.styles.background = self._ground
+            self.main.styles.background = self._ground
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in ENDING_SIGNALS:
+                loop.add_signal_handler(number, partial(self._end, number))
+        self.app_resume_signal.subscribe(self, self._come_back)
+        self.follower.start()
+        self.call_after_refresh(gc.freeze)
+
+    def on_unmount(self) -> None:
+        """Give the source back before the program goes on."""
+        self.follower.stop(STOP_WAIT_S)
+
+    def on_frame_ready(self, message: FrameReady) -> None:
+        """Show it."""
+        self.main.receive(message.frame)
+
+    def on_source_ended(self, message: SourceEnded) -> None:
+        """A source that broke ends the app; one that is through leaves its last Frame on the screen."""
+        if message.error is not None:
+            self.failure = message.error
+            self.exit(return_code=2)
+
+    def _come_back(self, _app: object) -> None:
+        """After Ctrl-Z and fg the terminal is empty: every row is painted, changed or not."""
+        self.screen.refresh()
+
+    def _end(self, number: signal.Signals) -> None:
+        self.ended_by = number
+        self.exit(return_code=128 + number)
+
+    def _fatal_error(self) -> None:
+        """Keep the exception for one line after the terminal is back, instead of Textual's page of traceback."""
+        self.failure = sys.exc_info()[1]
+        self._close_messages_no_wait()

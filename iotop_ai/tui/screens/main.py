@@ -1,0 +1,230 @@
+"""The main screen: panels one below the other as the layout plans them, and what each key changes."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.events import DescendantFocus, Key, Paste, ScreenResume
+from textual.screen import Screen
+from textual.timer import Timer
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.layout import Slot, plan
+from iotop_ai.present.select import chosen_device, device_order, selectable
+from iotop_ai.present.view import View
+from iotop_ai.store.recording import Source
+from iotop_ai.tui.bindings import MAIN_KEYS
+from iotop_ai.tui.choose import device_after, interval_after, moved, older, sort_after, typed
+from iotop_ai.tui.panels import PANELS
+from iotop_ai.tui.panels.base import FramePanel
+from iotop_ai.tui.screens.help import HelpScreen
+from iotop_ai.tui.widgets.lines import RowClicked
+from iotop_ai.tui.widgets.styles import Styles
+
+MESSAGE_S = 4.0
+DISK_PREFIX = "disk:"
+LONGEST_PATTERN = 128
+
+
+class MainScreen(Screen[None]):
+    """Draws the newest Frame as the View says. While paused it goes on receiving and stops drawing."""
+
+    BINDINGS = MAIN_KEYS
+    AUTO_FOCUS = "#banner"
+    DEFAULT_CSS = "MainScreen { overflow: hidden; }"
+
+    def __init__(self, frame: Frame, view: View, source: Source, book: Styles) -> None:
+        super().__init__()
+        self.view = view
+        self.frame = frame
+        """The Frame on the screen."""
+        self.newest = frame
+        """The Frame received last; differs from ``frame`` while paused."""
+        self.panels: dict[str, FramePanel] = {panel.name_of_panel: panel(book) for panel in PANELS}
+        self._book = book
+        self._source = source
+        self._slots: tuple[Slot, ...] = ()
+        self._message_timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """All panels, filled before they are mounted, so that the first paint is already the frame."""
+        self.redraw()
+        yield from self.panels.values()
+
+    def receive(self, frame: Frame) -> None:
+        """A newer Frame: drawn at once unless paused or hidden behind another screen."""
+        past = older(self.view.past, self.newest, frame, keep=2 * self.app.size.width)
+        if past is not self.view.past:
+            self.view = self.view._replace(past=past)
+        self.newest = frame
+        if self.view.mode == "paused":
+            return
+        self.frame = frame
+        if not self.is_attached or self.is_current:
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Draw the Frame again: panels move only when the plan changes, and only changed rows are painted."""
+        width, height = self.app.size
+        slots = plan(width, height, self.frame, self.view)
+        if slots != self._slots:
+            with self.app.batch_update():
+                self._place(slots, height)
+                self._draw(width)
+        else:
+            self._draw(width)
+
+    def _draw(self, width: int) -> None:
+        for slot in self._slots:
+            self.panels[slot.panel].draw(self.frame, self.view, width, slot.height)
+
+    def _place(self, slots: tuple[Slot, ...], height: int) -> None:
+        """Give each panel its height; the blank rows before the next one belong to the panel above them."""
+        ends = [slot.y for slot in slots[1:]] + [height]
+        heights = {slot.panel: end - slot.y for slot, end in zip(slots, ends, strict=True)}
+        for name, panel in self.panels.items():
+            panel.display = name in heights
+            if name in heights:
+                panel.styles.height = heights[name]
+        self._slots = slots
+
+    def change(self, message: str = "", **changes: object) -> None:
+        """Change the View and draw it; ``message`` answers the key for a few seconds."""
+        self.view = self.view._replace(**{"message": message, **changes})  # type: ignore[arg-type]
+        if self._message_timer is not None:
+            self._message_timer.stop()
+            self._message_timer = None
+        if message:
+            self._message_timer = self.set_timer(MESSAGE_S, self._forget_message)
+        self.redraw()
+
+    def _forget_message(self) -> None:
+        self._message_timer = None
+        self.change()
+
+    def on_resize(self) -> None:
+        """Plan anew."""
+        self.redraw()
+
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        """Catch up with what came while another screen was in front."""
+        self.redraw()
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """The focused panel's rule and title say so; a new panel starts without a cursor."""
+        if isinstance(event.widget, FramePanel) and event.widget.name_of_panel != self.view.focus:
+            self.change(self.view.message, focus=event.widget.name_of_panel, cursor="", scroll=0)
+
+    def on_row_clicked(self, event: RowClicked) -> None:
+        """A click puts the cursor on the row; on a device it also chooses it."""
+        event.stop()
+        if event.key.startswith(DISK_PREFIX):
+            self._choose(event.key.removeprefix(DISK_PREFIX), cursor=event.key)
+        else:
+            self.change(cursor=event.key)
+
+    def on_key(self, event: Key) -> None:
+        """While a filter is typed, every key belongs to it."""
+        if not self.view.typing:
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == "enter":
+            self.change(typing=False)
+        elif event.key == "escape":
+            self.change(typing=False, pattern="")
+        else:
+            self._find(typed(self.view.pattern, event.key, event.character))
+
+    def on_paste(self, event: Paste) -> None:
+        """Pasted text goes into the filter, and nowhere else."""
+        if self.view.typing:
+            event.stop()
+            self._find(self.view.pattern + clean(event.text.partition("\n")[0]))
+
+    def _find(self, pattern: str) -> None:
+        pattern = pattern[:LONGEST_PATTERN]
+        if pattern != self.view.pattern:
+            self.change(pattern=pattern, cursor="", scroll=0)
+
+    def action_help(self) -> None:
+        """Open the help page."""
+        self.app.push_screen(HelpScreen(self.frame, self.view, self._book))
+
+    def action_toggle(self, panel: str) -> None:
+        """Hide or show a panel."""
+        hidden = self.view.hidden ^ {panel}
+        self.change(f"done: {panel} {'hidden' if panel in hidden else 'shown'}", hidden=hidden)
+
+    def action_device(self, step: int) -> None:
+        """Choose the next or previous device."""
+        order = device_order(self.frame, self.view)
+        name = device_after(order, chosen_device(self.frame, self.view), step)
+        if name:
+            self._choose(name)
+
+    def _choose(self, name: str, **changes: object) -> None:
+        self.change(f"done: {name} chosen", device=name, **changes)
+
+    def action_find(self) -> None:
+        """Begin to type a filter."""
+        self.change(typing=True)
+
+    def action_clear(self) -> None:
+        """Clear the filter."""
+        if self.view.pattern:
+            self.change("done: filter cleared", pattern="", cursor="", scroll=0)
+
+    def action_sort(self, step: int) -> None:
+        """Sort processes by the next or previous column."""
+        sort = sort_after(self.view.sort, step)
+        self.change(f"done: sorted by {sort}", sort=sort, scroll=0)
+
+    def action_reverse(self) -> None:
+        """Turn the order round."""
+        reverse = not self.view.reverse
+        self.change(f"done: {'smallest' if reverse else 'largest'} first", reverse=reverse, scroll=0)
+
+    def action_only_active(self) -> None:
+        """Show only rows that do something, or all."""
+        only = not self.view.only_active
+        self.change("done: only active rows" if only else "done: all rows", only_active=only, scroll=0)
+
+    def action_accumulate(self) -> None:
+        """Show sums since now, or rates again."""
+        if self.view.base is None:
+            self.change("done: summed since now", base=self.newest.snapshot)
+        else:
+            self.change("done: rates per second", base=None)
+
+    def action_pause(self) -> None:
+        """Stop drawing, or draw what is newest."""
+        if self.view.mode == "paused":
+            self.frame = self.newest
+            self.change("done: live", mode="live")
+        elif self.view.mode == "live":
+            self.change("done: paused, Space goes on", mode="paused")
+
+    def action_interval(self, step: int) -> None:
+        """A longer or shorter interval."""
+        seconds = interval_after(self.view.interval_s, step)
+        if seconds == self.view.interval_s:
+            return
+        self._source.set_interval(seconds)
+        self.change(f"done: every {seconds:g} s", interval_s=seconds)
+
+    def action_cursor(self, step: int) -> None:
+        """Move the cursor of the focused panel."""
+        height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)
+        keys = selectable(self.frame, self.view, self.view.focus, height)
+        view = moved(self.view, keys, step, self._rows_shown())
+        if view != self.view:
+            self.change(view.message, cursor=view.cursor, scroll=view.scroll)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by what the focused panel shows."""
+        self.action_cursor(pages * max(1, self._rows_shown()))
+
+    def _rows_shown(self) -> int:
+        panel = self.panels.get(self.view.focus)
+        return sum(1 for line in panel.lines if line.key) if panel else 0

@@ -1,0 +1,170 @@
+"""Draw the pictures of this folder from the real app: ``python screenshots/draw.py`` (as root for the slow disk).
+
+Real Snapshots of this machine are taken while fio reads from a slow loop device; the app then shows them in this
+process, its screen is exported as SVG, and a headless chromium with Fira Code makes the PNG.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from iotop_ai.model.frame import Frame  # noqa: E402
+from iotop_ai.model.settings import Settings  # noqa: E402
+from iotop_ai.model.snapshot import Snapshot  # noqa: E402
+from iotop_ai.pipeline import frames  # noqa: E402
+from iotop_ai.present.view import View  # noqa: E402
+from iotop_ai.sources.live import LiveSource  # noqa: E402
+from iotop_ai.store.recording import MemoryRecording  # noqa: E402
+from iotop_ai.tui.app import MonitorApp  # noqa: E402
+from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk  # noqa: E402
+
+CELL_WIDTH, CELL_HEIGHT = 12.2, 24.4
+"""Of Rich's SVG, in its units; its frame and title bar stand left of and above the cells."""
+LEFT, TOP = 9, 41
+MOUNT = Path("/mnt/data")
+
+
+class Picture(NamedTuple):
+    """One picture: its file name without suffix, size, theme and keys pressed before it is taken."""
+
+    name: str
+    width: int
+    height: int
+    theme: str
+    keys: tuple[str, ...] = ()
+
+
+PICTURES = (
+    Picture("main-80x24-dark", 80, 24, "dark"),
+    Picture("main-80x24-light", 80, 24, "light"),
+    Picture("main-160x48-dark", 160, 48, "dark"),
+    Picture("main-80x24-cvd", 80, 24, "cvd"),
+    Picture("main-80x24-ansi16", 80, 24, "ansi"),
+    Picture("main-80x24-mono", 80, 24, "mono"),
+    Picture("main-60x15-dark", 60, 15, "dark"),
+    Picture("help-80x24-dark", 80, 24, "dark", ("question_mark",)),
+    Picture("focus-80x24-dark", 80, 24, "dark", ("tab", "tab", "tab", "tab", "down", "down")),
+)
+
+
+@contextlib.contextmanager
+def load(seconds: float) -> Iterator[None]:
+    """fio on a slow disk with a file system, where the machine can have one; else none, and a line that says why."""
+    if why := why_no_fuse_disk() or ("" if shutil.which("fio") else "needs fio"):
+        print(f"no load: {why}", file=sys.stderr)
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder, FuseDisk(Path(folder), mebibytes=256) as disk:
+        run("mkfs.ext4", "-q", disk.node)
+        made = not MOUNT.exists()
+        MOUNT.mkdir(parents=True, exist_ok=True)
+        run("mount", disk.node, str(MOUNT))
+        try:
+            file = f"--filename={MOUNT}/set.bin"
+            run("fio", "--name=lay", file, "--size=200M", "--rw=write", "--bs=1M", "--end_fsync=1")
+            job = ("--rw=randread", "--bs=128k", "--direct=1", "--size=200M", "--time_based", f"--runtime={seconds}")
+            # A calm third first, so that the turn for the worse is on the picture.
+            fio = subprocess.Popen(
+                ["fio", "--name=train", file, *job, "--numjobs=8", "--thread=0"], stdout=subprocess.DEVNULL
+            )
+            worse = threading.Timer(seconds / 3, disk.set, kwargs={"delay_us": 40_000})
+            worse.start()
+            yield
+            worse.cancel()
+            fio.terminate()
+            fio.wait()
+        finally:
+            run("umount", str(MOUNT))
+            if made:
+                MOUNT.rmdir()
+
+
+def run(*argv: str) -> None:
+    """Run a program; its failure ends the script."""
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+
+
+def record(seconds: float) -> MemoryRecording:
+    """Snapshots of this machine, one a second."""
+    source = LiveSource(Settings())
+    recording = MemoryRecording()
+    end: int | None = None
+    try:
+        for snapshot in source:
+            recording.append(snapshot)
+            end = end or snapshot.at_ns + int(seconds * 1e9)
+            if snapshot.at_ns >= end:
+                break
+    finally:
+        source.close()
+    return recording
+
+
+async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
+    """One picture of the last of the Frames, as SVG and PNG."""
+    view = View(interval_s=1.0, utc_offset_s=0)
+    app = MonitorApp(shown[0], shown[1:], MemoryRecording(), view, picture.theme)
+    async with app.run_test(size=(picture.width, picture.height)) as pilot:
+        while app.main.newest is not shown[-1]:
+            await pilot.pause(0.01)
+        if picture.keys:
+            await pilot.press(*picture.keys)
+        await pilot.pause()
+        svg = tidy(app.export_screenshot(simplify=True), picture.width, picture.height)
+    path = folder / f"{picture.name}.svg"
+    path.write_text(svg)
+    rasterise(path, path.with_suffix(".png"), picture)
+
+
+def tidy(svg: str, width: int, height: int) -> str:
+    """The cells alone: no window frame, and no font fetched from a web server."""
+    svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
+    box = f"{LEFT} {TOP} {width * CELL_WIDTH:.1f} {height * CELL_HEIGHT:.1f}"
+    return re.sub(r'viewBox="[^"]*"', f'viewBox="{box}"', svg, count=1)
+
+
+def rasterise(svg: Path, png: Path, picture: Picture) -> None:
+    """PNG by chromium, the only one of the usual renderers that keeps braille and rules in their columns."""
+    width, height = round(picture.width * CELL_WIDTH), round(picture.height * CELL_HEIGHT)
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        page.write_text(f'<body style="margin:0"><img src="file://{svg}" width={width} height={height}>')
+        run(
+            *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+            *(f"--user-data-dir={folder}/profile", "--allow-file-access-from-files"),
+            *(f"--window-size={width},{height}", f"--screenshot={png}", f"file://{page}"),
+        )
+
+
+def main() -> None:
+    """Record, then draw everything or what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=100.0, help="how long to watch this machine (100)")
+    parser.add_argument("--into", type=Path, default=HERE, help="folder of the pictures")
+    parser.add_argument("names", nargs="*", help="pictures to draw, all by default")
+    args = parser.parse_args()
+    with load(args.seconds + 10):
+        snapshots: list[Snapshot] = list(record(args.seconds))
+    shown = list(frames(snapshots))
+    for picture in PICTURES:
+        if not args.names or picture.name in args.names:
+            asyncio.run(draw(picture, shown, args.into.resolve()))
+            print(f"{picture.name}.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The input thread that sleeps: keys arrive, a lone Escape too, and it ends at once."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from textual import events
+from textual.app import App
+
+from iotop_ai.tui.driver import QuietDriver, driver_class
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+class Listening(QuietDriver):
+    def process_message(self, message) -> None:
+        self.seen.append(message)
+
+
+async def until(condition, seconds: float = 3.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.005)
+
+
+async def test_keys_arrive_and_the_thread_ends_at_once(handlers: None) -> None:
+    reading, writing = os.pipe()
+    driver = Listening(App(), mouse=False)
+    driver.seen = []
+    driver.fileno = reading
+    driver._key_thread = thread = threading.Thread(target=driver.run_input_thread)
+    thread.start()
+    os.write(writing, "aé\x1b[A".encode())
+    await until(lambda: len(driver.seen) == 3)
+    assert [event.key for event in driver.seen] == ["a", "é", "up"]
+    os.write(writing, b"\x1b")
+    await until(lambda: len(driver.seen) == 4)
+    assert driver.seen[3].key == "escape"
+    assert all(isinstance(event, events.Key) for event in driver.seen)
+    start = time.monotonic()
+    driver.disable_input()
+    assert not thread.is_alive()
+    assert time.monotonic() - start < 0.09
+    os.close(writing)
+    os.close(reading)
+
+
+async def test_a_terminal_that_is_gone_does_not_spin(handlers: None) -> None:
+    reading, writing = os.pipe()
+    driver = Listening(App(), mouse=False)
+    driver.seen = []
+    driver.fileno = reading
+    driver._key_thread = thread = threading.Thread(target=driver.run_input_thread)
+    thread.start()
+    os.close(writing)
+    before = time.process_time()
+    await asyncio.sleep(0.3)
+    assert time.process_time() - before < 0.1
+    assert thread.is_alive()
+    driver.disable_input()
+    assert not thread.is_alive()
+    os.close(reading)
+
+
+def test_another_textual_gets_its_own_driver() -> None:
+    assert driver_class(version="9.0.0") is None
+    made = driver_class(True, [1])
+    assert made is not None
+    assert issubclass(made, QuietDriver)
+    assert made.entered
+    assert not QuietDriver.entered
+
+
+async def test_the_alternate_screen_is_entered_once(handlers: None) -> None:
+    written = []
+
+    class Writer:
+        def write(self, data: str) -> None:
+            written.append(data)
+
+    made = driver_class(True)
+    driver = made(App())
+    driver._writer_thread = Writer()
+    for data in ("\x1b[?1049h", "x", "\x1b[?1049h"):
+        driver.write(data)
+    assert written == ["x", "\x1b[?1049h"]
