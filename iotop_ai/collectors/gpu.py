@@ -1,0 +1,181 @@
+"""GPUs, read on a thread of their own: one slow call of the driver holds up nothing else."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.nvml import CallCost, GpuGone, Nvml
+from iotop_ai.model.clean import clean
+from iotop_ai.model.gpu import GpuState, GpuTable
+from iotop_ai.model.reading import Reading, Status
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 5.0
+LONGEST_RETRY_S = 60.0
+HUNG_S = 15.0
+OPENING_S = 60.0
+"""nvmlInit wakes every GPU where no persistence daemon runs; eight of them take many seconds."""
+_LEAD_S = 0.02
+
+
+class GpuCollector:
+    """Field ``gpu``: UUID of each GPU to its own Reading. ``read`` returns the newest at once.
+
+    The thread sweeps every ``every_s`` and keeps just ahead of whoever reads at that rhythm, so that each reader's
+    tick finds a new sweep that is a few milliseconds old. A lost GPU keeps its key, failed, and the library is opened
+    again after 5 s, then 10, up to 60, until all GPUs answer; so it is with a driver that is not there (yet).
+    """
+
+    field = "gpu"
+
+    def __init__(
+        self, clock: Clock, nvml: Nvml | None = None, every_s: float = 1.0, *, retry_s: float = RETRY_S
+    ) -> None:
+        self._clock = clock
+        self._nvml = nvml or Nvml(clock)
+        self._every_s = every_s
+        self._retry_s = self._first_retry_s = retry_s
+        self._reopen_ns: int | None = 0
+        self._table: dict[str, Reading[GpuState]] = {}
+        self._newest: tuple[GpuTable, int] | Unavailable = Unavailable(Status.PENDING, "NVML is being asked")
+        self._returned_ns: int | None = None
+        self._asked_ns: int | None = None
+        self._alive_ns: int | None = None
+        self._patience_s = OPENING_S
+        self._first = threading.Event()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def every_s(self) -> float:
+        """Seconds between two sweeps; may be set while it runs."""
+        return self._every_s
+
+    @every_s.setter
+    def every_s(self, seconds: float) -> None:
+        self._every_s = seconds
+        self._wake.set()
+
+    def read(self) -> GpuTable:
+        """The newest sweep; {}: a driver without GPUs. Raises Unavailable: pending, absent, denied, failed or hung."""
+        self._start()
+        now_ns = self._clock.monotonic_ns()
+        self._asked_ns = now_ns
+        alive_ns = self._alive_ns
+        if alive_ns is not None and now_ns - alive_ns > self._patience_s * 1e9:
+            raise Unavailable(Status.FAILED, f"NVML has not answered for {(now_ns - alive_ns) / 1e9:.0f} s")
+        newest = self._newest
+        if isinstance(newest, Unavailable):
+            raise Unavailable(newest.status, newest.reason, newest.remedy)
+        table, self._returned_ns = newest
+        return table
+
+    def at_ns(self) -> int | None:
+        """When the sweep that ``read`` returned last was finished."""
+        return self._returned_ns
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until NVML has answered or refused once, at most ``seconds``; whether it has."""
+        self._start()
+        return self._first.wait(seconds)
+
+    def costs(self) -> dict[str, CallCost]:
+        """What each NVML call costs here."""
+        return self._nvml.costs()
+
+    def close(self) -> None:
+        """End the thread. One that hangs in the driver is left behind; it holds up no exit."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(1.0)
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="gpu", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            began_ns = self._clock.monotonic_ns()
+            if isinstance(self._newest, Unavailable) and self._reopen_ns is not None and began_ns < self._reopen_ns:
+                self._pause(began_ns)
+                continue
+            self._alive_ns = began_ns
+            try:
+                self._sweep()
+            except Unavailable as lack:
+                self._newest = lack
+                self._lose()
+            except Exception as error:  # the thread must not die in silence
+                log.exception("reading the GPUs failed")
+                self._newest = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
+                self._lose()
+            self._alive_ns = None
+            self._first.set()
+            self._pause(began_ns)
+        self._nvml.close()
+
+    def _lose(self) -> None:
+        """Close the library at once and plan the next try."""
+        self._nvml.close()
+        self._plan_reopening()
+
+    def _plan_reopening(self) -> None:
+        self._reopen_ns = self._clock.monotonic_ns() + int(self._retry_s * 1e9)
+        self._retry_s = min(LONGEST_RETRY_S, 2 * self._retry_s)
+
+    def _sweep(self) -> None:
+        listed: dict[str, GpuGone | None] | None = None
+        if self._reopen_ns is not None and self._clock.monotonic_ns() >= self._reopen_ns:
+            self._nvml.close()
+            self._reopen_ns, self._patience_s = None, OPENING_S
+            self._nvml.open()
+            listed = self._nvml.gpus()
+            self._patience_s = HUNG_S
+        table: dict[str, Reading[GpuState]] = {}
+        for uuid in self._table if listed is None else dict.fromkeys((*self._table, *listed)):
+            table[uuid] = self._read_one(uuid, None if listed is None else listed.get(uuid))
+        # A GPU that never told its UUID is listed by number; once it tells, that entry is no GPU of its own.
+        if listed is not None:
+            table = {key: one for key, one in table.items() if key in listed or not key.startswith("gpu ")}
+        self._table = table
+        self._newest = table, self._clock.monotonic_ns()
+        if all(reading.status is Status.OK for reading in table.values()):
+            self._reopen_ns, self._retry_s = None, self._first_retry_s
+        elif self._reopen_ns is None:
+            self._plan_reopening()
+
+    def _read_one(self, uuid: str, gone: GpuGone | None) -> Reading[GpuState]:
+        start_ns = self._alive_ns = self._clock.monotonic_ns()
+        try:
+            if gone is not None:
+                raise gone
+            state = self._nvml.state(uuid)
+        except GpuGone as lack:
+            end_ns = self._clock.monotonic_ns()
+            return Reading(None, lack.status, lack.reason, lack.remedy, end_ns, end_ns - start_ns)
+        end_ns = self._clock.monotonic_ns()
+        return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
+
+    def _pause(self, began_ns: int) -> None:
+        now_ns = self._clock.monotonic_ns()
+        every_ns = int(self._every_s * 1e9)
+        due_ns = began_ns + every_ns
+        asked_ns = self._asked_ns
+        if isinstance(self._newest, Unavailable):
+            due_ns = self._reopen_ns if self._reopen_ns is not None else due_ns
+        elif asked_ns is not None and now_ns - asked_ns < 2 * every_ns:
+            # Aim to end shortly before the reader's next tick, on the reader's own grid.
+            lead_ns = min(every_ns // 2, int(_LEAD_S * 1e9) + 2 * (now_ns - began_ns))
+            due_ns = asked_ns + every_ns - lead_ns
+            while due_ns < began_ns + every_ns // 2:
+                due_ns += every_ns
+        if not self._stopping and due_ns > now_ns:
+            self._wake.wait((due_ns - now_ns) / 1e9)
+        self._wake.clear()
