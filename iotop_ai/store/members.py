@@ -22,24 +22,25 @@ HEADER_BYTES = _HEAD.size + _EXTRA.size
 LARGEST_MEMBER = 256 << 20
 _STEP = 1 << 20
 STARTS_SESSION = 1
+PREROLL = 2
 
 
 class Member(NamedTuple):
-    """Where a member lies and what it begins with. at_ns, wall_ns: of its first snap; starts: of a session."""
+    """Where a member lies and what it begins with. at_ns, wall_ns: of its keyframe; flags: STARTS_SESSION, PREROLL."""
 
     offset: int
     length: int
     at_ns: int
     wall_ns: int
-    starts: bool
+    flags: int
 
 
-def pack(data: bytes, at_ns: int, wall_ns: int, starts: bool, level: int = 6) -> bytes:
+def pack(data: bytes, at_ns: int, wall_ns: int, flags: int, level: int = 6) -> bytes:
     """One member."""
     squeeze = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
     body = squeeze.compress(data) + squeeze.flush()
     length = HEADER_BYTES + len(body) + _TAIL.size
-    extra = _EXTRA.pack(b"IO", _EXTRA.size - 4, length, at_ns, wall_ns, STARTS_SESSION if starts else 0)
+    extra = _EXTRA.pack(b"IO", _EXTRA.size - 4, length, at_ns, wall_ns, flags)
     head = _HEAD.pack(_MAGIC, 0, 0, 255, len(extra))
     return head + extra + body + _TAIL.pack(zlib.crc32(data), len(data) & 0xFFFFFFFF)
 
@@ -59,7 +60,7 @@ def members(fd: int) -> Iterator[Member]:
             raise InputError("a gzip file without this program's index; gunzip it first")
         if length < HEADER_BYTES + _TAIL.size or offset + length > size:
             return
-        yield Member(offset, length, at_ns, wall_ns, bool(flags & STARTS_SESSION))
+        yield Member(offset, length, at_ns, wall_ns, flags)
         offset += length
 
 
@@ -90,4 +91,3 @@ def unpack(fd: int, member: Member) -> bytes:
     if len(tail) < _TAIL.size or _TAIL.unpack(tail) != (crc, grown & 0xFFFFFFFF):
         raise InputError("a part of the file is damaged")
     return b"".join(out)
-

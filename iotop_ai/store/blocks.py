@@ -1,0 +1,180 @@
+"""The blocks of a recording: each begins with a keyframe and can be read alone. Plain files and gzip files alike."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from typing import NamedTuple, Protocol
+
+from iotop_ai.model.errors import InputError
+from iotop_ai.store.members import PREROLL, STARTS_SESSION, members, unpack
+from iotop_ai.store.members import Member as GzipMember
+from iotop_ai.store.sink import whole_length
+
+GZIP_MAGIC = b"\x1f\x8b"
+_SNAP = re.compile(rb'\{"k":"snap",("pre":true,)?"m":(\d{1,19}),"t":(-?\d{1,19})[,}]')
+_KEY = b',"key":true,'
+_HEADER = b'{"k":"hdr"'
+_EVENT = b'{"k":"ev"'
+
+
+class Block(NamedTuple):
+    """A keyframe with what follows it up to the next.
+
+    session: counts headers that begin one; at_ns, wall_ns: of the keyframe. offset, length: in the file, packed or
+    not. pre: of the pre-roll, which builds history and is not shown.
+    """
+
+    offset: int
+    length: int
+    at_ns: int
+    wall_ns: int
+    session: int
+    pre: bool = False
+
+
+class Blocks(Protocol):
+    """The blocks of one open file."""
+
+    found: list[Block]
+
+    def refresh(self) -> bool:
+        """Look for what was appended since; whether there is more."""
+        ...
+
+    def data(self, block: Block) -> bytes:
+        """A block's lines. Raises InputError."""
+        ...
+
+    def close(self) -> None:
+        """Give the file back."""
+        ...
+
+
+def open_blocks(path: str) -> PlainBlocks | GzipBlocks:
+    """The blocks of a file. Raises InputError when it cannot be read or is no recording; never quotes its content."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    try:
+        if os.pread(fd, 2, 0) == GZIP_MAGIC:
+            return GzipBlocks(fd)
+        return PlainBlocks(fd)
+    except OSError as error:
+        os.close(fd)
+        raise InputError(f"{path}: {error.strerror}") from None
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+class GzipBlocks:
+    """Blocks that are gzip members."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.found: list[Block] = []
+        self._members: dict[int, GzipMember] = {}
+        session = 0
+        for member in members(fd):
+            session += member.flags & STARTS_SESSION
+            pre = bool(member.flags & PREROLL)
+            self.found.append(Block(member.offset, member.length, member.at_ns, member.wall_ns, session, pre))
+            self._members[member.offset] = member
+        if not self.found:
+            raise InputError("no whole part in this file")
+
+    def refresh(self) -> bool:
+        """A packed file is finished."""
+        return False
+
+    def data(self, block: Block) -> bytes:
+        """The lines, unpacked."""
+        return unpack(self._fd, self._members[block.offset])
+
+    def close(self) -> None:
+        """Give the file back."""
+        os.close(self._fd)
+
+
+class PlainBlocks:
+    """Blocks of a file of lines, found by their keyframes; a torn last line is left out. The file may still grow."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.found: list[Block] = []
+        self._end = 0
+        self._session = 0
+        if os.pread(fd, len(_HEADER), 0) != _HEADER:
+            raise InputError("no recording: it does not begin with a header line")
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Index what was appended since; True when there is more than before. A file that shrank is read anew."""
+        size = os.fstat(self._fd).st_size
+        if size < self._end:
+            self.found, self._end, self._session = [], 0, 0
+        end = whole_length(self._fd, size)
+        if end <= self._end:
+            return False
+        start = self.found[-1].offset + self.found[-1].length if self.found else 0
+        with mmap.mmap(self._fd, end, prot=mmap.PROT_READ) as text:
+            self._index(text, self._end, end, start)
+        self._end = end
+        return True
+
+    def _index(self, text: mmap.mmap, scan: int, end: int, open_at: int) -> None:
+        """Find the keyframes between scan and end; what lies before the first new one goes to the block before it."""
+        at = text.find(_KEY, scan, end)
+        while at >= 0:
+            line = text.rfind(b"\n", 0, at) + 1
+            head = _SNAP.match(text[line : line + 120])
+            if head is not None and at < line + 120:
+                begin = self._begin_of(text, line, open_at)
+                starts = self._sessions_in(text, begin, line)
+                if self.found:
+                    last = self.found[-1]
+                    self.found[-1] = last._replace(length=begin - last.offset)
+                elif begin > 0:
+                    begin = 0
+                self._session += starts
+                pre = head[1] is not None
+                self.found.append(Block(begin, end - begin, int(head[2]), int(head[3]), self._session, pre))
+                open_at = begin
+            line_end = text.find(b"\n", at, end)
+            at = text.find(_KEY, line_end, end) if line_end >= 0 else -1
+        if self.found:
+            last = self.found[-1]
+            self.found[-1] = last._replace(length=end - last.offset)
+
+    @staticmethod
+    def _begin_of(text: mmap.mmap, line: int, open_at: int) -> int:
+        """The start of the header and event lines right before a keyframe."""
+        begin = line
+        while begin > open_at:
+            before = text.rfind(b"\n", 0, begin - 1) + 1
+            if not (text[before : before + len(_EVENT)] == _EVENT or text[before : before + len(_HEADER)] == _HEADER):
+                break
+            begin = before
+        return begin
+
+    @staticmethod
+    def _sessions_in(text: mmap.mmap, begin: int, line: int) -> int:
+        count, at = 0, begin
+        while at < line:
+            stop = text.find(b"\n", at) + 1
+            head = text[at : min(stop, at + 2000)]
+            if head.startswith(_HEADER) and b'"continues":false' in head:
+                count += 1
+            at = stop
+        return count
+
+    def data(self, block: Block) -> bytes:
+        """The lines."""
+        return os.pread(self._fd, block.length, block.offset)
+
+    def close(self) -> None:
+        """Give the file back."""
+        os.close(self._fd)

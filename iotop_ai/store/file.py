@@ -1,0 +1,174 @@
+"""A recording in a file: entered at any keyframe, stepped through, followed while it grows."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.stamp import stamp
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.frame import HISTORY_S
+from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.store.blocks import Block, open_blocks
+from iotop_ai.store.codec import Closed, Decoder, Header, Item, Snap, Told
+
+WARM_UP_S = 300.0
+"""How far before a moment the fold starts when the recorded memory was made by other rules."""
+
+
+class Entry(NamedTuple):
+    """Where to begin reading for a moment. block: index of the first block; fold_ns: time of the keyframe from which
+    the fold matters (before it only history is built); warming: the memory must be folded anew."""
+
+    block: int
+    fold_ns: int
+    warming: bool
+
+
+class FileRecording:
+    """One file. Times are monotonic ns within a session (a boot, a resume); sessions follow each other in wall time.
+
+    Raises InputError on opening or reading what is no recording, with a line number and never its content.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._blocks = open_blocks(path)
+        self._headers: dict[int, Header] = {}
+        if not self._blocks.found:
+            self._blocks.close()
+            raise InputError(f"{path}: no whole keyframe in it")
+        self.header = self._header()
+
+    def _header(self) -> Header:
+        first = self._blocks.data(self._blocks.found[0]).split(b"\n", 1)[0]
+        header = Decoder().read(first, 1)
+        if not isinstance(header, Header):
+            raise InputError(f"{self.path}: line 1 is no header")
+        return header
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks so far, in order."""
+        return self._blocks.found
+
+    def refresh(self) -> bool:
+        """Look for what was appended; whether there is more."""
+        return self._blocks.refresh()
+
+    def first(self) -> Block:
+        """The first block that is shown: behind the pre-roll, if there is more than that."""
+        return next((b for b in self.blocks if not b.pre), self.blocks[0])
+
+    def entry(self, session: int, at_ns: int) -> Entry:
+        """Where to begin for a moment: history from the last keyframe a minute before the one that holds the memory."""
+        blocks = self.blocks
+        low = next((i for i, b in enumerate(blocks) if b.session == session), 0)
+        high = next((i for i, b in enumerate(blocks) if b.session > session), len(blocks))
+        key = self._last_at(low, high, at_ns)
+        warming = self._stamp_of(key) != stamp()
+        fold_ns = blocks[key].at_ns
+        if warming:
+            fold_ns = blocks[self._last_at(low, high, at_ns - int(WARM_UP_S * 1e9))].at_ns
+        history = self._last_at(low, high, fold_ns - int(HISTORY_S * 1e9))
+        return Entry(history, fold_ns, warming)
+
+    def _last_at(self, low: int, high: int, at_ns: int) -> int:
+        """Index of the last block of [low, high) that begins at or before at_ns; the first when none does."""
+        return max(low, bisect.bisect_right(self.blocks, at_ns, low, high, key=lambda b: b.at_ns) - 1)
+
+    def _stamp_of(self, index: int) -> str:
+        """The stamp in force at a block: of the last header at or before it."""
+        for i in range(index, -1, -1):
+            if i not in self._headers:
+                line = self._blocks.data(self.blocks[i])[:65536].split(b"\n", 1)[0]
+                if line.startswith(b'{"k":"hdr"'):
+                    found = Decoder().read(line)
+                    if isinstance(found, Header):
+                        self._headers[i] = found
+            if i in self._headers:
+                return self._headers[i].stamp
+        return self.header.stamp
+
+    def lines(self, first: int = 0, last: int | None = None) -> Iterator[Item]:
+        """Everything in the blocks [first, last), decoded. Unknown kinds are left out."""
+        decoder = Decoder()
+        for block in self.blocks[first:last]:
+            data = self._blocks.data(block)
+            for number, line in enumerate(data.split(b"\n"), 1):
+                if line:
+                    item = decoder.read(line, number)
+                    if item is not None:
+                        yield item
+
+    def items(self, first: int = 0, adopt: bool = True) -> Iterator[Snapshot | Keyframe]:
+        """What ``pipeline.frames`` takes, from a block on. adopt: hand out the recorded memory where its stamp matches.
+
+        The pre-roll comes too: whoever shows Frames leaves out those before ``first().at_ns``.
+        """
+        match = stamp()
+        current = self._stamp_of(first)
+        fresh = False
+        for item in self.lines(first):
+            if isinstance(item, Header):
+                current = item.stamp
+                fresh = not item.continues
+            elif isinstance(item, Snap):
+                if item.key:
+                    carry = item.carry if adopt and current == match else None
+                    yield Keyframe(item.snapshot, carry, item.last, item.gap, fresh)
+                    fresh = False
+                else:
+                    yield item.snapshot
+
+    def told(self) -> Iterator[Told]:
+        """The verdict lines: a cache for the time line."""
+        return (item for item in self.lines() if isinstance(item, Told))
+
+    def events(self) -> Iterator[Event]:
+        """The event lines."""
+        return (item for item in self.lines() if isinstance(item, Event))
+
+    def closed(self) -> bool:
+        """Whether the file was closed properly."""
+        last = None
+        for item in self.lines(len(self.blocks) - 1):
+            last = item
+        return isinstance(last, Closed)
+
+    def span(self) -> tuple[int, int] | None:
+        """(first, last) at_ns of the last session."""
+        session = self.blocks[-1].session
+        mine = [b for b in self.blocks if b.session == session and not b.pre]
+        if not mine:
+            return None
+        last = mine[-1].at_ns
+        for item in self.lines(len(self.blocks) - 1):
+            if isinstance(item, Snap):
+                last = item.snapshot.at_ns
+        return mine[0].at_ns, last
+
+    def keyframe(self, at_ns: int) -> int | None:
+        """at_ns of the last keyframe at or before, in the last session."""
+        session = self.blocks[-1].session
+        return max((b.at_ns for b in self.blocks if b.session == session and b.at_ns <= at_ns), default=None)
+
+    def snapshots(self, from_ns: int, to_ns: int | None = None) -> Iterator[Snapshot]:
+        """Snapshots of the last session with from_ns <= at_ns <= to_ns, oldest first."""
+        entry = self.entry(self.blocks[-1].session, from_ns)
+        for item in self.items(entry.block):
+            snapshot = item.snapshot if isinstance(item, Keyframe) else item
+            if to_ns is not None and snapshot.at_ns > to_ns:
+                return
+            if snapshot.at_ns >= from_ns:
+                yield snapshot
+
+    def series(self, value: Callable[[Snapshot], float | None], from_ns: int) -> list[tuple[int, float | None]]:
+        """(at_ns, value) of each Snapshot since from_ns."""
+        return [(s.at_ns, value(s)) for s in self.snapshots(from_ns)]
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._blocks.close()
