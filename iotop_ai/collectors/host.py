@@ -22,7 +22,7 @@ def read_host(root: Root) -> Host:
         boot_id=root.text_or("proc/sys/kernel/random/boot_id") or _boot_time(root),
         kernel=root.text_or("proc/sys/kernel/osrelease") or clean(uname.release),
         euid=os.geteuid(),
-        user=Users().name(os.geteuid()),
+        user=Users(root).name(os.geteuid()),
         ptrace=_reads_others(root),
         container=read_container(root),
     )
