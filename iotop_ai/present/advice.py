@@ -1,0 +1,129 @@
+"""Cures and reasons against a class as sentences, from their template ids and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from iotop_ai.model.finding import Advice, RuledOut
+from iotop_ai.present import units
+
+Value = str | float | None
+Args = Mapping[str, Value]
+
+
+def number(args: Args, name: str) -> float | None:
+    """A numeric argument; None when it is missing or unknown."""
+    value = args.get(name)
+    return None if value is None or isinstance(value, str) else float(value)
+
+
+def word(args: Args, name: str) -> str:
+    """A text argument; "" when it is missing."""
+    value = args.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def whole(args: Args, name: str) -> str:
+    """A count; "?" when unknown."""
+    value = number(args, name)
+    return units.UNKNOWN if value is None else f"{value:.0f}"
+
+
+def percent(args: Args, name: str) -> str:
+    """A ratio as "78 %"; "? %" when unknown."""
+    return f"{units.percent(number(args, name))} %"
+
+
+def rate(bytes_per_s: float | None) -> str:
+    """Bytes per second in a sentence: "92 MB/s", "1.7 GB/s"."""
+    figure, unit = units.rate(bytes_per_s)
+    return f"{_short(figure)} {unit}"
+
+
+def amount(args: Args, name: str) -> str:
+    """Bytes in a sentence: "1.3 TB", "128 KB"."""
+    text = units.size(number(args, name))
+    return f"{text[:-1]} {text[-1]}B" if text[-1:].isalpha() else f"{text} B"
+
+
+def milliseconds(value: float | None) -> str:
+    """A latency's figure without its unit: "87", "0.9", "12"."""
+    if value is not None and 0 < value < 0.95:
+        return f"{value:.2g}"
+    return _short(units.figure(value))
+
+
+def _short(figure: str) -> str:
+    """Without the decimal from 10 on: in a sentence "92.0" is no more than "92"."""
+    head, dot, tail = figure.partition(".")
+    return head if dot and head.isdigit() and tail.isdigit() and (len(head) > 1 or tail == "0") else figure
+
+
+def _copy(a: Args) -> str:
+    hours = number(a, "hours")
+    takes = "" if hours is None else f", ~{units.duration(hours * 3600)}"
+    target, device = word(a, "target"), word(a, "target_device")
+    where = f"{target} ({device}, {amount(a, 'room')} free)"
+    return f"copy {word(a, 'source')} ({amount(a, 'bytes')}{takes}) to {where}"
+
+
+def _needed(a: Args) -> str:
+    return f"the GPUs ask for ~{rate(number(a, 'needed'))}, {word(a, 'device')} gives {rate(number(a, 'rate'))}"
+
+
+def _faster(a: Args) -> str:
+    return f"move the data to faster storage: {word(a, 'device')} gives {rate(number(a, 'rate'))}"
+
+
+def _workers(a: Args) -> str:
+    share = f"{whole(a, 'cores')} cores x 0.8" + (f" / {whole(a, 'ranks')}" if (number(a, "ranks") or 1) > 1 else "")
+    each = " per GPU" if (number(a, "ranks") or 1) > 1 else ""
+    return f"num_workers {whole(a, 'now')} -> {whole(a, 'then')}{each} ({share})"
+
+
+_ADVICE: dict[str, Callable[[Args], str]] = {
+    "copy_data": _copy,
+    "pack_files": lambda a: f"pack files into shards of 100 MB: its reads are {amount(a, 'read_size_bytes')} each",
+    "needed_rate": _needed,
+    "more_reads_at_once": lambda a: "more workers or a higher prefetch_factor: more reads at once",
+    "faster_storage": _faster,
+    "more_workers": _workers,
+    "worker_options": lambda a: "with pin_memory=True, persistent_workers=True",
+    "cheaper_transforms": lambda a: f"cheaper transforms: all {whole(a, 'cores')} cores are used; decode on the GPU",
+    "replace_disk": lambda a: f"back {word(a, 'device')} up now, then replace it",
+    "gpu_limits": lambda a: "a faster disk will not help; batch size, bf16, torch.compile may",
+    "start_job": lambda a: "start the job; --path DIR shows the disks behind its data",
+    "run_as_root": lambda a: "sudo iotop-ai sees every user's I/O",
+    "psi_on": lambda a: "boot with psi=1 to see pressure",
+    "look_into": lambda a: f"py-spy dump --pid {whole(a, 'pid')} shows what it waits for",
+}
+
+
+def advice_text(advice: Advice) -> str:
+    """The cure as one clause."""
+    return _ADVICE[advice.template](dict(advice.args))
+
+
+_WHY: dict[str, Callable[[Args], str]] = {
+    "disks_idle": lambda a: "no disk did anything",
+    "disks_calm": lambda a: (
+        f"{word(a, 'device')} answers in {milliseconds(number(a, 'await_ms'))} ms"
+        f" (normal {milliseconds(number(a, 'normal_ms'))})"
+    ),
+    "nobody_waits": lambda a: f"{word(a, 'device')} is slow, but no process waits in D",
+    "nobody_computes": lambda a: "no process of the job computes",
+    "cpu_low": lambda a: f"{word(a, 'task')} runs {percent(a, 'cpu')}",
+    "no_gpu": lambda a: "no GPU",
+    "gpu_low": lambda a: f"GPU {percent(a, 'busy')} busy",
+    "smart_fine": lambda a: f"SMART of {whole(a, 'disks')} disks is not critical",
+}
+
+
+def why_text(ruled_out: RuledOut) -> str:
+    """Why the class does not hold, as one clause."""
+    return _WHY[ruled_out.template](dict(ruled_out.args))
+
+
+def templates() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The ids of all cures and of all reasons."""
+    return tuple(_ADVICE), tuple(_WHY)

@@ -1,0 +1,320 @@
+"""The verdict in words: what is lost, because of what, and what to do.
+
+Every function gives spans whose clauses are parted by spans of their own, so that ``fit`` can drop whole clauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from iotop_ai.model.finding import Finding, Verdict
+from iotop_ai.model.frame import Frame
+from iotop_ai.present import units
+from iotop_ai.present.advice import (
+    Args,
+    advice_text,
+    amount,
+    milliseconds,
+    number,
+    percent,
+    rate,
+    whole,
+    why_text,
+    word,
+)
+from iotop_ai.present.line import Span
+
+SMALL_READ_BYTES = 48 * 1024
+SURE_HIGH, SURE_MEDIUM = 0.85, 0.6
+_PARTS = ("; ", ", ", ": ")
+SEMI, COMMA = Span("; "), Span(", ")
+
+Spans = list[Span]
+
+
+def text_of(spans: Sequence[Span]) -> str:
+    """The words without their looks."""
+    return "".join(span.text for span in spans)
+
+
+def fit(spans: Sequence[Span], width: int) -> Spans:
+    """The longest run of whole clauses from the left within ``width`` columns.
+
+    When not even the first clause fits, it loses whole words.
+    """
+    total, best = 0, -1
+    for i, span in enumerate(spans):
+        if span.text in _PARTS and total <= width:
+            best = i
+        total += len(span.text)
+    if total <= width:
+        return list(spans)
+    if best > 0:
+        return list(spans[:best])
+    out: Spans = []
+    room = width
+    for span in spans:
+        if len(span.text) <= room:
+            out.append(span)
+            room -= len(span.text)
+            continue
+        head = span.text[: room + 1]
+        cut = head.rstrip() if head.endswith(" ") else head.rpartition(" ")[0]
+        if cut.strip():
+            out.append(span._replace(text=cut))
+        break
+    while out and not out[-1].text.rstrip(" ,;:"):
+        out.pop()
+    return out
+
+
+def _plain(text: str) -> Span:
+    return Span(text)
+
+
+def _strong(text: str) -> Span:
+    return Span(text, "strong")
+
+
+def _bad(text: str) -> Span:
+    return Span(text, "bad")
+
+
+def _gpus(a: Args) -> str:
+    used, every = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
+    return "GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
+
+
+def _starved_gpus(a: Args) -> Spans:
+    wait = " waits for data " if number(a, "gpus_all") == 1 else " wait for data "
+    return [_strong(_gpus(a)), _plain(wait), _strong(percent(a, "lost")), _plain(" of the time")]
+
+
+def _several(a: Args) -> bool:
+    return (number(a, "tasks") or 1) > 1
+
+
+def _storage(a: Args) -> Spans:
+    if number(a, "gpus"):
+        return _starved_gpus(a)
+    who = f"{whole(a, 'tasks')} {word(a, 'task')} wait" if _several(a) else f"{word(a, 'task')} waits"
+    share = percent(a, "blocked")
+    return [
+        _strong(who),
+        _plain(" for disk "),
+        _bad(word(a, "device")),
+        _plain(" "),
+        _strong(share),
+        _plain(" of the time"),
+    ]
+
+
+def _cpu_prep(a: Args) -> Spans:
+    if number(a, "gpus"):
+        return _starved_gpus(a)
+    return [_plain("training waits for "), _strong(f"{whole(a, 'tasks')} {word(a, 'task')}"), _plain(" that compute")]
+
+
+def _gpu_bound(a: Args) -> Spans:
+    out = [_plain("GPUs compute: "), _strong(f"{percent(a, 'gpu_busy')} busy")]
+    if number(a, "power") is not None:
+        out += [COMMA, _strong(percent(a, "power")), _plain(" of the power limit")]
+    return out
+
+
+def _healthy(a: Args) -> Spans:
+    return [_plain("GPUs are fed"), SEMI, _strong(f"{percent(a, 'gpu_busy')} busy"), COMMA, _plain("no process waits")]
+
+
+def _failing(a: Args) -> Spans:
+    out = [_bad(word(a, "device")), _plain(" is "), _bad("FAILING")]
+    for i, reason in enumerate(filter(None, word(a, "reasons").split(", "))):
+        out += [COMMA if i else Span(": "), _strong(reason)]
+    return out
+
+
+def _unknown(a: Args) -> Spans:
+    busy = number(a, "gpu_busy")
+    if number(a, "gpus") and busy is not None:
+        if busy >= 0.7:
+            return [
+                _plain("GPUs are "),
+                _strong(f"{percent(a, 'gpu_busy')} busy"),
+                SEMI,
+                _plain("whether well, is not seen"),
+            ]
+        idle = f"{units.percent(1 - busy)} %"
+        return [_plain("GPUs idle "), _strong(idle), _plain(" of the time"), COMMA, _plain("cause not seen")]
+    if word(a, "task"):
+        share = percent(a, "blocked")
+        return [_strong(word(a, "task")), _plain(" is blocked "), _strong(share), _plain(" of the time"), COMMA,
+                _plain("cause not seen")]  # fmt: skip
+    disks = "disks calm" if word(a, "device") else "disks idle"
+    gpu = "GPU none" if not number(a, "gpus_all") else "GPU unused"
+    return [_plain("nothing slow is seen"), SEMI, _plain(gpu), COMMA, _plain(disks)]
+
+
+_HEADLINES: dict[str, Callable[[Args], Spans]] = {
+    "storage_read": _storage,
+    "cpu_prep": _cpu_prep,
+    "single_thread": _starved_gpus,
+    "gpu_bound": _gpu_bound,
+    "healthy": _healthy,
+    "idle": lambda a: [_plain("no training job seen")],
+    "failing_disk": _failing,
+    "unknown": _unknown,
+}
+
+
+def headline(verdict: Verdict, frame: Frame) -> Spans:
+    """What is lost, beside the state word: "8 of 8 GPUs wait for data 78 % of the time"."""
+    if verdict.measuring and verdict.primary.class_id == "unknown":
+        done, needed = f"{verdict.watched_s:.0f}", f"{verdict.needed_s:.0f}"
+        return [_plain("measuring "), _strong(done), _plain(f" of {needed} s")]
+    return _headline(verdict.primary)
+
+
+def _headline(finding: Finding) -> Spans:
+    return _HEADLINES[finding.class_id](dict(finding.args))
+
+
+def _await(a: Args) -> Spans:
+    figure = milliseconds(number(a, "await_ms"))
+    return [_plain("r_await "), _strong(f"{figure} ms"), _plain(f" (normal {milliseconds(number(a, 'normal_ms'))})")]
+
+
+def _because_storage(a: Args) -> Spans:
+    out = [_plain("disk "), _bad(word(a, "device")), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
+    out += [COMMA, *_await(a)]
+    if (number(a, "read_size_bytes") or SMALL_READ_BYTES) < SMALL_READ_BYTES:
+        out += [COMMA, _plain("reads of "), _strong(amount(a, "read_size_bytes"))]
+    if word(a, "task") and number(a, "gpus"):
+        of = f"{whole(a, 'tasks')}/{whole(a, 'tasks_all')} " if (number(a, "tasks_all") or 1) > 1 else ""
+        out += [SEMI, _strong(f"{of}{word(a, 'task')} blocked"), _plain(f" {percent(a, 'blocked')}")]
+    return out
+
+
+def _because_cpu(a: Args) -> Spans:
+    who = f"{whole(a, 'tasks')} {word(a, 'task')} compute" if _several(a) else f"{word(a, 'task')} computes"
+    out = [_bad(who), _plain(" at "), _strong(f"{percent(a, 'cpu')} CPU")]
+    idle = number(a, "idle_cores")
+    if idle is not None:
+        out += [COMMA, _strong(f"{idle:.0f} of {whole(a, 'cores')} cores idle")]
+    return [*out, SEMI, _plain(f"blocked {percent(a, 'blocked')}")]
+
+
+def _because_idle(a: Args) -> Spans:
+    gpu = "no GPU work" if number(a, "gpus_all") else "no GPU"
+    return [_plain("CPU "), _strong(percent(a, "cpu")), COMMA, _plain(gpu), COMMA, _plain("disks below 1 MB/s")]
+
+
+def _because_failing(a: Args) -> Spans:
+    out = [_plain("its own health report is critical")]
+    if word(a, "mount"):
+        out += [SEMI, _plain("it holds "), _strong(word(a, "mount"))]
+    return out
+
+
+def _because_unknown(a: Args) -> Spans:
+    parts: list[Spans] = []
+    if number(a, "gpus") and number(a, "power") is not None:
+        parts.append([_plain("GPU power "), _strong(f"{percent(a, 'power')} of its limit")])
+    if word(a, "task") and number(a, "gpus"):
+        parts.append([_strong(word(a, "task")), _plain(f" blocked {percent(a, 'blocked')}")])
+    if word(a, "device") and number(a, "await_ms") is not None:
+        figure, normal = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
+        parts.append(
+            [_plain(f"{word(a, 'device')} answers in "), _strong(f"{figure} ms"), _plain(f" (normal {normal})")]
+        )
+    if number(a, "cpu") is not None:
+        parts.append([_plain("CPU "), _strong(percent(a, "cpu"))])
+    return [span for i, part in enumerate(parts) for span in ([SEMI, *part] if i else part)]
+
+
+_BECAUSE: dict[str, Callable[[Args], Spans]] = {
+    "storage_read": _because_storage,
+    "cpu_prep": _because_cpu,
+    "single_thread": _because_cpu,
+    "gpu_bound": lambda a: [_plain("the data is ready when the GPUs ask for it")],
+    "healthy": lambda a: [_plain("no process of the job is blocked for a third of the time")],
+    "idle": _because_idle,
+    "failing_disk": _because_failing,
+    "unknown": _because_unknown,
+}
+
+
+def signals(verdict: Verdict) -> Spans:
+    """Which signal groups are missing: "5 of 6 signal groups: no NVIDIA driver"; [] when none is."""
+    if not verdict.missing:
+        return []
+    seen = f"{verdict.groups_seen} of {verdict.groups_all} signal groups"
+    out = [_plain(seen)]
+    for i, clause in enumerate(verdict.missing):
+        out += [COMMA if i else Span(": "), _plain(clause)]
+    return out
+
+
+def because(verdict: Verdict, frame: Frame) -> Spans:
+    """The cause with its figures and what is normal; when unsure, what was looked at and what is not seen."""
+    out = _BECAUSE[verdict.primary.class_id](dict(verdict.primary.args))
+    if verdict.primary.class_id == "unknown":
+        unseen = signals(verdict)
+        return [*out, SEMI, *unseen] if out and unseen else out or unseen
+    return out
+
+
+def second(verdict: Verdict, frame: Frame) -> Spans:
+    """The second finding, [] when there is none."""
+    return _headline(verdict.findings[1]) if len(verdict.findings) > 1 else []
+
+
+def ruled_out(verdict: Verdict, frame: Frame) -> Spans:
+    """Why the other classes do not hold: "cpu_prep: python runs 1 %; gpu_bound: GPU 22 % busy"."""
+    out: Spans = []
+    for reason in verdict.primary.ruled_out:
+        out += [*([SEMI] if out else []), Span(f"{reason.class_id} ", "dim"), _plain(why_text(reason))]
+    return out
+
+
+def advice(verdict: Verdict, frame: Frame) -> Spans:
+    """The cures with their numbers, best first; the first in strong."""
+    out: Spans = []
+    for item in verdict.primary.advice:
+        out += [SEMI, _plain(advice_text(item))] if out else [_strong(advice_text(item))]
+    return out
+
+
+def sureness(confidence: float) -> str:
+    """A confidence as a word: high, medium, low."""
+    return "high" if confidence >= SURE_HIGH else "medium" if confidence >= SURE_MEDIUM else "low"
+
+
+def right_end(verdict: Verdict, frame: Frame) -> Spans:
+    """How sure: "sure: high"; [] while nothing is claimed."""
+    if verdict.primary.class_id == "unknown":
+        return []
+    return [Span("sure: ", "dim"), _plain(sureness(verdict.primary.confidence))]
+
+
+def loss(verdict: Verdict, frame: Frame) -> Spans:
+    """What it costs: "6.2 GPU-h lost/h"; [] when no GPU loses anything."""
+    lost = verdict.primary.gpu_hours_lost
+    return [] if not lost else [_strong(units.figure(lost)), Span(" GPU-h lost/h", "dim")]
+
+
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON: null where unknown, ratios 0..1."""
+    return {
+        "class": finding.class_id,
+        "state": finding.state.value,
+        "confidence": round(finding.confidence, 3),
+        "severity": finding.severity.value,
+        "evidence": [
+            {"metric": e.metric, "value": e.value, "unit": e.unit, "threshold": e.threshold} for e in finding.evidence
+        ],
+        "ruled_out": [{"class": r.class_id, "why": why_text(r)} for r in finding.ruled_out],
+        "advice": [advice_text(a) for a in finding.advice],
+        "lost_ratio": finding.lost_ratio,
+        "gpu_hours_lost": finding.gpu_hours_lost,
+    }
