@@ -29,23 +29,29 @@ def read_host(root: Root) -> Host:
 
 
 def _boot_time(root: Root) -> str:
-    for line in root.text_or("proc/stat").split("\n"):
-        if line.startswith("btime "):
-            return line
-    return ""
+    return next((line for line in root.lines("proc/stat") if line.startswith("btime ")), "")
 
 
 def _reads_others(root: Root) -> bool:
-    """Whether /proc/PID/io of a process that is not ours opens: needs root, or two capabilities together."""
-    try:
-        root.read("proc/1/io", 512)
-    except OSError:
-        return False
-    return True
+    """Whether /proc/PID/io of other users opens: it needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH together.
+
+    Capabilities are asked instead of a process: /proc/1/io may be closed to root too (a VM's init).
+    """
+    for line in root.lines("proc/self/status"):
+        if line.startswith("CapEff:"):
+            caps = int(line.split()[1], 16)
+            return bool(caps >> 19 & 1 and caps >> 1 & 0b11)
+    return False
 
 
 def read_container(root: Root) -> str:
-    """The kind of container we run in: "docker", "podman", "kubernetes", "lxc", ...; "" on a plain machine."""
+    """The kind of container we run in: "docker", "podman", "kubernetes", "lxc", ...; "" on a plain machine.
+
+    A VM whose root file system was made from an image has the image's marks too; its processes live in the kernel's
+    first pid namespace, whose number is fixed (PROC_PID_INIT_INO).
+    """
+    if root.link("proc/self/ns/pid") == "pid:[4026531836]":
+        return ""
     if root.exists(".dockerenv"):
         return "docker"
     if root.exists("run/.containerenv"):

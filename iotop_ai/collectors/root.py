@@ -85,6 +85,13 @@ class Root:
         except OSError:
             return default
 
+    def lines(self, relative: str) -> list[str]:
+        """The clean lines of a file; [] when it cannot be read."""
+        try:
+            return [clean_bytes(line) for line in self.read(relative).splitlines()]
+        except OSError:
+            return []
+
     def number_or_none(self, relative: str) -> int | None:
         """The integer that a file holds; None when it is missing, unreadable or no number."""
         try:
