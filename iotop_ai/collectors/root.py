@@ -86,9 +86,9 @@ class Root:
             return default
 
     def lines(self, relative: str) -> list[str]:
-        """The clean lines of a file; [] when it cannot be read."""
+        """The clean lines of a file, tabs as blanks; [] when it cannot be read."""
         try:
-            return [clean_bytes(line) for line in self.read(relative).splitlines()]
+            return [clean_bytes(line.replace(b"\t", b" ")) for line in self.read(relative).splitlines()]
         except OSError:
             return []
 
