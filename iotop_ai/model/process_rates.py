@@ -1,13 +1,213 @@
-"""Exact per-process rates between two readings."""
+"""Exact per-process rates between two readings.
+
+Each record has its own time: io is swept every tick, stat in cohorts. What was not read again carries the rate of
+the Sample before on; what was read and is the same has the rate 0.
+"""
 
 from __future__ import annotations
 
-from iotop_ai.model.process import ProcessSample, ProcessTable
+from typing import NamedTuple
+
+from iotop_ai.model.counter import delta, per_second
+from iotop_ai.model.process import (
+    ProcessIo,
+    ProcessKey,
+    ProcessRates,
+    ProcessSample,
+    ProcessTable,
+)
+from iotop_ai.model.process_reap import Settlement, settle
 from iotop_ai.model.reading import Rated, Reading
+
+NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
+"""A process that did not exist had done nothing."""
+
+
+class IoRates(NamedTuple):
+    """The seven rates of /proc/PID/io, in the file's order; None when unknown."""
+
+    rchar: float | None = None
+    wchar: float | None = None
+    syscr: float | None = None
+    syscw: float | None = None
+    read_bytes: float | None = None
+    write_bytes: float | None = None
+    cancelled: float | None = None
+
+
+UNKNOWN_IO = IoRates()
+IDLE_IO = IoRates(*[0.0] * 7)
+
+
+class StatRates(NamedTuple):
+    """Rates from /proc/PID/stat; None when unknown."""
+
+    cpu_ratio: float | None = None
+    io_delay_ratio: float | None = None
+    major_faults: float | None = None
+    main_thread_only: bool = False
+
+
+UNKNOWN_STAT = StatRates()
+
+
+class _Pair(NamedTuple):
+    """Two tables with the rates of the first.
+
+    idle: whether a process missing from ``old`` is known to have been idle (there was a full Sample).
+    """
+
+    before: ProcessTable
+    after: ProcessTable
+    old: ProcessSample | None
+    idle: bool
 
 
 def process_rates(
     before: Reading[ProcessTable] | None, after: Reading[ProcessTable], last: Rated[ProcessSample] | None
 ) -> Rated[ProcessSample]:
-    """Rates of the processes that did something."""
-    raise NotImplementedError
+    """Rates of the processes that did something, that are blocked, or of which too little is known.
+
+    Without a usable earlier table nothing is known, and the rates are empty with ``seconds`` None.
+    """
+    table = after.value
+    if table is None:
+        return Rated(None, after.at_ns, None, renewed=False)
+    if before is not None and before.at_ns == after.at_ns and last is not None:
+        return last._replace(renewed=False)
+    older = before.value if before is not None else None
+    if older is None or table.io_at_ns <= older.io_at_ns:
+        return Rated(ProcessSample({}), after.at_ns, None, renewed=True)
+    old = last.value if last is not None else None
+    pair = _Pair(older, table, old, last is not None and old is not None and last.seconds is not None)
+    settled = settle(older, table, old)
+    rates: dict[ProcessKey, ProcessRates] = {}
+    for key in _moving(pair, settled):
+        rate = _rates(pair, settled, key)
+        if _worth_listing(pair, key, rate):
+            rates[key] = rate
+    sample = ProcessSample(rates, settled.debts, settled.cminflt_before)
+    return Rated(sample, after.at_ns, (table.io_at_ns - older.io_at_ns) / 1e9, renewed=True)
+
+
+def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
+    """Processes that may have a rate; the others were read, or are known from before, and did nothing."""
+    before, after, old, idle = pair
+    if not idle:
+        return list(after.stat)
+    listed = old.rates if old is not None else {}
+    return [
+        key
+        for key, stat in after.stat.items()
+        if stat is not before.stat.get(key)
+        or after.io.get(key) is not before.io.get(key)
+        or key in listed
+        or stat.state == "D"
+        or key in after.threads
+    ]
+
+
+def _rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> ProcessRates:
+    io = _io_rates(pair, settled, key)
+    stat = _stat_rates(pair, key)
+    return ProcessRates(
+        read_bytes_per_s=io.read_bytes,
+        write_bytes_per_s=io.write_bytes,
+        cancelled_bytes_per_s=io.cancelled,
+        rchar_bytes_per_s=io.rchar,
+        wchar_bytes_per_s=io.wchar,
+        read_calls_per_s=io.syscr,
+        write_calls_per_s=io.syscw,
+        cpu_ratio=stat.cpu_ratio,
+        io_delay_ratio=stat.io_delay_ratio,
+        major_faults_per_s=stat.major_faults,
+        incl_children=key in settled.marked,
+        main_thread_only=stat.main_thread_only,
+    )
+
+
+def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> IoRates:
+    before, after, old, idle = pair
+    new = after.io.get(key)
+    if new is None:
+        return UNKNOWN_IO
+    older = before.io.get(key)
+    since, until = before.io_time(key), after.io_time(key)
+    if older is None:
+        if key in before.stat or not before.complete:
+            return UNKNOWN_IO
+        older, since = NO_IO, before.io_at_ns
+    elif since == until:
+        rate = old.rates.get(key) if old is not None else None
+        if rate is None:
+            return IDLE_IO if idle else UNKNOWN_IO
+        return IoRates(
+            rate.rchar_bytes_per_s,
+            rate.wchar_bytes_per_s,
+            rate.read_calls_per_s,
+            rate.write_calls_per_s,
+            rate.read_bytes_per_s,
+            rate.write_bytes_per_s,
+            rate.cancelled_bytes_per_s,
+        )
+    elif new is older:
+        return IDLE_IO
+    seconds = (until - since) / 1e9
+    taken = settled.taken.get(key, NO_IO)
+    grown = (delta(a + off, b) for a, b, off in zip(older, new, taken, strict=True))
+    return IoRates(*(per_second(amount, seconds) for amount in grown))
+
+
+def _stat_rates(pair: _Pair, key: ProcessKey) -> StatRates:
+    before, after, old, idle = pair
+    new, older = after.stat[key], before.stat.get(key)
+    since, until = before.stat_at_ns, after.stat_time(key)
+    if older is not None:
+        since = before.stat_time(key)
+        if since == until:
+            rate = old.rates.get(key) if old is not None else None
+            if rate is not None:
+                return StatRates(rate.cpu_ratio, rate.io_delay_ratio, rate.major_faults_per_s, rate.main_thread_only)
+            if not idle:
+                return UNKNOWN_STAT
+            return StatRates(0.0, 0.0 if after.delayacct else None, 0.0, new.threads > 1)
+    elif not before.complete:
+        return UNKNOWN_STAT
+    seconds = (until - since) / 1e9
+    cpu = delta(older.utime_ticks + older.stime_ticks if older else 0, new.utime_ticks + new.stime_ticks)
+    faults = delta(older.majflt if older else 0, new.majflt)
+    ratio = per_second(None if cpu is None else cpu / after.clk_tck, seconds)
+    delay, main_only = _delay(pair, key, seconds)
+    return StatRates(ratio, delay, per_second(faults, seconds), main_only)
+
+
+def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, bool]:
+    """(share of time blocked on block I/O, whether it is the main thread's alone)."""
+    before, after = pair.before, pair.after
+    looked, looked_before = after.threads.get(key), before.threads.get(key)
+    new, older = after.stat[key], before.stat.get(key)
+    if looked is not None and looked_before is not None:
+        earlier = dict(looked_before.blkio_ticks)
+        amounts = [delta(earlier[tid], ticks) for tid, ticks in looked.blkio_ticks if tid in earlier]
+        known = [amount for amount in amounts if amount is not None]
+        seconds = (after.stat_at_ns - before.stat_at_ns) / 1e9
+        grown, main_only = max(known, default=None), False
+    else:
+        grown, main_only = delta(older.blkio_ticks if older else 0, new.blkio_ticks), new.threads > 1
+    if not after.delayacct:
+        return None, main_only
+    ratio = per_second(None if grown is None else grown / after.clk_tck, seconds)
+    # The kernel's figure can exceed the time that passed when the CPUs are busy.
+    return (None if ratio is None else min(1.0, ratio)), main_only
+
+
+def _worth_listing(pair: _Pair, key: ProcessKey, rate: ProcessRates) -> bool:
+    after = pair.after
+    looked = after.threads.get(key)
+    if after.stat[key].state == "D" or (looked is not None and any(state == "D" for state, _ in looked.states)):
+        return True
+    if rate.cpu_ratio is None or rate.major_faults_per_s is None:
+        return True
+    if key not in after.denied and None in rate[:7]:
+        return True
+    return any(rate[:10])

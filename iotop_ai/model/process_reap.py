@@ -1,0 +1,181 @@
+"""A reaped child's bytes: taken off the process that inherited them.
+
+At wait() the kernel adds the whole io of the child to its parent's /proc/PID/io, and in the same branch the child's
+minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). What was shown as the child's would be
+shown again, in one burst, as the parent's. cminflt is the witness of who inherited: with SIGCHLD ignored nothing is
+added, and an orphan's bytes go to its subreaper or to init.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from iotop_ai.model.process import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
+
+Parents = Mapping[int, list[tuple[ProcessKey, int]]]
+"""pid to its owners with the ppid of each."""
+
+FARTHEST = 64
+"""Ancestors looked at; only a damaged table has a longer chain, or a circle."""
+
+
+class Settlement(NamedTuple):
+    """What of each process's growth was its children's.
+
+    taken: io to take off the growth since ``before``. marked: reapers whose io holds a child's that is not exactly
+    known. debts, cminflt_before: what waits for the next table (see ProcessSample).
+    """
+
+    taken: Mapping[ProcessKey, ProcessIo]
+    marked: frozenset[ProcessKey]
+    debts: tuple[Debt, ...]
+    cminflt_before: Mapping[ProcessKey, int]
+
+
+class _Heirs:
+    """Processes that stand in both tables, with what of their growth nobody has claimed."""
+
+    def __init__(self, before: ProcessTable, after: ProcessTable, earlier: Mapping[ProcessKey, int]) -> None:
+        self._before = before
+        self._after = after
+        self.room: dict[ProcessKey, list[int]] = {}
+        self.faults: dict[ProcessKey, int] = {}
+        self.claimed: dict[ProcessKey, int] = {}
+        for key, stat in after.stat.items():
+            old = before.stat.get(key)
+            if old is not None and (stat is not old or key in earlier):
+                grown = stat.cminflt - earlier.get(key, old.cminflt)
+                if grown > 0:
+                    self.faults[key] = grown
+        for key in self.faults:
+            old_io, new_io = before.io.get(key), after.io.get(key)
+            if old_io is not None and new_io is not None:
+                self.room[key] = [b - a for a, b in zip(old_io, new_io, strict=True)]
+
+    def fits(self, key: ProcessKey, debt: Debt) -> bool:
+        """Whether all of a debt may be in this one's growth."""
+        room = self.room.get(key)
+        return (
+            room is not None
+            and self.faults[key] >= debt.faults
+            and all(free >= owed for free, owed in zip(room, debt.io, strict=True))
+        )
+
+    def equals(self, key: ProcessKey, debt: Debt) -> bool:
+        """Whether a debt is all of this one's growth: it did nothing but wait for that child."""
+        return self.faults.get(key) == debt.faults and self.room.get(key) == list(debt.io)
+
+    def claim(self, key: ProcessKey, debt: Debt) -> None:
+        """Take a debt off both."""
+        self.room[key] = [free - owed for free, owed in zip(self.room[key], debt.io, strict=True)]
+        self.claim_faults(key, debt.faults)
+
+    def claim_faults(self, key: ProcessKey, faults: int) -> None:
+        """Take the faults of one whose io is unknown off."""
+        self.faults[key] -= faults
+        self.claimed[key] = self.claimed.get(key, 0) + faults
+
+    def taken(self) -> dict[ProcessKey, ProcessIo]:
+        """What was claimed of each."""
+        out = {}
+        for key in self.claimed.keys() & self.room.keys():
+            old, new = self._before.io[key], self._after.io[key]
+            out[key] = ProcessIo(*(b - a - free for a, b, free in zip(old, new, self.room[key], strict=True)))
+        return out
+
+    def unclaimed(self, earlier: Mapping[ProcessKey, int]) -> dict[ProcessKey, int]:
+        """cminflt before this interval, less what was claimed of this interval, where some was left over."""
+        out = {}
+        for key, left in self.faults.items():
+            now, old = self._after.stat[key].cminflt, self._before.stat[key].cminflt
+            waiting = old - earlier.get(key, old)
+            base = old + max(0, self.claimed.get(key, 0) - waiting)
+            if left > 0 and base < now:
+                out[key] = base
+        return out
+
+
+def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None) -> Settlement:
+    """Find who inherited the io of the processes that vanished between two tables.
+
+    Oldest first, a debt goes to the nearest ancestor whose growth covers it in all seven io fields and whose cminflt
+    grew by the child's faults; one whose growth is exactly the debt is served before all others, and what is left
+    over goes to the only other process that passes. (In one pass, a debt that nobody inherited takes what is a
+    younger child's: twice the bytes counted double, on random trees.) One that nobody passes for waits for one
+    further table: the reaper may have been read before it reaped. cminflt is counted over both intervals, because
+    stat is read after io.
+    """
+    waiting = last.debts if last is not None else ()
+    vanished = [key for key in before.stat if key not in after.stat]
+    earlier = last.cminflt_before if last is not None else {}
+    heirs = _Heirs(before, after, earlier)
+    debts: list[Debt] = list(waiting)
+    unknown: list[Debt] = []
+    for key in vanished:
+        stat, io = before.stat[key], before.io.get(key)
+        debt = Debt(key, stat.ppid, io or ProcessIo(*[0] * 7), stat.minflt + stat.cminflt)
+        if io is None or before.io_time(key) != before.io_at_ns:
+            unknown.append(debt)
+        if io is not None:
+            debts.append(debt)
+    debts.sort(key=lambda debt: (debt.key.start_ticks, debt.key.pid))
+    parents = _parents(before, after, waiting) if debts or unknown else {}
+    marked: set[ProcessKey] = set()
+    inexact = {debt.key for debt in unknown}
+    for find in (_exactly, _ancestor, _only_other):
+        left = []
+        for debt in debts:
+            heir = find(debt, heirs, parents)
+            if heir is None:
+                left.append(debt)
+                continue
+            heirs.claim(heir, debt)
+            if debt.key in inexact:
+                marked.add(heir)
+        debts = left
+    debts = [debt for debt in debts if debt not in waiting and any(debt.io)]
+    for debt in unknown:
+        if debt.key not in before.io:
+            heir = next((k for k in _ancestors(debt, parents) if heirs.faults.get(k, -1) >= debt.faults), None)
+            if heir is not None:
+                heirs.claim_faults(heir, debt.faults)
+                marked.add(heir)
+    return Settlement(heirs.taken(), frozenset(marked), tuple(debts), heirs.unclaimed(earlier))
+
+
+def _exactly(debt: Debt, heirs: _Heirs, parents: Parents) -> ProcessKey | None:
+    return next((key for key in _ancestors(debt, parents) if heirs.equals(key, debt)), None)
+
+
+def _ancestor(debt: Debt, heirs: _Heirs, parents: Parents) -> ProcessKey | None:
+    return next((key for key in _ancestors(debt, parents) if heirs.fits(key, debt)), None)
+
+
+def _only_other(debt: Debt, heirs: _Heirs, _: Parents) -> ProcessKey | None:
+    passing = [key for key in heirs.room if heirs.fits(key, debt)]
+    return passing[0] if len(passing) == 1 else None
+
+
+def _parents(
+    before: ProcessTable, after: ProcessTable, waiting: tuple[Debt, ...]
+) -> dict[int, list[tuple[ProcessKey, int]]]:
+    """pid to [(key, ppid)], newest knowledge of each process: living, just vanished, waiting."""
+    known: dict[ProcessKey, int] = {debt.key: debt.ppid for debt in waiting}
+    known.update((key, stat.ppid) for key, stat in before.stat.items())
+    known.update((key, stat.ppid) for key, stat in after.stat.items())
+    out: dict[int, list[tuple[ProcessKey, int]]] = {}
+    for key, ppid in known.items():
+        out.setdefault(key.pid, []).append((key, ppid))
+    return out
+
+
+def _ancestors(debt: Debt, parents: Parents) -> Iterator[ProcessKey]:
+    """Parent, grandparent, ...: of several owners of a pid, the youngest one that is older than the child."""
+    child, ppid = debt.key, debt.ppid
+    for _ in range(FARTHEST):
+        owners = [(key, up) for key, up in parents.get(ppid, ()) if key.start_ticks <= child.start_ticks]
+        if not owners:
+            return
+        child, ppid = max(owners, key=lambda owner: owner[0].start_ticks)
+        yield child
