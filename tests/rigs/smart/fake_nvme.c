@@ -1,7 +1,12 @@
-/* LD_PRELOAD shim: gives the REAL smartctl / nvme-cli an NVMe controller whose identify + SMART log come from a text
-   file, no VM needed. FAKE_NVME=/dev/nvme9=/path/a.conf,/dev/nvme8=/path/b.conf     conf re-read at every ioctl:
-   key=value gcc -shared -fPIC -O1 -o fake_nvme.so fake_nvme.c -ldl ;  LD_PRELOAD=$PWD/fake_nvme.so FAKE_NVME=...
-   smartctl --json -a /dev/nvme9 */
+/* A preloaded library that gives the real smartctl an NVMe controller whose answers come from a text file.
+ *
+ *   cc -shared -fPIC -O1 -o fake_nvme.so fake_nvme.c -ldl
+ *   LD_PRELOAD=$PWD/fake_nvme.so FAKE_NVME=/dev/nvme8=$PWD/a.conf,/dev/nvme9=$PWD/b.conf smartctl -a /dev/nvme9
+ *
+ * The file is read again at every ioctl, one key=value a line: model serial fw temp_k spare spare_thr used
+ * critical_warning duread duwritten reads writes busy hours cycles unsafe media_errors err_entries warn_time crit_time
+ * sensor1_k sensor2_k warn_k crit_k capacity; and faults: open_errno=13, ioctl_errno=5, delay_ms=5000.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

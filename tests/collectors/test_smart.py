@@ -1,0 +1,343 @@
+"""The SMART collector with its real helper process and the real smartctl, over an NVMe that comes from a text file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.base import take
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.root import Root
+from iotop_ai.collectors.smart import SmartCollector
+from iotop_ai.collectors.smart_commands import argv, is_device, is_type, sudoers_line
+from iotop_ai.collectors.smart_disks import Disk, smart_disks, with_scanned_types
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import Settings
+from iotop_ai.model.smart import SmartState
+from tests.rigs.smart import Smartctl, why_no_smartctl
+from tests.rigs.smart.disks import FAILING, HEALTHY
+
+NO_SMARTCTL = why_no_smartctl()
+needs_smartctl = pytest.mark.skipif(bool(NO_SMARTCTL), reason=NO_SMARTCTL or "there")
+STANDBY = '{"smartctl":{"exit_status":3,"messages":[{"string":"Device is in STANDBY mode, exit(3)"}]}}'
+
+Start = Callable[..., SmartCollector]
+
+
+@pytest.fixture
+def smartctl(tmp_path: Path) -> Smartctl:
+    return Smartctl(tmp_path)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[SmartCollector] = []
+
+    def build(smartctl: str, timeout_s: float = 10.0, interval_s: float = 300.0) -> SmartCollector:
+        settings = Settings(smartctl=smartctl, smart_interval_s=interval_s)
+        started.append(SmartCollector(Root(str(tmp_path / "root")), Clock(), settings, timeout_s))
+        return started[-1]
+
+    yield build
+    for one in started:
+        one.close()
+
+
+def settled(collector: SmartCollector) -> dict[str, Reading[SmartState]]:
+    assert collector.wait(20)
+    return dict(collector.read())
+
+
+def until(collector: SmartCollector, name: str, wanted: Callable[[Reading[SmartState]], bool]) -> Reading[SmartState]:
+    end = time.monotonic() + 20
+    collector.wait(10)
+    while not (name in collector.read() and wanted(collector.read()[name])):
+        assert time.monotonic() < end, collector.read()
+        time.sleep(0.02)
+    return collector.read()[name]
+
+
+@needs_smartctl
+def test_healthy_and_failing_disks_beside_a_virtio_one(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    smartctl.disk("nvme9", {**FAILING, "warn_k": 343})
+    smartctl.block("vda")
+    smartctl.block("loop0")
+    table = settled(start(str(smartctl.path)))
+    assert set(table) == {"nvme8n1", "nvme9n1", "vda"}
+    healthy = table["nvme8n1"].value
+    assert healthy is not None
+    assert (healthy.serial, healthy.severity, healthy.temperature_celsius) == ("S64GNE0T512345", "ok", 41)
+    assert healthy.written_bytes == 98765432 * 512000
+    assert (healthy.warning_celsius, healthy.critical_celsius) == (85, 85)
+    failing = table["nvme9n1"].value
+    assert failing is not None
+    assert (failing.assessment, failing.severity, failing.exit_status) == ("FAIL", "critical", 8)
+    assert failing.reasons == (
+        "the disk itself says that it is failing",
+        "spare blocks are below the threshold",
+        "reliability is degraded",
+        "102 % of its rated life used",
+        "37 media errors",
+        "4 % spare blocks left, limit 10 %",
+        "84 °C, too warm from 70 °C",
+    )
+    assert table["vda"].status is Status.UNSUPPORTED
+    assert "virtio" in table["vda"].reason
+    touching = [call for call in smartctl.asked() if "/dev/" in call]
+    assert len(touching) == 4
+    assert all("-n standby,3" in call and "-d nvme" in call for call in touching)
+
+
+@needs_smartctl
+def test_media_errors_grow_between_two_readings(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path))
+    first = settled(collector)["nvme8n1"]
+    smartctl.disk("nvme8", {**HEALTHY, "media_errors": 5})
+    collector.refresh()
+    second = until(collector, "nvme8n1", lambda one: one.at_ns != first.at_ns)
+    assert first.value is not None
+    assert second.value is not None
+    assert (first.value.media_errors, second.value.media_errors) == (0, 5)
+    assert second.value.severity == "warning"
+
+
+@needs_smartctl
+@pytest.mark.parametrize(
+    ("fault", "status", "reason"),
+    [
+        ({"open_errno": 13}, Status.DENIED, "reading SMART needs root"),
+        ({"ioctl_errno": 13}, Status.DENIED, "reading SMART needs root"),
+        ({"ioctl_errno": 5}, Status.FAILED, "Input/output error"),
+        ({"open_errno": 19}, Status.ABSENT, "No such device"),
+    ],
+)
+def test_each_refusal_is_its_own_state(
+    smartctl: Smartctl, start: Start, fault: dict[str, object], status: Status, reason: str
+) -> None:
+    smartctl.disk("nvme8", {**HEALTHY, **fault})
+    one = settled(start(str(smartctl.path)))["nvme8n1"]
+    assert (one.value, one.status) == (None, status)
+    assert reason in one.reason
+    if status is Status.DENIED:
+        assert f"{smartctl.path} --json\\=c -a -n standby\\,3 -d nvme /dev/nvme8" in one.remedy
+        assert "NOPASSWD" in one.remedy
+    # A refusal by JSON is not asked again in pySMART's form.
+    assert sum("/dev/nvme8" in call for call in smartctl.asked()) == 1
+
+
+@needs_smartctl
+def test_a_hanging_smartctl_is_killed_and_the_next_disk_still_answers(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    smartctl.disk("nvme9", HEALTHY)
+    pid = smartctl.folder / "pid"
+    hang = f'case "$*" in *nvme8*) echo $$ > {pid}; sleep 600;; esac'
+    smartctl.write_script(hang, 'exec /usr/sbin/smartctl "$@"')
+    collector = start(str(smartctl.path), timeout_s=0.5)
+    longest = 0.0
+    while not collector.wait(0.01):
+        began = time.monotonic()
+        take(collector, Clock())
+        longest = max(longest, time.monotonic() - began)
+    assert longest < 0.2
+    table = settled(collector)
+    assert table["nvme8n1"].status is Status.FAILED
+    assert table["nvme8n1"].reason == "smartctl did not end within 0.5 s and was killed"
+    assert table["nvme9n1"].status is Status.OK
+    assert not Path("/proc", pid.read_text().strip()).exists()
+
+
+@needs_smartctl
+def test_a_killed_helper_is_started_again(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    smartctl.disk("nvme9", HEALTHY)
+    # The first call about nvme8 kills the helper that made it.
+    once = smartctl.folder / "once"
+    kill = f'case "$*" in *nvme8*) if [ ! -e {once} ]; then touch {once}; kill -KILL $PPID; fi;; esac'
+    smartctl.write_script(kill, 'exec /usr/sbin/smartctl "$@"')
+    collector = start(str(smartctl.path))
+    table = settled(collector)
+    assert table["nvme8n1"].status is Status.FAILED
+    assert "helper ended" in table["nvme8n1"].reason
+    assert table["nvme9n1"].status is Status.OK
+    collector.refresh()
+    until(collector, "nvme8n1", lambda one: one.status is Status.OK)
+
+
+def test_no_smartctl_says_how_to_get_one(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
+    one = settled(start("/nowhere/smartctl"))["sda"]
+    assert (one.status, one.reason) == (Status.ABSENT, "no smartctl at /nowhere/smartctl")
+
+
+def test_a_captured_machine_asks_no_disk(tmp_path: Path) -> None:
+    (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
+    collector = SmartCollector(Root(str(tmp_path / "root")), Clock(), Settings())
+    assert settled(collector)["sda"].status is Status.ABSENT
+    collector.close()
+
+
+@needs_smartctl
+def test_a_sleeping_disk_is_left_asleep_and_its_last_state_kept(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path))
+    awake = settled(collector)["nvme8n1"]
+    calls = len(smartctl.asked())
+    smartctl.write_script(f"echo '{STANDBY}'", "exit 3")
+    collector.refresh()
+    asleep = until(collector, "nvme8n1", lambda one: one.status is Status.ASLEEP)
+    assert asleep.value == awake.value
+    assert asleep.at_ns == awake.at_ns
+    assert asleep.reason == "the disk sleeps and is left asleep"
+    assert len(smartctl.asked()) == calls + 2  # the scan and one question, no second one that might wake it
+
+
+@needs_smartctl
+def test_stray_lines_and_unknown_types_in_the_scan_are_passed_over(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    text = "# scan_smart_devices: glob(3) aborted\\n/dev/sda -d usbweird # x\\n"
+    smartctl.write_script(f'case "$*" in *scan*) printf "{text}"; exit 0;; esac', 'exec /usr/sbin/smartctl "$@"')
+    assert settled(start(str(smartctl.path)))["nvme8n1"].status is Status.OK
+
+
+@needs_smartctl
+def test_a_smartctl_without_json_is_read_through_pysmart(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", FAILING)
+    refuse = 'case "$*" in *json*) echo "=======> UNRECOGNIZED OPTION: json=c"; exit 1;; esac'
+    smartctl.write_script(refuse, 'exec /usr/sbin/smartctl "$@"')
+    state = settled(start(str(smartctl.path)))["nvme8n1"].value
+    assert state is not None
+    assert (state.model, state.serial) == ("SAMSUNG MZQL21T9HCJR-00A07", "S64GNE0T599999")
+    assert (state.assessment, state.severity, state.temperature_celsius) == ("FAIL", "critical", 84)
+
+
+@needs_smartctl
+def test_nothing_is_asked_while_held_unless_somebody_wants_to_know(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path))
+    collector.hold(True)
+    assert not collector.wait(0.4)
+    assert collector.read()["nvme8n1"].status is Status.PENDING
+    assert smartctl.asked() == []
+    collector.refresh()
+    assert settled(collector)["nvme8n1"].status is Status.OK
+    collector.hold(False)
+
+
+@needs_smartctl
+def test_release_lets_a_waiting_round_go_on(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path))
+    collector.hold(True)
+    assert not collector.wait(0.1)
+    collector.hold(False)
+    assert settled(collector)["nvme8n1"].status is Status.OK
+
+
+@needs_smartctl
+def test_a_disk_that_is_plugged_in_is_asked_and_one_that_went_is_forgotten(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path), interval_s=1.0)
+    assert set(settled(collector)) == {"nvme8n1"}
+    smartctl.disk("nvme9", HEALTHY)
+    os.rename(smartctl.tree / "sys/block/nvme8n1", smartctl.folder / "gone")
+    until(collector, "nvme9n1", lambda one: one.status is Status.OK)
+    assert set(collector.read()) == {"nvme9n1"}
+
+
+@needs_smartctl
+def test_close_ends_helper_and_smartctl(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    pid = smartctl.folder / "pid"
+    smartctl.write_script(f'case "$*" in *nvme8*) echo $$ $PPID > {pid}; sleep 600;; esac', "exit 0")
+    collector = start(str(smartctl.path), timeout_s=60.0)
+    collector.wait(0)
+    end = time.monotonic() + 10
+    while not (pid.exists() and pid.read_text().strip()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    began = time.monotonic()
+    collector.close()
+    assert time.monotonic() - began < 3
+    smart, helper = pid.read_text().split()
+    for one in (smart, helper):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(one), signal.SIG_DFL)
+
+
+def test_the_reading_has_the_time_of_its_answers(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "root/sys/block/vda").mkdir(parents=True)
+    collector = start("")
+    settled(collector)
+    first, second = take(collector, Clock()), take(collector, Clock())
+    assert first.status is Status.OK
+    assert first.at_ns == second.at_ns == collector.at_ns()
+
+
+def test_off_is_a_state(tmp_path: Path) -> None:
+    collector = SmartCollector(Root(str(tmp_path)), Clock(), Settings(smart=False))
+    assert take(collector, Clock()).status is Status.OFF
+
+
+def test_which_disks_there_are(tmp_path: Path) -> None:
+    for folder in (
+        "block/sda/device", "block/sdb/device", "block/sdc/device", "block/vda", "block/mmcblk0", "block/mmcblk0boot0",
+        "block/nvme0n1", "block/nvme1n2", "block/nvme0c1n1", "block/dm-0", "block/md0", "block/loop0", "block/sr0",
+        "class/nvme/nvme3/nvme1c3n2", "class/nvme/nvme4/nvme1c4n2",
+    ):  # fmt: skip
+        (tmp_path / "sys" / folder).mkdir(parents=True)
+    (tmp_path / "sys/block/sda/device/vendor").write_text("ATA     \n")
+    (tmp_path / "sys/block/sdb/device/vendor").write_text("SEAGATE \n")
+    (tmp_path / "sys/block/sdc/size").write_text("0\n")
+    disks = smart_disks(Root(str(tmp_path)))
+    assert {disk.name: (disk.device, disk.kind) for disk in disks} == {
+        "mmcblk0": ("", ""),
+        "nvme0n1": ("/dev/nvme0", "nvme"),
+        "nvme1n2": ("/dev/nvme3", "nvme"),
+        "sda": ("/dev/sda", "sat"),
+        "sdb": ("/dev/sdb", "scsi"),
+        "sdc": ("", ""),
+        "vda": ("", ""),
+    }
+    scanned = (("/dev/sda", "scsi"), ("/dev/sdb", "usbjmicron"), ("/dev/sdz", "sat"))
+    assert [disk.kind for disk in with_scanned_types(disks, scanned) if disk.name.startswith("sd")] == [
+        "sat",
+        "usbjmicron",
+        "",
+    ]
+    assert Disk("sdc", "", "", "no medium in the drive") in disks
+
+
+@pytest.mark.parametrize("device", ["/dev/sda", "/dev/sdaa", "/dev/nvme0", "/dev/nvme0n1", "/dev/bus/0", "/dev/sg3"])
+def test_devices_that_may_be_asked(device: str) -> None:
+    assert is_device(device)
+
+
+@pytest.mark.parametrize("device", ["/dev/sda1", "sda", "/dev/../etc", "/dev/sda\n", "/dev/sda -s off", "-s", ""])
+def test_devices_that_may_not(device: str) -> None:
+    assert not is_device(device)
+    with pytest.raises(ValueError, match="no such kind"):
+        argv("json", "/usr/sbin/smartctl", "sat", device)
+
+
+def test_types_and_paths_that_may_not() -> None:
+    assert is_type("sat+megaraid,0")
+    assert not any(is_type(kind) for kind in ("", "-s", "sat -s off", "SAT", "sat,"))
+    with pytest.raises(ValueError, match="absolute"):
+        argv("scan", "smartctl")
+
+
+def test_the_sudoers_line_allows_exactly_the_calls() -> None:
+    line = sudoers_line("ann", 1000, "/usr/sbin/smartctl", [("sat", "/dev/sda")])
+    assert line == (
+        r"ann ALL=(root) NOPASSWD: /usr/sbin/smartctl --json\=c --scan-open, "
+        r"/usr/sbin/smartctl --json\=c -a -n standby\,3 -d sat /dev/sda, "
+        r"/usr/sbin/smartctl -n standby\,3 -d sat --all /dev/sda"
+    )
+    assert sudoers_line("AD\\ann", 1000, "/usr/sbin/smartctl", []).startswith("#1000 ALL=(root)")
