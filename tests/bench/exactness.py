@@ -240,12 +240,14 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
     ]
     processes = {p["pid"]: p for p in document["processes"]}
     rates = {key.pid: r for key, r in sample.processes.value.rates.items()} if sample.processes.value else {}
-    for pid in workers:
+    for number, pid in enumerate(workers, 1):
         for name, (field, factor, allowed) in PIDSTAT.items():
             value = processes.get(pid, {}).get(field)
             mine = None if value is None else value * factor
             theirs_now = their_processes[pid][name]
-            figures.append(Figure(f"fio {name}", theirs_now, mine, _scaled(rates.get(pid), field, factor), allowed))
+            figures.append(
+                Figure(f"{name} of fio {number}", theirs_now, mine, _scaled(rates.get(pid), field, factor), allowed)
+            )
     undefined = frozenset(name for name, count_name in NO_REQUESTS.items() if not theirs[count_name])
     return Measured(load, figures, undefined)
 
