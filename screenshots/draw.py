@@ -65,7 +65,7 @@ PICTURES = (
 def load(seconds: float) -> Iterator[None]:
     """fio on a slow disk with a file system, where the machine can have one; else none, and a line that says why."""
     if why := why_no_fuse_disk() or ("" if shutil.which("fio") else "needs fio"):
-        print(f"no load: {why}", file=sys.stderr)
+        sys.stderr.write(f"no load: {why}\n")
         yield
         return
     with tempfile.TemporaryDirectory() as folder, FuseDisk(Path(folder), mebibytes=256) as disk:
@@ -163,7 +163,7 @@ def main() -> None:
     for picture in PICTURES:
         if not args.names or picture.name in args.names:
             asyncio.run(draw(picture, shown, args.into.resolve()))
-            print(f"{picture.name}.png")
+            sys.stdout.write(f"{picture.name}.png\n")
 
 
 if __name__ == "__main__":

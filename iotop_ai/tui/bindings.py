@@ -18,13 +18,9 @@ APP_KEYS: list[BindingType] = [
     _key("q", "quit", "Quit", "app.quit"),
 ]
 
-HELP_KEYS: list[BindingType] = [
-    _key("escape,question_mark,f1", "app.pop_screen", "Back", "help.close"),
-]
-
 MAIN_KEYS: list[BindingType] = [
     _key("question_mark,f1", "help", "Help", "help.open"),
-    *(_key(str(n), f"toggle('{panel}')", f"Panel {panel}", f"panel.{panel}") for n, panel in enumerate(PANEL_KEYS, 1)),
+    *(_key(str(n), f"panel('{panel}')", f"Panel {panel}", f"panel.{panel}") for n, panel in enumerate(PANEL_KEYS, 1)),
     _key("n,right", "device(1)", "Next device", "device.next"),
     _key("b,left", "device(-1)", "Previous device", "device.previous"),
     _key("slash", "find", "Filter", "filter.open"),

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from textual.app import ComposeResult
+from textual.events import Click, Key
 from textual.screen import Screen
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.help import help_rows
 from iotop_ai.present.view import View
-from iotop_ai.tui.bindings import HELP_KEYS
 from iotop_ai.tui.widgets.lines import LinePanel
 from iotop_ai.tui.widgets.styles import Styles
 
 
 class HelpScreen(Screen[None]):
-    """One page; closed by the key that opened it or Esc."""
+    """One page; any key or a click goes back."""
 
-    BINDINGS = HELP_KEYS
     DEFAULT_CSS = "HelpScreen { overflow: hidden; } HelpScreen LinePanel { height: 1fr; }"
 
     def __init__(self, frame: Frame, view: View, book: Styles) -> None:
@@ -33,6 +32,21 @@ class HelpScreen(Screen[None]):
     def on_resize(self) -> None:
         """Fit the page to the new size."""
         self._draw()
+
+    def on_key(self, event: Key) -> None:
+        """Go back."""
+        event.stop()
+        event.prevent_default()
+        self._go_back()
+
+    def on_click(self, event: Click) -> None:
+        """Go back."""
+        event.stop()
+        self._go_back()
+
+    def _go_back(self) -> None:
+        if self.is_current:  # two keys in one read are two events
+            self.app.pop_screen()
 
     def _draw(self) -> None:
         width, height = self.app.size

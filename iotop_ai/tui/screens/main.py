@@ -9,6 +9,7 @@ from textual.timer import Timer
 
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
+from iotop_ai.present.keys import toast
 from iotop_ai.present.layout import Slot, plan
 from iotop_ai.present.select import chosen_device, device_order, selectable
 from iotop_ai.present.view import View
@@ -75,8 +76,11 @@ class MainScreen(Screen[None]):
             self._draw(width)
 
     def _draw(self, width: int) -> None:
+        answer = toast(self.view, width)
+        above_keys = max((slot.y, slot.panel) for slot in self._slots if slot.panel != "keys")[1]
         for slot in self._slots:
-            self.panels[slot.panel].draw(self.frame, self.view, width, slot.height)
+            cover = answer if slot.panel == above_keys else None
+            self.panels[slot.panel].draw(self.frame, self.view, width, slot.height, cover)
 
     def _place(self, slots: tuple[Slot, ...], height: int) -> None:
         """Give each panel its height; the blank rows before the next one belong to the panel above them."""
@@ -85,7 +89,7 @@ class MainScreen(Screen[None]):
         for name, panel in self.panels.items():
             panel.display = name in heights
             if name in heights:
-                panel.styles.height = heights[name]
+                panel.styles.height = panel.height_on_screen = heights[name]
         self._slots = slots
 
     def change(self, message: str = "", **changes: object) -> None:
@@ -151,7 +155,7 @@ class MainScreen(Screen[None]):
         """Open the help page."""
         self.app.push_screen(HelpScreen(self.frame, self.view, self._book))
 
-    def action_toggle(self, panel: str) -> None:
+    def action_panel(self, panel: str) -> None:
         """Hide or show a panel."""
         hidden = self.view.hidden ^ {panel}
         self.change(f"done: {panel} {'hidden' if panel in hidden else 'shown'}", hidden=hidden)

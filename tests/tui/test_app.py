@@ -1,0 +1,363 @@
+"""The real app on made Snapshots: every key does what it says."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from textual.pilot import Pilot
+
+from iotop_ai.model.settings import SORT_KEYS
+from iotop_ai.present.select import chosen_device
+from iotop_ai.present.view import View
+from iotop_ai.store.recording import MemoryRecording
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.bindings import PANEL_KEYS
+from iotop_ai.tui.messages import FrameReady
+from iotop_ai.tui.screens.help import HelpScreen
+from tests.tui.scene import DISKS, made_frames
+
+SIZES = [(80, 24), (160, 48)]
+
+
+class Upstream(MemoryRecording):
+    """A source that remembers what the screen asked of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.intervals: list[float] = []
+        self.held: list[bool] = []
+        self.closed = 0
+
+    def set_interval(self, seconds: float) -> None:
+        self.intervals.append(seconds)
+
+    def hold_smart(self, hold: bool) -> None:
+        self.held.append(hold)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Shown:
+    """An app with its pilot and what it asked of its source."""
+
+    def __init__(self, app: MonitorApp, pilot: Pilot[None], source: Upstream) -> None:
+        self.app, self.pilot, self.source = app, pilot, source
+
+    @property
+    def view(self) -> View:
+        return self.app.main.view
+
+    async def press(self, *keys: str) -> View:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+        return self.view
+
+    def screen(self) -> list[str]:
+        return rows(self.app)
+
+    def text(self, panel: str) -> str:
+        return "\n".join(line.text for line in self.app.main.panels[panel].lines)
+
+
+def rows(app: MonitorApp) -> list[str]:
+    """What is on the screen, as the compositor has it."""
+    return [strip.text for strip in app.screen._compositor.render_strips()]
+
+
+@asynccontextmanager
+async def showing(size: tuple[int, int] = (80, 24), theme: str = "dark", view: View = View()) -> AsyncIterator[Shown]:  # noqa: B008 - a frozen record
+    all_frames = made_frames()
+    source = Upstream()
+    app = MonitorApp(all_frames[0], all_frames[1:], source, view, theme)
+    async with app.run_test(size=size) as pilot:
+        while app.main.newest is not all_frames[-1]:
+            await pilot.pause(0.005)
+        await pilot.pause()
+        yield Shown(app, pilot, source)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_screen_is_full_and_in_place(size: tuple[int, int]) -> None:
+    async with showing(size) as shown:
+        screen = shown.screen()
+        assert len(screen) == size[1]
+        text = "\n".join(screen)
+        assert "sda" in text
+        assert "gpu07" in text
+        tops = [(panel.region.y, name) for name, panel in shown.app.main.panels.items() if panel.display and panel.size]
+        assert [name for _, name in sorted(tops)] == [name for _, name in tops]
+        before = {name: panel.region for name, panel in shown.app.main.panels.items()}
+        shown.app.post_message(FrameReady(made_frames(7)[-1]))
+        await shown.pilot.pause()
+        assert {name: panel.region for name, panel in shown.app.main.panels.items()} == before
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("theme", ["dark", "light", "cvd", "ansi", "ansi-light", "mono"])
+async def test_no_control_byte_of_outside_text_is_in_any_strip(theme: str, size: tuple[int, int]) -> None:
+    async with showing(size, theme) as shown:
+        await shown.press("tab", "tab", "tab", "tab", "tab")
+        strips = shown.app.screen._compositor.render_strips()
+        text = "\n".join(strip.text for strip in strips)
+        assert all(strip.text.isprintable() for strip in strips)
+        assert all(not segment.control for strip in strips for segment in strip)
+        assert "[/x]" in text
+        assert "[@click=app.quit]" in text
+        assert "\ufffd]0;owned\ufffd" in text
+        for segment in (segment for strip in strips for segment in strip):
+            assert segment.style is None or not segment.style.meta
+        assert shown.app.is_running
+
+
+async def test_a_click_on_hostile_rows_runs_nothing() -> None:
+    async with showing((160, 48)) as shown:
+        panel = shown.app.main.panels["process"]
+        for y, line in enumerate(panel.lines):
+            if line.key:
+                await shown.pilot.click(panel, offset=(4, y))
+                assert shown.view.cursor == line.key
+        assert shown.app.is_running
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+async def test_quit(key: str) -> None:
+    async with showing() as shown:
+        await shown.pilot.press(key)
+        await shown.pilot.pause()
+        assert not shown.app.is_running or shown.app._exit
+    assert shown.source.closed
+    assert shown.app.return_code == 0
+
+
+@pytest.mark.parametrize("key", ["question_mark", "f1"])
+async def test_help_opens_and_closes(key: str) -> None:
+    async with showing() as shown:
+        before = shown.screen()
+        await shown.press(key)
+        assert isinstance(shown.app.screen, HelpScreen)
+        assert "aqu-sz" in "\n".join(shown.screen())
+        shown.app.post_message(FrameReady(made_frames(6)[-1]))
+        await shown.press("q")
+        assert shown.app.screen is shown.app.main
+        assert shown.app.is_running
+        assert shown.app.main.frame.snapshot.seq == 5
+        await shown.press(key, key)
+        assert shown.app.screen is shown.app.main
+        assert len(shown.screen()) == len(before)
+
+
+async def test_tab_goes_round_the_panels() -> None:
+    async with showing() as shown:
+        assert shown.view.focus == "banner"
+        seen = [shown.view.focus]
+        seen += [(await shown.press("tab")).focus for _ in PANEL_KEYS]
+        assert seen == [*PANEL_KEYS, "banner"]
+        assert (await shown.press("shift+tab")).focus == PANEL_KEYS[-1]
+
+
+@pytest.mark.parametrize(("number", "panel"), [(str(n), panel) for n, panel in enumerate(PANEL_KEYS, 1)])
+async def test_numbers_hide_and_show_panels(number: str, panel: str) -> None:
+    async with showing() as shown:
+        await shown.press(number)
+        assert not shown.app.main.panels[panel].display
+        assert len(shown.screen()) == 24
+        await shown.press(number)
+        assert shown.app.main.panels[panel].display
+
+
+@pytest.mark.parametrize(("forward", "back"), [("n", "b"), ("right", "left")])
+async def test_devices_are_chosen_in_order(forward: str, back: str) -> None:
+    async with showing() as shown:
+        order = [d for d in ("nvme0n1", "sda", "sdb") if d in DISKS]
+        first = chosen_device(shown.app.main.frame, shown.view)
+        assert first == "sda"
+        assert (await shown.press(forward)).device == order[(order.index(first) + 1) % 3]
+        assert (await shown.press(back)).device == "sda"
+        assert (await shown.press(back)).device == order[(order.index(first) - 1) % 3]
+
+
+async def test_a_click_chooses_a_device() -> None:
+    async with showing() as shown:
+        panel = shown.app.main.panels["disk"]
+        y = next(y for y, line in enumerate(panel.lines) if line.key == "disk:sdb")
+        await shown.pilot.click(panel, offset=(5, y))
+        await shown.pilot.pause()
+        assert shown.view.device == "sdb"
+        assert "sdb" in shown.text("graphs")
+
+
+async def test_the_filter() -> None:
+    async with showing((160, 48)) as shown:
+        view = await shown.press("slash", "w", "o", "r", "k", "e", "r", "2", "q")
+        assert view.typing
+        assert view.pattern == "worker2q"
+        view = await shown.press("backspace")
+        assert view.pattern == "worker2"
+        assert "worker2" in shown.text("keys")
+        assert "worker2" in shown.text("process")
+        assert "[/x]" not in shown.text("process")
+        view = await shown.press("enter")
+        assert not view.typing
+        assert view.pattern == "worker2"
+        assert (await shown.press("escape")).pattern == ""
+        assert "[/x]" in shown.text("process")
+        view = await shown.press("slash", "x", "escape")
+        assert (view.typing, view.pattern) == (False, "")
+
+
+async def test_a_pasted_filter_is_clean() -> None:
+    from textual.events import Paste
+
+    async with showing() as shown:
+        shown.app.main.post_message(Paste("x\x1b[31m"))
+        await shown.pilot.pause()
+        assert shown.view.pattern == ""
+        await shown.press("slash")
+        shown.app.main.post_message(Paste("wor\x1bker\nsecond"))
+        await shown.pilot.pause()
+        assert shown.view.pattern == "wor\ufffdker"
+
+
+async def test_sort_and_reverse() -> None:
+    async with showing((160, 48)) as shown:
+        assert (await shown.press("greater_than_sign")).sort == SORT_KEYS[1]
+        assert (await shown.press("less_than_sign", "less_than_sign")).sort == SORT_KEYS[-1]
+        await shown.press("greater_than_sign")
+        rising = shown.text("process").splitlines()
+        assert (await shown.press("r")).reverse
+        assert shown.text("process").splitlines()[1] != rising[1]
+        assert not (await shown.press("r")).reverse
+
+
+async def test_only_active() -> None:
+    async with showing() as shown:
+        assert "nvme0" in shown.text("disk")
+        assert (await shown.press("o")).only_active
+        assert "nvme0" not in shown.text("disk")
+        assert not (await shown.press("o")).only_active
+
+
+async def test_accumulated() -> None:
+    async with showing((160, 48)) as shown:
+        await shown.press("a")
+        assert shown.view.base is not None
+        assert shown.view.base.seq == 4
+        rates = shown.text("disk")
+        shown.app.post_message(FrameReady(made_frames(8)[-1]))
+        await shown.pilot.pause()
+        assert shown.text("disk") != rates
+        assert (await shown.press("a")).base is None
+
+
+async def test_pause_goes_on_receiving() -> None:
+    async with showing() as shown:
+        assert (await shown.press("space")).mode == "paused"
+        shown.app.post_message(FrameReady(made_frames(8)[-1]))
+        await shown.pilot.pause()
+        assert shown.app.main.frame.snapshot.seq == 4
+        assert shown.app.main.newest.snapshot.seq == 7
+        assert (await shown.press("n")).device  # keys go on working on what is shown
+        assert (await shown.press("space")).mode == "live"
+        assert shown.app.main.frame.snapshot.seq == 7
+
+
+async def test_the_interval() -> None:
+    async with showing() as shown:
+        assert (await shown.press("plus")).interval_s == 2.0
+        assert (await shown.press("minus", "minus", "minus", "minus", "minus")).interval_s == 0.1
+        assert shown.source.intervals == [2.0, 1.0, 0.5, 0.2, 0.1]
+
+
+@pytest.mark.parametrize(("panel", "tabs"), [("disk", 4), ("process", 5)])
+async def test_the_cursor(panel: str, tabs: int) -> None:
+    async with showing((80, 24)) as shown:
+        await shown.press(*["tab"] * tabs)
+        assert shown.view.focus == panel
+        keys = [line.key for line in shown.app.main.panels[panel].lines if line.key]
+        assert (await shown.press("down")).cursor == keys[0]
+        assert (await shown.press("down")).cursor == keys[1]
+        assert (await shown.press("up")).cursor == keys[0]
+        last = (await shown.press("end")).cursor
+        lines = shown.app.main.panels[panel].lines
+        assert [line.background for line in lines if line.key == last] == ["sel"]
+        assert (await shown.press("home")).cursor == keys[0]
+        assert (await shown.press("pagedown")).cursor != keys[0]
+        assert (await shown.press("pageup")).cursor == keys[0]
+        assert (await shown.press("tab")).cursor == ""
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_message_covers_one_row_and_goes(size: tuple[int, int]) -> None:
+    async with showing(size) as shown:
+        before = shown.screen()
+        assert (await shown.press("r", "r")).message == "done: largest first"
+        with_message = shown.screen()
+        assert "done: largest first" in with_message[-2]
+        assert with_message[:-2] == before[:-2]
+        shown.app.main._forget_message()
+        await shown.pilot.pause()
+        assert shown.screen() == before
+
+
+async def test_unknown_keys_change_nothing() -> None:
+    async with showing() as shown:
+        before = shown.view
+        after = await shown.press("z", "Z", "8", "9", "ctrl+p", "ctrl+q", "f5", "enter")
+        assert after._replace(past=()) == before._replace(past=())
+        assert shown.app.is_running
+        assert shown.app.screen is shown.app.main
+
+
+async def test_resize_plans_anew() -> None:
+    async with showing((160, 48)) as shown:
+        for width, height in ((80, 24), (60, 15), (250, 70), (100, 30)):
+            await shown.pilot.resize_terminal(width, height)
+            await shown.pilot.pause()
+            screen = shown.screen()
+            assert len(screen) == height
+            assert "sda" in "\n".join(screen)
+            shown_panels = [p for p in shown.app.main.panels.values() if p.display]
+            assert sum(p.size.height for p in shown_panels) == height
+            assert all(p.size.width == width for p in shown_panels)
+
+
+async def test_a_quiet_second_repaints_little() -> None:
+    async with showing((120, 40)) as shown:
+        panels = shown.app.main.panels.values()
+        before = sum(panel.rows_repainted for panel in panels)
+        shown.app.main.redraw()
+        assert sum(panel.rows_repainted for panel in panels) == before
+
+
+async def test_smart_is_held_while_a_device_is_saturated() -> None:
+    from iotop_ai.tui.follow import saturated
+
+    frame = made_frames()[-1]
+    rates = frame.sample.block.value
+    assert rates is not None
+    assert not saturated(frame)
+    slow = {key: r._replace(await_ms=80.0) for key, r in rates.items()}
+    stuck = frame._replace(sample=frame.sample._replace(block=frame.sample.block._replace(value=slow)))
+    assert saturated(stuck)
+    source = Upstream()
+    app = MonitorApp(frame, [frame, stuck, stuck, frame], source, View(), "dark")
+    async with app.run_test(size=(80, 24)) as pilot:
+        while app.follower._thread.is_alive():
+            await pilot.pause(0.005)
+        assert source.held == [True, False]
+
+
+async def test_a_source_that_breaks_ends_the_app() -> None:
+    first = made_frames(1)[0]
+
+    def broken():
+        raise ValueError("no more")
+        yield first
+
+    app = MonitorApp(first, broken(), Upstream(), View(), "dark")
+    async with app.run_test(size=(80, 24)) as pilot:
+        while app.failure is None:
+            await pilot.pause(0.005)
+    assert str(app.failure) == "no more"
+    assert app.return_code == 2
