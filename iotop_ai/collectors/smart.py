@@ -192,6 +192,8 @@ class SmartCollector:
         except Unavailable:
             # sysfs has named every disk; without the scan only a USB bridge's type is missing, and asking says so.
             return ()
+        if response.get("refused"):
+            self._sudo["scan"] = False
         return parse_scan(parse_json(str(response.get("out", ""))))
 
     def _request(self, do: str, smartctl: str, key: str) -> dict[str, Any]:
