@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
@@ -48,6 +47,8 @@ def say(text: str) -> None:
 
 def requirements() -> list[str]:
     """The package's and the dev group's requirements. Debian 12's pip knows no --group, so they are read here."""
+    import tomllib  # not at the top: an older Python shall be told so, not fail
+
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
     return [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
 
@@ -114,7 +115,7 @@ def run_tests(python: Path, arguments: list[str]) -> int:
 
 
 def main() -> int:
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - started by whatever python3 is
         say(f"needs Python 3.11 or newer; this is {sys.version.split()[0]}")
         return 2
     parser = argparse.ArgumentParser(description="Install what the tests need and run them all but the slow ones.")

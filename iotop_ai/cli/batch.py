@@ -41,9 +41,10 @@ def print_blocks(source: Source, settings: Settings, count: int | None = None, t
                 base=first.snapshot if settings.accumulated else None,
                 cmdline=settings.cmdline,
             )
-            sys.stdout.write(render_block(frame, block))
+            text = render_block(frame, block)
+            printed += 1  # before the write: whoever has seen a line and presses Ctrl-C has seen enough
+            sys.stdout.write(text)
             sys.stdout.flush()
-            printed += 1
             if count is not None and printed >= count:
                 break
     except KeyboardInterrupt:

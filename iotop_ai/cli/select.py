@@ -18,6 +18,7 @@ from iotop_ai.model.settings import Settings
 
 ALL = "ALL"
 _LISTED = 12
+_OWN_NUMBERS = ("btrfs", "zfs", "bcachefs", "overlay")
 _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
 
 
@@ -84,5 +85,20 @@ def behind(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], r
     found = resolve_path_devices(os.path.abspath(path), mounts, infos, root)
     if not found.devices:
         raise UnknownError(f"{clean(path)} is on no disk that can be watched here: {found.reason}")
+    if found.mount is not None and _elsewhere(path, found.mount):
+        raise UnknownError(
+            f"{clean(path)} is on no disk that can be watched here: it is the kernel's own or another mount"
+        )
     between = [name for name in found.chain if name in infos and infos[name].kind != "partition"]
     return list(dict.fromkeys((*between, *found.devices)))
+
+
+def _elsewhere(path: str, mount: Mount) -> bool:
+    """Whether the path's own device is not its mount's: a mount of the kernel's own (/proc) lies over it.
+
+    btrfs, zfs and overlay number their files by devices of their own, so that theirs proves nothing.
+    """
+    if not mount.device or mount.fstype in _OWN_NUMBERS:
+        return False
+    device = os.stat(path).st_dev
+    return mount.device != f"{os.major(device)}:{os.minor(device)}"

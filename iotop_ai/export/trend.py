@@ -45,7 +45,8 @@ class Trend:
                 moved[key.name] = moved.get(key.name, 0.0) + _bytes(rates)
         if not moved:
             raise UnknownError("no block device was seen")
-        return (max(moved, key=lambda name: (moved[name], name)),)
+        # A disk and its partition may have moved the same bytes: the shorter name is the disk.
+        return (max(moved, key=lambda name: (moved[name], -len(name))),)
 
     def render(self, width: int, height: int, ascii_only: bool = False) -> str:
         """The charts below each other, each at most ``width`` columns; a figure that was never known says so."""

@@ -1,0 +1,31 @@
+"""Runs the real program in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+PLAIN = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "TERM": "xterm", "PYTHONDONTWRITEBYTECODE": "1"}
+"""An environment without HOME."""
+
+
+def command(*arguments: str) -> list[str]:
+    """The program's argv by this Python."""
+    return [sys.executable, "-m", "iotop_ai", *arguments]
+
+
+def iotop(*arguments: str, timeout: float = 30, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run to its end with pipes for all three streams."""
+    return subprocess.run(
+        command(*arguments),
+        cwd=TOP,
+        env={**PLAIN, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )

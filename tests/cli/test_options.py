@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from iotop_ai.cli.main import COMMANDS, build_parser
+from iotop_ai.cli.options import count, interval, settings_of
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.settings import Settings
+
+
+def parse(*argv: str) -> Settings:
+    return settings_of(build_parser(argv).parse_args(argv))
+
+
+def test_nothing_given_is_the_default() -> None:
+    assert parse() == Settings()
+
+
+def test_every_flag_reaches_its_setting() -> None:
+    flags = (
+        *("-d", "0.5", "--device", "sda,md0", "--device", "sdb", "--path", "/data", "-o", "-a", "--theme", "cvd"),
+        *("--ascii", "--no-mouse", "--readonly", "--no-smart", "--smartctl", "/opt/smartctl"),
+    )
+    assert parse(*flags) == Settings(
+        interval_s=0.5,
+        devices=("sda", "md0", "sdb"),
+        path="/data",
+        only_active=True,
+        accumulated=True,
+        theme="cvd",
+        ascii_only=True,
+        mouse=False,
+        readonly=True,
+        smart=False,
+        smartctl="/opt/smartctl",
+    )
+
+
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
+def test_a_subcommand_keeps_what_was_given_before_it(command: str) -> None:
+    assert parse("-d", "2", "--no-smart", command) == Settings(interval_s=2.0, smart=False)
+    assert parse("-d", "2", command, "-d", "5", "--device", "sda") == Settings(interval_s=5.0, devices=("sda",))
+
+
+def test_intervals() -> None:
+    assert (interval("0.1"), interval("1m"), interval("1h")) == (0.1, 60.0, 3600.0)
+    for text in ("0", "0.09", "3601", "-1", "x", "inf", "nan"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            interval(text)
+
+
+def test_counts() -> None:
+    assert count("12") == 12
+    for text in ("0", "-1", "1.5", "", "x", "²"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            count(text)
+
+
+def test_abbreviated_flags_are_refused() -> None:
+    with pytest.raises(UsageError):
+        parse("--dev", "sda")

@@ -1,0 +1,180 @@
+"""The real program, end to end: what it prints, on which stream, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import iotop_ai
+from iotop_ai.export.snapshot_json import KEYS
+from iotop_ai.export.units import IOSTAT_KEYS
+from tests.cli.program import PLAIN, TOP, command, iotop
+
+
+def complaint(*arguments: str, **environment: str) -> str:
+    """The one line on stderr of a run that has no answer."""
+    done = iotop(*arguments, **environment)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    return done.stderr.strip()
+
+
+def test_version() -> None:
+    done = iotop("--version")
+    assert (done.returncode, done.stdout) == (0, f"iotop-ai {iotop_ai.__version__}\n")
+
+
+def test_help_has_examples_and_every_command() -> None:
+    done = iotop("--help")
+    assert done.returncode == 0
+    assert all(word in done.stdout for word in ("examples:", "snapshot", "trend", "--device", "--path", "exit codes"))
+    assert iotop("snapshot", "--help").returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("--device", "ALL")])
+def test_the_bare_command_without_a_terminal_names_what_works(arguments: tuple[str, ...]) -> None:
+    line = complaint(*arguments)
+    assert line.startswith("usage:")
+    assert "-b" in line
+    assert "snapshot" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-d", "0.01", "-b"), "0.1 to 3600"),
+        (("-d", "soon", "-b"), "no duration"),
+        (("-b", "-n", "0"), "no count"),
+        (("-n", "3"), "-b"),
+        (("--nonsense",), "unrecognized"),
+        (("frobnicate",), "snapshot"),
+        (("snapshot", "-n", "2"), "unrecognized"),
+        (("--theme", "puce"), "cvd"),
+    ],
+)
+def test_wrong_usage_is_one_line(arguments: tuple[str, ...], said: str) -> None:
+    line = complaint(*arguments)
+    assert line.startswith("usage:")
+    assert said in line
+
+
+def test_an_unknown_device_names_those_that_exist() -> None:
+    line = complaint("-b", "--device", "sdzzz\x1b]0;owned\x07")
+    assert line.startswith("usage: no device 'sdzzz")
+    assert line.isprintable()
+    disks = [name for name in os.listdir("/sys/block") if not name.startswith(("loop", "ram", "zram", "sr", "fd"))]
+    assert not disks or any(name in line for name in disks)
+
+
+def test_an_unknown_folder_and_one_without_a_disk() -> None:
+    assert complaint("snapshot", "--path", "/no/such/folder").startswith("usage: no folder")
+    assert complaint("-b", "--path", "/proc").startswith("unknown: /proc is on no disk")
+
+
+def test_snapshot_json() -> None:
+    done = iotop("snapshot", "--json", "-d", "0.3")
+    assert (done.returncode, done.stderr) == (0, "")
+    data = json.loads(done.stdout)
+    assert tuple(data) == KEYS
+    assert data["interval_s"] == pytest.approx(0.3, abs=0.15)
+    listed = {device["name"] for device in data["devices"]}
+    assert listed <= set(os.listdir("/sys/block"))
+    assert all(set(IOSTAT_KEYS) <= device.keys() for device in data["devices"])
+    assert data["system"]["cpu"]["cores"] == os.cpu_count()
+    assert data["findings"]
+
+
+def test_snapshot_text_holds_the_same_devices() -> None:
+    done = iotop("snapshot", "-d", "0.2", "--no-smart")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("verdict ") for line in lines)
+    assert any(line.startswith("Device ") and line.split()[-1] == "mounted" for line in lines)
+
+
+def test_flags_before_the_command_count_too() -> None:
+    done = iotop("-d", "0.2", "--no-smart", "snapshot", "--json")
+    assert json.loads(done.stdout)["interval_s"] == pytest.approx(0.2, abs=0.15)
+
+
+def test_batch_prints_as_many_blocks_as_asked() -> None:
+    done = iotop("-b", "-n", "2", "-d", "0.2")
+    assert (done.returncode, done.stderr) == (0, "")
+    verdicts = [line for line in done.stdout.splitlines() if line.startswith("verdict ")]
+    assert len(verdicts) == 2
+
+
+def test_a_closed_pipe_is_a_silent_end() -> None:
+    with subprocess.Popen(
+        command("-b", "-d", "0.1"), cwd=TOP, env=PLAIN, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline().startswith("verdict ")
+        process.stdout.close()
+        assert process.wait(20) == 0
+        assert process.stderr.read() == ""
+
+
+def interrupted(after_a_block: bool) -> tuple[int, str]:
+    """The exit code and stderr of a batch run that gets Ctrl-C."""
+    with subprocess.Popen(
+        command("-b", "-d", "0.2" if after_a_block else "3600"),
+        cwd=TOP,
+        env=PLAIN,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        if after_a_block:
+            process.stdout.readline()
+        else:
+            time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        code = process.wait(20)
+        return code, process.stderr.read()
+
+
+def test_ctrl_c_after_a_block_is_the_usual_end() -> None:
+    assert interrupted(after_a_block=True) == (0, "")
+
+
+def test_ctrl_c_before_any_block() -> None:
+    assert interrupted(after_a_block=False) == (130, "")
+
+
+def test_a_full_disk_behind_stdout_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command("-b", "-n", "1", "-d", "0.1"),
+            cwd=TOP,
+            env=PLAIN,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("unknown: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_old_terminal_encoding_breaks_nothing() -> None:
+    done = iotop("-b", "-n", "1", "-d", "0.1", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_trend_prints_charts() -> None:
+    done = iotop("trend", "-n", "3", "-d", "0.1", "--ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "CPU busy" in done.stdout or "GPU busy" in done.stdout
+    assert done.stdout.isascii()

@@ -1,0 +1,59 @@
+"""What importing and running loads: nothing that it does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.program import PLAIN, TOP
+
+HEAVY = ("textual", "rich", "pySMART", "plotext", "psutil", "pynvml")
+LOADED = "import sys; print(' '.join(sorted({m.split('.')[0] for m in sys.modules})))"
+RUN = "import sys; from iotop_ai.cli.main import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+
+
+def loaded(code: str, *arguments: str) -> set[str]:
+    """Names of the top-level modules in a fresh interpreter after ``code``."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{LOADED}", *arguments],
+        cwd=TOP,
+        env=PLAIN,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_package_loads_no_dependency() -> None:
+    assert not loaded("import iotop_ai") & set(HEAVY)
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("-d", "0.001")])
+def test_the_parser_alone_loads_no_dependency(arguments: tuple[str, ...]) -> None:
+    code = RUN if arguments[0] != "-d" else f"{RUN}sys.stderr.flush()"
+    assert not loaded(code, *arguments) & set(HEAVY)
+
+
+@pytest.mark.parametrize("arguments", [("snapshot", "--json", "-d", "0.1"), ("-b", "-n", "1", "-d", "0.1")])
+def test_text_and_json_load_neither_the_screen_nor_charts_nor_smart(arguments: tuple[str, ...]) -> None:
+    assert not loaded(RUN, *arguments) & {"textual", "rich", "pySMART", "plotext"}
+
+
+def test_the_refusal_without_a_terminal_loads_no_screen() -> None:
+    assert not loaded(RUN) & {"textual", "rich", "pySMART", "plotext"}
+
+
+@pytest.mark.parametrize("layer", ["model", "diagnosis", "pipeline", "present"])
+def test_the_pure_layers_load_no_dependency(layer: str) -> None:
+    walk = (
+        "import importlib, pkgutil\n"
+        f"top = importlib.import_module('iotop_ai.{layer}')\n"
+        "for m in pkgutil.walk_packages(getattr(top, '__path__', []), top.__name__ + '.'): "
+        "importlib.import_module(m.name)"
+    )
+    assert not loaded(walk) & set(HEAVY)

@@ -1,0 +1,80 @@
+"""The project's own files agree with each other."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import Counter
+from importlib.metadata import entry_points
+
+import iotop_ai
+from iotop_ai.cli.main import COMMANDS
+from tests import metrics_doc
+from tests.cli.program import TOP
+from tests.run import DEBIAN_PACKAGES, requirements
+
+PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())
+FILES = sorted([*TOP.glob("iotop_ai/**/*.py"), *TOP.glob("tests/**/*.py")])
+LONGEST = 500
+
+
+def test_one_version() -> None:
+    assert PROJECT["project"]["version"] == iotop_ai.__version__
+
+
+def test_the_console_script_is_main() -> None:
+    (script,) = [point for point in entry_points(group="console_scripts") if point.name == "iotop-ai"]
+    assert script.value == PROJECT["project"]["scripts"]["iotop-ai"] == "iotop_ai.cli.main:main"
+    assert callable(script.load())
+
+
+def test_every_dependency_has_its_reason() -> None:
+    words = (TOP / "docs" / "dependencies.md").read_text()
+    for line in requirements():
+        assert re.split(r"[<>=!~\[ ]", line)[0] in words, line
+    for package in DEBIAN_PACKAGES:
+        assert package in words, package
+
+
+def test_every_dependency_is_imported_somewhere() -> None:
+    module = {"nvidia-ml-py": "pynvml"}
+    imported: Counter[str] = Counter()
+    for path in TOP.glob("iotop_ai/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported[node.module.split(".")[0]] += 1
+    for line in PROJECT["project"]["dependencies"]:
+        name = re.split(r"[<>=!~\[ ]", line)[0]
+        assert imported[module.get(name, name)], name
+
+
+def test_the_readme_names_every_command_and_what_exists() -> None:
+    readme = (TOP / "README.md").read_text()
+    for command in COMMANDS:
+        assert f"iotop-ai {command.name}" in readme, command.name
+    assert "python3 tests/run.py" in readme
+    for link in re.findall(r"\]\(([^)#:]+)\)", readme):
+        assert (TOP / link).exists(), link
+
+
+def test_links_between_pages_hold() -> None:
+    for page in [*TOP.glob("docs/*.md"), TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md"]:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_metrics_page_is_fresh() -> None:
+    assert metrics_doc.PAGE.read_text() == metrics_doc.page(), "run python -m tests.metrics_doc"
+
+
+def test_no_file_is_too_long() -> None:
+    long = {str(path.relative_to(TOP)): n for path in FILES if (n := path.read_text().count("\n")) >= LONGEST}
+    assert not long
+
+
+def test_the_package_is_typed_and_ships_its_licence() -> None:
+    assert (TOP / "iotop_ai" / "py.typed").exists()
+    assert "MIT" in (TOP / "LICENSE").read_text()
