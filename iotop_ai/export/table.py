@@ -6,17 +6,14 @@ from collections.abc import Iterable, Sequence
 
 UNKNOWN = "?"
 UNDEFINED = "-"
-_SMALLEST = 0.005
-"""Below this two decimals would print 0.00, which is a measured zero and nothing else."""
 
 
 def number(value: float | None, digits: int = 2) -> str:
     """A figure with ``digits`` decimals; "?" when unknown; a tiny one in full rather than as 0."""
     if value is None:
         return UNKNOWN
-    if value and abs(value) < _SMALLEST * 10 ** (2 - digits):
-        return f"{value:.1g}"
-    return f"{value:.{digits}f}"
+    text = f"{value:.{digits}f}"
+    return text if float(text) or not value else f"{value:.1g}"
 
 
 def field(text: str) -> str:
