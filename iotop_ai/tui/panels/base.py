@@ -27,5 +27,5 @@ class FramePanel(LinePanel):
         lines = self.rows(frame, view, width, height)
         if toast is not None:
             below = max(height, self.height_on_screen) - 1
-            lines = [*lines, *[blank(width)] * (below - len(lines))][:below] + [toast]
+            lines = [*[*lines, *[blank(width)] * (below - len(lines))][:below], toast]
         self.show(lines)

@@ -49,24 +49,15 @@ class LinePanel(Widget, can_focus=True):
     def show(self, lines: Sequence[Line]) -> None:
         """Show these rows; only those that differ from what is shown are painted again."""
         old, new = self.lines, tuple(lines)
-        if len(old) != len(new):
-            self.lines = new
-            self._strips = [None] * len(new)
-            self._dirty(0, max(len(new), self.size.height))
-            return
-        start: int | None = None
-        for y, line in enumerate(new):
-            if line == old[y]:
-                if start is not None:
-                    self._dirty(start, y)
-                    start = None
-                continue
-            self._strips[y] = None
-            if start is None:
-                start = y
-        if start is not None:
-            self._dirty(start, len(new))
         self.lines = new
+        if len(old) != len(new):
+            self._strips = [None] * len(new)
+            self._repaint(range(max(len(old), len(new))))
+            return
+        changed = [y for y, line in enumerate(new) if line != old[y]]
+        for y in changed:
+            self._strips[y] = None
+        self._repaint(changed)
 
     def use(self, book: Styles) -> None:
         """Paint everything again in another theme."""
@@ -74,27 +65,39 @@ class LinePanel(Widget, can_focus=True):
         self._strips = [None] * len(self.lines)
         self.refresh()
 
-    def _dirty(self, start: int, stop: int) -> None:
-        self.rows_repainted += stop - start
-        self.refresh(Region(0, start, max(1, self.size.width), stop - start))
+    def _repaint(self, rows: Sequence[int]) -> None:
+        """Ask for these rows, rising, to be painted; neighbours as one region."""
+        if not rows:
+            return
+        self.rows_repainted += len(rows)
+        width = max(1, self.size.width)
+        regions: list[Region] = []
+        start = rows[0]
+        for y, after in zip(rows, [*rows[1:], -1], strict=True):
+            if after != y + 1:
+                regions.append(Region(0, start, width, y + 1 - start))
+                start = after
+        self.refresh(*regions)
 
     def render_line(self, y: int) -> Strip:
         """The row at ``y``, whole; blank below the last."""
+        return self._row(y, self.size.width)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The rows of ``crop``, without Textual's styles cache: a panel has no border, padding or blended colour."""
         width = self.size.width
+        rows = [self._row(y, width) for y in range(crop.y, crop.y + crop.height)]
+        if crop.x == 0 and crop.width == width:
+            return rows
+        return [strip.crop(crop.x, crop.x + crop.width) for strip in rows]
+
+    def _row(self, y: int, width: int) -> Strip:
         if not 0 <= y < len(self.lines):
             return Strip.blank(width, self._book.base)
         strip = self._strips[y]
         if strip is None or strip.cell_length != width:
-            strip = self._strip(self.lines[y], width, underlined=y == self._hovered)
-            self._strips[y] = strip
+            strip = self._strips[y] = self._strip(self.lines[y], width, underlined=y == self._hovered)
         return strip
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """The rows of ``crop``, without Textual's styles cache: a panel has no border, padding or blended colour."""
-        rows = range(crop.y, crop.y + crop.height)
-        if crop.x == 0 and crop.width == self.size.width:
-            return [self.render_line(y) for y in rows]
-        return [self.render_line(y).crop(crop.x, crop.x + crop.width) for y in rows]
 
     def _strip(self, line: Line, width: int, underlined: bool) -> Strip:
         style = self._book.style
@@ -116,7 +119,7 @@ class LinePanel(Widget, can_focus=True):
         for row in (self._hovered, y):
             if row is not None and row < len(self._strips):
                 self._strips[row] = None
-                self._dirty(row, row + 1)
+                self._repaint([row])
         self._hovered = y
 
     def on_mouse_move(self, event: MouseMove) -> None:
