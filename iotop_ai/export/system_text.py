@@ -131,6 +131,7 @@ def footnote_lines(frame: Frame) -> list[str]:
         notes.append("%IO is off: sysctl kernel.task_delayacct=1 switches it on for processes started later")
     for word in ("block", "gpu", "smart", "pressure", "processes"):
         reading = getattr(snapshot, word)
-        if reading.value is None and reading.reason:
+        switched_off = word == "smart" and reading.status is Status.OFF
+        if reading.value is None and reading.reason and not switched_off:
             notes.append(f"{word}: {reading.reason}" + (f" ({reading.remedy})" if reading.remedy else ""))
     return [f"note {note}" for note in notes]
