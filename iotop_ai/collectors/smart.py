@@ -56,7 +56,7 @@ class SmartCollector:
         self._table: dict[str, Reading[SmartState]] | None = None
         self._read_at: int | None = None
         self._changed_at: int | None = None
-        self._failure = ""
+        self._lack: Unavailable | None = None
         self._first = threading.Event()
         self._wake = threading.Event()
         self._interval_s = max(1.0, settings.smart_interval_s)
@@ -67,10 +67,15 @@ class SmartCollector:
         self._thread: threading.Thread | None = None
 
     def read(self) -> SmartTable:
-        """The newest answers. Raises Unavailable: pending before the disks are known, off when SMART is not wanted."""
+        """The newest answers.
+
+        Raises Unavailable: pending before the disks are known, absent when there are disks to ask and no smartctl,
+        off when SMART is not wanted.
+        """
         self._start()
-        if self._failure:
-            raise Unavailable(Status.FAILED, self._failure)
+        lack = self._lack
+        if lack is not None:
+            raise Unavailable(lack.status, lack.reason, lack.remedy)
         if self._table is None:
             raise Unavailable(Status.PENDING, "the disks are being looked for")
         table, self._read_at = self._table, self._changed_at
@@ -119,7 +124,7 @@ class SmartCollector:
                 disks = smart_disks(self._root)
                 names = frozenset(disk.name for disk in disks)
                 self._urgent, self._now = self._now, False
-                due = self._urgent or self._clock.monotonic_ns() >= due_ns
+                due = self._urgent or self._clock.monotonic_ns() >= due_ns or self._installed_since()
                 if due or names != known:
                     self._round(disks, frozenset() if due else known)
                     known = names
@@ -129,7 +134,7 @@ class SmartCollector:
                 self._wake.wait(min(_LOOK_S, self._interval_s))
                 self._wake.clear()
         except Exception as error:  # the other collectors go on; this one says what it died of
-            self._failure = clean(f"{type(error).__name__}: {error}")
+            self._lack = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
             self._first.set()
         finally:
             self._helper.stop()
@@ -140,14 +145,20 @@ class SmartCollector:
         pending: Reading[SmartState] = Reading(None, Status.PENDING, "not asked yet")
         table = {disk.name: self._without(disk) if not disk.device else old.get(disk.name, pending) for disk in disks}
         self._publish(table)
-        smartctl = self._smartctl()
         asked = [disk for disk in disks if disk.device and disk.name not in known]
-        if isinstance(smartctl, Reading):
-            self._publish({**table, **{disk.name: smartctl for disk in asked}})
+        if not any(disk.device for disk in disks):
+            self._lack = None
+        if not asked:
             return
-        if asked and not self._wait_until_free():
+        try:
+            smartctl = self._smartctl()
+        except Unavailable as lack:
+            self._lack = lack
             return
-        for disk in with_scanned_types(asked, self._scan(smartctl) if asked else ()):
+        self._lack = None
+        if not self._wait_until_free():
+            return
+        for disk in with_scanned_types(asked, self._scan(smartctl)):
             if not self._wait_until_free():
                 return
             table[disk.name] = self._ask(smartctl, disk, old.get(disk.name))
@@ -171,20 +182,28 @@ class SmartCollector:
     def _without(self, disk: Disk) -> Reading[SmartState]:
         return Reading(None, Status.UNSUPPORTED, disk.reason, "", self._clock.monotonic_ns())
 
-    def _smartctl(self) -> str | Reading[SmartState]:
-        """smartctl's path, or the Reading of every disk that it would have been asked about."""
-        at_ns = self._clock.monotonic_ns()
+    def _installed_since(self) -> bool:
+        """Whether smartctl was missing and is there now."""
+        if self._lack is None:
+            return False
+        try:
+            self._smartctl()
+        except Unavailable:
+            return False
+        return True
+
+    def _smartctl(self) -> str:
+        """smartctl's path. Raises Unavailable."""
         given = self._settings.smartctl or os.environ.get("IOTOP_AI_SMARTCTL", "")
         if not given and not self._root.live:
-            return Reading(None, Status.ABSENT, "a captured machine's disks cannot be asked", "", at_ns)
+            raise Unavailable(Status.ABSENT, "a captured machine's disks cannot be asked")
         paths = (given,) if given else SMARTCTL_PATHS
         found = next((path for path in paths if path.startswith("/") and os.access(path, os.X_OK)), None)
         if found is not None:
             return found
         if given:
-            reason = clean(f"no smartctl at {given}")
-            return Reading(None, Status.ABSENT, reason, "give smartctl's absolute path", at_ns)
-        return Reading(None, Status.ABSENT, "smartctl is not installed", "apt install smartmontools", at_ns)
+            raise Unavailable(Status.ABSENT, clean(f"no smartctl at {given}"), "give smartctl's absolute path")
+        raise Unavailable(Status.ABSENT, "smartctl is not installed", "apt install smartmontools")
 
     def _scan(self, smartctl: str) -> tuple[tuple[str, str], ...]:
         try:
@@ -222,7 +241,7 @@ class SmartCollector:
 
     def _state(self, response: Mapping[str, Any], disk: Disk) -> SmartState:
         if response.get("timed_out"):
-            reason = f"smartctl did not end within {self._timeout_s:g} s and was killed"
+            reason = f"smartctl did not answer within {self._timeout_s:g} s and was killed"
             raise Unavailable(Status.FAILED, reason, f"dmesg | grep {disk.name}")
         answer, view = parse_json(str(response.get("out", ""))), response.get("view")
         if answer is None and response.get("status") and not view:

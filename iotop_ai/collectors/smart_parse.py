@@ -90,7 +90,7 @@ def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None
     smart_helper sends them. Raises Unavailable when neither says anything.
     """
     if answer is None and not (view and (view.get("model") or view.get("assessment"))):
-        raise Unavailable(Status.FAILED, "smartctl's answer could not be read")
+        raise Unavailable(Status.FAILED, "smartctl's output could not be read")
     view = view or {}
     protocol = (_text(answer, "device", "protocol") or ("nvme" if kind.startswith(("nvme", "snt")) else kind)).lower()
     table = _attributes(answer) or _view_attributes(view)

@@ -93,7 +93,7 @@ class SmartProcess:
         answer = json.loads(line)
         if not isinstance(answer, dict) or answer.get("id") != self._id:
             self.stop()
-            raise Unavailable(Status.FAILED, "the SMART helper answered another question")
+            raise Unavailable(Status.FAILED, "the SMART helper is out of step")
         return answer
 
     def interrupt(self) -> None:

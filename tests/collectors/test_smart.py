@@ -148,7 +148,7 @@ def test_a_hanging_smartctl_is_killed_and_the_next_disk_still_answers(smartctl: 
     assert longest < 0.2
     table = settled(collector)
     assert table["nvme8n1"].status is Status.FAILED
-    assert table["nvme8n1"].reason == "smartctl did not end within 0.5 s and was killed"
+    assert table["nvme8n1"].reason == "smartctl did not answer within 0.5 s and was killed"
     assert table["nvme9n1"].status is Status.OK
     assert not Path("/proc", pid.read_text().strip()).exists()
 
@@ -172,14 +172,34 @@ def test_a_killed_helper_is_started_again(smartctl: Smartctl, start: Start) -> N
 
 def test_no_smartctl_says_how_to_get_one(tmp_path: Path, start: Start) -> None:
     (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
-    one = settled(start("/nowhere/smartctl"))["sda"]
-    assert (one.status, one.reason) == (Status.ABSENT, "no smartctl at /nowhere/smartctl")
+    collector = start("/nowhere/smartctl")
+    assert collector.wait(5)
+    whole = take(collector, Clock())
+    assert (whole.status, whole.reason) == (Status.ABSENT, "no smartctl at /nowhere/smartctl")
+    assert whole.remedy == "give smartctl's absolute path"
+
+
+def test_smartctl_is_installed_while_the_monitor_runs(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
+    script = tmp_path / "later"
+    collector = start(str(script))
+    assert collector.wait(5)
+    assert take(collector, Clock()).status is Status.ABSENT
+    script.write_text(f"#!/bin/sh\necho '{STANDBY}'\nexit 3\n")
+    script.chmod(0o755)
+    collector.refresh()
+    end = time.monotonic() + 10
+    while take(collector, Clock()).status is Status.ABSENT:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert until(collector, "sda", lambda one: one.status is Status.ASLEEP).value is None
 
 
 def test_a_captured_machine_asks_no_disk(tmp_path: Path) -> None:
     (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
     collector = SmartCollector(Root(str(tmp_path / "root")), Clock(), Settings())
-    assert settled(collector)["sda"].status is Status.ABSENT
+    assert collector.wait(5)
+    assert take(collector, Clock()).status is Status.ABSENT
     collector.close()
 
 
