@@ -80,8 +80,7 @@ def unknown(facts: Facts, reason: str, since_ns: int | None) -> Finding:
         evidence.append(Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", facts.limits.gpu_fair))
     if facts.gpu.power_ratio is not None:
         args += (("power", facts.gpu.power_ratio),)
-    if facts.gpu.none or snapshot.gpu.reason:
-        args += (("gpu_reason", snapshot.gpu.reason),)
+    args += (("gpu_known", 1.0 if facts.gpu.none or facts.gpu.seen else 0.0),)
     if group is not None:
         blocked = group.blocked_ratio
         args += (("task", group.name), ("pid", float(group.members[0].key.pid)), ("tasks", float(group.doing)))

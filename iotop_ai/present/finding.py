@@ -83,7 +83,7 @@ def _bad(text: str) -> Span:
 
 def _gpus(a: Args) -> str:
     used, every = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
-    return "GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
+    return "the GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
 
 
 def _starved_gpus(a: Args) -> Spans:
@@ -151,7 +151,7 @@ def _unknown(a: Args) -> Spans:
         return [_strong(word(a, "task")), _plain(" is blocked "), _strong(share), _plain(" of the time"), COMMA,
                 _plain("cause not seen")]  # fmt: skip
     disks = "disks calm" if word(a, "device") else "disks idle"
-    gpu = "GPU none" if not number(a, "gpus_all") else "GPU unused"
+    gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "GPU none"
     return [_plain("nothing slow is seen"), SEMI, _plain(gpu), COMMA, _plain(disks)]
 
 
@@ -201,7 +201,13 @@ def _because_cpu(a: Args) -> Spans:
     idle = number(a, "idle_cores")
     if idle is not None:
         out += [COMMA, _strong(f"{idle:.0f} of {whole(a, 'cores')} cores idle")]
-    return [*out, SEMI, _plain(f"blocked {percent(a, 'blocked')}")]
+    return [*out, SEMI, _plain(f"disks hold them {percent(a, 'blocked')}")]
+
+
+def _because_fed(a: Args) -> Spans:
+    if number(a, "blocked") is None:
+        return [_plain("processes are not seen")]
+    return [_plain("disks hold the job's processes at most "), _strong(percent(a, "blocked")), _plain(" of the time")]
 
 
 def _because_idle(a: Args) -> Spans:
@@ -236,8 +242,8 @@ _BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "storage_read": _because_storage,
     "cpu_prep": _because_cpu,
     "single_thread": _because_cpu,
-    "gpu_bound": lambda a: [_plain("the data is ready when the GPUs ask for it")],
-    "healthy": lambda a: [_plain("no process of the job is blocked for a third of the time")],
+    "gpu_bound": _because_fed,
+    "healthy": _because_fed,
     "idle": _because_idle,
     "failing_disk": _because_failing,
     "unknown": _because_unknown,

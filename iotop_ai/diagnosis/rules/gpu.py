@@ -12,6 +12,13 @@ HEALTHY_BASE = 0.75
 WITHOUT_POWER = 0.6
 
 
+def _most_blocked(facts: Facts) -> float | None:
+    """The largest share of time that a process of the job is in state D; None when processes are not known."""
+    if facts.snapshot.processes.value is None:
+        return None
+    return max((t.blocked_ratio for t in facts.related), default=0.0)
+
+
 def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
     """The GPUs are busy and draw power: they are what limits.
 
@@ -33,7 +40,7 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
         Severity.INFO,
         confidence(BOUND_BASE, 3, 1.0 if power is not None else WITHOUT_POWER),
         "",
-        (*gpu_args(facts), ("power", power)),
+        (*gpu_args(facts), ("power", power), ("blocked", _most_blocked(facts))),
         evidence,
         advice=(Advice("gpu_limits"),),
     )
@@ -60,7 +67,7 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
         Severity.INFO,
         confidence(HEALTHY_BASE, 2 + (power is not None), 1.0 if facts.gpu.pids is not None else WITHOUT_POWER),
         "",
-        (*gpu_args(facts), ("power", power)),
+        (*gpu_args(facts), ("power", power), ("blocked", _most_blocked(facts))),
         gpu_evidence(facts, limits.gpu_fair),
     )
     return (claim(facts, finding, flags, (facts.gpu.busy_ratio or 0.0) / limits.gpu_fair),)

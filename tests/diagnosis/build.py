@@ -1,0 +1,257 @@
+"""Snapshots and Samples of a small made machine, for window tests of the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from iotop_ai.diagnosis.engine import fold
+from iotop_ai.model.block import IDLE_BLOCK_RATES, BlockCounters, BlockInfo, BlockKey, BlockRates, Mount
+from iotop_ai.model.carry import Carry
+from iotop_ai.model.cpu import CoreRates, CpuRates, CpuTable, CpuTicks
+from iotop_ai.model.filesystem import FilesystemUsage
+from iotop_ai.model.finding import Verdict
+from iotop_ai.model.frame import HISTORY_S, Frame
+from iotop_ai.model.gpu import GpuProcess, GpuRates, GpuState
+from iotop_ai.model.memory import MemoryState
+from iotop_ai.model.pressure import PressureRates, PressureTotals
+from iotop_ai.model.process import (
+    UNKNOWN_PROCESS_RATES,
+    ProcessInfo,
+    ProcessKey,
+    ProcessRates,
+    ProcessSample,
+    ProcessStat,
+    ProcessTable,
+)
+from iotop_ai.model.reading import Rated, Reading, Status
+from iotop_ai.model.sample import OwnRates, Sample
+from iotop_ai.model.smart import SmartState
+from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
+from iotop_ai.model.waits import Wait
+
+S = 1_000_000_000
+OWN_PID = 4000
+MB = 1e6
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A device that does the same each second. size_bytes: of one read."""
+
+    name: str = "sda"
+    transport: str = "ata"
+    rotational: bool | None = False
+    kind: str = "disk"
+    mount: str = "/data"
+    slaves: tuple[str, ...] = ()
+    read_bytes_per_s: float = 0.0
+    write_bytes_per_s: float = 0.0
+    await_ms: float | None = None
+    busy: float | None = 0.0
+    size_bytes: float = 128 * 1024
+    unknown: bool = False
+
+    @property
+    def info(self) -> BlockInfo:
+        mounts = (Mount(self.mount, "ext4", f"/dev/{self.name}"),) if self.mount else ()
+        return BlockInfo(
+            self.name, 8, 0, self.kind, self.name, slaves=self.slaves, transport=self.transport,
+            rotational=self.rotational, mounts=mounts,
+        )  # fmt: skip
+
+    @property
+    def rates(self) -> BlockRates:
+        if self.unknown:
+            return BlockRates(*[None] * len(BlockRates._fields))
+        if not self.read_bytes_per_s and not self.write_bytes_per_s:
+            return IDLE_BLOCK_RATES
+        return IDLE_BLOCK_RATES._replace(
+            reads_per_s=self.read_bytes_per_s / self.size_bytes,
+            read_bytes_per_s=self.read_bytes_per_s,
+            read_await_ms=self.await_ms if self.read_bytes_per_s else None,
+            read_size_bytes=self.size_bytes if self.read_bytes_per_s else None,
+            writes_per_s=self.write_bytes_per_s / self.size_bytes,
+            write_bytes_per_s=self.write_bytes_per_s,
+            await_ms=self.await_ms,
+            busy_ratio=self.busy,
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """A process. blocked: the share of seconds in which it is seen in state D, evenly spread."""
+
+    pid: int
+    name: str = "python"
+    ppid: int = 1
+    cpu: float | None = 0.0
+    read: float | None = 0.0
+    write: float | None = 0.0
+    blocked: float = 0.0
+    delay: float | None = None
+    kernel: bool = False
+
+    @property
+    def key(self) -> ProcessKey:
+        return ProcessKey(self.pid, 100)
+
+    def in_d(self, second: int) -> bool:
+        return int((second + 1) * self.blocked) > int(second * self.blocked)
+
+    @property
+    def rates(self) -> ProcessRates:
+        return ProcessRates(self.read, self.write, 0.0, self.read, 0.0, 1.0, 0.0, self.cpu, self.delay, 0.0)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is the same in each second of a scene. gpus: busy ratio of each; None where a GPU does not tell it."""
+
+    disks: tuple[Disk, ...] = (Disk(),)
+    tasks: tuple[Task, ...] = ()
+    gpus: tuple[float | None, ...] = ()
+    gpu_pids: tuple[int, ...] = ()
+    gpu_status: Status = Status.ABSENT
+    power: float | None = None
+    cpu: float | None = 0.02
+    cores: int = 8
+    io_pressure: float | None = 0.0
+    smart: tuple[SmartState, ...] = ()
+    usage: dict[str, FilesystemUsage] = field(default_factory=dict)
+    ptrace: bool = True
+    blind: bool = False
+    interval_s: float = 1.0
+
+
+def _gpu_reading(machine: Machine, at: int) -> Reading[dict[str, Reading[GpuState]]]:
+    if not machine.gpus:
+        return Reading(None, machine.gpu_status, "no NVIDIA driver", "", at)
+    used = GIB if machine.gpu_pids else 0
+    return Reading(
+        {
+            f"GPU-{i}": Reading(
+                GpuState(
+                    f"GPU-{i}", i, "H100", None if busy is None else round(busy * 100), memory_used_bytes=used,
+                    processes=tuple(GpuProcess(pid, GIB, "compute") for pid in machine.gpu_pids),
+                ),
+                Status.OK, at_ns=at,
+            )
+            for i, busy in enumerate(machine.gpus)
+        },
+        Status.OK,
+        at_ns=at,
+    )  # fmt: skip
+
+
+def snapshot_of(machine: Machine, second: int) -> Snapshot:
+    """The Snapshot at a second of the scene."""
+    at = int(second * machine.interval_s * S)
+    ok = {"status": Status.OK, "at_ns": at}
+    tasks = (*machine.tasks, Task(OWN_PID, "iotop-ai"))
+    processes = ProcessTable(
+        {},
+        {
+            t.key: ProcessStat("D" if t.in_d(second) else "S", t.ppid, 0, 0, 0, 0, 0, 1, 0, 0)
+            for t in tasks
+        },
+        {t.key: ProcessInfo(t.name, (t.name,), "alice", 1000, t.kernel) for t in tasks},
+        frozenset(), at, at, (at,), {}, {}, {}, {},
+    )  # fmt: skip
+    snapshot = Snapshot(
+        second, at, at, machine.interval_s, Host("h", "boot", "6", 0, "root", machine.ptrace), (),
+        OwnCost(OWN_PID, 0, None, 0, 0),
+    )  # fmt: skip
+    if machine.blind:
+        return snapshot
+    return snapshot._replace(
+        block=Reading({BlockKey(d.name, 0): BlockCounters(*[0] * 17) for d in machine.disks}, **ok),
+        disks=Reading({d.name: d.info for d in machine.disks}, **ok),
+        processes=Reading(processes, **ok),
+        cpu=Reading(CpuTable({n: CpuTicks(*[0] * 8) for n in range(machine.cores)}, machine.cores, None), **ok),
+        memory=Reading(MemoryState(*[None] * 27), **ok),
+        pressure=Reading({"io": PressureTotals(0, 0)}, **ok),
+        gpu=_gpu_reading(machine, at),
+        smart=Reading({s.device: Reading(s, **ok) for s in machine.smart}, **ok),
+        filesystems=Reading({m: Reading(u, **ok) for m, u in machine.usage.items()}, **ok),
+        network=Reading({}, **ok),
+    )
+
+
+def sample_of(machine: Machine, second: int) -> Sample:
+    """The Sample at a second of the scene: steady rates since the second before, none at second 0."""
+    at, seconds = int(second * machine.interval_s * S), machine.interval_s if second else None
+    bare = Sample(at, at, seconds, False, OwnRates(0.01, None, 0.0, 0.0))
+    if machine.blind:
+        return bare
+
+    def rated(value: object) -> Rated:
+        return Rated(value, at, seconds, True)
+
+    core = CoreRates(machine.cpu, machine.cpu, 0.0, 0.0, 0.0)
+    return bare._replace(
+        block=rated({BlockKey(d.name, 0): d.rates for d in machine.disks}),
+        processes=rated(ProcessSample({t.key: t.rates for t in machine.tasks} if seconds else {})),
+        cpu=rated(CpuRates(core, dict.fromkeys(range(machine.cores), core), 0)),
+        pressure=rated({"io": PressureRates(machine.io_pressure, machine.io_pressure)}),
+        gpu=rated(
+            {
+                f"GPU-{i}": GpuRates(busy, None, None, None, None, machine.power, 700.0, None)
+                for i, busy in enumerate(machine.gpus)
+            }
+        ),
+        waits={t.key: Wait(1, 1) for t in machine.tasks if t.in_d(second) and not t.kernel},
+    )
+
+
+def play(*scenes: tuple[Machine, int], carry: Carry | None = None) -> list[Frame]:
+    """The frames of machines that follow one another, each for so many ticks."""
+    frames: list[Frame] = []
+    history: tuple[Sample, ...] = ()
+    carry = carry or Carry()
+    second = 0
+    for machine, ticks in scenes:
+        for _ in range(ticks):
+            snapshot, sample = snapshot_of(machine, second), sample_of(machine, second)
+            oldest = snapshot.at_ns - int(HISTORY_S * S)
+            history = (*(s for s in history if s.at_ns > oldest), sample)
+            carry, verdict = fold(carry, snapshot, history)
+            frames.append(Frame(snapshot, sample, history, carry, verdict))
+            second += 1
+    return frames
+
+
+def verdict_of(machine: Machine, ticks: int = 15) -> Verdict:
+    """The verdict after so many ticks of one machine."""
+    return play((machine, ticks))[-1].verdict
+
+
+def classes(verdict: Verdict) -> list[str]:
+    """The classes of all findings, the primary first."""
+    return [f.class_id for f in verdict.findings]
+
+
+WORKERS = tuple(Task(100 + i, "pt_data_worker", 50, cpu=0.01, read=11 * MB, blocked=0.97) for i in range(8))
+TRAINER = Task(50, "python", 1, cpu=0.06)
+SLOW_SSD = Disk(read_bytes_per_s=92 * MB, await_ms=87.0, busy=1.0)
+
+STARVED = Machine(
+    disks=(SLOW_SSD,), tasks=(TRAINER, *WORKERS), gpus=(0.22,) * 8, gpu_pids=(50,), power=188.0, io_pressure=0.9,
+    cpu=0.05, cores=40,
+)  # fmt: skip
+PREPARING = Machine(
+    disks=(Disk(read_bytes_per_s=20 * MB, await_ms=0.6, busy=0.1),),
+    tasks=(TRAINER, *(Task(100 + i, "pt_data_worker", 50, cpu=0.98, read=2 * MB) for i in range(8))),
+    gpus=(0.39,) * 8, gpu_pids=(50,), power=200.0, cpu=0.2, cores=40,
+)  # fmt: skip
+SINGLE = Machine(
+    disks=(Disk(read_bytes_per_s=20 * MB, await_ms=0.6, busy=0.1),),
+    tasks=(replace(TRAINER, cpu=0.99, read=20 * MB),), gpus=(0.2,), gpu_pids=(50,), power=100.0, cpu=0.13,
+)  # fmt: skip
+BUSY = Machine(
+    disks=(Disk(read_bytes_per_s=300 * MB, await_ms=0.8, busy=0.5),),
+    tasks=(TRAINER, *(replace(w, blocked=0.1) for w in WORKERS)), gpus=(0.96,) * 8, gpu_pids=(50,), power=655.0,
+    cpu=0.2,
+)  # fmt: skip
+IDLE = Machine()
+UNKNOWN_TASK = UNKNOWN_PROCESS_RATES

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iotop_ai.diagnosis.engine import fold, stamp
+from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
+from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.model.carry import Carry
+from iotop_ai.model.finding import STATE_OF_CLASS, State
+from iotop_ai.model.reading import Reading, Status
+from tests.diagnosis.build import BUSY, IDLE, PREPARING, SINGLE, STARVED, Disk, Machine, S, classes, play, snapshot_of
+
+SCENES = (STARVED, PREPARING, SINGLE, BUSY, IDLE, Machine(blind=True), Machine(cpu=0.5))
+
+
+def test_an_empty_history_says_measuring_and_never_raises() -> None:
+    for machine in SCENES:
+        carry, verdict = fold(Carry(), snapshot_of(machine, 0), ())
+        assert (classes(verdict), verdict.state) == (["unknown"], State.UNSURE)
+        assert verdict.measuring
+        assert (verdict.watched_s, verdict.needed_s) == (0, 10)
+        assert carry.started_ns == 0
+
+
+def test_measuring_counts_up_and_then_decides() -> None:
+    verdicts = [f.verdict for f in play((STARVED, 12))]
+    assert [v.watched_s for v in verdicts] == list(range(12))
+    assert [v.state for v in verdicts[:10]] == [State.UNSURE] * 10
+    assert [v.state for v in verdicts[10:]] == [State.STARVED] * 2
+
+
+def test_a_long_interval_needs_three_of_its_periods() -> None:
+    frames = play((replace(STARVED, interval_s=15.0), 5))
+    assert frames[-1].verdict.needed_s == 45
+    assert [f.verdict.state for f in frames] == [State.UNSURE] * 3 + [State.STARVED] * 2
+
+
+def test_the_fold_is_deterministic_and_comparable() -> None:
+    first, again = play((STARVED, 14), (BUSY, 14)), play((STARVED, 14), (BUSY, 14))
+    assert [f.carry for f in first] == [f.carry for f in again]
+    assert [f.verdict for f in first] == [f.verdict for f in again]
+
+
+def test_going_on_from_a_carry_equals_playing_forward() -> None:
+    frames = play((STARVED, 30))
+    middle = frames[17]
+    carry = middle.carry
+    for frame in frames[18:]:
+        carry, verdict = fold(carry, frame.snapshot, frame.history)
+        assert (carry, verdict) == (frame.carry, frame.verdict)
+
+
+def test_a_finding_stays_through_short_relief_and_leaves_after_it() -> None:
+    fed = replace(STARVED, gpus=(0.97,) * 8, power=650.0)
+    states = [f.verdict.state for f in play((STARVED, 25), (fed, 4), (STARVED, 10))]
+    assert set(states[11:]) == {State.STARVED}
+    states = [f.verdict.state for f in play((STARVED, 25), (fed, 12))]
+    assert states[-1] is State.OK
+
+
+def test_a_new_finding_stays_for_its_shortest_time_and_keeps_its_start() -> None:
+    gone = replace(IDLE, cpu=0.6)
+    frames = play((IDLE, 11), (gone, 12))
+    entered = next(f.snapshot.at_ns for f in frames if f.verdict.state is State.IDLE)
+    idle = [f for f in frames if f.verdict.state is State.IDLE]
+    assert all(f.verdict.primary.since_ns == entered for f in idle)
+    assert 9 * S <= idle[-1].snapshot.at_ns - entered <= LIMITS.dwell_s * 1e9
+    assert frames[-1].verdict.state is State.UNSURE
+
+
+def test_short_intervals_decide_about_once_a_second() -> None:
+    frames = play((replace(STARVED, interval_s=0.2), 80))
+    decided = {f.carry.decided_ns for f in frames}
+    assert len(decided) == 16
+    assert frames[-1].verdict.state is State.STARVED
+
+
+def test_states_of_the_last_hour_are_kept_at_their_changes() -> None:
+    carry = play((STARVED, 20), (IDLE, 45))[-1].carry
+    words = [word for _, word in carry.states]
+    assert words[:2] == ["UNSURE", "STARVED"]
+    assert words[-1] == "IDLE"
+    assert all(a != b for a, b in pairwise(words))
+
+
+def test_a_hiding_device_is_remembered_while_it_is_in_use() -> None:
+    loop = Disk("loop0", "loop", kind="loop", mount="", read_bytes_per_s=1e6, await_ms=1, busy=0.1)
+    used = replace(IDLE, disks=(loop,))
+    quiet = replace(IDLE, disks=(replace(loop, read_bytes_per_s=0),))
+    frames = play((used, 3), (quiet, 70))
+    assert frames[2].carry.active_ns == {"loop0": 2 * S}
+    assert frames[60].carry.active_ns == {"loop0": 2 * S}
+    assert frames[-1].carry.active_ns == {}
+
+
+def test_signal_groups_and_what_is_missing() -> None:
+    verdict = play((replace(IDLE, ptrace=False), 1))[-1].verdict
+    assert (verdict.groups_seen, verdict.groups_all) == (3, 6)
+    assert verdict.missing == ("not root", "no NVIDIA driver", "no disk has SMART")
+    snapshot = snapshot_of(STARVED, 3)._replace(
+        pressure=Reading(None, Status.OFF, "PSI is off", "boot with psi=1", 3), smart=Reading(None)
+    )
+    verdict = fold(Carry(), snapshot, ())[1]
+    assert verdict.missing == ("PSI off", "SMART pending")
+    blind = play((Machine(blind=True), 1))[-1].verdict
+    assert (blind.groups_seen, len(blind.missing)) == (0, 6)
+
+
+def test_every_class_that_a_rule_can_name_has_a_place() -> None:
+    assert set(PRECEDENCE) <= set(STATE_OF_CLASS)
+    assert len({rule.__name__ for rule in RULES}) == len(RULES)
+
+
+def test_the_stamp_changes_with_the_numbers() -> None:
+    assert stamp() == stamp(LIMITS)
+    assert stamp(LIMITS._replace(blocked=0.6)) != stamp()
+
+
+MACHINES = st.builds(
+    replace,
+    st.sampled_from(SCENES),
+    gpus=st.sampled_from([(), (None,), (0.0,), (0.5, None), (0.95,) * 2]),
+    gpu_status=st.sampled_from(list(Status)),
+    power=st.sampled_from([None, 0.0, 650.0]),
+    cpu=st.sampled_from([None, 0.0, 1.0]),
+    io_pressure=st.sampled_from([None, 0.0, 1.0]),
+    disks=st.sampled_from([(), (Disk(unknown=True),), STARVED.disks]),
+    interval_s=st.sampled_from([0.1, 1.0, 30.0, 100.0]),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(MACHINES, st.integers(1, 14)), min_size=1, max_size=3))
+def test_whatever_is_seen_the_fold_answers_in_bounds(scenes: list[tuple[Machine, int]]) -> None:
+    interval = scenes[0][0].interval_s
+    for frame in play(*((replace(m, interval_s=interval), n) for m, n in scenes)):
+        verdict = frame.verdict
+        assert verdict.findings
+        assert verdict.groups_seen + len(verdict.missing) == verdict.groups_all
+        for finding in verdict.findings:
+            assert 0 <= finding.confidence <= 1
+            assert finding.lost_ratio is None or 0 <= finding.lost_ratio <= 1
+            if finding.state is State.OK:
+                least = LIMITS.leave_level
+                assert any(e.value is not None and e.value >= (e.threshold or 0) * least for e in finding.evidence)
+        if any(f.state is State.STARVED for f in verdict.findings):
+            assert not any(f.state in (State.OK, State.IDLE) for f in verdict.findings)
+
+
+@pytest.mark.parametrize("machine", SCENES)
+def test_a_repeated_tick_changes_nothing_but_its_time(machine: Machine) -> None:
+    frame = play((machine, 15))[-1]
+    carry, verdict = fold(frame.carry, frame.snapshot, frame.history)
+    assert verdict == frame.verdict
+    assert carry == frame.carry
