@@ -143,8 +143,7 @@ class ProcessCollector:
 
     def _find(self) -> list[Slot]:
         """Admit new processes; those admitted, oldest first."""
-        # Where many cannot be read, only a listing tells in time that they ended, and it costs less than their io.
-        pids = self._new_pids.look(self._slots, always=len(self._denied) * 10 > len(self._slots))
+        pids = self._new_pids.look(self._slots, always=self._mostly_denied())
         listed = self._new_pids.listed
         if listed is not None:
             for slot in [s for pid, s in self._slots.items() if pid not in listed]:
@@ -172,6 +171,10 @@ class ProcessCollector:
         admitted.sort(key=lambda slot: slot.key.start_ticks)
         self._deny(self._sweep.add(admitted))
         return admitted
+
+    def _mostly_denied(self) -> bool:
+        """Whether so many may not be read that a listing in each tick is the cheapest way to see them end."""
+        return len(self._denied) * 10 > len(self._slots)
 
     def _admit(self, pid: int) -> Slot | int:
         """A Slot for a process; 0 for a thread; the errno when it cannot be read."""
@@ -287,15 +290,18 @@ class ProcessCollector:
     def _read_stat(self, wanted: list[Slot]) -> int:
         """Sweep the stat of this tick's cohort and of ``wanted``; its time."""
         turn, full = self._seq % COHORTS, self._seq < FULL_TICKS
-        slots = self._slots.values() if full else self._cohorts[turn].values()
-        answers = read_stats(self._root, list(dict.fromkeys((*slots, *(s for s in wanted if not s.ended)))))
+        slots = list(self._slots.values() if full else self._cohorts[turn].values())
+        slots += [slot for slot in wanted if not slot.ended]
+        if not self._mostly_denied():  # no descriptor of their io tells that they ended
+            slots += [self._slots[key.pid] for key in self._denied]
+        answers = read_stats(self._root, list(dict.fromkeys(slots)))
         at, before = self._clock.monotonic_ns(), self._stat_at
         self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
         for slot, raw in answers:
             key = slot.key
             in_turn = full or key.pid % COHORTS == turn
             if not isinstance(raw, bytes) or not self._take_stat(slot, raw):
-                if slot.denied:  # no io tells that it ended
+                if slot.denied:
                     self._end(slot)
                 elif not slot.published:
                     self._stat_out[key] = at

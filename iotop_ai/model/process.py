@@ -88,7 +88,7 @@ class ProcessTable(NamedTuple):
     threads: only of multi-threaded processes whose io moved. wchan: only where readable and not "0", of processes
     in state D or whose io moved; the main thread's.
     gone: processes of the Snapshot before that have ended since.
-    complete: every process was listed (False under hidepid: then ``hidden`` is None, meaning unknown).
+    complete: every process was listed (False under hidepid, where others cannot be seen).
     """
 
     io: Mapping[ProcessKey, ProcessIo]
