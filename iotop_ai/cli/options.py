@@ -77,7 +77,12 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
     batch.add_argument("-t", "--timestamps", action="store_true", help="put the time before each line (implies -b)")
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("-o", "--only", action="store_true", help="only devices and processes that do something")
-    shown.add_argument("-a", "--accumulated", action="store_true", help="sums since the start instead of rates")
+    shown.add_argument(
+        "-a",
+        "--accumulated",
+        action="store_true",
+        help="sums since the start instead of rates; a finished child counts with its parent",
+    )
     look = parser.add_argument_group("the screen")
     look.add_argument("--theme", metavar="NAME", choices=THEMES, help="one of " + ", ".join(THEMES))
     look.add_argument("--ascii", action="store_true", help="no character beyond ASCII")
