@@ -274,7 +274,11 @@ class ProcessCollector:
         for slot, raw in changed:
             key = slot.key
             if isinstance(raw, bytes):
-                old, new = self._io.get(key), parse_io(raw)
+                try:
+                    old, new = self._io.get(key), parse_io(raw)
+                except ValueError:  # an emptied file of a captured tree: as good as not readable
+                    denied.append(slot)
+                    continue
                 self._io[key] = new
                 moved[slot] = weight(new) - (weight(old) if old is not None else 0)
             elif raw.errno in ENDED:
