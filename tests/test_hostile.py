@@ -19,8 +19,8 @@ from tests.rigs.tmux import Terminal, why_no_tmux
 
 PROGRAM = (sys.executable, "-m", "iotop_ai")
 CSI = re.compile(rb"\x1b\[([0-9;:?<>=$]*)[ -/]*([@-~])")
-OWN_OTHER = re.compile(rb"\x1b[78=>]|\x1b\([B0]")
-"""Two-byte sequences that the program and its library send: save and restore, keypad, character set."""
+OWN_OTHER = re.compile(rb"\x1b[78=>]|\x1b\([B0]|\x1b\]22;[a-z-]*\x07")
+"""What else the program sends: save and restore, keypad, character set, the pointer's shape."""
 OUTSIDE = (TITLE, b"\x1b[5m", b"\x1b[2Jb", b"\xc2\x9b", b"\x9b7m", b"\xe2\x80\xae")
 
 
