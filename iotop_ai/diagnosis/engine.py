@@ -51,7 +51,9 @@ def fold(
     facts = gather(snapshot, history, limits)
     claims = [c for rule in RULES for c in rule(facts)]
     held = _hold(carry, claims, now, watched >= needed, limits)
-    findings = _ranked(facts, held, watched >= needed, started)
+    # Nothing fits since the state last became so; while measuring that is since the start.
+    unsure = carry.states[-1][0] if carry.states and carry.states[-1][1] == State.UNSURE else now
+    findings = _ranked(facts, held, watched >= needed, unsure)
     seen, missing = signal_groups(snapshot)
     verdict = Verdict(findings, watched, needed, seen, GROUPS_ALL, missing)
     return Carry(started, held, active, verdict, now, _states(carry, verdict, now)), verdict
@@ -104,7 +106,7 @@ def _hold(carry: Carry, claims: Iterable[Claim], now: int, full: bool, limits: T
     return held
 
 
-def _ranked(facts: Facts, held: dict[Key, Held], full: bool, started: int) -> tuple[Finding, ...]:
+def _ranked(facts: Facts, held: dict[Key, Held], full: bool, unsure_ns: int) -> tuple[Finding, ...]:
     findings = [h.finding for h in held.values()]
     # Good news does not stand beside its contrary while one of them is only kept by its shortest stay.
     if any(f.state is State.STARVED for f in findings):
@@ -115,7 +117,7 @@ def _ranked(facts: Facts, held: dict[Key, Held], full: bool, started: int) -> tu
         findings = [f for f in findings if f.state is not State.IDLE]
     findings.sort(key=lambda f: (PRECEDENCE.index(f.class_id), -f.confidence, -(f.lost_ratio or 0.0), f.subject))
     if not full or not findings:
-        findings.insert(0, unknown(facts, "nothing fits" if full else "measuring", started))
+        findings.insert(0, unknown(facts, "nothing fits" if full else "measuring", unsure_ns))
     if full and len(findings) > 1 and findings[0].class_id == "unknown":
         findings = findings[1:]
     on = frozenset(f.class_id for f in findings)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from iotop_ai.model.finding import Advice, RuledOut
 from iotop_ai.present import units
+from iotop_ai.present.line import plain
 
 Value = str | float | None
 Args = Mapping[str, Value]
@@ -20,7 +21,7 @@ def number(args: Args, name: str) -> float | None:
 def word(args: Args, name: str) -> str:
     """A text argument; "" when it is missing."""
     value = args.get(name)
-    return value if isinstance(value, str) else ""
+    return plain(value) if isinstance(value, str) else ""
 
 
 def whole(args: Args, name: str) -> str:
@@ -56,7 +57,9 @@ def milliseconds(value: float | None) -> str:
 def _short(figure: str) -> str:
     """Without the decimal from 10 on: in a sentence "92.0" is no more than "92"."""
     head, dot, tail = figure.partition(".")
-    return head if dot and head.isdigit() and tail.isdigit() and (len(head) > 1 or tail == "0") else figure
+    if dot and head.isdigit() and tail.isdigit() and (len(head) > 1 or tail == "0"):
+        return f"{float(figure):.0f}"
+    return figure
 
 
 def _copy(a: Args) -> str:

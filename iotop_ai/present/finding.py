@@ -23,7 +23,7 @@ from iotop_ai.present.advice import (
     why_text,
     word,
 )
-from iotop_ai.present.line import Span
+from iotop_ai.present.line import Span, cells
 
 SMALL_READ_BYTES = 48 * 1024
 SURE_HIGH, SURE_MEDIUM = 0.85, 0.6
@@ -47,7 +47,7 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
     for i, span in enumerate(spans):
         if span.text in _PARTS and total <= width:
             best = i
-        total += len(span.text)
+        total += cells(span.text)
     if total <= width:
         return list(spans)
     if best > 0:
@@ -55,14 +55,15 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
     out: Spans = []
     room = width
     for span in spans:
-        if len(span.text) <= room:
+        if cells(span.text) <= room:
             out.append(span)
-            room -= len(span.text)
+            room -= cells(span.text)
             continue
-        head = span.text[: room + 1]
-        cut = head.rstrip() if head.endswith(" ") else head.rpartition(" ")[0]
-        if cut.strip():
-            out.append(span._replace(text=cut))
+        words = span.text.split(" ")
+        while words and cells(" ".join(words)) > room:
+            words.pop()
+        if any(words):
+            out.append(span._replace(text=" ".join(words)))
         break
     while out and not out[-1].text.rstrip(" ,;:"):
         out.pop()

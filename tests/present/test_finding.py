@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.diagnosis.rules import PRECEDENCE
+from iotop_ai.model.filesystem import FilesystemUsage
+from iotop_ai.model.finding import Advice, RuledOut
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.smart import SmartState
+from iotop_ai.present import finding
+from iotop_ai.present.advice import advice_text, templates, why_text
+from iotop_ai.present.line import Span, spans_cells
+from tests.diagnosis.build import (
+    BUSY,
+    IDLE,
+    MB,
+    PREPARING,
+    SINGLE,
+    SLOW_SSD,
+    STARVED,
+    Disk,
+    Machine,
+    Task,
+    play,
+)
+
+TB = 1 << 40
+DYING = SmartState("sda", "ata", "X", "1", "1", "FAIL", "critical", ("312 reallocated sectors", "2 pending"))
+READER = Task(60, "python", cpu=0.05, read=10 * MB, blocked=0.93)
+SLOW = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
+MACHINES = {
+    "storage_read": replace(
+        STARVED,
+        smart=(DYING,),
+        disks=(SLOW_SSD, Disk("md0", "nvme", mount="/raid")),
+        usage={
+            "/data": FilesystemUsage(2 * TB, TB, TB, 0, 0),
+            "/raid": FilesystemUsage(16 * TB, 5 * TB, 11 * TB, 0, 0),
+        },
+    ),
+    "storage_read without GPU": Machine(disks=(SLOW,), tasks=(READER,), io_pressure=0.5),
+    "storage_read small": replace(STARVED, disks=(replace(SLOW_SSD, size_bytes=8192.0),)),
+    "cpu_prep": PREPARING,
+    "single_thread": SINGLE,
+    "gpu_bound": BUSY,
+    "healthy": replace(BUSY, gpus=(0.8,) * 8),
+    "idle": IDLE,
+    "failing_disk": Machine(smart=(DYING,), cpu=0.5),
+    "unknown": Machine(cpu=0.5),
+    "unknown with GPU": replace(STARVED, disks=(replace(SLOW_SSD, await_ms=1.2),)),
+    "unknown blocked": Machine(tasks=(READER,), ptrace=False),
+}
+PARTS = (
+    finding.headline,
+    finding.because,
+    finding.second,
+    finding.advice,
+    finding.ruled_out,
+    finding.right_end,
+    finding.loss,
+)
+
+
+def last(machine: Machine, ticks: int = 15) -> Frame:
+    return play((machine, ticks))[-1]
+
+
+def words(part: object, frame: Frame) -> str:
+    return finding.text_of(part(frame.verdict, frame))  # type: ignore[operator]
+
+
+def test_every_class_has_a_scene() -> None:
+    got = {name: last(machine).verdict.primary.class_id for name, machine in MACHINES.items()}
+    assert got == {name: name.split()[0] for name in MACHINES}
+    assert set(got.values()) == set(PRECEDENCE)
+
+
+@pytest.mark.parametrize(
+    ("name", "headline", "because", "advice"),
+    [
+        (
+            "storage_read",
+            "8 of 8 GPUs wait for data 78 % of the time",
+            "disk sda 88 MB/s, r_await 87 ms (normal 1.3); 8/8 pt_data_worker blocked 100 %",
+            "copy /data (1 TB, ~3 h 19 min) to /raid (md0, 11 TB free); the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
+        ),
+        (
+            "storage_read without GPU",
+            "python waits for disk sda 90 % of the time",
+            "disk sda 9.5 MB/s, r_await 60 ms (normal 1.3)",
+            "move the data to faster storage: sda gives 9.5 MB/s",
+        ),
+        (
+            "cpu_prep",
+            "8 of 8 GPUs wait for data 61 % of the time",
+            "8 pt_data_worker compute at 98 % CPU, 32 of 40 cores idle; disks hold them 0 %",
+            "num_workers 1 -> 4 per GPU (40 cores x 0.8 / 8)",
+        ),
+        (
+            "single_thread",
+            "the GPU waits for data 80 % of the time",
+            "python computes at 99 % CPU, 7 of 8 cores idle; disks hold them 0 %",
+            "num_workers 0 -> 6 (8 cores x 0.8); with pin_memory=True, persistent_workers=True",
+        ),
+        (
+            "gpu_bound",
+            "GPUs compute: 96 % busy, 94 % of the power limit",
+            "disks hold the job's processes at most 10 % of the time",
+            "a faster disk will not help; batch size, bf16, torch.compile may",
+        ),
+        ("idle", "no training job seen", "CPU 2 %, no GPU, disks below 1 MB/s", None),
+        (
+            "failing_disk",
+            "sda is FAILING: 312 reallocated sectors, 2 pending",
+            "its own health report is critical; it holds /data",
+            "back sda up now, then replace it",
+        ),
+        ("unknown", "nothing slow is seen; GPU none, disks idle", None, ""),
+        ("unknown with GPU", "GPUs idle 78 % of the time, cause not seen", None, None),
+        ("unknown blocked", "python is blocked 90 % of the time, cause not seen", None, None),
+    ],
+)
+def test_words(name: str, headline: str, because: str | None, advice: str | None) -> None:
+    frame = last(MACHINES[name])
+    assert words(finding.headline, frame) == headline
+    assert because is None or words(finding.because, frame) == because
+    assert advice is None or words(finding.advice, frame) == advice
+
+
+def test_the_second_finding_and_the_loss() -> None:
+    frame = last(MACHINES["storage_read"])
+    assert words(finding.second, frame) == "sda is FAILING: 312 reallocated sectors, 2 pending"
+    assert words(finding.loss, frame) == "6.2 GPU-h lost/h"
+    assert words(finding.right_end, frame) == "sure: high"
+    assert words(finding.second, last(IDLE)) == ""
+    assert words(finding.loss, last(IDLE)) == ""
+
+
+def test_measuring_and_missing_signals() -> None:
+    frame = last(replace(IDLE, ptrace=False), ticks=4)
+    assert words(finding.headline, frame) == "measuring 3 of 10 s"
+    assert "3 of 6 signal groups: not root, no NVIDIA driver" in words(finding.because, frame)
+    assert words(finding.right_end, frame) == ""
+
+
+def test_deciding_figures_are_strong_and_the_culprit_is_named() -> None:
+    frame = last(MACHINES["storage_read without GPU"])
+    spans = finding.headline(frame.verdict, frame)
+    assert Span("90 %", "strong") in spans
+    assert Span("sda", "bad") in spans
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("width", [50, 69, 149])
+def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
+    frame = last(MACHINES[name])
+    for part in PARTS:
+        spans = part(frame.verdict, frame)
+        whole, cut = finding.text_of(spans), finding.text_of(finding.fit(spans, width))
+        assert len(cut) <= width
+        assert whole.startswith(cut)
+        assert bool(cut) == bool(whole)
+        rest = whole[len(cut) :]
+        assert not rest or rest.startswith((";", ",", ":", " "))
+    assert len(words(finding.headline, frame)) <= 69
+
+
+SPANS = st.lists(
+    st.sampled_from([Span("; "), Span(", "), Span("disk"), Span(" sda 87 ms "), Span("ディスク x")]), max_size=9
+)
+
+
+@given(SPANS, st.integers(0, 40))
+def test_fit_never_exceeds_and_never_invents(spans: list[Span], width: int) -> None:
+    cut = finding.fit(spans, width)
+    assert finding.text_of(spans).startswith(finding.text_of(cut))
+    assert sum(len(s.text) + sum(c > "ÿ" for c in s.text) for s in cut) <= width
+    if spans_cells(spans) <= width:
+        assert cut == spans
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_findings_as_json(name: str) -> None:
+    for found in last(MACHINES[name]).verdict.findings:
+        data = json.loads(json.dumps(finding.finding_object(found), allow_nan=False))
+        assert list(data) == [
+            "class",
+            "state",
+            "confidence",
+            "severity",
+            "evidence",
+            "ruled_out",
+            "advice",
+            "lost_ratio",
+            "gpu_hours_lost",
+        ]
+        assert data["state"] == found.state
+        assert data["severity"] in ("info", "warning", "critical")
+        assert all(set(e) == {"metric", "value", "unit", "threshold"} for e in data["evidence"])
+        assert all(set(r) == {"class", "why"} and r["why"] for r in data["ruled_out"])
+        assert all(data["advice"])
+
+
+def test_every_template_speaks_without_its_arguments() -> None:
+    cures, reasons = templates()
+    assert all(advice_text(Advice(name)) for name in cures)
+    assert all(why_text(RuledOut("idle", name)) for name in reasons)
+
+
+def test_an_unknown_figure_is_a_question_mark() -> None:
+    assert "? MB/s" in advice_text(Advice("faster_storage", (("device", "sda"), ("rate", None))))
