@@ -7,9 +7,14 @@ import re
 import tomllib
 from collections import Counter
 from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
 
 import iotop_ai
 from iotop_ai.cli.main import COMMANDS
+from iotop_ai.collectors.base import take
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.root import Root
 from tests import metrics_doc
 from tests.cli.program import TOP
 from tests.run import DEBIAN_PACKAGES, requirements
@@ -78,3 +83,15 @@ def test_no_file_is_too_long() -> None:
 def test_the_package_is_typed_and_ships_its_licence() -> None:
     assert (TOP / "iotop_ai" / "py.typed").exists()
     assert "MIT" in (TOP / "LICENSE").read_text()
+
+
+def test_the_collector_in_contributing_works(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (TOP / "CONTRIBUTING.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {"Root": Root, "Clock": Clock, "EntropyState": lambda bits: ("bits", bits)}
+    exec(code, names)
+    file = tmp_path / "proc" / "sys" / "kernel" / "random" / "entropy_avail"
+    file.parent.mkdir(parents=True)
+    file.write_text("256\n")
+    collector = names["EntropyCollector"](Root(str(tmp_path)), Clock())
+    assert take(collector, Clock()).value == ("bits", 256)
+    collector.close()

@@ -80,14 +80,15 @@ def _bare(args: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run and return the exit code: nothing that goes wrong shows a traceback unless IOTOP_AI_DEBUG asks for it."""
-    if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
+    if sys.stdout is None:
+        return _fail("unknown", "standard output is closed", 2)
+    if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     try:
         try:
             return run(sys.argv[1:] if argv is None else argv)
         finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            sys.stdout.flush()
     except BrokenPipeError:
         _drop_stdout()
         return 0
@@ -105,7 +106,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fail(word: str, text: str, code: int) -> int:
     if isinstance(sys.exc_info()[1], OSError):
         _drop_stdout()
-    print(f"{word}: {clean(text)}", file=sys.stderr)
+    if sys.stderr is not None:
+        print(f"{word}: {clean(text)}", file=sys.stderr)
     return code
 
 

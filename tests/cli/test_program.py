@@ -168,6 +168,22 @@ def test_a_full_disk_behind_stdout_is_one_line() -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("closing", [">&-", ">&- 2>&-", "<&-"])
+def test_closed_streams_end_without_a_traceback(closing: str) -> None:
+    shell = f'exec "$@" {closing}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", shell, "sh", *command("-b", "-n", "1", "-d", "0.1")],
+        cwd=TOP,
+        env=PLAIN,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    expected = {">&-": (2, "unknown: standard output is closed\n"), ">&- 2>&-": (2, ""), "<&-": (0, "")}
+    assert (done.returncode, done.stderr) == expected[closing]
+
+
 def test_an_old_terminal_encoding_breaks_nothing() -> None:
     done = iotop("-b", "-n", "1", "-d", "0.1", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
