@@ -44,10 +44,18 @@ COLUMNS = (
 )
 """iostat's columns in its order; the title is the id, but while accumulating "/s" is left out."""
 
+_WIDE, _REASON = 140, 12
+"""From this width on, room is kept for the reason behind a health word."""
+
 
 def _await(ms: float | None, done: float | None) -> str:
-    """An await: "-" when nothing was done, which is not a fast disk; "?" when nothing is known."""
+    """An await: "-" when nothing was done, which is not a fast disk; "?" when nothing is known.
+
+    The kernel counts whole milliseconds: with none counted, few requests only say that each took less than one.
+    """
     if ms is not None:
+        if ms == 0 and done:
+            return "<0.1" if done >= 10 else "<1"
         return figure(ms)
     return UNDEFINED if done == 0 else UNKNOWN
 
@@ -117,6 +125,10 @@ def shown(frame: Frame, view: View, room: int) -> tuple[list[tuple[Device, bool]
     every = list(devices.listed(frame, view))
     picked = devices.chosen(frame, view)
     if len(every) > room:
+        # Members of an array are told by its row, so they go together and need no mention.
+        stay = {view.device, view.cursor.removeprefix("disk:")}
+        every = [d for d in every if d.name in stay or not devices.array_of(d, frame)]
+    if len(every) > room:
         if view.focus == "disk" and view.scroll:
             part = every[view.scroll : view.scroll + max(1, room - 1)]
         else:
@@ -160,7 +172,7 @@ def _mount(device: Device, frame: Frame) -> str:
 
 def _arrange(width: int, names: list[str], mounts: list[str]) -> tuple[list[Placed], int, int]:
     """(columns, columns for the name, where the mount starts): names and mounts grow before columns widen."""
-    columns = chosen(COLUMNS, width - 14)
+    columns = chosen(COLUMNS, width - 14 - (_REASON if width >= _WIDE else 0))
     spare = width - 14 - sum(c.width for c in columns)
     longest = max((cells(n) for n in names), default=0)
     more_name = max(0, min(spare, longest - 6, 12))
@@ -185,13 +197,14 @@ def _row(
     out = [Cell(0, ">" if is_chosen or device.guilty else " ", "bad" if device.guilty else "key")]
     out.append(Cell(1, " " + name if nested else name, loud))
     first = at[0].first if at else width
-    out.append(Cell(mount_at + nested, cut(mount, max(0, first - mount_at - nested)), "dim"))
+    out.append(Cell(mount_at, cut(mount, max(0, first - mount_at)), "dim"))
     worst = _worst_await(device.rates)
     seconds = 1.0 if device.seconds is None else device.seconds
     for spot in at:
         id_ = spot.column.id
         if id_ == "health":
-            out += _health_cells(frame, device.name, spot)
+            # A partition has its disk's health, one row above.
+            out += [] if nested else _health_cells(frame, device.name, spot)
             continue
         text = _value(frame, device, id_, seconds)
         token = ""

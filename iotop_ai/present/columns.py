@@ -13,7 +13,7 @@ class Column(NamedTuple):
     """A column. width: its slot with the gap before it; wide: the slot where there is room.
 
     drop: columns with the largest number go first when the width shrinks, all of one number together; 0 stays.
-    left: aligned to the left; gap: the blanks before it then. Titles may repeat, ids may not.
+    left: aligned to the left. gap: the blanks at least before it, in its slot.
     """
 
     id: str
@@ -22,7 +22,7 @@ class Column(NamedTuple):
     drop: int = 0
     wide: int = 0
     left: bool = False
-    gap: int = 2
+    gap: int = 1
 
 
 class Placed(NamedTuple):
@@ -62,7 +62,7 @@ def placed(columns: Sequence[Column], start: int, width: int) -> list[Placed]:
             more = max(0, spare)
         spare -= more
         end = min(width, x + column.width + more)
-        out.append(Placed(column, x + (column.gap if column.left else 1), end - 1))
+        out.append(Placed(column, x + column.gap, end - 1))
         x = end
     return out
 

@@ -21,6 +21,8 @@ from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.view import View
 
 HIDDEN_WHEN_IDLE = ("loop", "ram", "zram", "rom", "floppy")
+DISK_CLASSES = ("storage_read", "small_random", "io_limit", "loader_serial", "noisy_neighbour", "failing_disk")
+"""Classes whose subject is a device's kernel name."""
 _RECENT_NS = 60_000_000_000
 _DIGITS = re.compile(r"(\d+)")
 
@@ -65,7 +67,7 @@ def guilty_device(frame: Frame) -> str:
     """Kernel name of the device that a finding of warning or above names; "" when none does."""
     known = {key.name for key in frame.snapshot.block.value or {}}
     for finding in frame.verdict.findings:
-        if finding.severity is not Severity.INFO and finding.subject in known:
+        if finding.class_id in DISK_CLASSES and finding.severity is not Severity.INFO and finding.subject in known:
             return finding.subject
     return ""
 
@@ -170,6 +172,19 @@ def chosen(frame: Frame, view: View) -> Device | None:
         return best
     rooted = [d for d in shown if any(m.path == "/" for m in mounts(d.name, frame))]
     return rooted[0] if rooted else shown[0]
+
+
+def array_of(device: Device, frame: Frame) -> str:
+    """The md array that a disk serves and nothing else; "" when it has a use of its own, or is the guilty one."""
+    known = infos(frame)
+    if device.guilty or device.info is None or device.info.kind != "disk":
+        return ""
+    parts = [i for i in known.values() if i.parent == device.name]
+    holders = {h for i in (device.info, *parts) for h in i.holders}
+    if not holders or any(i.mounts for i in (device.info, *parts)):
+        return ""
+    arrays = sorted(h for h in holders if h in known and known[h].kind == "md")
+    return arrays[0] if len(arrays) == len(holders) else ""
 
 
 def partitions(name: str, frame: Frame, view: View) -> list[Device]:

@@ -10,17 +10,17 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed, rule
 from iotop_ai.present.gpu_groups import Gpu, alike, gpus, link, short_model, throttle
 from iotop_ai.present.graph import area, coloured, series
-from iotop_ai.present.line import Cell, Line, Span, cells, cut, place, row
+from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, row, spans_cells
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.panel import panel, why_not
 from iotop_ai.present.units import GIB, UNDEFINED, UNKNOWN, token_of
 from iotop_ai.present.view import View
 
 COLUMNS = (
-    Column("user", "user", 12, 100, left=True),
-    Column("process", "process", 20, 90, left=True),
+    Column("user", "user", 12, 100, left=True, gap=2),
+    Column("process", "process", 20, 90, left=True, gap=2),
     Column("busy", "busy%", 6, 0, 8),
-    Column("graph", "last 60 s", 34, 95, left=True),
+    Column("graph", "last 60 s", 34, 95, left=True, gap=2),
     Column("bw", "bw%", 6, 30, 8),
     Column("mem", "mem G", 8, 0, 10),
     Column("temp", "temp C", 7, 20, 9),
@@ -28,9 +28,9 @@ COLUMNS = (
     Column("mhz", "MHz", 6, 80, 8),
     Column("fan", "fan%", 6, 85, 7),
     Column("link", "link", 8, 40, 10),
-    Column("throttle", "throttle", 12, 35, left=True),
+    Column("throttle", "throttle", 11, 35, left=True, gap=2),
 )
-_NAME = 23
+_NAME, _NARROW_NAME = 23, 20
 
 
 @panel
@@ -42,7 +42,8 @@ def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     groups: list[tuple[Gpu, ...]] = list(alike(frame, view))
     if height - 1 >= len(every):
         groups = [(g,) for g in every]
-    at = placed(chosen(_columns(height, every), width - _NAME), _NAME, width)
+    name = _NAME if width >= 72 else _NARROW_NAME
+    at = placed(chosen(_columns(height, every), width - name - 1), name, width)
     out = [head(width, _title(every), at, focus=view.focus == "gpu")]
     room = height - 1
     if len(groups) > room:
@@ -80,7 +81,9 @@ def _none(frame: Frame, view: View, width: int) -> Line:
         said = [Span("none in this machine", "dim")]
     else:
         said = why_not(reading)
-    return rule(width, "GPU", [*said, Span("; disks and processes go on", "dim")], focus=view.focus == "gpu")
+    spans = cut_spans([Span(" "), *said, Span("; disks and processes go on ", "dim")], width - 8)
+    line = rule(width - spans_cells(spans), "GPU", focus=view.focus == "gpu")
+    return Line((*line.spans[:2], *spans, *line.spans[2:]))
 
 
 def _title(every: tuple[Gpu, ...]) -> str:
@@ -109,11 +112,12 @@ def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[
         said = [Span(" ? ", "unsure"), Span(cut(first.uuid, 16) + "  ", "text"), *why_not(first.reading)]
         return row(width, said, key=first.row_key, background=background)
     numbers = _numbers(group)
-    out = [Cell(1, cut(numbers, _NAME - 2))]
+    room = at[0].first - 2 if at else width
+    out = [Cell(1, cut(numbers, room))]
     if len(group) > 1 and cells(numbers) <= 10:
         out.append(Cell(2 + cells(numbers), "all alike" if len(group) == len(gpus(frame, view)) else "alike", "dim"))
     elif len({g.state.name for g in gpus(frame, view) if g.state is not None}) > 1:
-        out.append(Cell(4, cut(short_model(first.state.name), _NAME - 5), "dim"))
+        out.append(Cell(4, cut(short_model(first.state.name), room - 4), "dim"))
     for spot in at:
         out += _cells(frame, view, group, spot)
     return place(width, *out, background=background, key=first.row_key)

@@ -6,20 +6,21 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from iotop_ai.model.block import BlockKey, BlockRates
+from iotop_ai.model.finding import State
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.present import devices
 from iotop_ai.present.graph import Series, area, coloured, nice_top, series
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, place
 from iotop_ai.present.panel import panel
-from iotop_ai.present.units import GIB, MIB, UNKNOWN, figure, percent, token_of
+from iotop_ai.present.units import GIB, MIB, UNKNOWN, brief, figure, percent, token_of
 from iotop_ai.present.view import View
 
 _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
 
 
 class Graph(NamedTuple):
-    """One graph. scale: how many of the value's units are one of ``unit``. top: of the scale; limit: past it, hot."""
+    """One graph. scale: how many of the value's units are one of ``unit``. top: of the scale; limit: past it, hot. strong: it decides."""
 
     label: str
     unit: str
@@ -28,6 +29,7 @@ class Graph(NamedTuple):
     top: float
     text: Callable[[float | None], str]
     limit: float | None = None
+    strong: bool = False
 
 
 class _Place(NamedTuple):
@@ -87,7 +89,8 @@ def _busy(frame: Frame, samples: tuple[Sample, ...], slots: int) -> Graph:
 
     has_gpu = bool(frame.snapshot.gpu.value)
     data = series(samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
-    return Graph("GPU busy" if has_gpu else "CPU busy", "%", data, 0.01, 1.0, percent)
+    starved = has_gpu and frame.verdict.state is State.STARVED
+    return Graph("GPU busy" if has_gpu else "CPU busy", "%", data, 0.01, 1.0, percent, strong=starved)
 
 
 def _rate(frame: Frame, samples: tuple[Sample, ...], slots: int, device: devices.Device, kind: str) -> Graph:
@@ -101,7 +104,8 @@ def _rate(frame: Frame, samples: tuple[Sample, ...], slots: int, device: devices
     data = series(samples, value, slots, frame.snapshot.interval_s)
     unit, scale = ("GB/s", GIB) if (data.peak or 0) >= 999.5 * MIB else ("MB/s", MIB)
     top = nice_top((data.peak or 0) / scale) * scale
-    return Graph(_label(devices.short_name(device), kind), unit, data, scale, top, lambda v: figure(_over(v, scale)))
+    label = _label(devices.short_name(device), kind)
+    return Graph(label, unit, data, scale, top, lambda v: brief(_over(v, scale)), strong=device.guilty)
 
 
 def _await(frame: Frame, samples: tuple[Sample, ...], slots: int, device: devices.Device, kind: str) -> Graph:
@@ -121,7 +125,7 @@ def _await(frame: Frame, samples: tuple[Sample, ...], slots: int, device: device
     limit = _limit(frame, device.name) if device.guilty else None
 
     def text(v: float | None) -> str:
-        return "-" if idle and v == 0 else figure(v)
+        return "-" if idle and v == 0 else brief(v)
 
     return Graph(f"{kind[0]}_await", "ms", data, 1.0, nice_top(data.peak), text, limit)
 
@@ -161,7 +165,12 @@ def _lines(graph: Graph, width: int, where: _Place, rows: int) -> list[Line]:
         if i == 0:
             found += [
                 Cell(1, cut(graph.label, where.value_end - 4), "dim"),
-                Cell(where.value_end, text, "bad" if hot else token_of(text), right=True),
+                Cell(
+                    where.value_end,
+                    text,
+                    "bad" if hot else token_of(text, "strong" if graph.strong else "text"),
+                    right=True,
+                ),
                 Cell(where.value_end + 2, graph.unit, "dim"),
                 Cell(where.peak_end, peak, "dim", right=True),
             ]

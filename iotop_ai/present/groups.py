@@ -73,12 +73,14 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates
     """Rates of the processes that did something: of the newest interval, or since the base with its seconds."""
     base, now = view.base, frame.snapshot
     if base is None:
-        sample = frame.sample.processes.value
-        return (None if sample is None else sample.rates), None
+        rated = frame.sample.processes
+        if rated.value is None or rated.seconds is None:
+            return None, None
+        return rated.value.rates, None
     if base.host.boot_id != now.host.boot_id or base.processes.at_ns == now.processes.at_ns:
         return None, None
-    rated = process_rates(base.processes, now.processes, None)
-    return (None if rated.value is None else rated.value.rates), rated.seconds
+    summed = process_rates(base.processes, now.processes, None)
+    return (None if summed.value is None else summed.value.rates), summed.seconds
 
 
 def _largest(values: Iterable[float | None]) -> float | None:

@@ -10,7 +10,7 @@ from iotop_ai.present.columns import Column, Placed, chosen, head, placed
 from iotop_ai.present.groups import Group, groups, rates_of
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, row
 from iotop_ai.present.panel import panel, quiet
-from iotop_ai.present.units import MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
+from iotop_ai.present.units import KIB, MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
 from iotop_ai.present.view import View
 
 COLUMNS = (
@@ -23,12 +23,12 @@ COLUMNS = (
     Column("majflt", "majflt/s", 9, 95),
     Column("delay", "IO-wait%", 9, 5),
     Column("cpu", "cpu%", 6, 0),
-    Column("state", "state", 7, 4, 8, left=True),
+    Column("state", "state", 7, 4, 8, left=True, gap=2),
     Column("threads", "thr", 5, 75),
     Column("rss", "mem", 7, 76),
-    Column("wchan", "wait channel", 22, 80, left=True),
-    Column("pid", "pid", 7, 6, 9),
-    Column("command", "command", 30, 87, left=True),
+    Column("wchan", "wait channel", 22, 80, left=True, gap=2),
+    Column("pid", "pid", 7, 6, 9, gap=0),
+    Column("command", "command", 30, 87, left=True, gap=2),
 )
 """The sum of bytes of a fold, the largest cpu% and IO-wait% of its members."""
 
@@ -101,6 +101,10 @@ def _cells(group: Group, table: ProcessTable, spot: Placed, seconds: float | Non
         token = "strong" if group.state == "D" else ""
         many = f" {group.in_state}" if group.in_state < len(group.keys) and group.state in "DR" else ""
         return [Cell(spot.first, group.state, token or token_of(group.state)), Cell(spot.first + 1, many, "dim")]
+    if id_ == "pid":
+        pid = str(group.keys[0].pid)
+        more = ".." if len(group.keys) > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""
+        return [spot.cell(pid + more, "dim")]
     return [spot.cell(*_word(group, table, id_))]
 
 
@@ -113,8 +117,6 @@ def _word(group: Group, table: ProcessTable, id_: str) -> tuple[str, str]:
         return percent(group.rates.cpu_ratio), ""
     if id_ == "majflt":
         return count(group.rates.major_faults_per_s), ""
-    if id_ == "pid":
-        return (str(first.pid) if len(group.keys) == 1 else f"{first.pid}.."), "dim"
     if id_ == "command":
         info = table.info.get(first)
         return ("" if info is None else " ".join(info.cmdline)), "dim"
@@ -163,7 +165,7 @@ def _footer(view: View, width: int, found: tuple[Group, ...], part: tuple[Group,
         matching = sum(len(g.keys) for g in found)
         clauses.append([Span(f"{matching} of {len(table.info)} match ", "dim"), Span(view.pattern)])
     elif more > 0:
-        clauses.append([Span(f"{more} more, {_at_most(hidden)}", "dim")])
+        clauses.append([Span(f"{more} more{_at_most(hidden)}", "dim")])
     if table.denied:
         said = f" {len(table.denied)} of other users not permitted (sudo shows them)"
         clauses.append([Span("?", "unsure"), Span(said, "dim")])
@@ -191,15 +193,15 @@ def _joined(clauses: list[list[Span]], width: int) -> list[Span]:
 
 def _at_most(hidden: list[Group]) -> str:
     known = [g.io for g in hidden if g.io is not None]
-    if len(known) < len(hidden) and not known:
-        return "rates unknown yet"
+    if hidden and not known:
+        return ""
     most = max(known, default=0.0)
     if most <= 0:
-        return "none with I/O"
-    limit = MIB / 1024
+        return ", none with I/O"
+    limit = KIB
     while limit < most:
-        limit *= 10
-    return f"none above {size(limit)}B/s" if limit >= 1024 else f"none above {limit:.0f} B/s"
+        limit *= KIB if limit * 10 >= MIB else 10
+    return f", none above {size(limit)}B/s"
 
 
 def _sentence(frame: Frame, width: int, found: tuple[Group, ...]) -> Line:

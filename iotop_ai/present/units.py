@@ -38,6 +38,13 @@ def figure(value: float | None) -> str:
     return _whole(value)
 
 
+def brief(value: float | None) -> str:
+    """A figure that stands in a sentence or beside its graph: one decimal only below 10 ("9.4", "92", "<0.1")."""
+    if value is not None and value >= 9.95:
+        return _whole(value)
+    return figure(value)
+
+
 def count(value: float | None) -> str:
     """Events per second: whole numbers from 1 on ("735", "13k"), one decimal below ("0.4", "<0.1")."""
     if value is None:
@@ -105,6 +112,16 @@ def size(bytes_: float | None) -> str:
     if letter and value < 9.95:
         return f"{value:.1f}".removesuffix(".0") + letter
     return figure(value) + letter if letter == _LETTERS[-1] else f"{max(value, 1):.0f}{letter}"
+
+
+def capacity(bytes_: float | None) -> str:
+    """A disk's size as it was sold, in powers of 1,000: "3.84 TB", "512 GB"."""
+    if bytes_ is None:
+        return UNKNOWN
+    for unit, word in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if bytes_ >= unit:
+            return f"{bytes_ / unit:.3g} {word}" if bytes_ < 999.5 * unit else f"{bytes_ / unit:.0f} {word}"
+    return f"{bytes_:.0f} B"
 
 
 def mib(bytes_per_s: float | None) -> str:

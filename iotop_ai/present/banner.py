@@ -1,0 +1,89 @@
+"""The banner: a state in one word, why, what else, and what to do. Nothing below it ever jumps."""
+
+from __future__ import annotations
+
+from iotop_ai.model.finding import State
+from iotop_ai.model.frame import Frame
+from iotop_ai.present import finding
+from iotop_ai.present.line import Line, Span, cells, cut, cut_spans, row, spans_cells
+from iotop_ai.present.panel import panel
+from iotop_ai.present.units import clock, duration
+from iotop_ai.present.view import View
+
+HUE = {
+    State.STARVED: "bad",
+    State.BLOCKED: "bad",
+    State.SLOWED: "warn",
+    State.STARTING: "info",
+    State.IDLE: "dim",
+    State.OK: "ok",
+    State.UNSURE: "unsure",
+}
+LOUD = (State.STARVED, State.BLOCKED, State.SLOWED)
+_BLOCK, _SENTENCE = 9, 10
+
+
+@panel
+def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """State, because, and, do: always all of them in 4 rows; ``not`` and ``since`` too in 6.
+
+    In 4 rows without a second finding, what was ruled out or how long the state has lasted stands in its place.
+    """
+    verdict = frame.verdict
+    hue = HUE[verdict.state]
+    because = ("because", finding.because(verdict, frame))
+    second = ("and", finding.second(verdict, frame))
+    ruled = ("not", finding.ruled_out(verdict, frame))
+    do = ("do", finding.advice(verdict, frame))
+    since = ("since", _since(frame, view))
+    if height >= 6:
+        rows = [because, second, ruled, do, since]
+    else:
+        other = second if second[1] else ruled if verdict.state is State.UNSURE and ruled[1] else since
+        rows = [because, other, do]
+    sure = finding.right_end(verdict, frame)
+    if sure:
+        sure = [*sure, Span(" ")]
+    out = [_state(frame, width, hue)]
+    out += [_line(width, hue, label, spans, sure if i == 1 else []) for i, (label, spans) in enumerate(rows)]
+    return out
+
+
+def _state(frame: Frame, width: int, hue: str) -> Line:
+    """The state's block, the headline in one weight, and what it costs at the right end."""
+    state = frame.verdict.state
+    block = Span(f" {state:<8}", f"block-{hue}")
+    lost = cut_spans([Span(s.text, "dim") for s in finding.loss(frame.verdict, frame)], width - 30)
+    room = width - _SENTENCE - 2 - (spans_cells(lost) + 1 if lost else 0)
+    words = "".join(s.text for s in finding.fit(finding.headline(frame.verdict, frame), room))
+    if state not in LOUD:
+        return row(width, [block, Span(" "), Span(words, "strong")], [*lost, Span(" ")])
+    strong, rest = f"tint-{hue}-strong", f"tint-{hue}"
+    words = cut(words, room)
+    end = "".join(s.text for s in lost) + " "
+    gap = " " * (width - _SENTENCE - cells(words) - cells(end))
+    return Line((block, Span(" " + words, strong), Span(gap + end, rest)))
+
+
+def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]) -> Line:
+    # The block above is the banner's only red: what it names is strong here.
+    spans = [Span(s.text, "strong") if s.token == "bad" else s for s in spans]
+    edge = Span("▌", f"edge-{hue}")
+    if not spans:
+        return row(width, [edge], right)
+    room = width - _SENTENCE - 1 - (spans_cells(right) + 1 if right else 0)
+    text = finding.fit(spans, room)
+    if not text and right:
+        text, right = finding.fit(spans, width - _SENTENCE - 1), []
+    pad = " " * (_SENTENCE - 1 - cells(label))
+    return row(width, [edge, Span(label + pad, "dim"), *text], right)
+
+
+def _since(frame: Frame, view: View) -> list[Span]:
+    """How long the state has lasted, as far as this session saw it; [] while nothing is claimed."""
+    snapshot, since = frame.snapshot, frame.verdict.primary.since_ns
+    if since is None or frame.verdict.measuring:
+        return []
+    passed = max(0, snapshot.at_ns - since)
+    at = clock(snapshot.wall_ns - passed, view.utc_offset_s)
+    return [Span(at), Span(f", {frame.verdict.state} for ", "dim"), Span(duration(passed / 1e9))]

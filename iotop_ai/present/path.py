@@ -1,0 +1,214 @@
+"""The path of the data: who reads, through which mount and partition, from which device; and where tasks wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present import devices
+from iotop_ai.present.columns import rule
+from iotop_ai.present.devices import Device
+from iotop_ai.present.groups import Group, groups
+from iotop_ai.present.line import Cell, Line, Span, place, row
+from iotop_ai.present.memo import once_a_frame
+from iotop_ai.present.panel import panel, quiet
+from iotop_ai.present.units import MIB, UNKNOWN, capacity, clock, duration, interval, percent, token_of
+from iotop_ai.present.view import View
+
+_OWN_SHARE = 0.3
+"""A process that reads less than this share of what its device delivers is not shown as the reader."""
+
+
+@panel
+def path_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The rule with host, time and mode; the hops from process to device; where tasks wait."""
+    out = [
+        rule(width, "path", _right(frame, view, width), focus=view.focus == "path"),
+        row(width, [Span(" "), *hops(frame, view, width - 2)]),
+        _waits(frame, view, width),
+    ]
+    return out[: max(1, height)]
+
+
+_MODES = {"paused": "PAUSED", "replay": "► REPLAY", "back": "◄ BACK"}
+
+
+def _right(frame: Frame, view: View, width: int) -> list[Span]:
+    snapshot = frame.snapshot
+    pattern = "%a %H:%M:%S" if width >= 120 else "%H:%M:%S"
+    out = [Span(f"{snapshot.host.name}  {clock(snapshot.wall_ns, view.utc_offset_s, pattern)}  ", "dim")]
+    if view.mode in _MODES:
+        out.append(Span(_MODES[view.mode], "mode"))
+    else:
+        out.append(Span("live", "dim"))
+    out.append(Span(f" {interval(snapshot.interval_s)}", "dim"))
+    if view.base is not None:
+        seconds = (snapshot.at_ns - view.base.at_ns) / 1e9
+        out.append(Span(f"  sums of {duration(seconds)}", "text"))
+    return out
+
+
+def hops(frame: Frame, view: View, width: int) -> list[Span]:
+    """Process > mount > partition > device, as much as is known; hops lose their details first, then the mount."""
+    device = devices.chosen(frame, view)
+    if device is None:
+        return [Span("no disk here", "dim")]
+    kind = _direction(frame, device)
+    part = _part(frame, view, device, kind)
+    hop = part or device
+    for details in (True, False):
+        parts = [_who(frame, view, device, kind), _mounted(hop, frame, details)]
+        if part is not None:
+            parts.append([Span(devices.short_name(part))])
+        parts += _devices(frame, device, details, wide=width >= 118)
+        out: list[Span] = []
+        for spans in parts:
+            if spans:
+                out += ([Span(" › ", "dim")] if out else []) + spans
+        if sum(len(s.text) for s in out) <= width:
+            break
+    return out
+
+
+def _direction(frame: Frame, device: Device) -> str:
+    """read or write: what the device did more of in the history."""
+    read = write = 0.0
+    for sample in frame.history:
+        rates = (sample.block.value or {}).get(device.key)
+        if rates is not None:
+            read += rates.read_bytes_per_s or 0.0
+            write += rates.write_bytes_per_s or 0.0
+    return "write" if write > read else "read"
+
+
+def _bytes(device: Device, kind: str) -> float | None:
+    return device.rates.read_bytes_per_s if kind == "read" else device.rates.write_bytes_per_s
+
+
+def _who(frame: Frame, view: View, device: Device, kind: str) -> list[Span]:
+    """The process that moves most; "?" when what can be seen does not account for the device's bytes."""
+    table, delivered = frame.snapshot.processes.value, _bytes(device, kind)
+    if table is None or frame.sample.processes.seconds is None:
+        return [Span("?", "unsure"), Span(" process", "dim")]
+    every = groups(frame, _plain(frame, view))
+
+    def moved(group: Group) -> float:
+        value = group.rates.read_bytes_per_s if kind == "read" else group.rates.write_bytes_per_s
+        return value or 0.0
+
+    best = max(every, key=moved, default=None)
+    # Writes reach the device later than the process made them, so only reads can be held against each other.
+    short = kind == "read" and delivered is not None and delivered > MIB
+    if best is None or moved(best) <= 0:
+        if short:
+            why = " process (not permitted)" if table.denied else " process"
+            return [Span("?", "unsure"), Span(why, "dim")]
+        return [Span("no process reads" if kind == "read" else "no process writes", "dim")]
+    if short and delivered is not None and moved(best) < _OWN_SHARE * delivered:
+        return [Span("?", "unsure"), Span(" process (not seen)", "dim")]
+    user = [Span(best.user + " ", "dim")] if best.user else []
+    return [*user, Span(best.label), Span(" reads" if kind == "read" else " writes", "dim")]
+
+
+@once_a_frame
+def _plain(frame: Frame, view: View) -> View:
+    """The view without what the viewer filters or adds up: the path is the machine's, not the list's."""
+    plain = view._replace(pattern="", only_active=False, sort="io", reverse=False, base=None)
+    return view if plain == view else plain
+
+
+def _part(frame: Frame, view: View, device: Device, kind: str) -> Device | None:
+    parts = devices.partitions(device.name, frame, view)
+    return max(parts, key=lambda p: _bytes(p, kind) or 0.0, default=None)
+
+
+def _mounted(device: Device, frame: Frame, details: bool) -> list[Span]:
+    found = devices.mounts(device.name, frame)
+    if not found:
+        return []
+    out = [Span(found[0].path)]
+    if details:
+        more = f" +{len(found) - 1}" if len(found) > 1 else ""
+        out.append(Span(f" {found[0].fstype}{more}", "dim"))
+    return out
+
+
+def fold_names(names: Sequence[str]) -> str:
+    """nvme0 nvme1 nvme2 as "nvme0-2"; other names side by side."""
+    runs: list[tuple[str, int, int]] = []
+    for name in names:
+        stem = name.rstrip("0123456789")
+        number = int(name[len(stem) :]) if len(stem) < len(name) else -1
+        if runs and number >= 0 and runs[-1][0] == stem and runs[-1][2] + 1 == number:
+            runs[-1] = (stem, runs[-1][1], number)
+        else:
+            runs.append((stem, number, number))
+    words = [stem if low < 0 else f"{stem}{low}" if low == high else f"{stem}{low}-{high}" for stem, low, high in runs]
+    return " ".join(words)
+
+
+def _devices(frame: Frame, device: Device, details: bool, *, wide: bool) -> list[list[Span]]:
+    """The device and, under a stacked one, the physical devices below it."""
+    known = devices.infos(frame)
+    token = "bad" if device.guilty else "text"
+    top = [Span(devices.short_name(device), token)]
+    info = device.info
+    if info is None:
+        return [top]
+    if info.kind == "partition" and info.parent in known:
+        parent = known[info.parent]
+        return [top, [Span(parent.name), *([Span(" " + parent.detail, "dim")] if details and parent.detail else [])]]
+    if details and info.detail:
+        top.append(Span(" " + info.detail, "dim"))
+    if wide and (info.model or info.size_bytes):
+        top.append(Span(f"  {info.model}  {capacity(info.size_bytes) if info.size_bytes else ''}".rstrip(), "dim"))
+    if not info.slaves:
+        return [top]
+    below = devices.leaves(device.name, frame)
+    short = [n[:-2] if n.startswith("nvme") and n.endswith("n1") else n for n in below]
+    leaf = known.get(below[0])
+    many = f" {leaf.detail}" if details and leaf is not None and leaf.detail else ""
+    if details and len(below) > 1:
+        many += f" x{len(below)}"
+    return [top, [Span(fold_names(short)), Span(many, "dim")]]
+
+
+def _waits(frame: Frame, view: View, width: int) -> Line:
+    """Tasks in D and running, and the shares of time in which tasks waited for cpu, io and memory (PSI)."""
+    table = frame.snapshot.processes.value
+    if table is None:
+        return quiet(width, frame.snapshot.processes)
+    states = [stat.state for stat in table.stat.values()]
+    blocked, running = states.count("D"), states.count("R")
+    out = [Cell(1, "waits", "dim")]
+    out += [Cell(10, "in D", "dim"), Cell(18, _count(blocked), "strong" if blocked else "zero", right=True)]
+    out += [Cell(22, "run", "dim"), Cell(29, _count(running), token_of(_count(running)), right=True)]
+    pressure = frame.sample.pressure.value
+    if pressure is None:
+        reading = frame.snapshot.pressure
+        if reading.value is None and reading.reason:
+            said = reading.reason + (f" ({reading.remedy})" if reading.remedy else "")
+            return place(width, *out, Cell(33, said, "dim"))
+        return place(width, *out, Cell(33, "pressure", "dim"), Cell(43, UNKNOWN, "unsure"))
+    x = 33
+    for name, word in (("io", "wait io"), ("cpu", "cpu"), ("memory", "mem")):
+        found = pressure.get(name)
+        text = percent(None if found is None else found.some_ratio)
+        loud = found is not None and found.some_ratio is not None and found.some_ratio >= 0.5
+        out.append(Cell(x, word, "dim"))
+        x += len(word) + 4
+        out.append(Cell(x - 1, text, "strong" if loud else token_of(text), right=True))
+        x += 2
+    out.append(Cell(x - 1, "%", "dim"))
+    io = pressure.get("io")
+    room = width - 1 - (x + 2)
+    if io is not None and io.some_ratio is not None and room >= 6:
+        room = min(room, 60)
+        filled = min(room, round(room * io.some_ratio))
+        hue = "hot" if devices.guilty_device(frame) else "graph"
+        out += [Cell(x + 2, "━" * filled, hue), Cell(x + 2 + filled, "─" * (room - filled), "faint")]
+    return place(width, *out)
+
+
+def _count(number: int) -> str:
+    return str(number) if number < 10000 else f"{number // 1000}k"

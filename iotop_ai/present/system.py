@@ -1,0 +1,227 @@
+"""The machine in a few rows: links, fullness, CPU, memory, pressure, and what watching it costs."""
+
+from __future__ import annotations
+
+from iotop_ai.model.filesystem import FilesystemUsage
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.network import LinkCounters, LinkRates
+from iotop_ai.model.reading import Reading
+from iotop_ai.present.columns import Column, Placed, chosen, head, placed
+from iotop_ai.present.devices import natural
+from iotop_ai.present.keys import toast
+from iotop_ai.present.line import Cell, Line, Span, cut, place, row, spans_cells
+from iotop_ai.present.panel import panel, why_not
+from iotop_ai.present.units import GIB, MIB, UNKNOWN, brief, count, figure, link_speed, mib, percent, size, token_of
+from iotop_ai.present.view import View
+
+_FULL, _LATE_S = 0.9, 0.5
+LINKS = (
+    Column("link", "link", 8, 0),
+    Column("rx", "rx MB/s", 11, 0),
+    Column("tx", "tx MB/s", 9, 0),
+    Column("busy", "busy%", 9, 0),
+    Column("errors", "errors", 8, 5),
+    Column("drops", "drops", 8, 5),
+    Column("state", "state", 10, 6, left=True, gap=3),
+)
+
+
+@panel
+def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The CPU row; from two rows the fullness row; from four the network table above them.
+
+    A message stands on the last row for as long as the view holds it.
+    """
+    out = [_cpu(frame, width)]
+    if height >= 2:
+        out.insert(0, _fullness(frame, width, with_net=height < 4))
+    if height >= 4:
+        table = network_rows(frame, width, height - 2, focus=view.focus == "system")
+        out = [*table, *out]
+    said = toast(view, width)
+    return [*out[:-1], said] if said is not None else out
+
+
+def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) -> list[Line]:
+    """A row a link, the busiest where not all fit; alike idle ones are folded into the last row."""
+    reading = frame.snapshot.network
+    at = placed(chosen(LINKS, width - 14), 14, width)
+    out = [head(width, "network", at, focus=focus)]
+    if reading.value is None:
+        return [*out, row(width, [Span(" "), *why_not(reading)])]
+    rates = frame.sample.network.value or {}
+    names = sorted(reading.value, key=natural)
+    room = height - 1
+    if len(names) > room:
+        names = sorted(names, key=lambda n: -_bytes(rates.get(n)))[: max(0, room - 1)]
+        names.sort(key=natural)
+    out += [_link_row(width, name, reading.value[name], rates.get(name), at) for name in names]
+    rest = [n for n in sorted(reading.value, key=natural) if n not in names]
+    if rest:
+        out.append(row(width, [Span(f" {len(rest)} more: {' '.join(rest)}", "dim")]))
+    return out[:height]
+
+
+def link_count(frame: Frame) -> int:
+    """How many links there are to show."""
+    return len(frame.snapshot.network.value or {})
+
+
+def _bytes(rates: LinkRates | None) -> float:
+    return 0.0 if rates is None else (rates.rx_bytes_per_s or 0.0) + (rates.tx_bytes_per_s or 0.0)
+
+
+def _link_row(width: int, name: str, link: LinkCounters, rates: LinkRates | None, at: list[Placed]) -> Line:
+    words = {
+        "link": link_speed(link.bits_per_s),
+        "rx": mib(rates and rates.rx_bytes_per_s),
+        "tx": mib(rates and rates.tx_bytes_per_s),
+        "busy": percent(rates and rates.busy_ratio),
+        "errors": count(rates and rates.errors_per_s),
+        "drops": count(rates and rates.drops_per_s),
+        "state": link.state,
+    }
+    if link.bits_per_s is None:
+        words["busy"] = UNKNOWN
+    first = at[0].first if at else width
+    found = [p.cell(words[p.column.id], "dim" if p.column.id == "state" else "") for p in at]
+    return place(width, Cell(1, cut(name, first - 2)), *found)
+
+
+def _fullness(frame: Frame, width: int, *, with_net: bool) -> Line:
+    right = _net(frame, width) if with_net else []
+    room = width - 2 - spans_cells(right)
+    reading = frame.snapshot.filesystems
+    if reading.value is None:
+        return row(width, [Span(" full ", "dim"), *why_not(reading)], right)
+    out = [Span(" full", "dim")]
+    mounts = sorted(reading.value.items(), key=_urgency)
+    for path, usage in mounts:
+        spans = _mount(path, usage)
+        if spans_cells(out) + spans_cells(spans) > room:
+            break
+        out += spans
+    return row(width, out, right)
+
+
+def _urgency(item: tuple[str, Reading[FilesystemUsage]]) -> tuple[int, float]:
+    """Full ones first, then the largest."""
+    usage = item[1].value
+    if usage is None:
+        return 1, 0.0
+    ratio = usage.used_ratio
+    return (0 if ratio is not None and ratio >= _FULL else 1), -float(usage.total_bytes)
+
+
+def _mount(path: str, reading: Reading[FilesystemUsage]) -> list[Span]:
+    name = "shm" if path == "/dev/shm" else path
+    ratio = None if reading.value is None else reading.value.used_ratio
+    text = percent(ratio)
+    full = ratio is not None and ratio >= _FULL
+    return [Span(f"  {name} "), Span(text, "warn" if full else token_of(text)), Span(" %", "dim")]
+
+
+def _net(frame: Frame, width: int) -> list[Span]:
+    """The one or two busiest links: Gbit/s against their speed, MB/s where the speed is unknown."""
+    table, rates = frame.snapshot.network.value, frame.sample.network.value or {}
+    if not table:
+        return []
+    most = 2 if width < 120 else 4
+    names = sorted(sorted(table, key=natural), key=lambda n: -_bytes(rates.get(n)))[:most]
+    out = [Span("net", "dim")]
+    for name in sorted(names, key=natural):
+        found, link = rates.get(name), table[name]
+        both = None if found is None or found.rx_bytes_per_s is None else _bytes(found)
+        out.append(Span(f" {name} ", "dim"))
+        if link.bits_per_s:
+            busier = None if found is None else max(found.rx_bytes_per_s or 0.0, found.tx_bytes_per_s or 0.0)
+            unit = 1e9 if link.bits_per_s >= 1e9 else 1e6
+            text = figure(None if both is None or busier is None else busier * 8 / unit)
+            out += [Span(text, token_of(text)), Span(f"/{link_speed(link.bits_per_s)} ", "dim")]
+        else:
+            text = mib(both)
+            out += [Span(text, token_of(text)), Span(" MB/s ", "dim")]
+    return out
+
+
+def _cpu(frame: Frame, width: int) -> Line:
+    out: list[Span] = []
+    right = _own(frame)
+    room = width - 2 - spans_cells(right)
+    for part in (_cores(frame), _memory(frame), _swap(frame), *_pressure(frame), _cached(frame), _dirty(frame)):
+        if part and spans_cells(out) + spans_cells(part) + 2 <= room:
+            out += [Span("  " if out else " "), *part]
+    return row(width, out, right)
+
+
+def _cores(frame: Frame) -> list[Span]:
+    table = frame.snapshot.cpu.value
+    if table is None:
+        return [Span("cpu ", "dim"), *why_not(frame.snapshot.cpu)]
+    busy = None if frame.sample.cpu.value is None else frame.sample.cpu.value.all.busy_ratio
+    cores = len(table.cores)
+    text = brief(None if busy is None else busy * cores).removesuffix(".0")
+    allowed = f" ({table.allowed} allowed)" if table.allowed < cores else ""
+    return [Span("cpu ", "dim"), Span(text, token_of(text)), Span(f"/{cores}{allowed}", "dim")]
+
+
+def _memory(frame: Frame) -> list[Span]:
+    state = frame.snapshot.memory.value
+    if state is None or state.total_bytes is None:
+        return [Span("mem ", "dim"), Span(UNKNOWN, "unsure")]
+    total = size(state.total_bytes)
+    if state.available_bytes is None:
+        return [Span("mem ", "dim"), Span(UNKNOWN, "unsure"), Span(f"/{total}", "dim")]
+    unit = GIB if total.endswith(("G", "T")) else MIB
+    scale = unit * (1024 if total.endswith("T") else 1)
+    text = figure((state.total_bytes - state.available_bytes) / scale)
+    return [Span("mem ", "dim"), Span(text, token_of(text)), Span(f"/{total}", "dim")]
+
+
+def _swap(frame: Frame) -> list[Span]:
+    state = frame.snapshot.memory.value
+    if state is None or state.swap_total_bytes is None or state.swap_free_bytes is None:
+        return []
+    text = size(state.swap_total_bytes - state.swap_free_bytes) if state.swap_total_bytes else "none"
+    return [Span("swap ", "dim"), Span(text, "dim" if text == "none" else token_of(text))]
+
+
+def _pressure(frame: Frame) -> list[list[Span]]:
+    out: list[list[Span]] = []
+    if frame.snapshot.pressure.value is None and frame.snapshot.pressure.reason:
+        return [[Span(frame.snapshot.pressure.reason, "dim")]]
+    table = frame.sample.pressure.value or {}
+    for name, word in (("io", "psi io "), ("cpu", "cpu "), ("memory", "mem ")):
+        found = table.get(name)
+        text = percent(None if found is None else found.some_ratio)
+        loud = found is not None and (found.some_ratio or 0) >= 0.5
+        out.append([Span(word, "dim"), Span(text, "strong" if loud else token_of(text)), Span(" %", "dim")])
+    return out
+
+
+def _cached(frame: Frame) -> list[Span]:
+    state = frame.snapshot.memory.value
+    if state is None or state.cached_bytes is None:
+        return []
+    return [Span("cache ", "dim"), Span(size(state.cached_bytes))]
+
+
+def _dirty(frame: Frame) -> list[Span]:
+    state = frame.snapshot.memory.value
+    if state is None or state.dirty_bytes is None:
+        return []
+    text = size(state.dirty_bytes)
+    return [Span("dirty ", "dim"), Span(text, token_of(text))]
+
+
+def _own(frame: Frame) -> list[Span]:
+    """What the monitor itself uses, and how late it is when it is."""
+    own = frame.sample.own
+    share = UNKNOWN if own.cpu_ratio is None else f"{own.cpu_ratio * 100:.1f}"
+    out = [Span(f"self {share} %", "dim")]
+    if own.rss_bytes is not None:
+        out.append(Span(f" {own.rss_bytes / MIB:.0f} MB", "dim"))
+    if own.late_s >= _LATE_S:
+        out.append(Span(f" late {own.late_s:.1f} s", "warn"))
+    out.append(Span(" ", "dim"))
+    return out
