@@ -9,8 +9,10 @@ from typing import Any
 
 from iotop_ai.cli.options import add_source_flags, settings_of
 from iotop_ai.cli.select import resolved
+from iotop_ai.diagnosis.engine import fold
 from iotop_ai.export.batch import Block, render_block
 from iotop_ai.export.snapshot_json import render_snapshot_json, rfc3339
+from iotop_ai.model.carry import Carry
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
@@ -67,8 +69,17 @@ def take_frame(source: LiveSource) -> Frame:
         source.close()
         for _ in stream:
             pass
+    return decided(before, after)
+
+
+def decided(before: Snapshot, after: Snapshot) -> Frame:
+    """The Frame of the pair with a verdict on the pair itself.
+
+    The fold lets a verdict stand for a second; that of the first Snapshot knew no rate and perhaps no SMART.
+    """
     *_, frame = frames((before, after))
-    return frame
+    carry, verdict = fold(Carry(started_ns=before.at_ns), after, frame.history)
+    return frame._replace(carry=carry, verdict=verdict)
 
 
 def late_parts(snapshot: Snapshot) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-from iotop_ai.cli.snapshot import completed, late_parts
+from iotop_ai.cli.snapshot import completed, decided, late_parts
+from iotop_ai.model.finding import Severity
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.smart import SmartState
 from tests.export.make import ok, pair
 
 PENDING: Reading[object] = Reading(None, Status.PENDING, "asked")
@@ -22,3 +24,13 @@ def test_nothing_late_changes_nothing() -> None:
     assert late_parts(after) == ("filesystems",)
     whole = after._replace(filesystems=ok({}, after.at_ns))
     assert completed(whole, before) == whole
+
+
+def test_a_short_interval_still_judges_what_came_with_its_end() -> None:
+    before, after = pair()
+    soon = after._replace(at_ns=before.at_ns + 300_000_000)
+    state = SmartState("sda", "ata", "Spinner", "S1", "F1", "FAIL", "critical", ("312 reallocated sectors",))
+    failing = soon._replace(smart=ok({"sda": ok(state, soon.at_ns)}, soon.at_ns))
+    found = [(finding.class_id, finding.severity) for finding in decided(before, failing).verdict.findings]
+    assert ("failing_disk", Severity.CRITICAL) in found
+    assert "failing_disk" not in [finding.class_id for finding in decided(before, soon).verdict.findings]
