@@ -8,7 +8,6 @@ from typing import NamedTuple
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Window, mean
 from iotop_ai.model.process import ProcessKey, ProcessTable
-from iotop_ai.model.sample import Sample
 
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
 """Names that PyTorch gives to DataLoader workers (comm, 15 characters)."""
@@ -89,42 +88,61 @@ def descendants(table: ProcessTable, roots: Iterable[int]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _rates_mean(samples: tuple[Sample, ...], key: ProcessKey, field: str) -> float | None:
-    values = []
-    for sample in samples:
+class _Sum:
+    """What one process did, summed over samples."""
+
+    __slots__ = ("cpu", "delay", "looks", "read", "unknown_cpu", "unknown_io", "write")
+
+    def __init__(self) -> None:
+        self.cpu = self.read = self.write = self.delay = 0.0
+        self.looks = self.unknown_cpu = self.unknown_io = 0
+
+
+def _sums(look: Window) -> tuple[dict[ProcessKey, _Sum], int]:
+    """Per process what it did, and the number of samples; a process that is not listed in one did nothing in it."""
+    sums: dict[ProcessKey, _Sum] = {}
+    known = 0
+    for sample in look.samples:
         if sample.processes.value is None:
             continue
-        rates = sample.processes.value.rates.get(key)
-        # A process that is not listed did nothing in that interval.
-        values.append(0.0 if rates is None else getattr(rates, field))
-    return mean(values)
-
-
-def _blocked(samples: tuple[Sample, ...], key: ProcessKey) -> float:
-    known = [(s, s.processes.value.rates) for s in samples if s.processes.value is not None]
-    if not known:
-        return 0.0
-    looks = sum(key in sample.waits for sample, _ in known) / len(known)
-    delay = sum(r.io_delay_ratio or 0.0 for _, rates in known if (r := rates.get(key)) is not None) / len(known)
-    # Delay accounting is exact but counts block devices only: where it shows nothing, the looks decide.
-    return min(1.0, delay) if delay >= _DELAY_SEEN else looks
+        known += 1
+        for key, rates in sample.processes.value.rates.items():
+            one = sums.get(key)
+            if one is None:
+                one = sums[key] = _Sum()
+            if rates.cpu_ratio is None:
+                one.unknown_cpu += 1
+            else:
+                one.cpu += rates.cpu_ratio
+            if rates.read_bytes_per_s is None or rates.write_bytes_per_s is None:
+                one.unknown_io += 1
+            else:
+                one.read += rates.read_bytes_per_s
+                one.write += rates.write_bytes_per_s
+            one.delay += rates.io_delay_ratio or 0.0
+        for key in sample.waits:
+            one = sums.get(key)
+            if one is None:
+                one = sums[key] = _Sum()
+            one.looks += 1
+    return sums, known
 
 
 def all_tasks(table: ProcessTable | None, look: Window, own_pid: int) -> tuple[TaskFacts, ...]:
     """Every process that is alive and did or waited for something in the window, but for this monitor's own."""
     if table is None:
         return ()
-    keys: dict[ProcessKey, None] = {}
-    for sample in look.samples:
-        if sample.processes.value is not None:
-            keys.update(dict.fromkeys(sample.processes.value.rates))
-        keys.update(dict.fromkeys(sample.waits))
-    ours = descendants(table, (own_pid,))
+    sums, known = _sums(look)
+    ours = {own_pid, *descendants(table, (own_pid,))}
     out = []
-    for key in keys:
+    for key, one in sums.items():
         stat, info = table.stat.get(key), table.info.get(key)
-        if stat is None or info is None or info.kernel or key.pid in ours or key.pid == own_pid:
+        if stat is None or info is None or info.kernel or key.pid in ours:
             continue
+        cpus, ios = known - one.unknown_cpu, known - one.unknown_io
+        delay = one.delay / known
+        # Delay accounting is exact but counts block devices only: where it shows nothing, the looks decide.
+        blocked = min(1.0, delay) if delay >= _DELAY_SEEN else one.looks / known
         out.append(
             TaskFacts(
                 key,
@@ -132,10 +150,10 @@ def all_tasks(table: ProcessTable | None, look: Window, own_pid: int) -> tuple[T
                 info.uid,
                 stat.ppid,
                 stat.threads,
-                _blocked(look.samples, key),
-                _rates_mean(look.samples, key, "cpu_ratio"),
-                _rates_mean(look.samples, key, "read_bytes_per_s"),
-                _rates_mean(look.samples, key, "write_bytes_per_s"),
+                blocked,
+                one.cpu / cpus if cpus > 0 else None,
+                one.read / ios if ios > 0 else None,
+                one.write / ios if ios > 0 else None,
             )
         )
     return tuple(out)
