@@ -57,11 +57,14 @@ class BlockCollector:
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
+        self._clock = clock
+        self._at_ns: int | None = None
         self._file: KeptFile | None = None
         self._raw = b""
         self._lines: list[bytes] = []
         self._keys: list[BlockKey | None] = []
         self._table: dict[BlockKey, BlockCounters] = {}
+        self._disks: dict[str, str] = {}
         self._kept: dict[str, KeptFile] = {}
         self._unnumbered: set[str] = set()
         self.generation = 0
@@ -73,6 +76,7 @@ class BlockCollector:
         if self._file is None:
             self._file = self._root.keep("proc/diskstats")
         raw = self._file.read()
+        self._at_ns = self._clock.monotonic_ns()
         if raw == self._raw:
             self.changed = frozenset()
             return self._table
@@ -81,6 +85,10 @@ class BlockCollector:
             self._rebuild(lines)
         self._raw, self._lines = raw, lines
         return self._table
+
+    def at_ns(self) -> int | None:
+        """When the kernel printed the newest table; None before the first read."""
+        return self._at_ns
 
     @property
     def keys(self) -> tuple[BlockKey, ...]:
@@ -93,13 +101,13 @@ class BlockCollector:
             return False
         moved: dict[BlockKey, BlockCounters] = {}
         disks: dict[str, int] = {}
-        for i, line in enumerate(lines):
-            if line == self._lines[i]:
+        for line, old, key in zip(lines, self._lines, self._keys, strict=True):
+            if line == old:
                 continue
-            parsed, key = parse_line(line), self._keys[i]
+            parsed = parse_line(line)
             if parsed is None or key is None or parsed[2] != key.name or parsed[:2] != self.numbers[key.name]:
                 return False
-            disk = disk_of(key.name, self.numbers) or key.name
+            disk = self._disks[key.name]
             if disk not in disks:
                 disks[disk] = self._diskseq(disk, keep=True)
             if disks[disk] != key.diskseq:
@@ -116,6 +124,7 @@ class BlockCollector:
         parsed = [parse_line(line) for line in lines]
         self.numbers = {entry[2]: entry[:2] for entry in parsed if entry is not None}
         names = frozenset(self.numbers)
+        self._disks = {name: disk_of(name, names) or name for name in names}
         self._unnumbered &= names
         disks: dict[str, int] = {}
         table: dict[BlockKey, BlockCounters] = {}
@@ -125,7 +134,7 @@ class BlockCollector:
                 keys.append(None)
                 continue
             name, counters = entry[2], entry[3]
-            disk = disk_of(name, names) or name
+            disk = self._disks[name]
             if disk not in disks:
                 disks[disk] = self._diskseq(disk, keep=False)
             key = BlockKey(name, disks[disk])

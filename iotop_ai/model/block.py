@@ -272,7 +272,7 @@ def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
     """
     paths: dict[str, list[BlockKey]] = {}
     for key in table:
-        if key.name.startswith("nvme") and (head := nvme_head(key.name)):
+        if "c" in key.name and (head := nvme_head(key.name)):
             paths.setdefault(head, []).append(key)
     if not paths:
         return {}
