@@ -43,7 +43,7 @@ def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     if height - 1 >= len(every):
         groups = [(g,) for g in every]
     name = _NAME if width >= 72 else _NARROW_NAME
-    at = placed(chosen(_columns(height, every), width - name - 1), name, width)
+    at = placed(chosen(_columns(height, every), width - name - 1), name, width - 1)
     out = [head(width, _title(every), at, focus=view.focus == "gpu")]
     room = height - 1
     if len(groups) > room:

@@ -42,6 +42,10 @@ def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], s
         span = 1.0 if sample.seconds is None else sample.seconds / interval_s
         if 0.75 <= span <= 1.25:
             span = 1.0
+            if first == len(out):
+                out.append(None if sample.gap else value(sample))
+                place = first + 1.0
+                continue
         last = min(slots - 1, max(first, ceil(place + span - 1e-9) - 1))
         out.extend([None] * (last + 1 - len(out)))
         this = None if sample.gap else value(sample)

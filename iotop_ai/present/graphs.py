@@ -20,7 +20,10 @@ _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
 
 
 class Graph(NamedTuple):
-    """One graph. scale: how many of the value's units are one of ``unit``. top: of the scale; limit: past it, hot. strong: it decides."""
+    """One graph. scale: how many of the value's units are one of ``unit``. top: of the scale; limit: past it, hot.
+
+    strong: its figure decides.
+    """
 
     label: str
     unit: str
@@ -154,6 +157,7 @@ def _label(name: str, kind: str) -> str:
 def _lines(graph: Graph, width: int, where: _Place, rows: int) -> list[Line]:
     now = graph.data.values[-1] if graph.data.values else None
     text = graph.text(now)
+    token = token_of(text, "strong" if graph.strong else "text")
     hot = graph.limit is not None and now is not None and now > graph.limit
     peak = graph.text(graph.data.peak) if graph.data.peak else UNKNOWN if graph.data.peak is None else "0"
     out = []
@@ -168,7 +172,7 @@ def _lines(graph: Graph, width: int, where: _Place, rows: int) -> list[Line]:
                 Cell(
                     where.value_end,
                     text,
-                    "bad" if hot else token_of(text, "strong" if graph.strong else "text"),
+                    "bad" if hot else token,
                     right=True,
                 ),
                 Cell(where.value_end + 2, graph.unit, "dim"),

@@ -26,15 +26,13 @@ SUMMED = (
 class Group(NamedTuple):
     """Processes of one name and user. Bytes are sums of what is known, cpu and delay the largest of its members.
 
-    None: not known of any member. keys: lowest pid first. idle: none of them did anything.
+    None: not known of any member. idle: none of them did anything. The row's key is that of the first of ``keys``.
     """
 
     name: str
     user: str
     keys: tuple[ProcessKey, ...]
     rates: ProcessRates
-    state: str
-    in_state: int
     idle: bool
 
     @property
@@ -125,9 +123,12 @@ def state_of(keys: Iterable[ProcessKey], table: ProcessTable) -> tuple[str, int]
     return worst, counts[worst]
 
 
-def _is_idle(rates: ProcessRates, denied: bool, state: str) -> bool:
-    """A process whose io may not be read and that uses no CPU tells nothing: it is counted, not listed."""
-    return denied and not rates.cpu_ratio and state != "D"
+def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
+    """A process whose io may not be read and that uses no CPU tells nothing: it stands with the idle ones."""
+    if rates.cpu_ratio or key not in table.denied:
+        return False
+    stat = table.stat.get(key)
+    return stat is None or stat.state != "D"
 
 
 @once_a_frame
@@ -144,43 +145,31 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
     for key, info in table.info.items():
         if wanted is not None and not matches(info, wanted):
             continue
-        moved = rates is not None and key in rates
-        if moved and rates is not None:
-            stat = table.stat.get(key)
-            moved = not _is_idle(rates[key], key in table.denied, "?" if stat is None else stat.state)
-        if not moved and (view.only_active or (info.kernel and wanted is None) or key.pid == own):
-            continue
-        (active if moved else idle).setdefault((info.name, info.user), []).append(key)
-    out = [_group(who, keys, rates, table, idle=False) for who, keys in active.items()]
+        rate = None if rates is None else rates.get(key)
+        if rate is not None and not _is_idle(rate, key, table):
+            active.setdefault((info.name, info.user), []).append(key)
+        elif not (view.only_active or (info.kernel and wanted is None) or key.pid == own):
+            idle.setdefault((info.name, info.user), []).append(key)
     if rates is None:
-        out += [_group(who, keys, None, table, idle=False) for who, keys in idle.items()]
-        idle = {}
-    quiet = [_group(who, keys, {}, table, idle=True) for who, keys in idle.items()]
-    return (*ordered(out, view), *ordered(quiet, view))
+        found = [_group(who, keys, [UNKNOWN_PROCESS_RATES]) for who, keys in idle.items()]
+        return tuple(ordered(found, view))
+    delay = 0.0 if table.delayacct else None
+    resting, hidden = _ZERO._replace(io_delay_ratio=delay), UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)
+    # There are many of these and few are shown: nothing is worked out that a row would not need.
+    quiet = [
+        Group(*who, tuple(keys), hidden if table.denied and keys[0] in table.denied else resting, True)
+        for who, keys in idle.items()
+    ]
+    if view.sort in ("name", "user"):
+        quiet = ordered(quiet, view)
+    return (*ordered([_group(who, keys, [rates[k] for k in keys]) for who, keys in active.items()], view), *quiet)
 
 
 _ZERO = ProcessRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0)
 
 
-def _group(
-    who: tuple[str, str],
-    keys: list[ProcessKey],
-    rates: Mapping[ProcessKey, ProcessRates] | None,
-    table: ProcessTable,
-    *,
-    idle: bool,
-) -> Group:
-    members = tuple(sorted(keys))
-    state, count = state_of(members, table)
-    if rates is None:
-        found = [UNKNOWN_PROCESS_RATES]
-    elif idle:
-        delay = 0.0 if table.delayacct else None
-        known = any(key not in table.denied for key in members)
-        found = [_ZERO._replace(io_delay_ratio=delay)] if known else [UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)]
-    else:
-        found = [rates[key] for key in members]
-    return Group(*who, members, together(found), state, count, idle)
+def _group(who: tuple[str, str], keys: list[ProcessKey], rates: list[ProcessRates]) -> Group:
+    return Group(*who, tuple(sorted(keys)), together(rates), False)
 
 
 def _measure(group: Group, sort: str) -> float:

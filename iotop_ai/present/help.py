@@ -12,20 +12,23 @@ from iotop_ai.present.panel import panel
 from iotop_ai.present.view import View
 
 COLUMNS = (
-    ("r/s w/s", "requests done per second, after merging"),
-    ("rMB/s", "bytes per second; 1 MB = 1,048,576, as iostat -m"),
-    ("rareq", "mean size of a read; avgrq-sz said it in sectors"),
-    ("r_await", "ms of a read, waiting in the queue included"),
-    ("aqu-sz", "mean requests under way; once called avgqu-sz"),
-    ("%util", "time with a request under way: full for one disk, says nothing of NVMe and RAID"),
-    ("svctm", "is gone: it was %util over r/s, no service time"),
-    ("IO-wait%", "time blocked on disks, of the worst of a fold"),
-    ("cpu%", "100 is one core, of the busiest of a fold"),
-    ("state", "D waits for I/O, R runs, S sleeps, Z has ended"),
-    ("x64", "64 alike in one row, their bytes added up"),
-    ("health", "SMART: ok, warm, worn, FAILING; none has none"),
-    ("0 - ?", "measured zero; nothing to measure; not known"),
+    ("r/s w/s", "requests done per second"),
+    ("rMB/s", "1 MB = 1,048,576 B, as iostat -m"),
+    ("rareq", "mean size of a read; avgrq-sz was of reads and writes, in sectors"),
+    ("r_await", "ms of a read, its queue included"),
+    ("aqu-sz", "mean under way, once avgqu-sz"),
+    ("%util", "time with a request under way; 100 proves nothing on NVMe and RAID"),
+    ("svctm", "gone: it was %util over r/s + w/s, never a time of service"),
+    ("busy%", "a kernel ran, however small"),
+    ("bw%", "GPU memory was read or written"),
+    ("IO-wait%", "blocked on disk, the worst of xN"),
+    ("cpu%", "100 is one core, the most of xN"),
+    ("state", "D waits for I/O, R runs, S sleeps"),
+    ("xN", "N alike, their bytes added up"),
+    ("health", "SMART; none: it has none"),
+    ("0 - ?", "zero, nothing to measure, unknown"),
 )
+"""Titles and what they mean, with the names of older sysstat and why one of them is not shown."""
 
 
 @panel

@@ -21,16 +21,16 @@ class Key(NamedTuple):
 
 KEYS = (
     Key("q", "", "quit", 0),
-    Key("?", "", "this help, also F1; any key closes it", 0),
-    Key("Tab", "panel", "next panel; Up Down PgUp PgDn Home End move in it", 2),
-    Key("b/n", "disk", "previous, next device; also Left Right and a click", 1),
+    Key("?", "", "this help, also F1", 0),
+    Key("Tab", "panel", "next panel; Up, Down, PgUp, PgDn, Home, End move in it", 2),
+    Key("b/n", "disk", "previous, next disk; also Left, Right and a click", 1),
     Key("/", "find", "filter processes; Enter keeps it, Esc clears it", 1),
-    Key("< >", "sort", "sort by the column to the left, to the right", 3),
+    Key("< >", "sort", "sort by another column", 3),
     Key("r", "turn", "reverse the order", 6),
     Key("o", "active", "only what is active", 4),
-    Key("a", "sums", "sums since now instead of rates; again: rates", 5),
-    Key("Space", "pause", "stop drawing; what happens is still watched", 3),
-    Key("+ -", "interval", "longer, shorter interval (0.1 s to 60 s)", 4),
+    Key("a", "sums", "sums since now, or rates", 5),
+    Key("Space", "pause", "stop drawing, go on watching", 3),
+    Key("+ -", "interval", "interval, 0.1 s to 60 s", 4),
     Key("1-9", "panels", "show or hide a panel", 7),
 )
 """In the order of the row; every one of them works."""

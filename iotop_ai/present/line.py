@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 from unicodedata import category, east_asian_width, normalize
 
@@ -114,39 +115,37 @@ def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line
     """
     spans: list[Span] = []
     x = 0
-    starts = sorted(
-        (((c.column - cells(c.text) + 1 if c.right else c.column), c) for c in given if c.text), key=lambda s: s[0]
-    )
-    for begin, cell in starts:
-        start, text = begin, cell.text
+    for start, text, token in sorted(
+        [(c.column - cells(c.text) + 1 if c.right else c.column, c.text, c.token) for c in given if c.text], key=_first
+    ):
         if start < x:
             text, start = _tail(text, x - start), x
         if start >= width or not text:
             continue
         if start > x:
-            x = _gap(spans, x, start)
+            _gap(spans, x, start)
         text = _head(text, width - start)
-        if spans and spans[-1].token == cell.token:
-            spans[-1] = Span(spans[-1].text + text, cell.token)
+        if spans and spans[-1].token == token:
+            spans[-1] = Span(spans[-1].text + text, token)
         else:
-            spans.append(Span(text, cell.token))
+            spans.append(Span(text, token))
         x = start + cells(text)
     if x < width:
         _gap(spans, x, width)
     return Line(tuple(spans), background, key)
 
 
-_OWN_BACKGROUND = ("block-", "tint-", "graph", "hot", "cursor")
+_first = itemgetter(0)
+_NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
 
 
-def _gap(spans: list[Span], x: int, to: int) -> int:
+def _gap(spans: list[Span], x: int, to: int) -> None:
     blanks = " " * (to - x)
-    # A gap after a coloured block or a graph is its own: it would be painted, or stretch the graph.
-    if spans and not spans[-1].token.startswith(_OWN_BACKGROUND):
+    # A gap after a block, a graph or an underlined word is its own: else it is painted, or stretches the graph.
+    if spans and not spans[-1].token.startswith(_NO_GAP):
         spans[-1] = Span(spans[-1].text + blanks, spans[-1].token)
     else:
         spans.append(Span(blanks))
-    return to
 
 
 def _tail(text: str, skip: int) -> str:

@@ -195,6 +195,8 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
         found = pressure.get(name)
         text = percent(None if found is None else found.some_ratio)
         loud = found is not None and found.some_ratio is not None and found.some_ratio >= 0.5
+        if x + len(word) + 6 > width:
+            break
         out.append(Cell(x, word, "dim"))
         x += len(word) + 4
         out.append(Cell(x - 1, text, "strong" if loud else token_of(text), right=True))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import ProcessTable
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed
-from iotop_ai.present.groups import Group, groups, rates_of
+from iotop_ai.present.groups import Group, groups, rates_of, state_of
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, row
 from iotop_ai.present.panel import panel, quiet
 from iotop_ai.present.units import KIB, MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
@@ -98,9 +98,10 @@ def _cells(group: Group, table: ProcessTable, spot: Placed, seconds: float | Non
     if id_ == "delay":
         return [_delay(group, table, spot)]
     if id_ == "state":
-        token = "strong" if group.state == "D" else ""
-        many = f" {group.in_state}" if group.in_state < len(group.keys) and group.state in "DR" else ""
-        return [Cell(spot.first, group.state, token or token_of(group.state)), Cell(spot.first + 1, many, "dim")]
+        state, count_ = state_of(group.keys, table)
+        many = f" {count_}" if count_ < len(group.keys) and state in "DR" else ""
+        token = "strong" if state == "D" else token_of(state)
+        return [Cell(spot.first, state, token), Cell(spot.first + 1, many, "dim")]
     if id_ == "pid":
         pid = str(group.keys[0].pid)
         more = ".." if len(group.keys) > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""
@@ -220,5 +221,6 @@ def _sentence(frame: Frame, width: int, found: tuple[Group, ...]) -> Line:
             out += [Span(f"  {word} ", "dim"), Span(text), Span(f" {letter}/s", "dim")]
     if table.delayacct and group.rates.io_delay_ratio is not None:
         out += [Span("  IO-wait ", "dim"), Span(percent(group.rates.io_delay_ratio), "strong"), Span(" %", "dim")]
-    out += [Span("  state ", "dim"), Span(group.state, "strong" if group.state == "D" else "text")]
+    state = state_of(group.keys, table)[0]
+    out += [Span("  state ", "dim"), Span(state, "strong" if state == "D" else "text")]
     return row(width, out, key=group.row_key)
