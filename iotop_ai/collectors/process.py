@@ -146,9 +146,11 @@ class ProcessCollector:
         pids = self._new_pids.look(self._slots, always=self._mostly_denied())
         listed = self._new_pids.listed
         if listed is not None:
-            for slot in [s for pid, s in self._slots.items() if pid not in listed]:
+            vanished = [slot for pid, slot in self._slots.items() if pid not in listed]
+            for slot in vanished:
                 self._end(slot)
-            self._sweep.drop()
+            if vanished:
+                self._sweep.drop()
         admitted: list[Slot] = []
         missing: list[int] = []
         hidden = False
@@ -178,15 +180,17 @@ class ProcessCollector:
 
     def _admit(self, pid: int) -> Slot | int:
         """A Slot for a process; 0 for a thread; the errno when it cannot be read."""
-        status = read_once(self._root, f"proc/{pid}/status", 4096)
         raw = read_once(self._root, f"proc/{pid}/stat", STAT_SIZE)
-        if isinstance(status, OSError):
-            return status.errno or errno.EIO
         if isinstance(raw, OSError):
             return raw.errno or errno.EIO
         try:
-            tgid, uid = parse_status(status)
             stat = parse_stat(raw)
+            tgid, uid = pid, 0
+            if not stat.flags & PF_KTHREAD:  # a kernel thread is root's and has no threads
+                status = read_once(self._root, f"proc/{pid}/status", 4096)
+                if isinstance(status, OSError):
+                    return status.errno or errno.EIO
+                tgid, uid = parse_status(status)
         except ValueError:  # a captured tree may hold half a process
             return errno.ENOENT
         if tgid != pid:
@@ -204,14 +208,15 @@ class ProcessCollector:
     def _who(self, slot: Slot, flags: int) -> ProcessInfo:
         """Name, command line, user and cgroup as they are now."""
         here = f"proc/{slot.key.pid}/"
-        cmdline = read_once(self._root, here + "cmdline", 1 << 15)
+        kernel = bool(flags & PF_KTHREAD)
+        cmdline = b"" if kernel else read_once(self._root, here + "cmdline", 1 << 15)
         cgroup = read_once(self._root, here + "cgroup", 4096)
         return ProcessInfo(
             clean_bytes(slot.comm),
             () if isinstance(cmdline, OSError) else parse_cmdline(cmdline),
             self._users.name(slot.uid),
             slot.uid,
-            bool(flags & PF_KTHREAD),
+            kernel,
             "" if isinstance(cgroup, OSError) else parse_cgroup(cgroup),
         )
 
@@ -288,7 +293,8 @@ class ProcessCollector:
             elif key in self._io:  # out of memory or descriptors: the older record stays, with its time
                 self._io_stale[key] = stale.get(key, before)
         self._deny(denied)
-        self._sweep.drop()
+        if len(moved) != len(changed):
+            self._sweep.drop()
         return moved
 
     def _read_stat(self, wanted: list[Slot]) -> int:

@@ -87,16 +87,11 @@ class IoSweep:
 
     def drop(self) -> None:
         """Take out what ended or is denied."""
-        if not all(map(self._stays, self._kept)):
-            stays = list(map(self._stays, self._kept))
-            self._kept = list(compress(self._kept, stays))
-            self._fds = list(compress(self._fds, stays))
-            self._raws = list(compress(self._raws, stays))
-        self._loose = list(filter(self._stays, self._loose))
-
-    @staticmethod
-    def _stays(slot: Slot) -> bool:
-        return not (slot.ended or slot.denied)
+        stays = [not (slot.ended or slot.denied) for slot in self._kept]
+        self._kept = list(compress(self._kept, stays))
+        self._fds = list(compress(self._fds, stays))
+        self._raws = list(compress(self._raws, stays))
+        self._loose = [slot for slot in self._loose if not (slot.ended or slot.denied)]
 
     def _sort(self) -> None:
         rows = sorted(zip(self._kept, self._fds, self._raws, strict=True), key=lambda row: row[0].key.start_ticks)

@@ -6,6 +6,8 @@ the Sample before on; what was read and is the same has the rate 0.
 
 from __future__ import annotations
 
+from itertools import chain, compress
+from operator import is_not
 from typing import NamedTuple
 
 from iotop_ai.model.counter import delta, per_second
@@ -96,15 +98,15 @@ def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
     if not idle:
         return list(after.stat)
     listed = old.rates if old is not None else {}
-    return [
-        key
-        for key, stat in after.stat.items()
-        if stat is not before.stat.get(key)
-        or after.io.get(key) is not before.io.get(key)
-        or key in listed
-        or stat.state == "D"
-        or key in after.threads
-    ]
+    # An unchanged record is usually the same object, which is all that most processes cost here.
+    moved = chain(
+        compress(after.stat, map(is_not, after.stat.values(), map(before.stat.get, after.stat))),
+        compress(after.io, map(is_not, after.io.values(), map(before.io.get, after.io))),
+        (key for key in listed if key in after.stat),
+        (key for key, stat in after.stat.items() if stat.state == "D"),
+        after.threads,
+    )
+    return list(dict.fromkeys(moved))
 
 
 def _rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> ProcessRates:

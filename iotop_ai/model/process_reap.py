@@ -9,6 +9,8 @@ added, and an orphan's bytes go to its subreaper or to init.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import compress
+from operator import is_not
 from typing import NamedTuple
 
 from iotop_ai.model.process import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
@@ -42,10 +44,11 @@ class _Heirs:
         self.room: dict[ProcessKey, list[int]] = {}
         self.faults: dict[ProcessKey, int] = {}
         self.claimed: dict[ProcessKey, int] = {}
-        for key, stat in after.stat.items():
-            old = before.stat.get(key)
-            if old is not None and (stat is not old or key in earlier):
-                grown = stat.cminflt - earlier.get(key, old.cminflt)
+        changed = compress(after.stat, map(is_not, after.stat.values(), map(before.stat.get, after.stat)))
+        for key in dict.fromkeys((*changed, *earlier)):
+            old, new = before.stat.get(key), after.stat.get(key)
+            if old is not None and new is not None:
+                grown = new.cminflt - earlier.get(key, old.cminflt)
                 if grown > 0:
                     self.faults[key] = grown
         for key in self.faults:
@@ -107,7 +110,7 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
     stat is read after io.
     """
     waiting = last.debts if last is not None else ()
-    vanished = [key for key in before.stat if key not in after.stat]
+    vanished = sorted(before.stat.keys() - after.stat.keys())
     earlier = last.cminflt_before if last is not None else {}
     heirs = _Heirs(before, after, earlier)
     debts: list[Debt] = list(waiting)
