@@ -26,6 +26,7 @@ from iotop_ai.model.frame import Frame  # noqa: E402
 from iotop_ai.model.settings import Settings  # noqa: E402
 from iotop_ai.model.snapshot import Snapshot  # noqa: E402
 from iotop_ai.pipeline import frames  # noqa: E402
+from iotop_ai.present.theme import looks  # noqa: E402
 from iotop_ai.present.view import View  # noqa: E402
 from iotop_ai.sources.live import LiveSource  # noqa: E402
 from iotop_ai.store.recording import MemoryRecording  # noqa: E402
@@ -95,7 +96,7 @@ def load(seconds: float) -> Iterator[None]:
 
 def run(*argv: str) -> None:
     """Run a program; its failure ends the script."""
-    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def record(seconds: float) -> MemoryRecording:
@@ -124,16 +125,20 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
         if picture.keys:
             await pilot.press(*picture.keys)
         await pilot.pause()
-        svg = tidy(app.export_screenshot(simplify=True), picture.width, picture.height)
+        svg = tidy(app.export_screenshot(simplify=True), picture)
     path = folder / f"{picture.name}.svg"
     path.write_text(svg)
     rasterise(path, path.with_suffix(".png"), picture)
 
 
-def tidy(svg: str, width: int, height: int) -> str:
+def tidy(svg: str, picture: Picture) -> str:
     """The cells alone: no window frame, and no font fetched from a web server."""
     svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
-    box = f"{LEFT} {TOP} {width * CELL_WIDTH:.1f} {height * CELL_HEIGHT:.1f}"
+    # The cells leave a hair of the frame free at the right and the top; it gets the screen's own colour.
+    ground = looks(picture.theme)["bg"].bg
+    frame = r'<rect fill="([^"]*)" stroke="[^"]*"( stroke-width="[^"]*")?([^>]*) rx="8"/>'
+    svg = re.sub(frame, lambda m: f'<rect fill="{ground or m[1]}"{m[3]}/>', svg, count=1)
+    box = f"{LEFT} {TOP} {picture.width * CELL_WIDTH:.1f} {picture.height * CELL_HEIGHT:.1f}"
     return re.sub(r'viewBox="[^"]*"', f'viewBox="{box}"', svg, count=1)
 
 

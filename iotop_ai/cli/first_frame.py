@@ -15,6 +15,8 @@ from iotop_ai.present.theme import Look, painted
 from iotop_ai.present.view import View
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+TOGETHER, SHOW = "\x1b[?2026h", "\x1b[?2026l"
+"""Synchronised output: a terminal that knows it shows what stands between at once; others ignore it."""
 LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 GREY_SATURATION = 0.15
 LFLAG = 3
@@ -96,7 +98,8 @@ class FirstFrame:
         quiet[LFLAG] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(self._fileno, termios.TCSANOW, quiet)
         self.shown = True
-        self._write(ENTER + paint(lines, self._terminal.theme, self._terminal.colours))
+        painted_rows = paint(lines, self._terminal.theme, self._terminal.colours)
+        self._write(f"{TOGETHER}{ENTER}{painted_rows}{SHOW}")
 
     def restore(self) -> None:
         """Bring back the shell's screen and attributes; does no harm after the app has done so."""

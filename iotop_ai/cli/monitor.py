@@ -8,13 +8,17 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from iotop_ai.cli.first_frame import FirstFrame
-from iotop_ai.cli.terminal import terminal
+from iotop_ai.cli.terminal import Terminal, terminal
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
+
+if TYPE_CHECKING:
+    from iotop_ai.tui.app import MonitorApp
 
 NO_TERMINAL = 2
 LOG_VARIABLE = "IOTOP_AI_LOG"
@@ -49,6 +53,19 @@ def run_monitor(settings: Settings, source: Source) -> int:
     here = terminal(settings, os.environ)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
+    try:
+        app = _watch(settings, source, here)
+    except _EndedError as ended:
+        return _ended_by(ended.number)
+    if app.failure is not None:
+        raise app.failure
+    if app.ended_by is not None:
+        return _ended_by(app.ended_by)
+    return app.return_code or 0
+
+
+def _watch(settings: Settings, source: Source, here: Terminal) -> MonitorApp:
+    """Paint the first frame, then run the app until it ends; the terminal is given back whatever happens."""
     gc.disable()  # nothing made while starting is garbage
     screen = FirstFrame(here)
     try:
@@ -74,16 +91,24 @@ def run_monitor(settings: Settings, source: Source) -> int:
     finally:
         source.close()
         screen.restore()
-    if app.failure is not None:
-        raise app.failure
-    if app.ended_by is not None:
-        print(f"ended by {app.ended_by.name}", file=sys.stderr)
-    return app.return_code or 0
+    return app
+
+
+def _ended_by(number: signal.Signals) -> int:
+    print(f"ended by {number.name}", file=sys.stderr)
+    return 128 + number
+
+
+class _EndedError(BaseException):
+    """A signal before the app has taken over."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     """Before the app takes over: unwind, so that the terminal is given back."""
-    raise SystemExit(128 + number)
+    raise _EndedError(signal.Signals(number))
 
 
 def _quiet_log() -> None:

@@ -68,15 +68,18 @@ class MonitorApp(App[None], inherit_bindings=False):
         """The main screen is there from the start."""
         return self.main
 
-    def on_mount(self) -> None:
-        """Follow the source, and end cleanly when asked to from outside."""
-        if self._ground:
-            self.styles.background = self._ground
-            self.main.styles.background = self._ground
+    def on_load(self) -> None:
+        """Before the terminal is taken: from here on a signal ends the app, not the thread that it hits."""
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in ENDING_SIGNALS:
                 loop.add_signal_handler(number, partial(self._end, number))
+
+    def on_mount(self) -> None:
+        """Follow the source."""
+        if self._ground:
+            self.styles.background = self._ground
+            self.main.styles.background = self._ground
         self.app_resume_signal.subscribe(self, self._come_back)
         self.follower.start()
         self.call_after_refresh(gc.freeze)
