@@ -109,7 +109,7 @@ class Recorder:
         self._preroll = preroll
         self._opened_ns = self._synced_ns = self._looked_ns = clock.monotonic_ns()
         self._started_ns = self._opened_ns
-        self._snapshots = self._dropped = 0
+        self._snapshots = self._dropped = self._begun_bytes = 0
         self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -130,6 +130,10 @@ class Recorder:
         return RecorderState(
             self._sink.path, self._sink.size, self._started_ns, self._snapshots, self._dropped, self._trouble
         )
+
+    def preroll(self) -> tuple[str, ...]:
+        """The snap lines since the last keyframe that is a history old, as another file may begin with them."""
+        return tuple(marked_pre(line) for _, _, line in self._recent)
 
     @property
     def alive(self) -> bool:
@@ -217,7 +221,8 @@ class Recorder:
 
     def _due(self, now: int) -> bool:
         size, seconds = self._rotation
-        return (size is not None and self._sink.size >= size) or (
+        # The pre-roll does not count: it may be larger than a small limit, and each line would begin a file.
+        return (size is not None and self._sink.size - self._begun_bytes >= size) or (
             seconds is not None and now - self._opened_ns >= seconds * 1e9
         )
 
@@ -227,8 +232,9 @@ class Recorder:
             FORMAT, __version__, snapshot.host.name, snapshot.host.boot_id, snapshot.wall_ns, snapshot.at_ns,
             snapshot.interval_s, self._redactor.level, stamp(), continues, self._origin,
         )  # fmt: skip
-        pre = self._preroll if not continues else tuple(marked_pre(line) for _, _, line in self._recent)
+        pre = self.preroll() if continues else self._preroll
         self._write([header_line(self._header), *pre])
+        self._begun_bytes = self._sink.size
         self._encoder.restart()
 
     def _write(self, lines: list[str]) -> None:
