@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from iotop_ai.model.block import BlockRates
 from iotop_ai.model.process import ProcessRates
-from iotop_ai.model.sample import Sample, between
+from iotop_ai.model.sample import between
 from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live import LiveSource
 from tests.bench.peers import (
@@ -198,12 +198,6 @@ def _workers(fio: subprocess.Popen[bytes], wanted: int) -> list[int]:
     raise RuntimeError("fio did not start its workers")
 
 
-def _library(source: LiveSource, before_s: float, seconds: float) -> Sample:
-    first = source.snapshot()
-    time.sleep(max(0.0, before_s + seconds - time.monotonic()))
-    return between(first, source.snapshot(), None)
-
-
 def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
     """Run one load and look at it three ways at once."""
     load.limit(disk)
@@ -211,7 +205,8 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
         f"fio --filename={disk.node} --ioengine=libaio --direct=1 --time_based --runtime={seconds + 30:.0f} {load.fio}"
     )
     fio = subprocess.Popen(job.split(), stdout=subprocess.DEVNULL)
-    source = LiveSource(Settings(smart=False))
+    source = LiveSource(Settings(interval_s=seconds, smart=False))
+    ticks = iter(source)
     try:
         workers = _workers(fio, load.fio.count("--name="))
         for pid in workers:
@@ -222,7 +217,8 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
         ours = start([program, "snapshot", "--json", "--no-smart", "-d", count])
         pidstat = start(["pidstat", "-d", "-h", "-H", "-p", ",".join(map(str, workers)), count, "1"])
         iostat = start(["iostat", "-x", "-y", "-o", "JSON", count, "1", disk.name])
-        sample = _library(source, time.monotonic(), seconds)
+        first = next(ticks)
+        sample = between(first, next(ticks), None)
         theirs = parse_iostat(output(iostat, seconds + 20))[disk.name]
         their_processes = parse_pidstat(output(pidstat, seconds + 20))
         document = json.loads(output(ours, seconds + 20))
@@ -232,6 +228,7 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
         fio.terminate()
         fio.wait(20)
         source.close()
+        next(ticks, None)  # the iterator gives the descriptors back when it ends
     device = next(d for d in document["devices"] if d["name"] == disk.name)
     block = next((rates for key, rates in (sample.block.value or {}).items() if key.name == disk.name), None)
     figures = [
