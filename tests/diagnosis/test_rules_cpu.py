@@ -100,6 +100,15 @@ def test_in_a_container_confidence_is_low() -> None:
     assert hidden.primary.confidence <= 0.5
 
 
+def test_in_a_container_several_busy_processes_of_one_name_are_a_guess() -> None:
+    tasks = (TRAINER, *(Task(100 + i, "decode", 50, cpu=0.95) for i in range(4)))
+    hidden = replace(PREPARING, tasks=tasks, gpu_pids=(77_777,), gpus=(0.2,) * 8)
+    finding = verdict_of(hidden).primary
+    assert (finding.class_id, finding.subject) == ("cpu_prep", "decode")
+    assert finding.confidence <= 0.5
+    assert verdict_of(replace(hidden, gpus=(0.5,) * 8)).state is State.UNSURE
+
+
 def test_nobody_uses_the_gpu_so_nobody_starves_it() -> None:
     verdict = verdict_of(replace(SINGLE, gpus=(0.0,), gpu_pids=()))
     assert verdict.state is State.UNSURE

@@ -7,6 +7,7 @@ from iotop_ai.diagnosis.facts import Args, Claim, Facts, claim, confidence, gpu_
 from iotop_ai.diagnosis.tasks import Group, TaskFacts, grouped
 from iotop_ai.diagnosis.window import Flags, below
 from iotop_ai.model.finding import Evidence, Finding, Severity
+from iotop_ai.model.process import ProcessTable
 
 BASE = 0.85
 SINGLE_BASE = 0.75
@@ -55,9 +56,10 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     Claim: cpu_prep: decoding and transforming on the CPU is slower than the GPUs.
     Evidence: CPU of the workers (children of a process on a GPU, or named as DataLoader workers) against their
         share of time in state D; GPU; without a GPU, a parent that itself uses little CPU.
-    Threshold: worker CPU >= 70 % of a core and above its D; GPU < 70 %; time lost >= 8 %. Ours.
-    Blind spot: a starved worker that spins looks busy; where processes on the GPUs cannot be found (a container),
-        only names tell workers from other programs.
+    Threshold: worker CPU >= 70 % of a core and above its D; GPU < 70 %; time lost >= 8 %. Ours. Where processes on
+        the GPUs cannot be found (a container): DataLoader's names, or several of one name at >= 90 % beside a GPU
+        < 30 %, the classic rule, with low confidence.
+    Blind spot: a starved worker that spins looks busy; in a container another program may be taken for a worker.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
     if not facts.look.samples or table is None:
@@ -65,15 +67,17 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     busy = facts.gpu.busy_ratio
     with_gpu = facts.gpu.used > 0 and busy is not None
     workers = [t for t in facts.related if _is_worker(facts, t, with_gpu) and _preparing(facts, t)]
+    guessed = _alike(facts, table) if with_gpu and facts.gpu.pids is None else ()
     out = []
-    for group in grouped(workers, table):
+    for group in (*grouped(workers, table), *guessed):
         cpu = group.cpu_ratio or 0.0
         lost = 1 - busy if with_gpu and busy is not None else min(1.0, cpu)
         if lost < limits.gate:
             continue
-        flags: Flags = below(facts.gpu.busy, limits.gpu_fair) if with_gpu else (True,) * len(facts.look.samples)
-        cap = 1.0 if with_gpu else WITHOUT_GPU
-        evidence = _evidence(facts, group, limits.worker_busy) + gpu_evidence(facts, limits.gpu_fair)
+        fair = limits.gpu_starved if group in guessed else limits.gpu_fair
+        flags: Flags = below(facts.gpu.busy, fair) if with_gpu else (True,) * len(facts.look.samples)
+        cap = WITHOUT_MAPPING if group in guessed else 1.0 if with_gpu else WITHOUT_GPU
+        evidence = _evidence(facts, group, limits.worker_busy) + gpu_evidence(facts, fair)
         families = 2 + with_gpu if facts.cpu_busy_ratio is not None else 1 + with_gpu
         finding = Finding(
             "cpu_prep",
@@ -88,6 +92,13 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
         )
         out.append(claim(facts, finding, flags, cpu / limits.worker_busy))
     return tuple(out)
+
+
+def _alike(facts: Facts, table: ProcessTable) -> tuple[Group, ...]:
+    """Several processes of one name, none a DataLoader's by name, that each keep a core busy."""
+    busy = facts.limits.thread_busy * facts.limits.leave_level
+    tasks = (t for t in facts.tasks if not t.loader and (t.cpu_ratio or 0.0) >= busy and _preparing(facts, t))
+    return tuple(g for g in grouped(tasks, table) if g.doing > 1 and (g.cpu_ratio or 0.0) >= facts.limits.thread_busy)
 
 
 def _is_worker(facts: Facts, task: TaskFacts, with_gpu: bool) -> bool:
@@ -105,7 +116,7 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: single_thread: the training process loads its data itself, on one core.
     Evidence: a process on a GPU with one core's worth of CPU, no busy or waiting child, and an idle GPU; or, where
-        processes on the GPUs cannot be found, the one process that keeps a core busy beside a calm disk.
+        processes on the GPUs cannot be found, the only process that keeps a core busy.
     Threshold: CPU 90 to 130 % of a core; GPU < 30 %; no child above 10 % CPU or 35 % in D. Ours, the first two classic.
     Blind spot: a thread that spins in cudaStreamSynchronize also shows 100 %, hence only beside an idle GPU; other
         single-threaded work of the job (start-up, validation) looks the same.
