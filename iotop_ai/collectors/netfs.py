@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Protocol
 
 from iotop_ai.collectors.clock import Clock
@@ -142,12 +143,20 @@ class NetfsCollector:
         numbers = dict.fromkeys((*by_minor, *self._root.names(folder)))
         out: dict[str, FuseMount] = {}
         for number in numbers:
-            waiting = self._root.number_or_none(f"{folder}/{number}/waiting")
-            background = self._root.number_or_none(f"{folder}/{number}/max_background")
+            waiting = self._number(f"{folder}/{number}/waiting")
+            background = self._number(f"{folder}/{number}/max_background")
             mount = by_minor.get(number)
             path, source, fstype = (mount.path, mount.source, mount.fstype) if mount else ("", "", "fuse")
             out[number] = FuseMount(path, source, fstype, waiting, background)
         return out
+
+    def _number(self, path: str) -> int | None:
+        # fusectl opens its files as non-seekable (fs/fuse/control.c), so that they refuse pread.
+        try:
+            with self._root.keep(path) as file:
+                return int(os.read(file.fd, 64))
+        except (OSError, ValueError):
+            return None
 
     def close(self) -> None:
         """Give the descriptor back; a later read opens it again."""
