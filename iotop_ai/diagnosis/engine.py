@@ -50,7 +50,7 @@ def fold(
     needed = max(limits.shortest_s, limits.periods * longest)
     facts = gather(snapshot, history, limits)
     claims = [c for rule in RULES for c in rule(facts)]
-    held = _hold(carry, claims, now, watched >= needed, limits)
+    held = _hold(carry, claims, snapshot, watched >= needed, limits)
     # Nothing fits since the state last became so; while measuring that is since the start.
     unsure = carry.states[-1][0] if carry.states and carry.states[-1][1] == State.UNSURE else now
     findings = _ranked(facts, held, watched >= needed, unsure)
@@ -88,7 +88,16 @@ def _merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
     return out
 
 
-def _hold(carry: Carry, claims: Iterable[Claim], now: int, full: bool, limits: Thresholds) -> dict[Key, Held]:
+def _silent(snapshot: Snapshot, disk: str) -> bool:
+    """Whether a disk that once said that it fails has not been heard since: that is no recovery."""
+    smart = snapshot.smart.value
+    if smart is None:
+        return True
+    return disk in smart and smart[disk].value is None
+
+
+def _hold(carry: Carry, claims: Iterable[Claim], snapshot: Snapshot, full: bool, limits: Thresholds) -> dict[Key, Held]:
+    now = snapshot.at_ns
     held: dict[Key, Held] = {}
     for key, claim in _merged(claims).items():
         old = carry.held.get(key)
@@ -100,8 +109,13 @@ def _hold(carry: Carry, claims: Iterable[Claim], now: int, full: bool, limits: T
             entered = now if old is None else old.entered_ns
             held[key] = Held(claim.finding._replace(since_ns=entered), entered, now)
     for key, old in carry.held.items():
+        if key in held:
+            continue
         # Below the shortest stay the finding keeps the figures with which it last held.
-        if key not in held and 0 <= now - old.entered_ns < limits.dwell_s * 1e9 and key[0] != "failing_disk":
+        stays = 0 <= now - old.entered_ns < limits.dwell_s * 1e9
+        if key[0] == "failing_disk":
+            stays = _silent(snapshot, key[1])
+        if stays:
             held[key] = old
     return held
 

@@ -11,13 +11,15 @@ from iotop_ai.model.process import ProcessTable
 from iotop_ai.model.reading import Status
 from iotop_ai.model.snapshot import Snapshot
 
+COMPUTE = "compute"
 _NONE = (Status.ABSENT, Status.UNSUPPORTED, Status.OFF)
 
 
 class GpuFacts(NamedTuple):
     """seen: GPUs answer. none: there is certainly no GPU or driver; neither: not known (pending, failed, denied).
 
-    all: how many there are. used: how many have a process, memory or work on them. busy: per sample, the mean
+    all: how many there are. used: how many have a compute process on them, or memory or
+    work where no process is seen. busy: per sample, the mean
     utilisation of those in use (of all, when none is); None unknown. power_ratio: mean power over limit of those in
     use. pids: processes on the GPUs and all below them, None where none of them can be found here (a container).
     """
@@ -53,9 +55,10 @@ def gpu_facts(snapshot: Snapshot, table: ProcessTable | None, look: Window, limi
     used = [
         uuid
         for uuid, state in states.items()
-        if state.processes
-        or (state.memory_used_bytes or 0) >= limits.gpu_used_bytes
-        or (mean(over_window(uuid, "busy_ratio")) or 0.0) >= limits.idle_gpu
+        if any(p.kind == COMPUTE for p in state.processes or ())
+        # A container hides the processes; a desktop's are listed, and its work is no training.
+        or (not state.processes and (state.memory_used_bytes or 0) >= limits.gpu_used_bytes)
+        or (not state.processes and (mean(over_window(uuid, "busy_ratio")) or 0.0) >= limits.idle_gpu)
     ]
     judged = used or list(states)
     columns = [over_window(uuid, "busy_ratio") for uuid in judged]
@@ -64,6 +67,6 @@ def gpu_facts(snapshot: Snapshot, table: ProcessTable | None, look: Window, limi
     for uuid in judged:
         watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
         power.append(watts / limit if watts is not None and limit else None)
-    on_gpu = frozenset(p.pid for state in states.values() for p in state.processes or ())
+    on_gpu = frozenset(p.pid for state in states.values() for p in state.processes or () if p.kind == COMPUTE)
     pids = descendants(table, on_gpu) if table is not None and on_gpu else frozenset()
     return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu)

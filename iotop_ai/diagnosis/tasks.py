@@ -139,7 +139,9 @@ def all_tasks(table: ProcessTable | None, look: Window, own_pid: int) -> tuple[T
         stat, info = table.stat.get(key), table.info.get(key)
         if stat is None or info is None or info.kernel or key.pid in ours:
             continue
-        cpus, ios = known - one.unknown_cpu, known - one.unknown_io
+        # A process whose I/O may not be read is listed only when it used CPU: what it read stays unknown.
+        ios = 0 if key in table.denied else known - one.unknown_io
+        cpus = known - one.unknown_cpu
         delay = one.delay / known
         # Delay accounting is exact but counts block devices only: where it shows nothing, the looks decide.
         blocked = min(1.0, delay) if delay >= _DELAY_SEEN else one.looks / known

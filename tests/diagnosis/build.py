@@ -91,6 +91,7 @@ class Task:
     blocked: float = 0.0
     delay: float | None = None
     kernel: bool = False
+    denied: bool = False
 
     @property
     def key(self) -> ProcessKey:
@@ -112,6 +113,7 @@ class Machine:
     tasks: tuple[Task, ...] = ()
     gpus: tuple[float | None, ...] = ()
     gpu_pids: tuple[int, ...] = ()
+    gpu_kind: str = "compute"
     gpu_status: Status = Status.ABSENT
     power: float | None = None
     cpu: float | None = 0.02
@@ -119,6 +121,7 @@ class Machine:
     io_pressure: float | None = 0.0
     smart: tuple[SmartState, ...] = ()
     usage: dict[str, FilesystemUsage] = field(default_factory=dict)
+    smart_silent: bool = False
     ptrace: bool = True
     blind: bool = False
     interval_s: float = 1.0
@@ -133,7 +136,7 @@ def _gpu_reading(machine: Machine, at: int) -> Reading[dict[str, Reading[GpuStat
             f"GPU-{i}": Reading(
                 GpuState(
                     f"GPU-{i}", i, "H100", None if busy is None else round(busy * 100), memory_used_bytes=used,
-                    processes=tuple(GpuProcess(pid, GIB, "compute") for pid in machine.gpu_pids),
+                    processes=tuple(GpuProcess(pid, GIB, machine.gpu_kind) for pid in machine.gpu_pids),
                 ),
                 Status.OK, at_ns=at,
             )
@@ -156,7 +159,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
             for t in tasks
         },
         {t.key: ProcessInfo(t.name, (t.name,), "alice", 1000, t.kernel) for t in tasks},
-        frozenset(), at, at, (at,), {}, {}, {}, {},
+        frozenset(t.key for t in tasks if t.denied), at, at, (at,), {}, {}, {}, {},
     )  # fmt: skip
     snapshot = Snapshot(
         second, at, at, machine.interval_s, Host("h", "boot", "6", 0, "root", machine.ptrace), (),
@@ -172,7 +175,13 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         memory=Reading(MemoryState(*[None] * 27), **ok),
         pressure=Reading({"io": PressureTotals(0, 0)}, **ok),
         gpu=_gpu_reading(machine, at),
-        smart=Reading({s.device: Reading(s, **ok) for s in machine.smart}, **ok),
+        smart=Reading(
+            {
+                s.device: Reading(None, Status.FAILED, "timeout", "", at) if machine.smart_silent else Reading(s, **ok)
+                for s in machine.smart
+            },
+            **ok,
+        ),
         filesystems=Reading({m: Reading(u, **ok) for m, u in machine.usage.items()}, **ok),
         network=Reading({}, **ok),
     )
@@ -191,7 +200,7 @@ def sample_of(machine: Machine, second: int) -> Sample:
     core = CoreRates(machine.cpu, machine.cpu, 0.0, 0.0, 0.0)
     return bare._replace(
         block=rated({BlockKey(d.name, 0): d.rates for d in machine.disks}),
-        processes=rated(ProcessSample({t.key: t.rates for t in machine.tasks} if seconds else {})),
+        processes=rated(ProcessSample({t.key: t.rates for t in machine.tasks if not t.denied} if seconds else {})),
         cpu=rated(CpuRates(core, dict.fromkeys(range(machine.cores), core), 0)),
         pressure=rated({"io": PressureRates(machine.io_pressure, machine.io_pressure)}),
         gpu=rated(

@@ -6,7 +6,7 @@ import pytest
 
 from iotop_ai.model.finding import State
 from iotop_ai.model.reading import Status
-from tests.diagnosis.build import BUSY, IDLE, MB, Disk, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.build import BUSY, IDLE, MB, SLOW_SSD, Disk, Machine, Task, classes, play, verdict_of
 
 
 def test_busy_gpus_with_power_are_ok() -> None:
@@ -45,12 +45,24 @@ def test_no_rule_matched_is_never_ok() -> None:
     assert (verdict.state, classes(verdict)) == (State.UNSURE, ["unknown"])
 
 
+def test_a_desktop_on_the_gpu_is_no_training() -> None:
+    shell = Task(50, "gnome-shell")
+    copy = Task(60, "cp", 50, read=92 * MB, blocked=0.9)
+    verdict = verdict_of(
+        Machine(tasks=(shell, copy), disks=(SLOW_SSD,), gpus=(0.1,), gpu_pids=(50,), gpu_kind="graphics")
+    )
+    assert dict(verdict.primary.args)["gpus"] == 0
+    assert verdict.primary.gpu_hours_lost is None
+    assert classes(verdict_of(replace(BUSY, gpu_kind="graphics"))) == ["unknown"]
+
+
 def test_nothing_runs() -> None:
     verdict = verdict_of(IDLE)
     assert (verdict.state, classes(verdict)) == (State.IDLE, ["idle"])
     with_gpu = verdict_of(replace(IDLE, gpus=(0.0,), power=50.0))
     assert classes(with_gpu) == ["idle"]
     assert with_gpu.primary.confidence > verdict.primary.confidence
+    assert classes(verdict_of(replace(IDLE, disks=()))) == ["idle"]
 
 
 @pytest.mark.parametrize(

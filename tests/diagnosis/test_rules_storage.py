@@ -20,6 +20,7 @@ from tests.diagnosis.build import (
     Machine,
     Task,
     classes,
+    play,
     verdict_of,
 )
 
@@ -79,10 +80,10 @@ def test_without_a_gpu_the_process_is_named_and_confidence_is_capped() -> None:
 
 def test_unreadable_io_lowers_confidence() -> None:
     disk = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
-    hidden = replace(READER, read=None, write=None)
-    finding = verdict_of(Machine(disks=(disk,), tasks=(hidden,), io_pressure=0.5, ptrace=False)).primary
-    assert finding.class_id == "storage_read"
-    assert finding.confidence <= 0.55
+    for hidden in (replace(READER, read=None, write=None), replace(READER, denied=True)):
+        finding = verdict_of(Machine(disks=(disk,), tasks=(hidden,), io_pressure=0.5, ptrace=False)).primary
+        assert finding.class_id == "storage_read"
+        assert finding.confidence <= 0.55
 
 
 def test_a_process_that_reads_elsewhere_does_not_wait_for_this_disk() -> None:
@@ -214,6 +215,15 @@ def test_a_failing_disk_stands_second_to_a_cause_and_first_to_nothing() -> None:
 def test_a_failing_disk_is_told_before_the_window_is_full() -> None:
     verdict = verdict_of(Machine(smart=(DYING,)), ticks=1)
     assert classes(verdict) == ["unknown", "failing_disk"]
+
+
+def test_a_failing_disk_that_falls_silent_has_not_recovered() -> None:
+    dying = Machine(smart=(DYING,), cpu=0.5)
+    silent = replace(dying, smart_silent=True)
+    well = Machine(smart=(DYING._replace(severity="ok"),), cpu=0.5)
+    frames = play((dying, 12), (silent, 30), (well, 2))
+    assert classes(frames[41].verdict) == ["failing_disk"]
+    assert classes(frames[-1].verdict) == ["unknown"]
 
 
 def test_warnings_and_silence_are_no_failing_disk() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.diagnosis.facts import Claim, Facts
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.window import Flags, share, window
-from iotop_ai.model.block import block_totals
+from iotop_ai.model.block import block_totals, is_leaf
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
@@ -60,11 +60,12 @@ def _idle(snapshot: Snapshot, sample: Sample, limits: Thresholds, no_gpu: bool) 
     pid = snapshot.own.pid
     if any(key.pid != pid and (r.cpu_ratio or 0.0) >= limits.idle_thread for key, r in processes.rates.items()):
         return False
-    totals = block_totals(block, infos.values())
-    if totals.read_bytes_per_s is None or totals.write_bytes_per_s is None:
-        return False
-    if totals.read_bytes_per_s + totals.write_bytes_per_s >= limits.idle_bytes_per_s:
-        return False
+    if any(is_leaf(info) for info in infos.values()):
+        totals = block_totals(block, infos.values())
+        if totals.read_bytes_per_s is None or totals.write_bytes_per_s is None:
+            return False
+        if totals.read_bytes_per_s + totals.write_bytes_per_s >= limits.idle_bytes_per_s:
+            return False
     if any((r.busy_ratio or 0.0) >= limits.idle_disk_busy for r in block.values()):
         return False
     return not any(key.pid != pid for key in sample.waits)
