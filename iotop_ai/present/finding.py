@@ -99,7 +99,7 @@ def _several(a: Args) -> bool:
 def _storage(a: Args) -> Spans:
     if number(a, "gpus"):
         return _starved_gpus(a)
-    who = f"{whole(a, 'tasks')} {word(a, 'task')} wait" if _several(a) else f"{word(a, 'task')} waits"
+    who = f"{word(a, 'task')} x{whole(a, 'tasks')} wait" if _several(a) else f"{word(a, 'task')} waits"
     share = percent(a, "blocked")
     return [
         _strong(who),

@@ -141,6 +141,12 @@ def test_the_second_finding_and_the_loss() -> None:
     assert words(finding.loss, last(IDLE)) == ""
 
 
+def test_several_of_one_name_are_folded() -> None:
+    readers = tuple(replace(READER, pid=60 + i, name="fio", read=1 * MB) for i in range(8))
+    frame = last(Machine(disks=(SLOW,), tasks=readers, io_pressure=0.5))
+    assert words(finding.headline, frame) == "fio x8 wait for disk sda 90 % of the time"
+
+
 def test_measuring_and_missing_signals() -> None:
     frame = last(replace(IDLE, ptrace=False), ticks=4)
     assert words(finding.headline, frame) == "measuring 3 of 10 s"
