@@ -6,6 +6,7 @@ no identity is checked on the hot path. Idle processes' bytes are the same as be
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Iterable
@@ -34,6 +35,7 @@ from iotop_ai.collectors.process_slot import (
 )
 from iotop_ai.collectors.process_sweep import IoSweep, Room, read_stats
 from iotop_ai.collectors.root import KeptFile, Root
+from iotop_ai.collectors.taskstats import ExitWatch, exit_code
 from iotop_ai.collectors.users import Users
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
@@ -82,6 +84,8 @@ class ProcessCollector:
         self._gone: list[ProcessKey] = []
         self._complete = True
         self._asked = 0
+        self._exit_watch: ExitWatch | None = None
+        self._codes: dict[int, int] = {}
 
     def read(self) -> ProcessTable:
         """One sweep. Raises Unavailable when no process is listed."""
@@ -116,6 +120,7 @@ class ProcessCollector:
             delayacct=self._delay_accounting(),
             clk_tck=os.sysconf("SC_CLK_TCK"),
             page_bytes=os.sysconf("SC_PAGE_SIZE"),
+            exits=self._exits(),
         )
 
     def close(self) -> None:
@@ -129,6 +134,7 @@ class ProcessCollector:
         self._slots = {}
         self._cohorts = [{} for _ in range(COHORTS)]
         self._new_pids.close()
+        self._stop_watching()
         if isinstance(self._delayacct, KeptFile):
             self._delayacct.close()
         self._delayacct = None
@@ -140,6 +146,30 @@ class ProcessCollector:
         if isinstance(self._delayacct, OSError):
             return None
         return self._delayacct.read().strip() not in (b"", b"0")
+
+    def _exits(self) -> dict[ProcessKey, int]:
+        """Exit codes of those that ended and of zombies, as far as they are known."""
+        if self._root.live and self._seq == 0:
+            # Those who may not listen are told by zombies alone.
+            with contextlib.suppress(Unavailable):
+                self._exit_watch = ExitWatch(self._root)
+        if self._exit_watch is not None:
+            try:
+                self._codes.update(self._exit_watch.read())
+            except OSError:
+                self._stop_watching()
+        exits = {key: self._codes[key.pid] for key in self._gone if key.pid in self._codes}
+        self._codes = {pid: code for pid, code in self._codes.items() if pid in self._slots}
+        for pid in self._codes:
+            key = self._slots[pid].key
+            if self._stat[key].state == "Z":
+                exits[key] = self._codes[pid]
+        return exits
+
+    def _stop_watching(self) -> None:
+        if self._exit_watch is not None:
+            self._exit_watch.close()
+            self._exit_watch = None
 
     def _find(self) -> list[Slot]:
         """Admit new processes; those admitted, oldest first."""
@@ -333,6 +363,8 @@ class ProcessCollector:
         slot.stat_raw = raw
         if parsed.record != self._stat[slot.key]:
             self._stat[slot.key] = parsed.record
+            if parsed.record.state == "Z" and not slot.denied:
+                self._codes[slot.key.pid] = exit_code(parsed.exit_status)
         if slot.published and (slot.young or parsed.comm != slot.comm):
             slot.comm = parsed.comm
             self._who_again(slot, parsed.flags)

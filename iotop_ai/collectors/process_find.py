@@ -68,6 +68,9 @@ class NewPids:
 
     def _list(self, known: Container[int], before: int | None, now: int | None) -> list[int]:
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
+        if not pids:  # the listing failed (no descriptor was free): nobody is known to have ended
+            self.listed = None
+            return []
         new = sorted(pid for pid in pids if pid not in known)
         self._distrust -= 1
         if before is not None:

@@ -20,17 +20,19 @@ ARGUMENTS = 64
 class ParsedStat(NamedTuple):
     """One line of /proc/PID/stat: the record and what identifies the process.
 
-    comm: raw bytes between the outermost parentheses, not clean yet.
+    comm: raw bytes between the outermost parentheses, not clean yet. exit_status: field 52, the wait status of a
+    zombie; 0 also when we may not know it.
     """
 
     comm: bytes
     flags: int
     start_ticks: int
     record: ProcessStat
+    exit_status: int = 0
 
 
 def parse_stat(raw: bytes) -> ParsedStat:
-    """``9663 (cat) R 9657 9657 4140 0 -1 4194304 100 0 0 ...``: fields 1 to 42 of /proc/PID/stat.
+    """``9663 (cat) R 9657 9657 4140 0 -1 4194304 100 0 0 ...``: fields 1 to 52 of /proc/PID/stat.
 
     comm is what stands between the first "(" and the last ")": it may hold spaces, parentheses and line ends.
     Raises ValueError when the line has fewer fields than Linux 2.6.18 printed.
@@ -55,6 +57,7 @@ def parse_stat(raw: bytes) -> ParsedStat:
             int(fields[21]),
             int(fields[39]),
         ),
+        int(fields[49]) if len(fields) > 49 else 0,
     )
 
 

@@ -87,7 +87,8 @@ class ProcessTable(NamedTuple):
     io: absent for a process in ``denied``. Unchanged records are the same objects as in the Snapshot before.
     threads: only of multi-threaded processes whose io moved. wchan: only where readable and not "0", of processes
     in state D or whose io moved; the main thread's.
-    gone: processes of the Snapshot before that have ended since.
+    gone: processes of the Snapshot before that have ended since. exits: the exit code (0 to 255) or minus the signal
+    of those in ``gone`` of which it is known, and of zombies; who is missing has ended, nobody knows how.
     complete: every process was listed (False under hidepid, where others cannot be seen).
     """
 
@@ -107,6 +108,7 @@ class ProcessTable(NamedTuple):
     delayacct: bool | None = None
     clk_tck: int = 100
     page_bytes: int = 4096
+    exits: Mapping[ProcessKey, int] = {}
 
     def stat_time(self, key: ProcessKey) -> int:
         """Monotonic ns at which this process's stat was last read."""
