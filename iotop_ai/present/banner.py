@@ -62,7 +62,7 @@ def _state(frame: Frame, width: int, hue: str) -> Line:
     words = cut(words, room)
     end = "".join(s.text for s in lost) + " "
     gap = " " * (width - _SENTENCE - cells(words) - cells(end))
-    return Line((block, Span(" " + words, strong), Span(gap + end, rest)))
+    return Line(tuple(cut_spans([block, Span(" " + words, strong), Span(gap + end, rest)], width)))
 
 
 def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]) -> Line:

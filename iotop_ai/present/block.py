@@ -16,7 +16,7 @@ from iotop_ai.present.units import UNDEFINED, UNKNOWN, count, figure, mib, perce
 from iotop_ai.present.view import View
 
 COLUMNS = (
-    Column("r/s", "r/s", 4, 30, 5),
+    Column("r/s", "r/s", 4, 30, 5, gap=0),
     Column("rMB/s", "rMB/s", 7, 0),
     Column("rrqm/s", "rrqm/s", 7, 130),
     Column("%rrqm", "%rrqm", 6, 100, 7),
@@ -196,8 +196,6 @@ def _row(
     loud = "bad" if device.guilty else "text"
     out = [Cell(0, ">" if is_chosen or device.guilty else " ", "bad" if device.guilty else "key")]
     out.append(Cell(1, " " + name if nested else name, loud))
-    first = at[0].first if at else width
-    out.append(Cell(mount_at, cut(mount, max(0, first - mount_at)), "dim"))
     worst = _worst_await(device.rates)
     seconds = 1.0 if device.seconds is None else device.seconds
     for spot in at:
@@ -213,6 +211,9 @@ def _row(
         elif device.guilty and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN):
             token = "strong"
         out.append(spot.cell(text, token))
+    # The mount has all columns up to the first figure, which is rarely as wide as its column.
+    first = min((c.column - cells(c.text) + 1 if c.right else c.column for c in out[2:]), default=width)
+    out.append(Cell(mount_at, cut(mount, max(0, first - mount_at - 1)), "dim"))
     background = "sel" if view.focus == "disk" and view.cursor == device.row_key else ""
     return place(width, *out, background=background, key=device.row_key)
 

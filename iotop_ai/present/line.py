@@ -72,9 +72,9 @@ def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
     text = plain(text)
     if cells(text) <= width:
         return text
-    if width <= 0:
+    if width < cells(mark):
         return ""
-    return _head(text, width - cells(mark)) + mark if width > cells(mark) else _head(text, width)
+    return _head(text, width - cells(mark)) + mark
 
 
 def _head(text: str, width: int) -> str:

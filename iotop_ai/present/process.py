@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import ProcessTable
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed
 from iotop_ai.present.groups import Group, groups, rates_of, state_of
-from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, row
+from iotop_ai.present.line import Cell, Line, Span, cut, place, row, spans_cells
 from iotop_ai.present.panel import panel, quiet
-from iotop_ai.present.units import KIB, MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
+from iotop_ai.present.units import GIB, KIB, MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
 from iotop_ai.present.view import View
 
 COLUMNS = (
@@ -62,7 +63,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     part = found[start : start + room]
     seconds = rates_of(frame, view)[1]
     out += [_row(view, width, group, table, at, seconds) for group in part]
-    out.append(_footer(view, width, found, part, table))
+    out.append(_footer(frame, view, width, part, table))
     return out
 
 
@@ -157,52 +158,67 @@ def _delay(group: Group, table: ProcessTable, spot: Placed) -> Cell:
     return spot.cell(percent(ratio), "strong" if ratio is not None and ratio >= 0.5 else "")
 
 
-def _footer(view: View, width: int, found: tuple[Group, ...], part: tuple[Group, ...], table: ProcessTable) -> Line:
-    shown = {g.keys for g in part}
-    hidden = [g for g in found if g.keys not in shown]
+class _Clause(NamedTuple):
+    """A clause of the footer: in full, and in few words where the row is short."""
+
+    full: list[Span]
+    short: list[Span]
+
+
+def _footer(frame: Frame, view: View, width: int, part: tuple[Group, ...], table: ProcessTable) -> Line:
+    """What the rows leave out, what may not be read, and what is off, as far as it fits."""
+    found = groups(frame, view)
     more = len(table.info) - sum(len(g.keys) for g in part)
-    clauses: list[list[Span]] = []
+    clauses: list[_Clause] = []
     if view.pattern:
-        matching = sum(len(g.keys) for g in found)
-        clauses.append([Span(f"{matching} of {len(table.info)} match ", "dim"), Span(view.pattern)])
+        said = [Span(f"{sum(len(g.keys) for g in found)} of {len(table.info)} match ", "dim"), Span(view.pattern)]
+        clauses.append(_Clause(said, said))
     elif more > 0:
-        clauses.append([Span(f"{more} more{_at_most(hidden)}", "dim")])
+        shown = {g.keys for g in part}
+        most = _at_most([g for g in found if g.keys not in shown])
+        clauses.append(_Clause([Span(f"{more} more{most}", "dim")], [Span(f"{more} more", "dim")]))
     if table.denied:
-        said = f" {len(table.denied)} of other users not permitted (sudo shows them)"
-        clauses.append([Span("?", "unsure"), Span(said, "dim")])
+        many, root = len(table.denied), frame.snapshot.host.euid == 0
+        who, cure = ("", "even to root") if root else (" of other users", "sudo shows them")
+        clauses.append(
+            _Clause(
+                [Span("?", "unsure"), Span(f" {many}{who} not permitted ({cure})", "dim")],
+                [Span("?", "unsure"), Span(f" {many} not permitted ({'root' if root else 'sudo'})", "dim")],
+            )
+        )
     if not table.complete:
-        clauses.append([Span("?", "unsure"), Span(" others are hidden (hidepid)", "dim")])
+        said = [Span("?", "unsure"), Span(" others are hidden (hidepid)", "dim")]
+        clauses.append(_Clause(said, said))
     if table.delayacct is False:
-        clauses.append([Span(f"IO-wait off: {DELAY_REMEDY}", "dim")])
-    return row(width, [Span(" "), *_joined(clauses, width - 2)])
+        clauses.append(
+            _Clause([Span(f"IO-wait off: {DELAY_REMEDY}", "dim")], [Span(f"IO-wait: {DELAY_REMEDY}", "dim")])
+        )
+    full = _joined([c.full for c in clauses])
+    if spans_cells(full) <= width - 2:
+        return row(width, [Span(" "), *full])
+    short = [c.short for c in clauses]
+    while len(short) > 1 and spans_cells(_joined(short)) > width - 2:
+        short.pop()
+    return row(width, [Span(" "), *_joined(short)])
 
 
-def _joined(clauses: list[list[Span]], width: int) -> list[Span]:
-    """Whole clauses, as many as fit; the first is cut rather than dropped."""
-    out: list[Span] = []
-    used = 0
-    for spans in clauses:
-        need = sum(cells(s.text) for s in spans) + (2 if out else 0)
-        if out and used + need > width:
-            continue
-        if out:
-            out.append(Span("; ", "dim"))
-        out += spans
-        used += need
-    return cut_spans(out, width)
+def _joined(clauses: list[list[Span]]) -> list[Span]:
+    return [span for i, spans in enumerate(clauses) for span in ([Span("; ", "dim")] if i else []) + spans]
 
 
 def _at_most(hidden: list[Group]) -> str:
+    """How much the hidden ones do at most; "" when nobody knows."""
     known = [g.io for g in hidden if g.io is not None]
     if hidden and not known:
         return ""
     most = max(known, default=0.0)
     if most <= 0:
         return ", none with I/O"
-    limit = KIB
-    while limit < most:
-        limit *= KIB if limit * 10 >= MIB else 10
-    return f", none above {size(limit)}B/s"
+    for limit in (10 * KIB, 100 * KIB, MIB, 10 * MIB, 100 * MIB, GIB):
+        if most <= limit:
+            text = size(limit)
+            return f", none above {text[:-1]} {text[-1]}B/s"
+    return ""
 
 
 def _sentence(frame: Frame, width: int, found: tuple[Group, ...]) -> Line:

@@ -119,8 +119,8 @@ def capacity(bytes_: float | None) -> str:
     if bytes_ is None:
         return UNKNOWN
     for unit, word in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
-        if bytes_ >= unit:
-            return f"{bytes_ / unit:.3g} {word}" if bytes_ < 999.5 * unit else f"{bytes_ / unit:.0f} {word}"
+        if bytes_ >= 0.9995 * unit:
+            return f"{bytes_ / unit:.0f} {word}" if bytes_ >= 999.5 * unit else f"{bytes_ / unit:.3g} {word}"
     return f"{bytes_:.0f} B"
 
 

@@ -25,7 +25,7 @@ NS = 1_000_000_000
 START_NS = 1_000 * NS
 WALL_NS = 1_794_884_000 * NS
 KIB, MIB, GIB, TIB = 1024, 1024**2, 1024**3, 1024**4
-HOST = Host("gpu07", "made-boot", "6.18", 0, "root", True)
+HOST = Host("gpu07", "made-boot", "6.18", 1000, "alice", False)
 
 
 class Disk(NamedTuple):
