@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.model.carry import Carry
-from iotop_ai.model.frame import HISTORY_S, Frame
+from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.sample import Sample, between, is_pair
 from iotop_ai.model.snapshot import Snapshot
@@ -37,7 +37,8 @@ def frames(
         else:
             sample = between(before, snapshot, last)
         oldest = snapshot.at_ns - int(HISTORY_S * 1e9)
-        history = (*(s for s in history if s.at_ns > oldest), sample)
+        few = len(history) - (HISTORY_LEAST - 1)
+        history = (*(s for i, s in enumerate(history) if s.at_ns > oldest or i >= few), sample)
         carry, verdict = fold(carry, snapshot, history)
         if key is not None and key.carry is not None:
             carry = key.carry

@@ -10,10 +10,12 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 HISTORY_S = 60.0
+HISTORY_LEAST = 5
+"""Samples that a history holds at any interval: a rule needs three and the window's edge."""
 
 
 class Frame(NamedTuple):
-    """history: Samples in (t - 60 s, t], oldest first, the newest is ``sample``."""
+    """history: Samples in (t - 60 s, t] and at least the newest five, oldest first; the last is ``sample``."""
 
     snapshot: Snapshot
     sample: Sample

@@ -67,12 +67,13 @@ class FileRecording:
         blocks = self.blocks
         low = next((i for i, b in enumerate(blocks) if b.session == session), 0)
         high = next((i for i, b in enumerate(blocks) if b.session > session), len(blocks))
-        key = self._last_at(low, high, at_ns)
-        warming = self._stamp_of(key) != stamp()
-        fold_ns = blocks[key].at_ns
+        fold = self._last_at(low, high, at_ns)
+        warming = self._stamp_of(fold) != stamp()
         if warming:
-            fold_ns = blocks[self._last_at(low, high, at_ns - int(WARM_UP_S * 1e9))].at_ns
-        history = self._last_at(low, high, fold_ns - int(HISTORY_S * 1e9))
+            fold = self._last_at(low, high, at_ns - int(WARM_UP_S * 1e9))
+        fold_ns = blocks[fold].at_ns
+        # At long intervals a minute may hold few Samples: the block before always holds enough.
+        history = min(self._last_at(low, high, fold_ns - int(HISTORY_S * 1e9)), max(low, fold - 1))
         return Entry(history, fold_ns, warming)
 
     def _last_at(self, low: int, high: int, at_ns: int) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from iotop_ai import __version__
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.diagnosis.stamp import stamp
-from iotop_ai.model.frame import HISTORY_S, Frame
+from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.snapshot import Event
 from iotop_ai.store.codec import FORMAT, Encoder, Header, header_line, to_line
 from iotop_ai.store.redact import Redactor
@@ -247,7 +247,7 @@ class Recorder:
                 self._recent.append((at_ns, ',"key":true,' in line[:200], line))
         keep_from = 0
         for i, (at, key, _) in enumerate(self._recent):
-            if at > at_ns - HISTORY_S * 1e9:
+            if at > at_ns - HISTORY_S * 1e9 or i > len(self._recent) - HISTORY_LEAST:
                 break
             if key:
                 keep_from = i

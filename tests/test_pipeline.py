@@ -1,0 +1,44 @@
+"""The one place where pairs are formed."""
+
+from __future__ import annotations
+
+from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S
+from iotop_ai.pipeline import frames
+from tests.store.scenario import SECOND, Machine, session
+
+
+def test_history_is_a_minute_newest_last() -> None:
+    for frame in frames(session(11, 120)):
+        assert frame.history[-1] is frame.sample
+        ages = [(frame.sample.at_ns - s.at_ns) / 1e9 for s in frame.history]
+        assert ages == sorted(ages, reverse=True)
+        assert all(age < HISTORY_S for age in ages[:-HISTORY_LEAST])
+
+
+def test_at_long_intervals_history_still_holds_enough_for_a_rule() -> None:
+    machine = Machine(12)
+
+    def slow() -> object:
+        machine.now += 300 * SECOND
+        return machine.snapshot()._replace(interval_s=300.0)
+
+    made = list(frames(slow() for _ in range(9)))
+    assert [len(f.history) for f in made] == [1, 2, 3, 4, *[HISTORY_LEAST] * 5]
+    assert not made[-1].sample.gap
+
+
+def test_another_boot_shares_nothing_with_the_one_before() -> None:
+    first, second = Machine(13, "boot-1"), Machine(13, "boot-2")
+    made = list(frames([*(first.snapshot() for _ in range(20)), *(second.snapshot() for _ in range(20))]))
+    alone = Machine(13, "boot-2")
+    assert made[20:] == list(frames(alone.snapshot() for _ in range(20)))
+    assert made[20].sample.seconds is None
+    assert made[20].carry.started_ns == made[20].snapshot.at_ns
+
+
+def test_going_on_from_a_frame_equals_never_having_stopped() -> None:
+    snapshots = list(session(14, 80))
+    whole = list(frames(snapshots))
+    at = whole[49]
+    rest = frames(snapshots[50:], before=at.snapshot, last=at.sample, history=at.history, carry=at.carry)
+    assert list(rest) == whole[50:]
