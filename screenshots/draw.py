@@ -1,7 +1,8 @@
 """Draw the pictures of this folder from the real app: ``python screenshots/draw.py`` (as root for the slow disk).
 
 Real Snapshots of this machine are taken while fio reads from a slow loop device; the app then shows them in this
-process, its screen is exported as SVG, and a headless chromium with Fira Code makes the PNG.
+process, its screen is exported as SVG, and a headless chromium with Fira Code makes the PNG (on Debian: apt install
+chromium fonts-firacode fio).
 """
 
 from __future__ import annotations
@@ -50,16 +51,21 @@ class Picture(NamedTuple):
 
 
 PICTURES = (
-    Picture("main-80x24-dark", 80, 24, "dark"),
+    Picture("main-80x24", 80, 24, "dark"),
     Picture("main-80x24-light", 80, 24, "light"),
-    Picture("main-160x48-dark", 160, 48, "dark"),
-    Picture("main-80x24-cvd", 80, 24, "cvd"),
-    Picture("main-80x24-ansi16", 80, 24, "ansi"),
+    Picture("main-160x48", 160, 48, "dark"),
+    Picture("help-80x24", 80, 24, "dark", ("question_mark",)),
     Picture("main-80x24-mono", 80, 24, "mono"),
-    Picture("main-60x15-dark", 60, 15, "dark"),
-    Picture("help-80x24-dark", 80, 24, "dark", ("question_mark",)),
-    Picture("focus-80x24-dark", 80, 24, "dark", ("tab", "tab", "tab", "tab", "down", "down")),
 )
+"""What stands in this folder."""
+
+MORE = (
+    Picture("main-80x24-cvd", 80, 24, "cvd"),
+    Picture("main-80x24-ansi", 80, 24, "ansi"),
+    Picture("main-60x15", 60, 15, "dark"),
+    Picture("focus-80x24", 80, 24, "dark", ("tab", "tab", "tab", "tab", "down", "down")),
+)
+"""To look at while working on the looks; drawn when named."""
 
 
 @contextlib.contextmanager
@@ -79,6 +85,7 @@ def load(seconds: float) -> Iterator[None]:
             run("fio", "--name=lay", file, "--size=200M", "--rw=write", "--bs=1M", "--end_fsync=1")
             job = ("--rw=randread", "--bs=128k", "--direct=1", "--size=200M", "--time_based", f"--runtime={seconds}")
             # A calm third first, so that the turn for the worse is on the picture.
+            disk.set(delay_us=3_000)
             fio = subprocess.Popen(
                 ["fio", "--name=train", file, *job, "--numjobs=8", "--thread=0"], stdout=subprocess.DEVNULL
             )
@@ -118,17 +125,15 @@ def record(seconds: float) -> MemoryRecording:
 async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
     """One picture of the last of the Frames, as SVG and PNG."""
     view = View(interval_s=1.0, utc_offset_s=0)
-    app = MonitorApp(shown[0], shown[1:], MemoryRecording(), view, picture.theme)
+    app = MonitorApp(shown[0], (), MemoryRecording(), view, picture.theme)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
-        while app.main.newest is not shown[-1]:
-            await pilot.pause(0.01)
+        for frame in shown[1:]:  # one by one: graphs reach further back than one Frame does
+            app.main.receive(frame)
         if picture.keys:
             await pilot.press(*picture.keys)
         await pilot.pause()
         svg = tidy(app.export_screenshot(simplify=True), picture)
-    path = folder / f"{picture.name}.svg"
-    path.write_text(svg)
-    rasterise(path, path.with_suffix(".png"), picture)
+    rasterise(svg, folder / f"{picture.name}.png", picture)
 
 
 def tidy(svg: str, picture: Picture) -> str:
@@ -142,12 +147,13 @@ def tidy(svg: str, picture: Picture) -> str:
     return re.sub(r'viewBox="[^"]*"', f'viewBox="{box}"', svg, count=1)
 
 
-def rasterise(svg: Path, png: Path, picture: Picture) -> None:
+def rasterise(svg: str, png: Path, picture: Picture) -> None:
     """PNG by chromium, the only one of the usual renderers that keeps braille and rules in their columns."""
     width, height = round(picture.width * CELL_WIDTH), round(picture.height * CELL_HEIGHT)
     with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "screen.svg").write_text(svg)
         page = Path(folder) / "page.html"
-        page.write_text(f'<body style="margin:0"><img src="file://{svg}" width={width} height={height}>')
+        page.write_text(f'<body style="margin:0"><img src="screen.svg" width={width} height={height}>')
         run(
             *("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
             *(f"--user-data-dir={folder}/profile", "--allow-file-access-from-files"),
@@ -160,13 +166,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=100.0, help="how long to watch this machine (100)")
     parser.add_argument("--into", type=Path, default=HERE, help="folder of the pictures")
-    parser.add_argument("names", nargs="*", help="pictures to draw, all by default")
+    parser.add_argument("names", nargs="*", help="pictures to draw, those of this folder by default")
     args = parser.parse_args()
     with load(args.seconds + 10):
         snapshots: list[Snapshot] = list(record(args.seconds))
     shown = list(frames(snapshots))
-    for picture in PICTURES:
-        if not args.names or picture.name in args.names:
+    for picture in (*PICTURES, *MORE):
+        if picture.name in args.names or (not args.names and picture in PICTURES):
             asyncio.run(draw(picture, shown, args.into.resolve()))
             sys.stdout.write(f"{picture.name}.png\n")
 
