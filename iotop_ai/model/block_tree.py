@@ -97,6 +97,8 @@ def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[Devic
         if info is None:
             continue
         home, leaves = tree.home(name), tree.leaves(name)
+        if tree.home(home) != home:
+            home = name
         several = f" x{len(leaves)}" if len(leaves) > 1 and home == name and info.slaves else ""
         row = DeviceRow(name, (info.label or name) + several, hidden_when_idle=hidden_when_idle(info))
         if home == name:
@@ -116,6 +118,7 @@ class _Tree:
     def __init__(self, infos: BlockInfos) -> None:
         self._infos = infos
         self._leaves: dict[str, tuple[str, ...]] = {}
+        self._homes: dict[str, str] = {}
         self._partitions: dict[str, list[str]] = {}
         for info in infos.values():
             if info.kind == "partition":
@@ -144,9 +147,15 @@ class _Tree:
 
     def home(self, name: str) -> str:
         """The device under which ``name`` folds; itself when it stands alone."""
+        if name not in self._homes:
+            self._homes[name] = name  # ends a circle, which a table torn between two states may hold
+            self._homes[name] = self._find_home(name)
+        return self._homes[name]
+
+    def _find_home(self, name: str) -> str:
         info = self._infos[name]
         if info.kind in _FOLDED_KINDS:
-            return self.home(info.parent) if info.parent in self._infos and info.parent != name else name
+            return self.home(info.parent) if info.parent in self._infos else name
         if info.kind == "loop":
             return name
         leaves = self.leaves(name)

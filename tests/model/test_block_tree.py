@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotop_ai.model.block import BlockInfo, Mount
@@ -148,6 +148,7 @@ def tangles(draw: st.DrawFn) -> dict[str, BlockInfo]:
     return infos
 
 
+@settings(max_examples=200, deadline=None)
 @given(tangles())
 def test_every_device_is_shown_exactly_once(infos: dict[str, BlockInfo]) -> None:
     shown = folded(infos)
