@@ -81,7 +81,7 @@ def _none(frame: Frame, view: View, width: int) -> Line:
         said = [Span("none in this machine", "dim")]
     else:
         said = why_not(reading)
-    spans = cut_spans([Span(" "), *said, Span("; disks and processes go on ", "dim")], width - 8)
+    spans = cut_spans([Span(" "), *said, Span("; disks and processes go on", "dim")], width - 8)
     line = rule(width - spans_cells(spans), "GPU", focus=view.focus == "gpu")
     return Line((*line.spans[:2], *spans, *line.spans[2:]))
 
