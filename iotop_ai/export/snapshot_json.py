@@ -15,6 +15,7 @@ from iotop_ai.export.choose import command_words, device_info, device_rates, pro
 from iotop_ai.export.system_json import system_object
 from iotop_ai.export.units import iostat_object, merged, rates_object
 from iotop_ai.model.block import BlockInfo
+from iotop_ai.model.finding import Finding
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu import GpuState
 from iotop_ai.model.reading import Reading, Status
@@ -25,6 +26,12 @@ KEYS = ("time", "host", "interval_s", "devices", "gpus", "smart", "processes", "
 _SMART_KINDS = ("disk",)
 
 Object = dict[str, Any]
+
+
+def said(frame: Frame) -> tuple[Finding, ...]:
+    """The findings that the Frame can stand for: while no rule has seen its window, "unknown" is no finding."""
+    verdict = frame.verdict
+    return tuple(f for f in verdict.findings if f.class_id != "unknown" or not verdict.measuring)
 
 
 def render_snapshot_json(frame: Frame, devices: Sequence[str] = (), cmdline: str = "names") -> str:
@@ -45,7 +52,7 @@ def snapshot_object(frame: Frame, devices: Sequence[str] = (), cmdline: str = "n
         "smart": smart_objects(frame, devices),
         "processes": process_objects(frame, cmdline),
         "system": system_object(frame),
-        "findings": [finding_object(finding) for finding in frame.verdict.findings],
+        "findings": [finding_object(finding) for finding in said(frame)],
     }
 
 

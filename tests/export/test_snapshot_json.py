@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 from iotop_ai.export.snapshot_json import KEYS, device_objects, render_snapshot_json, rfc3339, snapshot_object
+from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.gpu import GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.smart import SmartState
@@ -90,9 +91,15 @@ def test_no_driver_is_looked_and_found_none() -> None:
 
 
 def test_findings_are_objects_with_a_class_and_a_state() -> None:
-    findings = snapshot_object(frame())["findings"]
-    assert findings
-    assert all({"class", "state", "confidence", "severity", "evidence"} <= finding.keys() for finding in findings)
+    shown = frame()
+    failing = Finding("failing_disk", Severity.CRITICAL, 0.95, "sda")
+    unknown = Finding("unknown", Severity.INFO, 0.0)
+    one_interval = shown._replace(verdict=shown.verdict._replace(findings=(failing, unknown), watched_s=1, needed_s=10))
+    findings = snapshot_object(one_interval)["findings"]
+    assert [finding["class"] for finding in findings] == ["failing_disk"]
+    assert {"class", "state", "confidence", "severity", "evidence"} <= findings[0].keys()
+    watched = shown._replace(verdict=shown.verdict._replace(findings=(unknown,), watched_s=10, needed_s=10))
+    assert [finding["class"] for finding in snapshot_object(watched)["findings"]] == ["unknown"]
 
 
 def test_readings_carry_their_health_and_age() -> None:
