@@ -44,7 +44,7 @@ COLUMNS = (
 )
 """iostat's columns in its order; the title is the id, but while accumulating "/s" is left out."""
 
-_WIDE, _REASON = 140, 12
+_WIDE, _REASON = 140, 16
 """From this width on, room is kept for the reason behind a health word."""
 
 
@@ -172,7 +172,10 @@ def _mount(device: Device, frame: Frame) -> str:
 
 def _arrange(width: int, names: list[str], mounts: list[str]) -> tuple[list[Placed], int, int]:
     """(columns, columns for the name, where the mount starts): names and mounts grow before columns widen."""
-    columns = chosen(COLUMNS, width - 14 - (_REASON if width >= _WIDE else 0))
+    every = COLUMNS
+    if width >= _WIDE:
+        every = (*COLUMNS[:-1], COLUMNS[-1]._replace(width=COLUMNS[-1].width + _REASON))
+    columns = chosen(every, width - 14)
     spare = width - 14 - sum(c.width for c in columns)
     longest = max((cells(n) for n in names), default=0)
     more_name = max(0, min(spare, longest - 6, 12))

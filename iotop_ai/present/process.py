@@ -183,7 +183,7 @@ def _footer(frame: Frame, view: View, width: int, part: tuple[Group, ...], table
         clauses.append(
             _Clause(
                 [Span("?", "unsure"), Span(f" {many}{who} not permitted ({cure})", "dim")],
-                [Span("?", "unsure"), Span(f" {many} not permitted ({'root' if root else 'sudo'})", "dim")],
+                [Span("?", "unsure"), Span(f" {many} not permitted{'' if root else ' (sudo)'}", "dim")],
             )
         )
     if not table.complete:
