@@ -128,12 +128,22 @@ def _sums(look: Window) -> tuple[dict[ProcessKey, _Sum], int]:
     return sums, known
 
 
+def monitor_pids(table: ProcessTable, own_pid: int) -> frozenset[int]:
+    """This monitor and its helpers with what they start (smartctl); a command that it records is no helper."""
+    helpers = {
+        key.pid
+        for key, stat in table.stat.items()
+        if stat.ppid == own_pid and any(part.startswith("iotop_ai.") for part in table.info[key].cmdline)
+    }
+    return frozenset({own_pid}) | descendants(table, helpers)
+
+
 def all_tasks(table: ProcessTable | None, look: Window, own_pid: int) -> tuple[TaskFacts, ...]:
     """Every process that is alive and did or waited for something in the window, but for this monitor's own."""
     if table is None:
         return ()
     sums, known = _sums(look)
-    ours = {own_pid, *descendants(table, (own_pid,))}
+    ours = monitor_pids(table, own_pid)
     out = []
     for key, one in sums.items():
         stat, info = table.stat.get(key), table.info.get(key)

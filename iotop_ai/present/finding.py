@@ -33,6 +33,10 @@ SEMI, COMMA = Span("; "), Span(", ")
 Spans = list[Span]
 
 
+SLOW_DEVICE = 3.0
+"""Await over normal from which a device is not called calm, whether or not somebody waits for it."""
+
+
 def text_of(spans: Sequence[Span]) -> str:
     """The words without their looks."""
     return "".join(span.text for span in spans)
@@ -151,8 +155,11 @@ def _unknown(a: Args) -> Spans:
         share = percent(a, "blocked")
         return [_strong(word(a, "task")), _plain(" is blocked "), _strong(share), _plain(" of the time"), COMMA,
                 _plain("cause not seen")]  # fmt: skip
-    disks = "disks calm" if word(a, "device") else "disks idle"
     gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "GPU none"
+    await_ms, normal_ms = number(a, "await_ms"), number(a, "normal_ms")
+    if await_ms is not None and normal_ms is not None and await_ms >= SLOW_DEVICE * normal_ms:
+        return [_strong(word(a, "device")), _plain(" is slow"), COMMA, _plain("no process is seen waiting for it")]
+    disks = "disks calm" if word(a, "device") else "disks idle"
     return [_plain("nothing slow is seen"), SEMI, _plain(gpu), COMMA, _plain(disks)]
 
 

@@ -92,6 +92,7 @@ class Task:
     delay: float | None = None
     kernel: bool = False
     denied: bool = False
+    cmdline: tuple[str, ...] = ()
 
     @property
     def key(self) -> ProcessKey:
@@ -158,7 +159,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
             t.key: ProcessStat("D" if t.in_d(second) else "S", t.ppid, 0, 0, 0, 0, 0, 1, 0, 0)
             for t in tasks
         },
-        {t.key: ProcessInfo(t.name, (t.name,), "alice", 1000, t.kernel) for t in tasks},
+        {t.key: ProcessInfo(t.name, t.cmdline or (t.name,), "alice", 1000, t.kernel) for t in tasks},
         frozenset(t.key for t in tasks if t.denied), at, at, (at,), {}, {}, {}, {},
     )  # fmt: skip
     snapshot = Snapshot(

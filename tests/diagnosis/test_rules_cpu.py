@@ -116,8 +116,16 @@ def test_nobody_uses_the_gpu_so_nobody_starves_it() -> None:
 
 def test_our_own_process_is_never_the_cause() -> None:
     own = Task(OWN_PID, "iotop-ai", 50, cpu=1.0, read=20 * MB, blocked=0.9)
-    child = Task(OWN_PID + 1, "smartctl", OWN_PID, cpu=1.0, read=20 * MB, blocked=0.9)
-    single = replace(SINGLE, tasks=(own, child), gpu_pids=(50, OWN_PID))
-    slow = Machine(disks=(SLOW_SSD,), tasks=(own, child))
+    command = ("python", "-m", "iotop_ai.collectors.smart_helper")
+    helper = Task(OWN_PID + 1, "python", OWN_PID, cmdline=command)
+    child = Task(OWN_PID + 2, "smartctl", OWN_PID + 1, cpu=1.0, read=20 * MB, blocked=0.9)
+    single = replace(SINGLE, tasks=(own, helper, child), gpu_pids=(50, OWN_PID))
+    slow = Machine(disks=(SLOW_SSD,), tasks=(own, helper, child))
     for machine in (single, slow):
         assert classes(verdict_of(machine)) == ["unknown"]
+
+
+def test_a_command_that_is_recorded_is_our_child_and_may_be_the_cause() -> None:
+    own = Task(OWN_PID, "iotop-ai", 50)
+    trainer = Task(OWN_PID + 1, "python", OWN_PID, read=20 * MB, blocked=0.9, cmdline=("python", "train.py"))
+    assert classes(verdict_of(Machine(disks=(SLOW_SSD,), tasks=(own, trainer)))) == ["storage_read"]
