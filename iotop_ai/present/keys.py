@@ -31,7 +31,7 @@ KEYS = (
     Key("a", "sums", "sums since now, or rates", 5),
     Key("Space", "pause", "stop drawing, go on watching", 3),
     Key("+ -", "interval", "interval, 0.1 s to 60 s", 4),
-    Key("1-9", "panels", "show or hide a panel", 7),
+    Key("1-7", "panels", "show or hide a panel", 7),
 )
 """In the order of the row; every one of them works."""
 
