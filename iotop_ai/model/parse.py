@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import datetime, time, timedelta, tzinfo
 
 from iotop_ai.model.errors import UsageError
 
@@ -38,3 +39,66 @@ def parse_size_bytes(text: str) -> int:
 def parse_names(text: str) -> tuple[str, ...]:
     """The names of a comma- or space-separated list, in order, without repeats and empty ones."""
     return tuple(dict.fromkeys(part for part in re.split(r"[,\s]+", text) if part))
+
+
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
+_TIME_HELP = "write 14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start) or 45%"
+_EARLIEST, _LATEST = 1970, 2200
+
+
+def _wall_ns(moment: datetime) -> int:
+    """Unix time in ns, exact to the microsecond."""
+    return (int(moment.replace(microsecond=0).timestamp()) * 1_000_000 + moment.microsecond) * 1000
+
+
+def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
+    """Unix ns of a date with or without a time, "2026-11-21T14:32:05Z", "2026-11-21 14:32"; UsageError when it is none.
+
+    zone: of a time without an offset; None is the machine's own.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        if not _EARLIEST <= moment.year <= _LATEST:
+            raise ValueError
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()
+        return _wall_ns(moment)
+    except (ValueError, OverflowError):
+        raise UsageError(f"{text!r} is no time; write 2026-11-21T14:32:05Z or '2026-11-21 14:32'") from None
+
+
+def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = None) -> int:
+    """Unix ns of a moment of a recording that lasts from begin_ns to end_ns; it may lie outside of it.
+
+    "14:32" and "14:32:05": the last such time within the recording, else the one nearest to it. "-3m": before the
+    end. "+3m": after the beginning. "45%": of the whole. Else as ``parse_moment_ns``. Raises UsageError.
+    """
+    typed = text.strip()
+    if (share := _SHARE.fullmatch(typed)) is not None and float(share[1]) <= 100:
+        return begin_ns + int((end_ns - begin_ns) * float(share[1]) / 100)
+    if typed[:1] in "+-" and typed[1:2].isdigit():
+        away_ns = int(parse_duration_s(typed[1:]) * 1e9)
+        return begin_ns + away_ns if typed[0] == "+" else end_ns - away_ns
+    if (clock := _CLOCK.fullmatch(typed)) is not None:
+        return _clock_ns(typed, clock, begin_ns, end_ns, zone)
+    try:
+        return parse_moment_ns(typed, zone)
+    except UsageError:
+        raise UsageError(f"{text!r} is no time; {_TIME_HELP}") from None
+
+
+def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone: tzinfo | None) -> int:
+    hour, minute, second = int(clock[1]), int(clock[2]), int(clock[3] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise UsageError(f"{text!r} is no time of a day")
+    of_day = time(hour, minute, second, int((clock[4] or "0").ljust(6, "0")))
+    first, last = (datetime.fromtimestamp(ns // 1_000_000_000, zone) for ns in (begin_ns, end_ns))
+    found = []
+    for day in {last.date() + timedelta(days=n) for n in (-1, 0, 1)} | {
+        first.date() + timedelta(days=n) for n in (-1, 0)
+    }:
+        moment = datetime.combine(day, of_day, zone)
+        found.append(_wall_ns(moment if zone is not None else moment.astimezone()))
+    within = [ns for ns in found if begin_ns <= ns <= end_ns]
+    return max(within) if within else min(found, key=lambda ns: max(begin_ns - ns, ns - end_ns))

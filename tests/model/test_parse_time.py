@@ -1,0 +1,79 @@
+"""Times as people type them, against the span of a recording."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.parse import parse_moment_ns, parse_time_ns
+
+S = 1_000_000_000
+ZONE = timezone(timedelta(hours=2))
+
+
+def at(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) * S
+
+
+BEGIN, END = at("2026-11-20T22:00:00"), at("2026-11-21T10:00:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("0%", BEGIN),
+        ("45%", BEGIN + (END - BEGIN) * 45 // 100),
+        ("100%", END),
+        ("-3m", END - 180 * S),
+        ("-1h30m", END - 5400 * S),
+        ("+2", BEGIN + 2 * S),
+        ("-0", END),
+        ("23:30", at("2026-11-20T21:30:00")),
+        ("09:15:07.250", at("2026-11-21T07:15:07") + 250_000_000),
+        ("11:59", at("2026-11-21T09:59:00")),
+        ("12:30", at("2026-11-21T10:30:00")),
+        ("2026-11-21T08:00:00Z", at("2026-11-21T08:00:00")),
+        ("2026-11-21T08:00:00+01:00", at("2026-11-21T07:00:00")),
+        ("2026-11-21 08:00", at("2026-11-21T06:00:00")),
+        ("2026-11-21T08:00:00.000001Z", at("2026-11-21T08:00:00") + 1000),
+    ],
+)
+def test_a_moment_of_a_recording(text: str, wanted: int) -> None:
+    assert parse_time_ns(text, BEGIN, END, ZONE) == wanted
+
+
+def test_a_time_of_day_is_the_last_one_within_a_long_recording() -> None:
+    begin, end = at("2026-11-18T00:00:00"), at("2026-11-21T10:00:00")
+    assert parse_time_ns("09:00", begin, end, UTC) == at("2026-11-21T09:00:00")
+    assert parse_time_ns("11:00", begin, end, UTC) == at("2026-11-20T11:00:00")
+
+
+def test_without_a_zone_it_is_the_machines_own() -> None:
+    typed = "2026-11-21T08:00:00"
+    assert parse_moment_ns(typed) == int(datetime.fromisoformat(typed).astimezone().timestamp()) * S
+    assert parse_time_ns("00:00:01", BEGIN, END) in range(BEGIN - 86400 * S, END + 86400 * S)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "25:00", "12:60", "101%", "-", "-x", "45 %%", "9999-01-01", "1899-01-01", "12"]
+)
+def test_no_times(text: str) -> None:
+    with pytest.raises(UsageError, match="time"):
+        parse_time_ns(text, BEGIN, END, ZONE)
+
+
+def told(text: str) -> int | str:
+    try:
+        return parse_time_ns(text, BEGIN, END, ZONE)
+    except UsageError as error:
+        return str(error)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_time_or_one_line_that_says_why_not(text: str) -> None:
+    answer = told(text)
+    assert isinstance(answer, int) or answer.isprintable()
