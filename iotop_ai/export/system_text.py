@@ -80,7 +80,8 @@ def _links(frame: Frame) -> list[str]:
 
 def _own(frame: Frame) -> str:
     own = frame.sample.own
-    return f"self cpu={_percent(own.cpu_ratio)} MiB={_mib(own.rss_bytes)} ms={number(own.collect_s * 1000, 1)}"
+    took_ms = None if own.collect_s is None else own.collect_s * 1000
+    return f"self cpu={_percent(own.cpu_ratio)} MiB={_mib(own.rss_bytes)} ms={number(took_ms, 1)}"
 
 
 def full_lines(frame: Frame) -> list[str]:

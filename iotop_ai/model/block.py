@@ -28,7 +28,8 @@ class BlockKey(NamedTuple):
 class BlockCounters(NamedTuple):
     """Columns 4 to 20 of one line of /proc/diskstats, as printed. None: the kernel prints fewer columns.
 
-    Sectors are 512 B always. ``*_ms`` are unsigned 32-bit and wrap; ``in_flight`` is the only level.
+    Sectors are 512 B always. ``*_ms`` are unsigned 32-bit and wrap; ``in_flight`` is the only level; None in a log
+    that does not tell it.
     """
 
     rd_ios: int
@@ -39,7 +40,7 @@ class BlockCounters(NamedTuple):
     wr_merges: int
     wr_sectors: int
     wr_ms: int
-    in_flight: int
+    in_flight: int | None
     busy_ms: int
     queue_ms: int
     dc_ios: int | None = None
@@ -245,7 +246,7 @@ def block_rates(before: BlockTable | None, after: BlockTable, seconds: float | N
     out = {}
     for key, now in after.items():
         old = before.get(key)
-        if old is now and now.fl_ios is not None and not now.in_flight:
+        if old is now and now.fl_ios is not None and now.in_flight == 0:
             out[key] = IDLE_BLOCK_RATES
         elif old is None:
             out[key] = UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight)
@@ -290,9 +291,10 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
     new or was reset, because its share of the interval is unknown.
     """
     sums: list[int | None] = [0] * len(BlockCounters._fields)
-    in_flight, known = 0, True
+    in_flight: int | None = 0
+    known = True
     for before, after in pairs:
-        in_flight += after.in_flight
+        in_flight = total(in_flight, after.in_flight)
         if before is None or is_reset(before, after):
             known = False
             continue

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from iotop_ai.model.block import BlockKey, BlockRates, block_rates
+from iotop_ai.model.counter import delta
 from iotop_ai.model.cpu import CpuRates, cpu_rates
 from iotop_ai.model.gpu import GpuRates, gpu_rates
 from iotop_ai.model.memory import MemoryRates, memory_rates
@@ -25,12 +26,15 @@ R = TypeVar("R")
 
 
 class OwnRates(NamedTuple):
-    """The monitor's own cost. cpu_ratio: share of one core over the interval; None on the first."""
+    """The monitor's own cost. cpu_ratio: share of one core over the interval; None on the first.
+
+    All None where no monitor ran (an imported log).
+    """
 
     cpu_ratio: float | None
     rss_bytes: int | None
-    collect_s: float
-    late_s: float
+    collect_s: float | None
+    late_s: float | None
 
 
 class Sample(NamedTuple):
@@ -84,8 +88,10 @@ def own_rates(before: OwnCost | None, after: OwnCost, seconds: float | None) -> 
     """Our own share of one core."""
     cpu = None
     if before is not None and before.pid == after.pid and seconds:
-        cpu = max(0.0, (after.cpu_ns - before.cpu_ns) / 1e9 / seconds)
-    return OwnRates(cpu, after.rss_bytes, after.collect_ns / 1e9, after.late_ns / 1e9)
+        used = delta(before.cpu_ns, after.cpu_ns)
+        cpu = None if used is None else used / 1e9 / seconds
+    collect_s, late_s = (None if ns is None else ns / 1e9 for ns in (after.collect_ns, after.late_ns))
+    return OwnRates(cpu, after.rss_bytes, collect_s, late_s)
 
 
 def is_pair(before: Snapshot | None, after: Snapshot) -> bool:

@@ -31,6 +31,7 @@ class Host(NamedTuple):
     """Who and where we are; constant within a session but for a rename.
 
     euid: ours. ptrace: whether other users' /proc/PID/io can be read. container: "" or its kind.
+    origin: "" for what was read here; else the program whose log was imported ("iostat", "nvidia-smi").
     """
 
     name: str
@@ -40,16 +41,20 @@ class Host(NamedTuple):
     user: str
     ptrace: bool
     container: str = ""
+    origin: str = ""
 
 
 class OwnCost(NamedTuple):
-    """What the monitor itself has used: cumulative CPU ns of this process, its resident bytes, this tick's ns."""
+    """What the monitor itself has used: cumulative CPU ns of this process, its resident bytes, this tick's ns.
+
+    All unknown, and pid 0, in an imported log: no monitor ran.
+    """
 
     pid: int
-    cpu_ns: int
+    cpu_ns: int | None
     rss_bytes: int | None
-    collect_ns: int
-    late_ns: int
+    collect_ns: int | None
+    late_ns: int | None
 
 
 class Snapshot(NamedTuple):

@@ -221,7 +221,7 @@ def _own(frame: Frame) -> list[Span]:
     out = [Span(f"self {share} %", "dim")]
     if own.rss_bytes is not None:
         out.append(Span(f" {own.rss_bytes / MIB:.0f} MB", "dim"))
-    if own.late_s >= _LATE_S:
+    if own.late_s is not None and own.late_s >= _LATE_S:
         out.append(Span(f" late {own.late_s:.1f} s", "warn"))
     out.append(Span(" ", "dim"))
     return out
