@@ -24,7 +24,7 @@ def frames(
 
     before, last, history, carry: where to go on from (after a seek). A Snapshot of another boot starts a new
     session: no pair, no history, an empty carry. A Keyframe's memory is adopted where it has one; behind a gap or at
-    a session's start its own Sample stands in for the pair that cannot be formed.
+    a session's start its own Sample stands in for the pair that cannot be formed. What is of a pre-roll gives no Frame.
     """
     carry = carry or Carry()
     for item in snapshots:
@@ -43,5 +43,6 @@ def frames(
         if key is not None and key.carry is not None:
             carry = key.carry
             verdict = carry.verdict or verdict
-        yield Frame(snapshot, sample, history, carry, verdict)
+        if key is None or not key.pre:
+            yield Frame(snapshot, sample, history, carry, verdict)
         before, last = snapshot, sample

@@ -14,6 +14,7 @@ class Keyframe(NamedTuple):
 
     last: the Snapshot's own Sample. gap: Snapshots before it were dropped, so no pair reaches across.
     session: the first of a session: what came before does not belong to it.
+    pre: of the pre-roll (with or without memory): it builds history and gives no Frame.
     """
 
     snapshot: Snapshot
@@ -21,3 +22,4 @@ class Keyframe(NamedTuple):
     last: Sample | None
     gap: bool = False
     session: bool = False
+    pre: bool = False

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
+from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Snapshot
 
 
@@ -17,8 +18,8 @@ class Source(Protocol):
 
     live: bool
 
-    def __iter__(self) -> Iterator[Snapshot]:
-        """Snapshots in order of time; ends when the source does."""
+    def __iter__(self) -> Iterator[Snapshot | Keyframe]:
+        """What ``pipeline.frames`` takes, in order of time; ends when the source does."""
         ...
 
     def set_interval(self, seconds: float) -> None:
