@@ -43,8 +43,11 @@ class FileRecording:
         self.header = self._header()
 
     def _header(self) -> Header:
-        first = self._blocks.data(self._blocks.found[0]).split(b"\n", 1)[0]
-        header = Decoder().read(first, 1)
+        try:
+            first = next(self._blocks.lines(self._blocks.found[0]), b"")
+            header = Decoder().read(first)
+        except InputError as error:
+            raise InputError(f"{self.path}: line 1: {error}") from None
         if not isinstance(header, Header):
             raise InputError(f"{self.path}: line 1 is no header")
         return header
@@ -53,6 +56,10 @@ class FileRecording:
     def blocks(self) -> list[Block]:
         """The blocks so far, in order."""
         return self._blocks.found
+
+    def data(self, block: Block) -> bytes:
+        """The lines of a block. Raises InputError."""
+        return self._blocks.data(block)
 
     def refresh(self) -> bool:
         """Look for what was appended; whether there is more."""
@@ -68,7 +75,7 @@ class FileRecording:
         low = next((i for i, b in enumerate(blocks) if b.session == session), 0)
         high = next((i for i, b in enumerate(blocks) if b.session > session), len(blocks))
         fold = self._last_at(low, high, at_ns)
-        warming = self._stamp_of(fold) != stamp()
+        warming = self.stamp_of(fold) != stamp()
         if warming:
             fold = self._last_at(low, high, at_ns - int(WARM_UP_S * 1e9))
         fold_ns = blocks[fold].at_ns
@@ -80,7 +87,7 @@ class FileRecording:
         """Index of the last block of [low, high) that begins at or before at_ns; the first when none does."""
         return max(low, bisect.bisect_right(self.blocks, at_ns, low, high, key=lambda b: b.at_ns) - 1)
 
-    def _stamp_of(self, index: int) -> str:
+    def stamp_of(self, index: int) -> str:
         """The stamp in force at a block: of the last header at or before it."""
         for i in range(index, -1, -1):
             if i not in self._headers:
@@ -97,12 +104,14 @@ class FileRecording:
         """Everything in the blocks [first, last), decoded. Unknown kinds are left out."""
         decoder = Decoder()
         for block in self.blocks[first:last]:
-            data = self._blocks.data(block)
-            for number, line in enumerate(data.split(b"\n"), 1):
-                if line:
-                    item = decoder.read(line, number)
+            number = 0
+            try:
+                for number, line in enumerate(self._blocks.lines(block), 1):  # noqa: B007 - told when it fails
+                    item = decoder.read(line) if line else None
                     if item is not None:
                         yield item
+            except InputError as error:
+                raise InputError(f"{self.path}: {self._blocks.place(block, number)}: {error}") from None
 
     def items(self, first: int = 0, adopt: bool = True) -> Iterator[Snapshot | Keyframe]:
         """What ``pipeline.frames`` takes, from a block on. adopt: hand out the recorded memory where its stamp matches.
@@ -110,7 +119,7 @@ class FileRecording:
         The pre-roll comes too: whoever shows Frames leaves out those before ``first().at_ns``.
         """
         match = stamp()
-        current = self._stamp_of(first)
+        current = self.stamp_of(first)
         fresh = False
         for item in self.lines(first):
             if isinstance(item, Header):
