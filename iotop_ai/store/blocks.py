@@ -5,18 +5,21 @@ from __future__ import annotations
 import mmap
 import os
 import re
+import stat
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from iotop_ai.model.errors import InputError
-from iotop_ai.store.members import PREROLL, STARTS_SESSION, members, unpack
+from iotop_ai.store.members import PREROLL, STARTS_SESSION, members, pieces, unpack
 from iotop_ai.store.members import Member as GzipMember
-from iotop_ai.store.sink import whole_length
+from iotop_ai.store.sink import LONGEST_LINE, check_lines, whole_length
 
 GZIP_MAGIC = b"\x1f\x8b"
 _SNAP = re.compile(rb'\{"k":"snap",("pre":true,)?"m":(\d{1,19}),"t":(-?\d{1,19})[,}]')
 _KEY = b',"key":true,'
 _HEADER = b'{"k":"hdr"'
 _EVENT = b'{"k":"ev"'
+_PART = 1 << 20
 
 
 class Block(NamedTuple):
@@ -47,6 +50,14 @@ class Blocks(Protocol):
         """A block's lines. Raises InputError."""
         ...
 
+    def lines(self, block: Block) -> Iterator[bytes]:
+        """A block's lines one by one, without their ends, in bounded memory. Raises InputError."""
+        ...
+
+    def place(self, block: Block, number: int) -> str:
+        """Where the block's line of this number is, for people."""
+        ...
+
     def close(self) -> None:
         """Give the file back."""
         ...
@@ -55,19 +66,48 @@ class Blocks(Protocol):
 def open_blocks(path: str) -> PlainBlocks | GzipBlocks:
     """The blocks of a file. Raises InputError when it cannot be read or is no recording; never quotes its content."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        # Not blocking: a fifo without a writer would never open.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no file name'}") from None
     try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise InputError("no regular file; a stream is read with -")
         if os.pread(fd, 2, 0) == GZIP_MAGIC:
             return GzipBlocks(fd)
         return PlainBlocks(fd)
     except OSError as error:
         os.close(fd)
         raise InputError(f"{path}: {error.strerror}") from None
+    except InputError as error:
+        os.close(fd)
+        raise InputError(f"{path}: {error}") from None
     except BaseException:
         os.close(fd)
         raise
+
+
+def split_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of text that comes in parts, without their ends; a last one without an end too.
+
+    Raises InputError at a line of more than LONGEST_LINE; never holds more than that and one part.
+    """
+    rest: list[bytes] = []
+    held = 0
+    for part in parts:
+        whole, end, tail = part.rpartition(b"\n")
+        if end:
+            first, *others = whole.split(b"\n")
+            yield b"".join((*rest, first))
+            yield from others
+            rest, held = [], 0
+        if tail:
+            rest.append(tail)
+            held += len(tail)
+            if held > LONGEST_LINE:
+                raise InputError("a line longer than 16 MiB")
+    if rest:
+        yield b"".join(rest)
 
 
 class GzipBlocks:
@@ -94,6 +134,14 @@ class GzipBlocks:
         """The lines, unpacked."""
         return unpack(self._fd, self._members[block.offset])
 
+    def lines(self, block: Block) -> Iterator[bytes]:
+        """The lines, unpacked one by one."""
+        return split_lines(pieces(self._fd, self._members[block.offset]))
+
+    def place(self, block: Block, number: int) -> str:
+        """The part and the line in it."""
+        return f"part {self.found.index(block) + 1}, line {number}"
+
     def close(self) -> None:
         """Give the file back."""
         os.close(self._fd)
@@ -119,6 +167,7 @@ class PlainBlocks:
         end = whole_length(self._fd, size)
         if end <= self._end:
             return False
+        check_lines(self._fd, self._end, end)
         start = self.found[-1].offset + self.found[-1].length if self.found else 0
         with mmap.mmap(self._fd, end, prot=mmap.PROT_READ) as text:
             self._index(text, self._end, end, start)
@@ -174,6 +223,22 @@ class PlainBlocks:
     def data(self, block: Block) -> bytes:
         """The lines."""
         return os.pread(self._fd, block.length, block.offset)
+
+    def lines(self, block: Block) -> Iterator[bytes]:
+        """The lines one by one."""
+        return split_lines(self._parts(block.offset, block.offset + block.length))
+
+    def place(self, block: Block, number: int) -> str:
+        """The line's number in the file."""
+        return f"line {sum(part.count(10) for part in self._parts(0, block.offset)) + number}"
+
+    def _parts(self, start: int, end: int) -> Iterator[bytes]:
+        while start < end:
+            part = os.pread(self._fd, min(_PART, end - start), start)
+            if not part:
+                return
+            yield part
+            start += len(part)
 
     def close(self) -> None:
         """Give the file back."""

@@ -66,8 +66,12 @@ def members(fd: int) -> Iterator[Member]:
 
 def unpack(fd: int, member: Member) -> bytes:
     """A member's data. Raises InputError for a damaged one, or one that grows beyond all reason."""
+    return b"".join(pieces(fd, member))
+
+
+def pieces(fd: int, member: Member) -> Iterator[bytes]:
+    """A member's data a few MiB at a time. Raises InputError; its check sum is known only behind the last piece."""
     expand = zlib.decompressobj(-zlib.MAX_WBITS)
-    out: list[bytes] = []
     grown, crc = 0, 0
     left = member.length - HEADER_BYTES - _TAIL.size
     at = member.offset + HEADER_BYTES
@@ -83,11 +87,10 @@ def unpack(fd: int, member: Member) -> bytes:
                 if grown > LARGEST_MEMBER:
                     raise InputError("a part of the file unpacks to more than 256 MiB")
                 crc = zlib.crc32(part, crc)
-                out.append(part)
+                yield part
                 raw = expand.unconsumed_tail
     except zlib.error:
         raise InputError("a part of the file is damaged") from None
     tail = os.pread(fd, _TAIL.size, member.offset + member.length - _TAIL.size)
     if len(tail) < _TAIL.size or _TAIL.unpack(tail) != (crc, grown & 0xFFFFFFFF):
         raise InputError("a part of the file is damaged")
-    return b"".join(out)

@@ -11,6 +11,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 
 _TAIL_STEP = 1 << 16
+LONGEST_LINE = 16 << 20
 
 
 class Full(Exception):  # noqa: N818 - a state of the disk, not an error of ours
@@ -135,15 +136,38 @@ class PipeSink:
 
 
 def whole_length(fd: int, size: int) -> int:
-    """The length of a file up to its last line end: what is behind it is a torn line."""
+    """The length of a file up to its last line end: what is behind it is a torn line.
+
+    Raises InputError when that is longer than any line of a recording.
+    """
     end = size
     while end > 0:
+        if size - end > LONGEST_LINE:
+            raise InputError("a line longer than 16 MiB")
         start = max(0, end - _TAIL_STEP)
         at = os.pread(fd, end - start, start).rfind(b"\n")
         if at >= 0:
             return start + at + 1
         end = start
     return 0
+
+
+def check_lines(fd: int, start: int, end: int) -> None:
+    """Raise InputError when a line between start, where one begins, and end is longer than LONGEST_LINE.
+
+    Looks for one line end in each stretch of that length, from its end back, so it reads little of a sound file.
+    """
+    while end - start > LONGEST_LINE:
+        at = start + LONGEST_LINE + 1
+        while at > start:
+            low = max(start, at - _TAIL_STEP)
+            found = os.pread(fd, at - low, low).rfind(b"\n")
+            if found >= 0:
+                break
+            at = low
+        else:
+            raise InputError("a line longer than 16 MiB")
+        start = low + found + 1
 
 
 def _check_folder(folder: str) -> None:
