@@ -141,8 +141,7 @@ def _ranked(facts: Facts, held: dict[Key, Held], full: bool, unsure_ns: int) -> 
 
 def _states(carry: Carry, verdict: Verdict, now: int) -> tuple[tuple[int, str], ...]:
     word = verdict.state.value
-    states = tuple(s for s in carry.states if now - s[0] <= _STATES_NS)[-_STATES_MOST:]
-    # A state that began before the hour is the one in which the hour begins.
-    if not states and carry.states:
-        states = carry.states[-1:]
+    recent = sum(now - at <= _STATES_NS for at, _ in carry.states)
+    # One more than the hour holds: the state in which the hour begins.
+    states = carry.states[-min(recent + 1, _STATES_MOST) :]
     return states if states and states[-1][1] == word else (*states, (now, word))

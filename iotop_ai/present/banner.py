@@ -7,6 +7,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present import finding
 from iotop_ai.present.line import Line, Span, cells, cut, cut_spans, row, spans_cells
 from iotop_ai.present.panel import panel
+from iotop_ai.present.runs import run_spans, runs_between
 from iotop_ai.present.units import clock, duration
 from iotop_ai.present.view import View
 
@@ -20,14 +21,16 @@ HUE = {
     State.UNSURE: "unsure",
 }
 LOUD = (State.STARVED, State.BLOCKED, State.SLOWED)
-_BLOCK, _SENTENCE = 9, 10
+_SENTENCE = 10
+MINUTE_NS = 60_000_000_000
+HOUR_NS = 60 * MINUTE_NS
 
 
 @panel
 def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """State, because, and, do: always all of them in 4 rows; ``not`` and ``since`` too in 6.
+    """State, because, and, do: always all of them in 4 rows; ``not`` and ``hour`` too in 6.
 
-    In 4 rows without a second finding, what was ruled out or how long the state has lasted stands in its place.
+    In 4 rows without a second finding, what was ruled out or the states of the last hour stand in its place.
     """
     verdict = frame.verdict
     hue = HUE[verdict.state]
@@ -35,15 +38,16 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     second = ("and", finding.second(verdict, frame))
     ruled = ("not", finding.ruled_out(verdict, frame))
     do = ("do", finding.advice(verdict, frame))
-    since = ("since", _since(frame, view))
+    sure = finding.right_end(verdict, frame)
+    if sure:
+        sure = [*sure, Span(" ")]
+    beside = spans_cells(sure) + 1 if sure and height < 6 else 0
+    since = _past(frame, view, width - beside)
     if height >= 6:
         rows = [because, second, ruled, do, since]
     else:
         other = second if second[1] else ruled if verdict.state is State.UNSURE and ruled[1] else since
         rows = [because, other, do]
-    sure = finding.right_end(verdict, frame)
-    if sure:
-        sure = [*sure, Span(" ")]
     out = [_state(frame, width, hue)]
     out += [_line(width, hue, label, spans, sure if i == 1 else []) for i, (label, spans) in enumerate(rows)]
     return out
@@ -77,6 +81,18 @@ def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]
         text, right = finding.fit(spans, width - _SENTENCE - 1), []
     pad = " " * (_SENTENCE - 1 - cells(label))
     return row(width, [edge, Span(label + pad, "dim"), *text], right)
+
+
+def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
+    """The states of the last hour as a line of runs; in the first minute, since when the state has lasted."""
+    now, states = frame.snapshot.at_ns, frame.carry.states
+    begin = max(now - HOUR_NS, states[0][0]) if states else now
+    if now - begin < MINUTE_NS:
+        return "since", _since(frame, view)
+    first, last = (clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now))
+    room = width - _SENTENCE - cells(first) - cells(last) - 4
+    runs = run_spans(runs_between(states, begin, now), room)
+    return "hour", [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
 
 
 def _since(frame: Frame, view: View) -> list[Span]:
