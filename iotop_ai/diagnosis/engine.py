@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from zlib import crc32
 
 from iotop_ai.diagnosis.facts import Claim, Facts, gather
 from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
 from iotop_ai.diagnosis.ruled_out import ruled_out, unknown
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
-from iotop_ai.diagnosis.thresholds import LIMITS, RULES_VERSION, Thresholds
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import period_s
 from iotop_ai.model.carry import Carry, Held
 from iotop_ai.model.finding import Finding, Severity, State, Verdict
@@ -24,11 +23,6 @@ _SEEN_NS = 60_000_000_000
 _STATES_NS = 3_600_000_000_000
 _STATES_MOST = 120
 _SEVERITY = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
-
-
-def stamp(limits: Thresholds = LIMITS) -> str:
-    """Which rules decided: their version and a checksum of their numbers. Equal stamps fold equally."""
-    return f"{RULES_VERSION}-{crc32(repr(limits).encode()):08x}"
 
 
 def fold(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
+from zlib import crc32
 
-from iotop_ai.diagnosis.thresholds import LIMITS, RULES_VERSION
+from iotop_ai.diagnosis.thresholds import LIMITS, RULES_VERSION, Thresholds
+from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S
 
 
-@cache
-def stamp() -> str:
-    """The rules' version with a hash of every threshold, e.g. "3-9f86d081"."""
-    return f"{RULES_VERSION}-{hashlib.sha256(repr(LIMITS).encode()).hexdigest()[:8]}"
+def stamp(limits: Thresholds = LIMITS) -> str:
+    """The rules' version with a checksum of every number that the fold uses, e.g. "3-9f86d081"."""
+    return f"{RULES_VERSION}-{crc32(repr((limits, HISTORY_S, HISTORY_LEAST)).encode()):08x}"

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iotop_ai.diagnosis.engine import fold, stamp
+from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
+from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.finding import STATE_OF_CLASS, State
