@@ -33,7 +33,7 @@ def version_line(*argv: str) -> str:
     """First line that a program prints about its version."""
     done = subprocess.run(argv, capture_output=True, text=True, env=ENVIRONMENT)
     lines = (done.stdout or done.stderr).strip().splitlines()
-    return lines[0].strip() if lines else ""
+    return " ".join(lines[0].split()) if lines else ""
 
 
 def machine() -> str:

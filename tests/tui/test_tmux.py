@@ -258,6 +258,36 @@ def test_sigterm_gives_the_terminal_back(after_s: float) -> None:
         assert terminal.mode()["mouse_any_flag"] == "0"
 
 
+@pytest.mark.parametrize("leaving", [False, True])
+def test_a_closed_terminal_ends_the_program(leaving: bool) -> None:
+    """Also one that closes while the program is leaving: nothing stays behind without a terminal."""
+    with Terminal(80, 24) as terminal:
+        running(terminal)
+        time.sleep(1.0)
+        (child,) = terminal.children()
+        if leaving:
+            terminal.keys("q")
+    process = Path(f"/proc/{child}")
+    end = time.monotonic() + 5
+    while process.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    if process.exists():
+        os.kill(child, signal.SIGKILL)
+        raise AssertionError("still running 5 s after its terminal went")
+
+
+def test_a_filter_that_arrives_at_once_is_text_and_no_keys() -> None:
+    with Terminal(100, 30) as terminal:
+        running(terminal)
+        time.sleep(1.0)
+        terminal.type("/noa")
+        terminal.wait_until(lambda text: text.splitlines()[-1].startswith(" /noa"), 3, "all letters in the filter")
+        assert "done:" not in terminal.text()
+        terminal.keys("Escape")
+        terminal.wait_gone("Esc:clear")
+        leave(terminal)
+
+
 def test_without_a_terminal_one_line_and_exit_code_2() -> None:
     done = subprocess.run(PROGRAM, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
     assert done.returncode == 2
