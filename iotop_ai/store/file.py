@@ -57,9 +57,9 @@ class FileRecording:
         """The blocks so far, in order."""
         return self._blocks.found
 
-    def data(self, block: Block) -> bytes:
-        """The lines of a block. Raises InputError."""
-        return self._blocks.data(block)
+    def raw_lines(self, block: Block) -> Iterator[bytes]:
+        """The lines of a block as they stand in the file. Raises InputError."""
+        return self._blocks.lines(block)
 
     def refresh(self) -> bool:
         """Look for what was appended; whether there is more."""
@@ -178,6 +178,10 @@ class FileRecording:
     def series(self, value: Callable[[Snapshot], float | None], from_ns: int) -> list[tuple[int, float | None]]:
         """(at_ns, value) of each Snapshot since from_ns."""
         return [(s.at_ns, value(s)) for s in self.snapshots(from_ns)]
+
+    def fileno(self) -> int:
+        """The descriptor of the open file, which stays itself when its name is given to another."""
+        return self._blocks.fileno()
 
     def close(self) -> None:
         """Give the file back."""
