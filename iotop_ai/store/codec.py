@@ -19,7 +19,11 @@ from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Event, Snapshot
-from iotop_ai.store.shape import SAME, Group, Record, ShapeError, shape_of
+from iotop_ai.store.follows import expected, settled
+from iotop_ai.store.sane import check_carry, check_sample, check_snapshot, check_times, check_verdict
+from iotop_ai.store.shape import SAME, Group, Record, shape_of
+from iotop_ai.store.times import TIMED, times_of, with_times, without_times
+from iotop_ai.store.wire import ShapeError
 
 FORMAT = 1
 KEYFRAME_EVERY = 60
@@ -78,7 +82,8 @@ def header_line(header: Header) -> str:
         {
             "k": "hdr", "fmt": header.format, "tool": header.tool, "host": header.host, "boot": header.boot_id,
             "t": header.wall_ns, "m": header.at_ns, "interval": header.interval_s, "redact": header.redact,
-            "stamp": header.stamp, "continues": header.continues, "origin": header.origin, "fields": record_fields(),
+            "stamp": header.stamp, "continues": header.continues, "origin": header.origin,
+            "timed": list(TIMED), "fields": record_fields(),
         }
     )  # fmt: skip
 
@@ -105,22 +110,29 @@ class Encoder:
         out = [
             to_line({"k": "ev", "m": e.at_ns, "t": e.wall_ns, "kind": e.kind, "text": e.text}) for e in snapshot.events
         ]
-        bare = snapshot._replace(events=())
         line: dict[str, Any] = {"k": "snap", "m": snapshot.at_ns, "t": snapshot.wall_ns}
         if gap:
             line["gap"] = True
         if pre:
             line["pre"] = True
-        if gap or self._before is None or self._since_key >= self._every:
+        before = None if gap or self._since_key >= self._every else self._before
+        bare = _bare(snapshot)
+        if before is None:
             line["key"] = True
-            line["v"] = _SNAPSHOT.dump(bare)
+            line["n"] = snapshot.seq
+            line |= times_of(snapshot, None)
+            line["v"] = {name: part for name, part in _SNAPSHOT.dump(bare).items() if name not in _OF_THE_LINE}
             line["carry"] = _CARRY.dump(frame.carry)
             line["last"] = _SAMPLE.dump(frame.sample)
             self._since_key = 0
         else:
-            change = _SNAPSHOT.change(bare, self._before)
+            if snapshot.seq != before.seq + 1:
+                line["n"] = snapshot.seq
+            line |= times_of(snapshot, before)
+            processes = expected(before.processes, snapshot.processes)
+            change = _SNAPSHOT.change(bare, _bare(before._replace(processes=processes)))
             line["v"] = {} if change is SAME else change
-        self._before = bare
+        self._before = snapshot
         self._since_key += 1
         out.append(to_line(line))
         if self._verdict is None or verdict_key(self._verdict) != verdict_key(frame.verdict):
@@ -182,21 +194,24 @@ class Decoder:
     def read(self, line: bytes, number: int = 0) -> Item | None:
         """What a line holds; None for an unknown kind or a change without its keyframe.
 
-        Raises InputError with the line's number and a reason, never its content.
+        Raises InputError with the line's number (where one is given) and a reason, never its content.
         """
+        place = f"line {number}: " if number else ""
         if len(line) > LONGEST_LINE:
-            raise InputError(f"line {number}: longer than 16 MiB")
+            raise InputError(f"{place}longer than 16 MiB")
         try:
             raw = json.loads(line, parse_constant=_refuse_constant)
             if type(raw) is not dict:
                 raise ShapeError("no object")
             return self._item(raw)
         except ShapeError as error:
-            raise InputError(f"line {number}: {error}") from None
+            raise InputError(f"{place}{error}") from None
         except RecursionError:
-            raise InputError(f"line {number}: nested too deeply") from None
+            raise InputError(f"{place}nested too deeply") from None
+        except MemoryError:
+            raise InputError(f"{place}takes more memory than there is") from None
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-            raise InputError(f"line {number}: not a line of a recording") from None
+            raise InputError(f"{place}not a line of a recording") from None
 
     def _item(self, raw: dict[str, Any]) -> Item | None:
         kind = raw.get("k")
@@ -207,7 +222,9 @@ class Decoder:
             self._events.append(event)
             return event
         if kind == "verdict":
-            return Told(_int(raw["m"]), _int(raw["t"]), _VERDICT.load(raw["v"]))
+            verdict: Verdict = _VERDICT.load(raw["v"])
+            check_verdict(verdict)
+            return Told(_int(raw["m"]), _int(raw["t"]), verdict)
         if kind == "hdr":
             return self._header(raw)
         if kind == "end":
@@ -215,8 +232,11 @@ class Decoder:
         return None
 
     def _header(self, raw: dict[str, Any]) -> Header:
+        written = _int(raw["fmt"])
+        if written > FORMAT:
+            raise ShapeError(f"format {written} was written by a newer iotop-ai (this one reads up to {FORMAT})")
         header = Header(
-            format=_int(raw["fmt"]),
+            format=written,
             tool=_text(raw["tool"]),
             host=_text(raw["host"]),
             boot_id=_text(raw["boot"]),
@@ -228,8 +248,7 @@ class Decoder:
             continues=raw["continues"] is True,
             origin=_text(raw.get("origin", "")),
         )
-        if header.format > FORMAT:
-            raise ShapeError(f"format {header.format} was written by a newer iotop-ai (this one reads up to {FORMAT})")
+        check_times(header.wall_ns, header.at_ns)
         if not header.continues:
             self._before = None
         return header
@@ -239,12 +258,43 @@ class Decoder:
         if not key and self._before is None:
             self._events.clear()
             return None
-        bare = _SNAPSHOT.load(raw["v"]) if key else _SNAPSHOT.apply(raw["v"], self._before)
-        self._before = bare
+        snapshot = self._whole(raw) if key or self._before is None else self._changed(raw, self._before)
+        check_snapshot(snapshot)
+        self._before = snapshot
         events, self._events = tuple(self._events), []
         carry = _CARRY.load(raw["carry"]) if key and "carry" in raw else None
         last = _SAMPLE.load(raw["last"]) if key and "last" in raw else None
-        return Snap(bare._replace(events=events), key, raw.get("gap") is True, raw.get("pre") is True, carry, last)
+        if carry is not None:
+            check_carry(carry)
+        if last is not None:
+            check_sample(last)
+        return Snap(snapshot._replace(events=events), key, raw.get("gap") is True, raw.get("pre") is True, carry, last)
+
+    @staticmethod
+    def _whole(raw: dict[str, Any]) -> Snapshot:
+        of_the_line = {"seq": raw["n"], "at_ns": raw["m"], "wall_ns": raw["t"], "events": []}
+        return with_times(_SNAPSHOT.load({**raw["v"], **of_the_line}), raw, None)
+
+    @staticmethod
+    def _changed(raw: dict[str, Any], before: Snapshot) -> Snapshot:
+        change = {name: part for name, part in raw["v"].items() if name not in _OF_THE_LINE}
+        bare: Snapshot = _SNAPSHOT.apply(change, before)._replace(
+            seq=_int(raw["n"]) if "n" in raw else before.seq + 1,
+            at_ns=_int(raw["m"]),
+            wall_ns=_int(raw["t"]),
+            events=(),
+        )
+        snapshot = with_times(bare, raw, before)
+        processes = settled(change.get("processes", {}), before.processes, snapshot.processes)
+        return snapshot._replace(processes=processes)
+
+
+_OF_THE_LINE = ("seq", "at_ns", "wall_ns", "events")
+
+
+def _bare(snapshot: Snapshot) -> Snapshot:
+    """The Snapshot without what stands in the line itself or in lines of its own."""
+    return without_times(snapshot)._replace(seq=0, at_ns=0, wall_ns=0, events=())
 
 
 def _int(raw: Any) -> int:

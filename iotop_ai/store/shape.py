@@ -1,7 +1,8 @@
 """From a record's type hints to its JSON and back: whole, or only what changed since the line before.
 
-A NamedTuple without tables is an array in field order. One that holds a table (a mapping or a set) is an object that
-names its fields, so that a field can be left out alone. A mapping is an object; as a change it is
+A NamedTuple without tables is an array in field order, without the defaults at its end; as a change it is an object
+of the fields that changed. One that holds a table (a mapping or a set), and every Reading and Rated, is an object that
+names its fields, without those that have their default. A mapping is an object; as a change it is
 ``{"+": {key: value}, "-": [key]}`` with either part left out when empty. Keys that are records are joined with "/".
 Numbers are absolute, never differences.
 """
@@ -10,25 +11,29 @@ from __future__ import annotations
 
 import collections.abc
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
+from math import isfinite
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from iotop_ai.model.clean import clean
+from iotop_ai.store.keys import KeyText, key_text
+from iotop_ai.store.wire import ShapeError
 
 SAME = object()
 """What a change encodes to when there is none."""
 
 
-class ShapeError(ValueError):
-    """JSON that does not have the shape of the record; the message never quotes it."""
-
-
 class Shape:
-    """How values of one type are written. ``table``: whether a change can be smaller than the whole."""
+    """How values of one type are written.
+
+    table: whole and change are both objects, so that a whole one in a change stands in ``{"=": whole}``. partial: a
+    change may hold a part only; where it is no table the whole is an array and an object is a change.
+    """
 
     table = False
+    partial = False
 
     def dump(self, value: Any) -> Any:
         """The value as JSON."""
@@ -56,6 +61,8 @@ class Scalar(Shape):
     def load(self, raw: Any) -> Any:
         """The scalar, of exactly the declared kind; text is made harmless, since a file may come from anywhere."""
         if type(raw) is self.kind:
+            if isinstance(raw, float) and not isfinite(raw):
+                raise ShapeError("a number beyond all reason")
             return clean(raw) if isinstance(raw, str) else raw
         if self.kind is float and type(raw) is int:
             return float(raw)
@@ -86,6 +93,7 @@ class Maybe(Shape):
     def __init__(self, inner: Shape) -> None:
         self.inner = inner
         self.table = inner.table
+        self.partial = inner.partial
 
     def dump(self, value: Any) -> Any:
         """null or the value."""
@@ -110,7 +118,7 @@ class Maybe(Shape):
             return None
         if self.inner.table and type(raw) is dict and raw.keys() == {"="}:
             return self.inner.load(raw["="])
-        if self.inner.table and before is None:
+        if before is None and self.inner.partial and type(raw) is dict:
             raise ShapeError("a change of what was not there")
         return self.inner.apply(raw, before)
 
@@ -124,6 +132,8 @@ class Several(Shape):
     def load(self, raw: Any) -> Any:
         """The scalar; text is made harmless."""
         if type(raw) in self.kinds:
+            if type(raw) is float and not isfinite(raw):
+                raise ShapeError("a number beyond all reason")
             return clean(raw) if type(raw) is str else raw
         if float in self.kinds and type(raw) is int:
             return float(raw)
@@ -156,6 +166,7 @@ class Table(Shape):
     """A mapping, with keys that are text on the wire."""
 
     table = True
+    partial = True
 
     def __init__(self, key: KeyText, item: Shape) -> None:
         self.key = key
@@ -210,11 +221,14 @@ class Table(Shape):
             out.pop(key(text), None)
         for text, value in raw.get("+", {}).items():
             k = key(text)
-            if item.table:
-                whole = type(value) is dict and value.keys() == {"="}
-                if not whole and k not in out:
+            if item.table and type(value) is dict and value.keys() == {"="}:
+                out[k] = item.load(value["="])
+            elif item.partial and type(value) is dict:
+                if k not in out:
                     raise ShapeError("a change of what was not there")
-                out[k] = item.load(value["="]) if whole else item.apply(value, out[k])
+                out[k] = item.apply(value, out[k])
+            elif item.table and value is not None:
+                raise ShapeError("an object expected")
             else:
                 out[k] = item.load(value)
         return out
@@ -224,6 +238,7 @@ class Members(Shape):
     """A frozenset of keys."""
 
     table = True
+    partial = True
 
     def __init__(self, key: KeyText) -> None:
         self.key = key
@@ -260,17 +275,24 @@ class Members(Shape):
 class Record(Shape):
     """A NamedTuple without tables: an array. Fields that a file does not have get their defaults."""
 
+    partial = True
+
     def __init__(self, kind: Any, fields: tuple[Shape, ...]) -> None:
         self.kind = kind
         self.fields = fields
-        self.least = sum(name not in kind._field_defaults for name in kind._fields)
+        self.numbers = {name: i for i, name in enumerate(kind._fields)}
+        self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
+        self.least = sum(default is SAME for default in self.defaults)
         self.plain = all(type(f) in (Scalar, Several) or (type(f) is Maybe and type(f.inner) is Scalar) for f in fields)
 
     def dump(self, value: Any) -> Any:
-        """An array in field order."""
+        """An array in field order, without the defaults at its end."""
+        length, defaults = len(value), self.defaults
+        while length > self.least and value[length - 1] == defaults[length - 1]:
+            length -= 1
         if self.plain:
-            return list(value)
-        return [shape.dump(v) for shape, v in zip(self.fields, value, strict=True)]
+            return list(value[:length])
+        return [self.fields[i].dump(value[i]) for i in range(length)]
 
     def load(self, raw: Any) -> Any:
         """The record of an array; more fields than known are a newer writer's and are left alone."""
@@ -278,19 +300,44 @@ class Record(Shape):
             raise ShapeError(f"{self.kind.__name__} expected")
         return self.kind(*[shape.load(v) for shape, v in zip(self.fields, raw, strict=False)])
 
+    def change(self, value: Any, before: Any) -> Any:
+        """An object of the fields that changed."""
+        if value is before or value == before:
+            return SAME
+        plain, fields = self.plain, self.fields
+        out = {}
+        for (name, i), new, old in zip(self.numbers.items(), value, before, strict=True):
+            if new is not old and new != old:
+                out[name] = new if plain else fields[i].change(new, old)
+        return out
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """The record before with changed fields applied; an array is a whole one."""
+        if type(raw) is not dict:
+            return self.load(raw)
+        values = list(before)
+        for name, part in raw.items():
+            i = self.numbers.get(name)
+            if i is not None:
+                values[i] = self.fields[i].apply(part, values[i])
+        return self.kind(*values)
+
 
 class Group(Shape):
-    """A NamedTuple that holds tables: an object by field name, in which what is unchanged is left out."""
+    """A NamedTuple as an object by field name: one that holds tables, or may (a Reading)."""
 
     table = True
+    partial = True
 
     def __init__(self, kind: Any, fields: tuple[Shape, ...]) -> None:
         self.kind = kind
         self.fields = dict(zip(kind._fields, fields, strict=True))
+        self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
 
     def dump(self, value: Any) -> Any:
-        """An object of all fields."""
-        return {name: shape.dump(v) for (name, shape), v in zip(self.fields.items(), value, strict=True)}
+        """An object of the fields that do not have their default."""
+        rows = zip(self.fields.items(), value, self.defaults, strict=True)
+        return {name: shape.dump(v) for (name, shape), v, default in rows if v is not default and v != default}
 
     def load(self, raw: Any) -> Any:
         """The record of an object; unknown fields are left alone."""
@@ -326,38 +373,6 @@ class Group(Shape):
         )
 
 
-class KeyText:
-    """A key as text: a string as it is, an int in decimal, a record's fields joined with "/", split from the right."""
-
-    def __init__(self, dump: Callable[[Any], str], load: Callable[[str], Any]) -> None:
-        self.dump = dump
-        self._load = load
-
-    def load(self, text: Any) -> Any:
-        """The key of a text. Raises ShapeError."""
-        if type(text) is not str:
-            raise ShapeError("a key expected")
-        try:
-            return self._load(text)
-        except (ValueError, TypeError):
-            raise ShapeError("no such key") from None
-
-
-def _key_text(hint: Any) -> KeyText:
-    if hint is str:
-        return KeyText(str, clean)
-    if hint is int:
-        return KeyText(str, int)
-    kinds = list(get_type_hints(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
-    make = hint if hasattr(hint, "_fields") else lambda *parts: tuple(parts)
-
-    def load(text: str) -> Any:
-        parts = text.rsplit("/", len(kinds) - 1)
-        return make(*(clean(part) if kind is str else kind(part) for kind, part in zip(kinds, parts, strict=True)))
-
-    return KeyText(lambda key: "/".join(map(str, key)), load)
-
-
 @cache
 def shape_of(hint: Any) -> Shape:
     """The Shape of a type hint; built once. Raises TypeError for a type that no recording holds."""
@@ -376,15 +391,15 @@ def shape_of(hint: Any) -> Shape:
         endless = len(args) == 2 and args[1] is Ellipsis
         return Row((shape_of(args[0]),) if endless else tuple(map(shape_of, args)), endless)
     if origin in (dict, Mapping, collections.abc.Mapping):
-        return Table(_key_text(args[0]), shape_of(args[1]))
+        return Table(key_text(args[0]), shape_of(args[1]))
     if origin is frozenset:
-        return Members(_key_text(args[0]))
+        return Members(key_text(args[0]))
     kind = origin or hint
     if hasattr(kind, "_fields"):
         hints = get_type_hints(kind, include_extras=True)
         filled = dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
         fields = tuple(shape_of(_fill(hints[name], filled)) for name in kind._fields)
-        return Group(kind, fields) if any(f.table for f in fields) else Record(kind, fields)
+        return Group(kind, fields) if filled or any(f.table for f in fields) else Record(kind, fields)
     raise TypeError(f"no shape for {hint!r}")
 
 

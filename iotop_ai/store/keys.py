@@ -1,0 +1,42 @@
+"""The keys of mappings as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args, get_type_hints
+
+from iotop_ai.model.clean import clean
+from iotop_ai.store.wire import ShapeError
+
+
+class KeyText:
+    """A key as text: a string as it is, an int in decimal, a record's fields joined with "/", split from the right."""
+
+    def __init__(self, dump: Callable[[Any], str], load: Callable[[str], Any]) -> None:
+        self.dump = dump
+        self._load = load
+
+    def load(self, text: Any) -> Any:
+        """The key of a text. Raises ShapeError."""
+        if type(text) is not str:
+            raise ShapeError("a key expected")
+        try:
+            return self._load(text)
+        except (ValueError, TypeError):
+            raise ShapeError("no such key") from None
+
+
+def key_text(hint: Any) -> KeyText:
+    """How keys of a type are written: str, int, a NamedTuple or a tuple of these."""
+    if hint is str:
+        return KeyText(str, clean)
+    if hint is int:
+        return KeyText(str, int)
+    kinds = list(get_type_hints(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
+    make = hint if hasattr(hint, "_fields") else lambda *parts: tuple(parts)
+
+    def load(text: str) -> Any:
+        parts = text.rsplit("/", len(kinds) - 1)
+        return make(*(clean(part) if kind is str else kind(part) for kind, part in zip(kinds, parts, strict=True)))
+
+    return KeyText(lambda key: "/".join(map(str, key)), load)

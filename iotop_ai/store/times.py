@@ -1,0 +1,76 @@
+"""When each Reading of a Snapshot was taken, as one short array of a line instead of a long number in each Reading.
+
+A moment is written in µs after the line's own ``m`` (negative: before it), with decimals where it is no whole µs; null:
+as in the line before; false: never. ``took`` is a duration in µs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_origin, get_type_hints
+
+from iotop_ai.model.reading import Reading
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.store.wire import ShapeError
+
+TIMED: tuple[str, ...] = tuple(name for name, hint in get_type_hints(Snapshot).items() if get_origin(hint) is Reading)
+"""The Readings of a Snapshot, in the order of the arrays."""
+
+_LONGEST_US = 1e17
+
+
+def without_times(snapshot: Snapshot) -> Snapshot:
+    """The Snapshot with its Readings' times taken off."""
+    bare: dict[str, Any] = {name: getattr(snapshot, name)._replace(at_ns=None, took_ns=0) for name in TIMED}
+    return snapshot._replace(**bare)
+
+
+def moment(at_ns: int, base_ns: int) -> int | float | str:
+    """µs after a base; the ns as text where a float cannot hold them."""
+    us, rest = divmod(at_ns - base_ns, 1000)
+    if not rest:
+        return us
+    exact = (at_ns - base_ns) / 1000
+    return exact if round(exact * 1000) == at_ns - base_ns else str(at_ns)
+
+
+def moment_ns(raw: Any, base_ns: int) -> int:
+    """The ns of a written moment. Raises ShapeError."""
+    if type(raw) is str and raw.removeprefix("-").isdecimal() and len(raw) <= 20:
+        return int(raw)
+    if type(raw) not in (int, float) or not -_LONGEST_US <= raw <= _LONGEST_US:
+        raise ShapeError("a moment expected")
+    return base_ns + (raw * 1000 if type(raw) is int else round(raw * 1000))
+
+
+def times_of(snapshot: Snapshot, before: Snapshot | None) -> dict[str, list[Any]]:
+    """The arrays "at" and "took" of a line; one in which all is as before is left out. before: None in a keyframe."""
+    base = snapshot.at_ns
+    at: list[Any] = []
+    took: list[Any] = []
+    for name in TIMED:
+        now = getattr(snapshot, name)
+        old = None if before is None else getattr(before, name)
+        if old is not None and old.at_ns == now.at_ns:
+            at.append(None)
+        else:
+            at.append(False if now.at_ns is None else moment(now.at_ns, base))
+        took.append(None if old is not None and old.took_ns == now.took_ns else moment(now.took_ns, 0))
+    return {name: row for name, row in (("at", at), ("took", took)) if any(v is not None for v in row)}
+
+
+def with_times(bare: Snapshot, raw: dict[str, Any], before: Snapshot | None) -> Snapshot:
+    """The Snapshot with the times of a line. before: None for a keyframe. Raises ShapeError.
+
+    Readings that an older file does not have keep what they have.
+    """
+    rows = [raw.get(name, []) for name in ("at", "took")]
+    if any(type(row) is not list for row in rows):
+        raise ShapeError("an array of times expected")
+    changed: dict[str, Any] = {}
+    for i, name in enumerate(TIMED):
+        at, took = (row[i] if i < len(row) else None for row in rows)
+        old: Reading[Any] = Reading() if before is None else getattr(before, name)
+        at_ns = old.at_ns if at is None else None if at is False else moment_ns(at, bare.at_ns)
+        took_ns = old.took_ns if took is None else moment_ns(took, 0)
+        changed[name] = getattr(bare, name)._replace(at_ns=at_ns, took_ns=took_ns)
+    return bare._replace(**changed)

@@ -1,0 +1,105 @@
+"""Lines and back: any two Snapshots in a row, as a keyframe and as a change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from iotop_ai.model.carry import Carry
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.pipeline import frames
+from iotop_ai.store.codec import Decoder, Encoder, Snap
+from iotop_ai.store.sane import check_snapshot
+from iotop_ai.store.shape import shape_of
+from iotop_ai.store.times import moment, moment_ns
+from iotop_ai.store.wire import ShapeError
+from tests.store.scenario import Machine, session
+from tests.store.test_shape import values
+
+NS = st.integers(0, 2**63 - 1)
+
+
+def is_sane(snapshot: Snapshot) -> bool:
+    try:
+        check_snapshot(snapshot)
+    except ShapeError:
+        return False
+    return True
+
+
+def plausible(data: st.DataObject) -> Snapshot:
+    snapshot: Snapshot = data.draw(values(shape_of(Snapshot)))
+    snapshot = snapshot._replace(
+        at_ns=data.draw(NS), wall_ns=data.draw(NS), interval_s=1.0, seq=data.draw(st.integers(0, 9)), events=()
+    )
+    table = snapshot.processes.value
+    if table is not None:
+        table = table._replace(clk_tck=100, page_bytes=4096, stat_at=table.stat_at or (1, 2))
+        snapshot = snapshot._replace(processes=snapshot.processes._replace(value=table))
+    return snapshot
+
+
+def decoded(lines: list[str]) -> list[Snapshot]:
+    decoder = Decoder()
+    items: list[Any] = [decoder.read(line.encode(), i) for i, line in enumerate(lines)]
+    return [item.snapshot for item in items if isinstance(item, Snap)]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_snapshots_in_a_row_come_back_equal(data: st.DataObject) -> None:
+    given_ones = [plausible(data) for _ in range(3)]
+    made = next(frames(session(1, 1)))
+    encoder = Encoder()
+    lines = [
+        line
+        for s in given_ones
+        for line in encoder.lines(Frame(s, made.sample, (), Carry(), made.verdict))
+        if "snap" in line
+    ]
+    assert decoded(lines) == given_ones
+
+
+@given(st.integers(-(2**63), 2**64), NS)
+def test_a_moment_comes_back_equal(at_ns: int, base_ns: int) -> None:
+    assert moment_ns(moment(at_ns, base_ns), base_ns) == at_ns
+
+
+@pytest.mark.parametrize("raw", [None, True, "x", "1e5", 1e300, [], "9" * 30])
+def test_what_is_no_moment_is_refused(raw: Any) -> None:
+    with pytest.raises(ShapeError):
+        moment_ns(raw, 0)
+
+
+def test_numbers_of_a_change_are_absolute_and_named() -> None:
+    machine = Machine(1)
+    first = machine.snapshot()
+    key = next(iter(machine.disks))
+    grown = machine.disks[key]._replace(rd_ios=machine.disks[key].rd_ios + 5)
+    second = first._replace(
+        seq=first.seq + 1, at_ns=first.at_ns + 10**9, wall_ns=first.wall_ns + 10**9,
+        block=first.block._replace(value={key: grown}, at_ns=first.at_ns + 10**9 + 60_000), events=(),
+    )  # fmt: skip
+    encoder = Encoder()
+    last = [encoder.lines(frame) for frame in frames([first, second])][-1]
+    snap = next(line for line in last if '"snap"' in line)
+    assert f'"v":{{"block":{{"value":{{"+":{{"sda/{key.diskseq}":{{"rd_ios":{grown.rd_ios}}}}}}}}}}}' in snap
+    assert '"at":[60,null,' in snap
+
+
+def test_a_change_without_its_keyframe_is_left_out() -> None:
+    encoder = Encoder()
+    lines = [line for frame in frames(session(2, 3)) for line in encoder.lines(frame) if '"snap"' in line]
+    assert decoded(lines[1:]) == []
+
+
+def test_a_newer_format_is_refused_and_unknown_kinds_are_not() -> None:
+    decoder = Decoder()
+    assert decoder.read(b'{"k":"later","x":[1]}') is None
+    with pytest.raises(InputError, match="newer"):
+        decoder.read(b'{"k":"hdr","fmt":2,"tool":"9","t":"in another way"}')
