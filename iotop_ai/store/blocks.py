@@ -58,6 +58,10 @@ class Blocks(Protocol):
         """Where the block's line of this number is, for people."""
         ...
 
+    def fileno(self) -> int:
+        """The descriptor."""
+        ...
+
     def close(self) -> None:
         """Give the file back."""
         ...
@@ -87,8 +91,8 @@ def open_blocks(path: str) -> PlainBlocks | GzipBlocks:
         raise
 
 
-def split_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of text that comes in parts, without their ends; a last one without an end too.
+def split_lines(parts: Iterable[bytes], *, torn: bool = True) -> Iterator[bytes]:
+    """The lines of text that comes in parts, without their ends. torn: a last one without an end too.
 
     Raises InputError at a line of more than LONGEST_LINE; never holds more than that and one part.
     """
@@ -106,7 +110,7 @@ def split_lines(parts: Iterable[bytes]) -> Iterator[bytes]:
             held += len(tail)
             if held > LONGEST_LINE:
                 raise InputError("a line longer than 16 MiB")
-    if rest:
+    if rest and torn:
         yield b"".join(rest)
 
 
@@ -141,6 +145,10 @@ class GzipBlocks:
     def place(self, block: Block, number: int) -> str:
         """The part and the line in it."""
         return f"part {self.found.index(block) + 1}, line {number}"
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._fd
 
     def close(self) -> None:
         """Give the file back."""
@@ -231,6 +239,10 @@ class PlainBlocks:
     def place(self, block: Block, number: int) -> str:
         """The line's number in the file."""
         return f"line {sum(part.count(10) for part in self._parts(0, block.offset)) + number}"
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._fd
 
     def _parts(self, start: int, end: int) -> Iterator[bytes]:
         while start < end:
