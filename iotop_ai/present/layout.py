@@ -17,10 +17,12 @@ from iotop_ai.present.panel import Rows
 from iotop_ai.present.path import path_rows
 from iotop_ai.present.process import process_rows
 from iotop_ai.present.system import link_count, system_rows
+from iotop_ai.present.timeline import timeline_rows
 from iotop_ai.present.view import View
 
 PANELS: tuple[tuple[str, Rows], ...] = (
     ("banner", banner_rows),
+    ("timeline", timeline_rows),
     ("path", path_rows),
     ("graphs", graph_rows),
     ("gpu", gpu_rows),
@@ -47,6 +49,7 @@ class _Wish(NamedTuple):
     """Heights, and which of them may shrink."""
 
     banner: int
+    timeline: int
     path: int
     graphs: int
     gpu: int
@@ -86,6 +89,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     first_disks = min(max(disks, 1), _LEAST_DISKS)
     wish = _Wish(
         banner=6 if tall and width >= WIDE else 4,
+        timeline=0 if view.timeline is None else 1,
         path=3,
         graphs=(7 if tall else 4) if width >= 60 else 0,
         gpu=1 + every if every else 1,
@@ -157,7 +161,7 @@ def _slots(wish: _Wish, height: int, hidden: frozenset[str]) -> tuple[Slot, ...]
         rows = getattr(wish, name)
         if name in hidden or not rows:
             continue
-        if out and wish.gaps and name not in ("keys", "banner") and (name != "system" or rows >= 4):
+        if out and wish.gaps and name not in ("keys", "banner", "timeline") and (name != "system" or rows >= 4):
             y += 1
         rows = min(rows, height - y)
         if name == "keys":

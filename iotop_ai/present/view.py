@@ -8,6 +8,30 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 
+class Timeline(NamedTuple):
+    """What a recording's time line shows; all times are wall times in ns.
+
+    changes: (time, state word) at each change of the verdict, oldest first; known_ns: how far they have been read.
+    marks: (time, text). gaps: (begin, end) of stretches without a Snapshot.
+    """
+
+    begin_ns: int
+    end_ns: int
+    known_ns: int
+    changes: tuple[tuple[int, str], ...] = ()
+    marks: tuple[tuple[int, str], ...] = ()
+    gaps: tuple[tuple[int, int], ...] = ()
+
+
+class Recorded(NamedTuple):
+    """A recording that is being written. trouble: why nothing is written now, "" when all is well."""
+
+    path: str
+    seconds: float
+    size_bytes: int
+    trouble: str = ""
+
+
 class View(NamedTuple):
     """The screen's state, held by the front and handed to every ``*_rows`` function.
 
@@ -39,3 +63,15 @@ class View(NamedTuple):
     """Samples older than the Frame's history, oldest first, for graphs longer than a minute; () when none are kept."""
     utc_offset_s: int | None = None
     """Seconds east of UTC of the times shown; None is the zone of the machine that shows them."""
+    timeline: Timeline | None = None
+    """Of a replay; None where there is no time line."""
+    playing: bool = False
+    """While looking at a recording: whether it runs."""
+    speed: float = 1.0
+    """How fast it runs."""
+    back_s: float = 0.0
+    """While looking back: how long before now."""
+    recorded: Recorded | None = None
+    """The recording that is being written; None when none is."""
+    asking: str | None = None
+    """A time that is being typed, None when none is."""

@@ -1,0 +1,95 @@
+"""The time line of a recording: one row with the verdict's states, marks, gaps and where we are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.line import Line, Span, cells, row
+from iotop_ai.present.panel import panel
+from iotop_ai.present.units import clock, duration
+from iotop_ai.present.view import Timeline, View
+
+_RANK = ("", "OK", "IDLE", "STARTING", "UNSURE", "SLOWED", "BLOCKED", "STARVED")
+"""Of several states within one cell the last of these is drawn: a short stall must not vanish in a long day."""
+_LOOK = {
+    "": ("·", "faint"), "OK": ("─", "ok"), "IDLE": ("─", "dim"), "STARTING": ("─", "info"), "UNSURE": ("╌", "unsure"),
+    "SLOWED": ("━", "warn"), "BLOCKED": ("━", "bad"), "STARVED": ("━", "bad"),
+}  # fmt: skip
+_WORDY = ("SLOWED", "BLOCKED", "STARVED")
+_GAP, _MARK = " ", "'"
+_DAY_NS = 86_400_000_000_000
+_LEAST = 10
+
+
+class _Cell(NamedTuple):
+    text: str
+    token: str
+
+
+@panel
+def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """`` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``: the cell we are at is inverse, a gap is blank.
+
+    Only what has been read through is drawn as a line; the word of a loud state stands where its run has room.
+    """
+    line = view.timeline
+    if line is None:
+        return []
+    pattern = "%a %H:%M" if line.end_ns - line.begin_ns >= _DAY_NS else "%H:%M:%S"
+    begin, end = (clock(ns, view.utc_offset_s, pattern) for ns in (line.begin_ns, line.end_ns))
+    room = width - cells(begin) - cells(end) - 4
+    if room < _LEAST:
+        return [row(width, [Span(" "), *_spans(frame, line, max(1, width - 2))])]
+    label = "title-focus" if view.focus == "timeline" else "dim"
+    return [row(width, [Span(f" {begin} ", label), *_spans(frame, line, room), Span(f" {end} ", label)])]
+
+
+def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
+    span_ns = max(1, line.end_ns - line.begin_ns)
+
+    def column(wall_ns: int) -> int:
+        return min(room - 1, max(0, (wall_ns - line.begin_ns) * room // span_ns))
+
+    drawn = _states(line, room, column)
+    for begin, stop in line.gaps:
+        for x in range(column(begin) + 1, column(stop)):
+            drawn[x] = _Cell(_GAP, "dim")
+    for wall_ns, _ in line.marks:
+        drawn[column(wall_ns)] = _Cell(_MARK, "strong")
+    here = column(frame.snapshot.wall_ns)
+    drawn[here] = _Cell(drawn[here].text, "cursor")
+    out: list[Span] = []
+    for cell in drawn:
+        if out and out[-1].token == cell.token:
+            out[-1] = Span(out[-1].text + cell.text, cell.token)
+        else:
+            out.append(Span(cell.text, cell.token))
+    return out
+
+
+def _states(line: Timeline, room: int, column: Callable[[int], int]) -> list[_Cell]:
+    """Every cell's state, and the word of each loud run that has room for it."""
+    ranks = [0] * room
+    runs = [*line.changes, (line.known_ns, "")]
+    for (begin, state), (stop, _) in pairwise(runs):
+        if begin >= line.known_ns:
+            break
+        rank = _RANK.index(state) if state in _RANK else 0
+        for x in range(column(begin), column(max(begin, stop - 1)) + 1):
+            ranks[x] = max(ranks[x], rank)
+    drawn = [_Cell(*_LOOK[_RANK[rank]]) for rank in ranks]
+    x = 0
+    while x < room:
+        end = next((i for i in range(x, room) if ranks[i] != ranks[x]), room)
+        if (state := _RANK[ranks[x]]) in _WORDY:
+            seconds = (end - x) * (line.end_ns - line.begin_ns) / room / 1e9
+            for word in (f"{state} {duration(seconds)}", state):
+                if cells(word) + 4 <= end - x:
+                    at = x + (end - x - cells(word)) // 2
+                    drawn[at : at + len(word)] = [_Cell(char, _LOOK[state][1]) for char in word]
+                    break
+        x = end
+    return drawn
