@@ -7,9 +7,15 @@ import threading
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.gpu_amd import AmdSweep
+from iotop_ai.collectors.gpu_holders import Holders
+from iotop_ai.collectors.gpu_place import placed
 from iotop_ai.collectors.nvml import CallCost, GpuGone, Nvml
+from iotop_ai.collectors.nvml_events import XidEvent, XidWatch
+from iotop_ai.collectors.root import Root
 from iotop_ai.model.clean import clean
 from iotop_ai.model.gpu import GpuState, GpuTable
+from iotop_ai.model.gpu_detail import GpuDetail, GpuDetails
 from iotop_ai.model.reading import Reading, Status
 
 log = logging.getLogger(__name__)
@@ -19,6 +25,8 @@ LONGEST_RETRY_S = 60.0
 HUNG_S = 15.0
 OPENING_S = 60.0
 """nvmlInit wakes every GPU where no persistence daemon runs; eight of them take many seconds."""
+SLOW_EVERY = 5
+"""Details are read in every fifth sweep."""
 _LEAD_S = 0.02
 
 
@@ -27,20 +35,38 @@ class GpuCollector:
 
     The thread sweeps every ``every_s`` and keeps just ahead of whoever reads at that rhythm, so that each reader's
     tick finds a new sweep that is a few milliseconds old. A lost GPU keeps its key, failed, and the library is opened
-    again after 5 s, then 10, up to 60, until all GPUs answer; so it is with a driver that is not there (yet).
+    again after 5 s, then 10, up to 60, until all GPUs answer; so it is with a driver that is not there (yet). AMD
+    cards, found under ``root``, stand beside those of NVML. root None: no look at /proc and /sys.
     """
 
     field = "gpu"
 
     def __init__(
-        self, clock: Clock, nvml: Nvml | None = None, every_s: float = 1.0, *, retry_s: float = RETRY_S
+        self,
+        clock: Clock,
+        nvml: Nvml | None = None,
+        every_s: float = 1.0,
+        *,
+        retry_s: float = RETRY_S,
+        root: Root | None = None,
     ) -> None:
         self._clock = clock
         self._nvml = nvml or Nvml(clock)
         self._every_s = every_s
         self._retry_s = self._first_retry_s = retry_s
         self._reopen_ns: int | None = 0
+        self._root = root
+        self._holders = None if root is None else Holders(root)
+        self._amd = None if root is None else AmdSweep(root, clock)
+        self._open = False
+        self._sweeps = 0
         self._table: dict[str, Reading[GpuState]] = {}
+        self._details: dict[str, Reading[GpuDetail]] = {}
+        self._details_at_ns: int | None = None
+        self._watch: XidWatch | None = None
+        self._xids: list[XidEvent] = []
+        self._last_xid: dict[str, XidEvent] = {}
+        self._lock = threading.Lock()
         self._newest: tuple[GpuTable, int] | Unavailable = Unavailable(Status.PENDING, "NVML is being asked")
         self._returned_ns: int | None = None
         self._asked_ns: int | None = None
@@ -74,6 +100,19 @@ class GpuCollector:
             raise Unavailable(newest.status, newest.reason, newest.remedy)
         table, self._returned_ns = newest
         return table
+
+    def details(self) -> tuple[GpuDetails, int | None]:
+        """The newest slow figures and when they were read. Raises Unavailable as ``read`` does."""
+        newest = self._newest
+        if isinstance(newest, Unavailable):
+            raise Unavailable(newest.status, newest.reason, newest.remedy)
+        return self._details, self._details_at_ns
+
+    def events(self) -> list[XidEvent]:
+        """The Xid events since the last call, oldest first; from any thread."""
+        with self._lock:
+            out, self._xids = self._xids, []
+        return out
 
     def at_ns(self) -> int | None:
         """When the sweep that ``read`` returned last was finished."""
@@ -119,12 +158,23 @@ class GpuCollector:
             self._alive_ns = None
             self._first.set()
             self._pause(began_ns)
+        self._stop_watch()
         self._nvml.close()
 
     def _lose(self) -> None:
-        """Close the library at once and plan the next try."""
+        """Close the library at once and plan the next try; AMD cards go on."""
+        self._stop_watch()
         self._nvml.close()
+        self._open = False
         self._plan_reopening()
+        self._show_amd_alone()
+
+    def _show_amd_alone(self) -> None:
+        """AMD cards are no less there for a lack of NVML."""
+        if self._amd is not None and (cards := self._amd.read()):
+            now_ns = self._clock.monotonic_ns()
+            self._details, self._details_at_ns = self._amd.details, self._details_at_ns or now_ns
+            self._newest = cards, now_ns
 
     def _plan_reopening(self) -> None:
         self._reopen_ns = self._clock.monotonic_ns() + int(self._retry_s * 1e9)
@@ -133,11 +183,22 @@ class GpuCollector:
     def _sweep(self) -> None:
         listed: dict[str, GpuGone | None] | None = None
         if self._reopen_ns is not None and self._clock.monotonic_ns() >= self._reopen_ns:
+            self._stop_watch()
             self._nvml.close()
             self._reopen_ns, self._patience_s = None, OPENING_S
             self._nvml.open()
+            self._open = True
             listed = self._nvml.gpus()
             self._patience_s = HUNG_S
+            self._watch = self._nvml.watch()
+            if self._watch is not None:
+                self._watch.start()
+        if not self._open:
+            self._show_amd_alone()
+            return
+        self._take_events()
+        if self._holders is not None:
+            self._holders.begin()
         table: dict[str, Reading[GpuState]] = {}
         for uuid in self._table if listed is None else dict.fromkeys((*self._table, *listed)):
             table[uuid] = self._read_one(uuid, None if listed is None else listed.get(uuid))
@@ -145,7 +206,13 @@ class GpuCollector:
         if listed is not None:
             table = {key: one for key, one in table.items() if key in listed or not key.startswith("gpu ")}
         self._table = table
-        self._newest = table, self._clock.monotonic_ns()
+        if self._sweeps % SLOW_EVERY == 0 or listed is not None:
+            self._read_details(table)
+        self._sweeps += 1
+        cards = {} if self._amd is None else self._amd.read()
+        if cards and self._amd is not None:
+            self._details = self._details | self._amd.details
+        self._newest = table | cards, self._clock.monotonic_ns()
         if all(reading.status is Status.OK for reading in table.values()):
             self._reopen_ns, self._retry_s = None, self._first_retry_s
         elif self._reopen_ns is None:
@@ -159,9 +226,53 @@ class GpuCollector:
             state = self._nvml.state(uuid)
         except GpuGone as lack:
             end_ns = self._clock.monotonic_ns()
-            return Reading(None, lack.status, lack.reason, lack.remedy, end_ns, end_ns - start_ns)
+            return Reading(None, lack.status, self._with_xid(uuid, lack.reason), lack.remedy, end_ns, end_ns - start_ns)
         end_ns = self._clock.monotonic_ns()
+        xid = self._last_xid.get(uuid)
+        if xid is not None:
+            state = state._replace(last_xid=xid.number, last_xid_at_ns=xid.at_ns)
+        if self._holders is not None and state.processes:
+            minor = self._nvml.minor(uuid)
+            state = state._replace(processes=self._holders.resolve(uuid, minor, state.processes))
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
+
+    def _with_xid(self, uuid: str, reason: str) -> str:
+        xid = self._last_xid.get(uuid)
+        return reason if xid is None else f"{reason} (Xid {xid.number})"
+
+    def _read_details(self, table: GpuTable) -> None:
+        out: dict[str, Reading[GpuDetail]] = {}
+        for uuid, reading in table.items():
+            start_ns = self._alive_ns = self._clock.monotonic_ns()
+            if reading.value is None:
+                out[uuid] = Reading(None, reading.status, reading.reason, reading.remedy, start_ns, 0)
+                continue
+            try:
+                detail = self._nvml.detail(uuid)
+            except GpuGone as lack:
+                out[uuid] = Reading(None, lack.status, lack.reason, lack.remedy, start_ns, 0)
+                continue
+            if self._root is not None:
+                detail = placed(self._root, detail, reading.value.bus_id)
+            end_ns = self._clock.monotonic_ns()
+            out[uuid] = Reading(detail, Status.OK, "", "", end_ns, end_ns - start_ns)
+        self._details, self._details_at_ns = out, self._clock.monotonic_ns()
+
+    def _take_events(self) -> None:
+        if self._watch is None:
+            return
+        found = self._watch.taken()
+        for event in found:
+            self._last_xid[event.uuid] = event
+        if found:
+            with self._lock:
+                self._xids += found
+
+    def _stop_watch(self) -> None:
+        self._take_events()
+        if self._watch is not None:
+            self._watch.stop()
+            self._watch = None
 
     def _pause(self, began_ns: int) -> None:
         now_ns = self._clock.monotonic_ns()
@@ -179,3 +290,26 @@ class GpuCollector:
         if not self._stopping and due_ns > now_ns:
             self._wake.wait((due_ns - now_ns) / 1e9)
         self._wake.clear()
+
+
+class GpuDetailCollector:
+    """Field ``gpu_slow``: what the GPU thread reads in every fifth sweep."""
+
+    field = "gpu_slow"
+    every_s = 0.0
+
+    def __init__(self, gpu: GpuCollector) -> None:
+        self._gpu = gpu
+        self._at_ns: int | None = None
+
+    def read(self) -> GpuDetails:
+        """The newest details. Raises Unavailable."""
+        details, self._at_ns = self._gpu.details()
+        return details
+
+    def at_ns(self) -> int | None:
+        """When they were read."""
+        return self._at_ns
+
+    def close(self) -> None:
+        """Nothing is its own."""

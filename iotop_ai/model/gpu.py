@@ -5,17 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
-from iotop_ai.model.counter import delta, per_second
+from iotop_ai.model.counter import delta, per_second, quotient
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.reading import Reading
 
+MIB = 1 << 20
+KIB = 1 << 10
+
 
 class GpuProcess(NamedTuple):
-    """A process on a GPU as NVML names it (host pid). memory_bytes None: NVML does not say. kind: compute, graphics."""
+    """A process on a GPU. memory_bytes None: NVML does not say. kind: compute, graphics, mps.
+
+    pid: as in our /proc where it was found there, else the number that NVML gives. found: whether it is ours to look
+    up (False: NVML counts pids of another namespace, and a process of that number here is somebody else).
+    sm_percent: share of the SMs that ran its kernels, of the driver's newest sample; None when not told. instance:
+    the MIG GPU instance. cpus: the CPUs that it may run on ("0-63"), "" unknown.
+    """
 
     pid: int
     memory_bytes: int | None
     kind: str
+    sm_percent: int | None = None
+    instance: int | None = None
+    found: bool = True
+    cpus: str = ""
+
+
+class GpuEarlier(NamedTuple):
+    """A figure that this sweep did not read: when it was read, and its reading before that.
+
+    A counter's rate is (now - before) / (at_ns - before_at_ns), so a slow call keeps a rate of its own without any
+    other Snapshot. before None: a level, or the first reading.
+    """
+
+    field: str
+    at_ns: int
+    before_at_ns: int | None = None
+    before: int | None = None
+
+
+class GpuInstance(NamedTuple):
+    """One MIG GPU instance. number: its GPU instance id. The GPM figures are its own; None without GPM."""
+
+    number: int
+    uuid: str
+    name: str = ""
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    sm_percent: float | None = None
+    occupancy_percent: float | None = None
+    tensor_percent: float | None = None
+    dram_percent: float | None = None
 
 
 class GpuState(NamedTuple):
@@ -50,6 +90,46 @@ class GpuState(NamedTuple):
     bus_id: str = ""
     mig: bool | None = None
     processes: tuple[GpuProcess, ...] | None = None
+    memory_free_bytes: int | None = None
+    memory_celsius: int | None = None
+    memory_max_mhz: int | None = None
+    margin_celsius: int | None = None
+    """Degrees left to the nearest slowdown (nvmlDeviceGetMarginTemperature, Ada and later)."""
+    busy_samples: int | None = None
+    """Samples of the driver's utilisation buffer that were read so far; grows."""
+    gap_samples: int | None = None
+    """Those of them below 10 %: the GPU had nothing to do; grows."""
+    power_cap_ns: int | None = None
+    """Time held back by the power limit: field 74. Like the four below, ns since the driver was loaded."""
+    sync_boost_ns: int | None = None
+    sw_thermal_ns: int | None = None
+    hw_thermal_ns: int | None = None
+    power_brake_ns: int | None = None
+    pcie_tx_bytes: int | None = None
+    """Bytes that the GPU sent over PCIe: field 197; grows. Received: field 198."""
+    pcie_rx_bytes: int | None = None
+    pcie_tx_kib_per_s: int | None = None
+    """nvmlDeviceGetPcieThroughput: a window of 20 ms; only where nothing else tells."""
+    pcie_rx_kib_per_s: int | None = None
+    pcie_replays: int | None = None
+    nvlink_tx_kib: int | None = None
+    """Data sent over all NVLinks: field 138; grows. Received: field 139."""
+    nvlink_rx_kib: int | None = None
+    gpm_sm_percent: float | None = None
+    """GPM, Hopper and later: share of SM time with a warp resident, between two samples at least 100 ms apart."""
+    gpm_occupancy_percent: float | None = None
+    gpm_tensor_percent: float | None = None
+    gpm_dram_percent: float | None = None
+    gpm_pcie_tx_mib_per_s: float | None = None
+    gpm_pcie_rx_mib_per_s: float | None = None
+    gpm_nvlink_tx_mib_per_s: float | None = None
+    gpm_nvlink_rx_mib_per_s: float | None = None
+    last_xid: int | None = None
+    """The newest Xid event seen on this GPU since we watch; None: none seen."""
+    last_xid_at_ns: int | None = None
+    instances: tuple[GpuInstance, ...] | None = None
+    earlier: tuple[GpuEarlier, ...] = ()
+    """Figures of this record that are older than it."""
 
 
 GpuTable = Mapping[str, Reading[GpuState]]
@@ -67,34 +147,111 @@ class GpuRates(NamedTuple):
     power_watts: Annotated[float | None, Metric("W", "Mean power, from the energy counter where there is one.")]
     power_limit_watts: Annotated[float | None, Metric("W", "Enforced power limit.")]
     sm_mhz: Annotated[float | None, Metric("MHz", "SM clock.")]
+    gap_ratio: Annotated[
+        float | None, Metric("ratio", "Share of the driver's utilisation samples below 10 %: idle gaps.")
+    ] = None
+    sm_ratio: Annotated[float | None, Metric("ratio", "SM activity (GPM): SM time with a warp resident.")] = None
+    occupancy_ratio: Annotated[
+        float | None, Metric("ratio", "SM occupancy (GPM): resident warps of the possible ones.")
+    ] = None
+    tensor_ratio: Annotated[float | None, Metric("ratio", "Tensor core activity (GPM).")] = None
+    dram_ratio: Annotated[float | None, Metric("ratio", "Memory bandwidth used of the possible one (GPM).")] = None
+    pcie_tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes that the GPU sent over PCIe per second.")] = None
+    pcie_rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes that it received over PCIe per second.")] = None
+    nvlink_tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent over all its NVLinks per second.")] = None
+    nvlink_rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes received over all of them per second.")] = None
+    power_cap_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time held back by the power limit; normal at full load.")
+    ] = None
+    sync_boost_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time held back to the slowest GPU of its group.")
+    ] = None
+    sw_thermal_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time slowed because GPU or memory was too hot.")
+    ] = None
+    hw_thermal_ratio: Annotated[float | None, Metric("ratio", "Share of time at half clock or less, too hot.")] = None
+    power_brake_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time at half clock or less by the power supply's signal.")
+    ] = None
+    pcie_replays_per_s: Annotated[float | None, Metric("1/s", "PCIe packets sent again per second.")] = None
 
 
 def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
     """Levels and rates of every GPU that answered; a GPU that did not is absent."""
     out = {}
     for uuid, reading in after.items():
-        now = reading.value
-        if now is None:
-            continue
-        old_reading = None if before is None else before.get(uuid)
-        old = None if old_reading is None else old_reading.value
-        own_s = seconds
-        if old_reading is not None and old_reading.at_ns is not None and reading.at_ns is not None:
-            own_s = (reading.at_ns - old_reading.at_ns) / 1e9
-        mean_mw = per_second(delta(old.energy_mj, now.energy_mj), own_s) if old else None
-        power_mw = now.power_mw if mean_mw is None else mean_mw
-        out[uuid] = GpuRates(
-            _scaled(now.utilization_percent, 100),
-            _scaled(now.memory_activity_percent, 100),
-            _scaled(now.memory_used_bytes, 1),
-            _scaled(now.memory_total_bytes, 1),
-            _scaled(now.temperature_celsius, 1),
-            _scaled(power_mw, 1000),
-            _scaled(now.power_limit_mw, 1000),
-            _scaled(now.sm_mhz, 1),
-        )
+        if reading.value is not None:
+            out[uuid] = _rates(None if before is None else before.get(uuid), reading, reading.value, seconds)
     return out
 
 
-def _scaled(value: float | None, by: int) -> float | None:
+def _rates(
+    old_reading: Reading[GpuState] | None, reading: Reading[GpuState], now: GpuState, seconds: float | None
+) -> GpuRates:
+    old = None if old_reading is None else old_reading.value
+    own_s = seconds
+    if old_reading is not None and old_reading.at_ns is not None and reading.at_ns is not None:
+        own_s = (reading.at_ns - old_reading.at_ns) / 1e9
+    late = {one.field: one for one in now.earlier}
+    late_before = {one.field for one in old.earlier} if old is not None else set()
+
+    def grown(field: str) -> tuple[int | None, float | None]:
+        """How much a counter grew, and over how many seconds."""
+        value: int | None = getattr(now, field)
+        if field in late:
+            one = late[field]
+            span = None if one.before_at_ns is None else (one.at_ns - one.before_at_ns) / 1e9
+            return delta(one.before, value), span
+        if old is None or field in late_before:
+            return None, None
+        return delta(getattr(old, field), value), own_s
+
+    def speed(field: str, unit: float = 1.0) -> float | None:
+        found = per_second(*grown(field))
+        return None if found is None else found * unit
+
+    def share(field: str) -> float | None:
+        found = speed(field, 1e-9)
+        return None if found is None else min(1.0, found)
+
+    mean_mw = speed("energy_mj")
+    power_mw = now.power_mw if mean_mw is None else mean_mw
+    gaps, _ = grown("gap_samples")
+    taken, _ = grown("busy_samples")
+    return GpuRates(
+        _scaled(now.utilization_percent, 100),
+        _scaled(now.memory_activity_percent, 100),
+        _scaled(now.memory_used_bytes, 1),
+        _scaled(now.memory_total_bytes, 1),
+        _scaled(now.temperature_celsius, 1),
+        _scaled(power_mw, 1000),
+        _scaled(now.power_limit_mw, 1000),
+        _scaled(now.sm_mhz, 1),
+        quotient(gaps, taken),
+        _scaled(now.gpm_sm_percent, 100),
+        _scaled(now.gpm_occupancy_percent, 100),
+        _scaled(now.gpm_tensor_percent, 100),
+        _scaled(now.gpm_dram_percent, 100),
+        _first(
+            speed("pcie_tx_bytes"), _scaled(now.gpm_pcie_tx_mib_per_s, 1 / MIB), _scaled(now.pcie_tx_kib_per_s, 1 / KIB)
+        ),
+        _first(
+            speed("pcie_rx_bytes"), _scaled(now.gpm_pcie_rx_mib_per_s, 1 / MIB), _scaled(now.pcie_rx_kib_per_s, 1 / KIB)
+        ),
+        _first(speed("nvlink_tx_kib", KIB), _scaled(now.gpm_nvlink_tx_mib_per_s, 1 / MIB)),
+        _first(speed("nvlink_rx_kib", KIB), _scaled(now.gpm_nvlink_rx_mib_per_s, 1 / MIB)),
+        share("power_cap_ns"),
+        share("sync_boost_ns"),
+        share("sw_thermal_ns"),
+        share("hw_thermal_ns"),
+        share("power_brake_ns"),
+        speed("pcie_replays"),
+    )
+
+
+def _scaled(value: float | None, by: float) -> float | None:
     return None if value is None else value / by
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)

@@ -9,6 +9,7 @@ from iotop_ai.model.block import BlockInfo, BlockTable, Mount
 from iotop_ai.model.cpu import CpuTable
 from iotop_ai.model.filesystem import FilesystemUsage
 from iotop_ai.model.gpu import GpuTable
+from iotop_ai.model.gpu_detail import GpuDetails
 from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.netfs import NetfsTable
 from iotop_ai.model.network import LinkCounters
@@ -62,7 +63,7 @@ class Snapshot(NamedTuple):
 
     interval_s: the interval in force. disks: identity and settings, read when they change; block: the counters.
     filesystems: by mount point, each its own Reading (a dead NFS is one failed entry). smart: by kernel name of the
-    whole disk. users: login names with a session.
+    whole disk. users: login names with a session. gpu_slow: by UUID, every fifth sweep of the GPUs.
     """
 
     seq: int
@@ -84,3 +85,4 @@ class Snapshot(NamedTuple):
     filesystems: Reading[Mapping[str, Reading[FilesystemUsage]]] = Reading()
     network: Reading[Mapping[str, LinkCounters]] = Reading()
     netfs: Reading[NetfsTable] = Reading()
+    gpu_slow: Reading[GpuDetails] = Reading()

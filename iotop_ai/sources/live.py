@@ -13,7 +13,7 @@ from iotop_ai.collectors.cadence import Paced
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.cpu import CpuCollector
 from iotop_ai.collectors.filesystem import FilesystemCollector
-from iotop_ai.collectors.gpu import GpuCollector
+from iotop_ai.collectors.gpu import GpuCollector, GpuDetailCollector
 from iotop_ai.collectors.host import OwnCostReader, read_host
 from iotop_ai.collectors.memory import MemoryCollector
 from iotop_ai.collectors.mounts import MountsCollector
@@ -53,7 +53,7 @@ class LiveSource:
         self._own = OwnCostReader(self._root, self._clock)
         block = BlockCollector(self._root, self._clock)
         mounts = MountsCollector(self._root, self._clock)
-        self._gpu = GpuCollector(self._clock, every_s=max(1.0, settings.interval_s))
+        self._gpu = GpuCollector(self._clock, every_s=max(1.0, settings.interval_s), root=self._root)
         self._smart = SmartCollector(self._root, self._clock, settings) if settings.smart else None
         # The order of reading: what is paired most closely (devices and processes) comes first and together.
         self._collectors = [
@@ -70,6 +70,7 @@ class LiveSource:
                 NetfsCollector(self._root, self._clock, mounts),
                 FilesystemCollector(self._root, self._clock, mounts),
                 self._gpu,
+                GpuDetailCollector(self._gpu),
                 *((self._smart,) if self._smart else ()),
             )
         ]
@@ -99,6 +100,8 @@ class LiveSource:
         if self._smart is None:
             readings["smart"] = Reading(None, Status.OFF, "SMART is switched off", "leave out --no-smart", at_ns)
         self._note_devices(readings["disks"], at_ns, wall_ns)
+        for xid in self._gpu.events():
+            self._note(Event(xid.at_ns, xid.wall_ns, "xid", f"{xid.uuid or 'a GPU'}: Xid {xid.number}"))
         with self._lock:
             events, self._events = tuple(self._events), []
             interval_s = self._interval_s

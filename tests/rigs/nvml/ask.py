@@ -1,7 +1,8 @@
 """A process that reads the GPUs when told to: glibc takes LD_LIBRARY_PATH only at exec, so each library needs one.
 
 One command a line on stdin, one JSON object a line on stdout: ``read`` (the Reading as the live source takes it),
-``sweep`` (the Reading after the next sweep), ``first`` (after the first answer), ``costs``.
+``sweep`` (the Reading after the next sweep), ``first`` (after the first answer), ``details``, ``events``, ``costs``,
+``rates`` (of the next two sweeps). A third argument names the folder that holds proc and sys.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 
 from iotop_ai.collectors.base import take
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.gpu import GpuCollector
+from iotop_ai.collectors.gpu import GpuCollector, GpuDetailCollector
+from iotop_ai.collectors.root import Root
+from iotop_ai.model.gpu import gpu_rates
 from iotop_ai.model.reading import Reading
 
 
@@ -22,24 +25,43 @@ def plain(reading: Reading[Any]) -> dict[str, Any]:
     if isinstance(value, dict):
         value = {key: plain(one) for key, one in value.items()}
     elif value is not None:
-        value = {**value._asdict(), "processes": value.processes and [p._asdict() for p in value.processes]}
+        value = {
+            key: [one._asdict() for one in item] if isinstance(item, tuple) else item
+            for key, item in value._asdict().items()
+        }
     return {**reading._asdict(), "value": value}
 
 
-def main(every_s: float, retry_s: float) -> None:
+def next_sweep(collector: GpuCollector, clock: Clock) -> Reading[Any]:
+    old = take(collector, clock)
+    until = time.monotonic() + 10.0
+    while time.monotonic() < until and (new := take(collector, clock)).at_ns == old.at_ns:
+        time.sleep(0.005)
+    return new
+
+
+def main(every_s: float, retry_s: float, folder: str) -> None:
     clock = Clock()
-    collector = GpuCollector(clock, every_s=every_s, retry_s=retry_s)
+    root = Root(folder) if folder else None
+    collector = GpuCollector(clock, every_s=every_s, retry_s=retry_s, root=root)
+    detail = GpuDetailCollector(collector)
     for line in sys.stdin:
         command = line.strip()
         if command == "first":
             collector.wait(10.0)
         if command == "sweep":
-            old = take(collector, clock)
-            until = time.monotonic() + 10.0
-            while time.monotonic() < until and take(collector, clock).at_ns == old.at_ns:
-                time.sleep(0.005)
+            next_sweep(collector, clock)
         if command == "costs":
             out: Any = {name: cost._asdict() for name, cost in collector.costs().items()}
+        elif command == "details":
+            out = plain(take(detail, clock))
+        elif command == "events":
+            out = {"events": [event._asdict() for event in collector.events()]}
+        elif command == "rates":
+            before = next_sweep(collector, clock)
+            after = next_sweep(collector, clock)
+            rates = gpu_rates(before.value, after.value, (after.at_ns - before.at_ns) / 1e9)
+            out = {uuid: one._asdict() for uuid, one in rates.items()}
         else:
             out = plain(take(collector, clock))
         out["pynvml"] = "pynvml" in sys.modules
@@ -48,4 +70,4 @@ def main(every_s: float, retry_s: float) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), float(sys.argv[2]))
+    main(float(sys.argv[1]), float(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "")

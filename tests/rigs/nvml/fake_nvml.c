@@ -10,8 +10,14 @@
  *   delay_us=200000              every call takes this long; delay_us.nvmlDeviceGetPowerUsage=... only that one
  *   gpu0.uuid=GPU-...            a key that is absent makes its call NOT_SUPPORTED (3), as on consumer cards
  *   gpu0.err=15                  every call on that GPU returns this; gpu0.err.nvmlDeviceGetPowerUsage=4 only that one
- *   gpu0.procs=PID:BYTES:SM:MEM:ENC:DEC,...   gpu0.gprocs=PID:BYTES (graphics); BYTES -1: not available
- *   gpu0.fi.82=61                a field value of nvmlDeviceGetFieldValues
+ *   gpu0.procs=PID:BYTES:SM:MEM:ENC:DEC:INSTANCE,...   gpu0.gprocs=PID:BYTES (graphics), mprocs (MPS); BYTES -1: none told
+ *   gpu0.fi.82=61                a field value of nvmlDeviceGetFieldValues; gpu0.fi.74.type=1 its nvmlValueType
+ *   gpu0.samples=US:PERCENT,...  the buffer of nvmlDeviceGetSamples
+ *   gpu0.gpm.2=31.5              a GPM metric; its samples must lie 100 ms apart, as on a real GPU
+ *   gpu0.mig=1 gpu0.mig_slots=7  MIG; gpu0.mig0.gi=1 gpu0.mig0.uuid=MIG-... gpu0.mig0.mem_total=... gpu0.mig0.gpm.2=...
+ *   gpu0.events=8                event types; xid_seq=1 xid_gpu=0 xid=79 one event, each time xid_seq grows
+ *   gpu0.ecc00=3                 type and counter of nvmlDeviceGetTotalEccErrors; gpu0.rows=CORR,UNC,PENDING,FAILED
+ *   gpu0.nvlink0=1               state of a link; gpu0.fabric=STATE,STATUS
  *
  * $FAKE_NVML_LOG names a file to which each called function's name is appended.
  * -DOLD_DRIVER leaves out the functions that drivers before R535 lack.
@@ -28,7 +34,7 @@ typedef unsigned U32;
 typedef unsigned long long U64;
 typedef void *Handle;
 
-enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7 };
+enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, TIMEOUT = 10 };
 enum { FIRST_HANDLE = 1000, MOST_PROCESSES = 64 };
 
 static int opened;
@@ -63,18 +69,31 @@ static int number(const char *key, U64 *out)
 	return 1;
 }
 
+/* A MIG device is its GPU's number plus 100 times (1 + its index). */
 static int gpu_text(int gpu, const char *key, char *out, size_t size)
 {
-	char full[128];
-	snprintf(full, sizeof full, "gpu%d.%s", gpu, key);
+	char full[192];
+	if (gpu >= 100)
+		snprintf(full, sizeof full, "gpu%d.mig%d.%s", gpu % 100, gpu / 100 - 1, key);
+	else
+		snprintf(full, sizeof full, "gpu%d.%s", gpu, key);
 	return get(full, out, size);
 }
 
 static int gpu_number(int gpu, const char *key, U64 *out)
 {
-	char full[128];
-	snprintf(full, sizeof full, "gpu%d.%s", gpu, key);
-	return number(full, out);
+	char text[128];
+	if (!gpu_text(gpu, key, text, sizeof text))
+		return 0;
+	*out = strtoull(text, NULL, 0);
+	return 1;
+}
+
+static U64 now_us(void)
+{
+	struct timeval now;
+	gettimeofday(&now, NULL);
+	return now.tv_sec * 1000000ULL + now.tv_usec;
 }
 
 static U32 count(void)
@@ -290,6 +309,9 @@ NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, "pcie_gen_max")
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, "pcie_width")
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, "pcie_width_max")
 NUMBER(nvmlDeviceGetPcieReplayCounter, "pcie_replay")
+NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, "pcie_gen_gpu")
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "power_default_mw")
+NUMBER(nvmlDeviceGetRetiredPagesPendingStatus, "pages_pending")
 LONG_NUMBER(nvmlDeviceGetTotalEnergyConsumption, "energy_mj")
 LONG_NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, "throttle")
 SELECTED(nvmlDeviceGetTemperature, "temp")          /* temp0: the GPU's own sensor */
@@ -366,6 +388,15 @@ struct process {
 	U64 bytes;
 	U32 gpu_instance, compute_instance;
 };
+enum { SM = 2, INSTANCE = 6 };
+
+/* The n-th colon-separated part of one process; 0 when it is not there. */
+static long long part(const char *one, int n)
+{
+	for (; n && one; n--)
+		one = strchr(one, ':') ? strchr(one, ':') + 1 : NULL;
+	return one ? strtoll(one, NULL, 0) : 0;
+}
 
 static Ret processes(int gpu, const char *key, U32 *size, struct process *out)
 {
@@ -375,10 +406,8 @@ static Ret processes(int gpu, const char *key, U32 *size, struct process *out)
 	if (!gpu_text(gpu, key, text, sizeof text))
 		text[0] = 0;
 	for (char *one = strtok_r(text, ",", &rest); one && n < MOST_PROCESSES; one = strtok_r(NULL, ",", &rest), n++) {
-		long long bytes = 0;
-		found[n] = (struct process){.gpu_instance = ~0u, .compute_instance = ~0u};
-		sscanf(one, "%u:%lld", &found[n].pid, &bytes);
-		found[n].bytes = bytes;
+		long long instance = part(one, INSTANCE);
+		found[n] = (struct process){part(one, 0), part(one, 1), instance ? (U32)instance : ~0u, ~0u};
 	}
 	if (n && (*size < n || !out)) {
 		*size = n;
@@ -386,6 +415,37 @@ static Ret processes(int gpu, const char *key, U32 *size, struct process *out)
 	}
 	if (n)
 		memcpy(out, found, n * sizeof *out);
+	*size = n;
+	return OK;
+}
+
+struct utilization {
+	U32 pid;
+	U64 at_us;
+	U32 sm, memory, encoder, decoder;
+};
+
+EXPORT Ret nvmlDeviceGetProcessUtilization(Handle handle, struct utilization *out, U32 *size, U64 since)
+{
+	char text[4096], *rest = NULL;
+	struct utilization found[MOST_PROCESSES];
+	U64 value;
+	U32 n = 0;
+	ENTER_GPU(handle);
+	if (!gpu_number(gpu, "util", &value))
+		return NOT_SUPPORTED;
+	if (!gpu_text(gpu, "procs", text, sizeof text))
+		text[0] = 0;
+	for (char *one = strtok_r(text, ",", &rest); one && n < MOST_PROCESSES; one = strtok_r(NULL, ",", &rest))
+		if (part(one, SM) && now_us() > since)
+			found[n++] = (struct utilization){part(one, 0), now_us(), part(one, SM), part(one, SM + 1), 0, 0};
+	if (!n)
+		return NOT_FOUND;
+	if (!out || *size < n) {
+		*size = n;
+		return TOO_SMALL;
+	}
+	memcpy(out, found, n * sizeof *out);
 	*size = n;
 	return OK;
 }
@@ -405,6 +465,7 @@ PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, "gprocs")
 
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, "procs")
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, "gprocs")
+PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, "mprocs")
 LONG_NUMBER(nvmlDeviceGetCurrentClocksEventReasons, "throttle")
 
 EXPORT Ret nvmlDeviceGetMemoryInfo_v2(Handle handle, void *out)
@@ -450,17 +511,281 @@ struct field {
 
 EXPORT Ret nvmlDeviceGetFieldValues(Handle handle, int n, struct field *fields)
 {
-	struct timeval now;
 	ENTER_GPU(handle);
-	gettimeofday(&now, NULL);
 	for (int i = 0; i < n; i++) {
-		char key[32];
+		char key[32], typed[40];
+		U64 type;
 		snprintf(key, sizeof key, "fi.%u", fields[i].id);
-		fields[i].at_us = now.tv_sec * 1000000LL + now.tv_usec;
-		fields[i].type = 3; /* unsigned long long */
+		snprintf(typed, sizeof typed, "%s.type", key);
+		fields[i].at_us = now_us();
+		fields[i].type = gpu_number(gpu, typed, &type) ? type : 3; /* 3: unsigned long long */
 		fields[i].ret = gpu_number(gpu, key, &fields[i].value) ? OK : NOT_SUPPORTED;
 	}
 	return OK;
+}
+
+/* ---- health and limits ---- */
+
+NUMBER(nvmlDeviceGetMaxMigDeviceCount, "mig_slots")
+NUMBER(nvmlDeviceGetGpuInstanceId, "gi")
+
+EXPORT Ret nvmlDeviceGetMigDeviceHandleByIndex(Handle handle, U32 index, Handle *out)
+{
+	U64 value;
+	ENTER_GPU(handle);
+	*out = (Handle)(size_t)(FIRST_HANDLE + gpu + 100 * (1 + index));
+	return gpu_number(gpu + 100 * (1 + index), "gi", &value) ? OK : NOT_FOUND;
+}
+
+EXPORT Ret nvmlDeviceGetEccMode(Handle handle, U32 *now, U32 *pending)
+{
+	U64 value;
+	ENTER_GPU(handle);
+	if (!gpu_number(gpu, "ecc_mode", &value))
+		return NOT_SUPPORTED;
+	*now = *pending = value;
+	return OK;
+}
+
+EXPORT Ret nvmlDeviceGetTotalEccErrors(Handle handle, U32 type, U32 counter, U64 *out)
+{
+	char key[32];
+	ENTER_GPU(handle);
+	snprintf(key, sizeof key, "ecc%u%u", type, counter);
+	return gpu_number(gpu, key, out) ? OK : NOT_SUPPORTED;
+}
+
+EXPORT Ret nvmlDeviceGetRemappedRows(Handle handle, U32 *corrected, U32 *uncorrected, U32 *pending, U32 *failed)
+{
+	char text[64];
+	ENTER_GPU(handle);
+	if (!gpu_text(gpu, "rows", text, sizeof text))
+		return NOT_SUPPORTED;
+	return sscanf(text, "%u,%u,%u,%u", corrected, uncorrected, pending, failed) == 4 ? OK : INVALID;
+}
+
+EXPORT Ret nvmlDeviceGetPowerManagementLimitConstraints(Handle handle, U32 *least, U32 *most)
+{
+	U64 low, high;
+	ENTER_GPU(handle);
+	if (!gpu_number(gpu, "power_min_mw", &low) || !gpu_number(gpu, "power_max_mw", &high))
+		return NOT_SUPPORTED;
+	*least = low;
+	*most = high;
+	return OK;
+}
+
+EXPORT Ret nvmlDeviceGetMarginTemperature(Handle handle, void *inout)
+{
+	struct {
+		U32 version;
+		int margin;
+	} *info = inout;
+	U64 value;
+	ENTER_GPU(handle);
+	if (!gpu_number(gpu, "margin", &value))
+		return NOT_SUPPORTED;
+	info->margin = (int)value;
+	return OK;
+}
+
+EXPORT Ret nvmlDeviceGetNvLinkState(Handle handle, U32 link, U32 *out)
+{
+	char key[32];
+	U64 value;
+	ENTER_GPU(handle);
+	snprintf(key, sizeof key, "nvlink%u", link);
+	if (!gpu_number(gpu, key, &value))
+		return INVALID;
+	*out = value;
+	return OK;
+}
+
+EXPORT Ret nvmlDeviceGetGpuFabricInfoV(Handle handle, void *inout)
+{
+	struct {
+		U32 version;
+		unsigned char cluster[16];
+		Ret status;
+		U32 clique;
+		unsigned char state;
+		U32 health;
+	} *info = inout;
+	char text[32];
+	U32 state;
+	ENTER_GPU(handle);
+	if (!gpu_text(gpu, "fabric", text, sizeof text) || sscanf(text, "%u,%d", &state, &info->status) != 2)
+		return NOT_SUPPORTED;
+	info->state = state;
+	return OK;
+}
+
+/* ---- the sample buffer ---- */
+
+struct sample {
+	U64 at_us;
+	U64 value;
+};
+
+EXPORT Ret nvmlDeviceGetSamples(Handle handle, U32 type, U64 since, U32 *value_type, U32 *size, struct sample *out)
+{
+	char text[4096], *rest = NULL;
+	struct sample found[256];
+	U32 n = 0;
+	ENTER_GPU(handle);
+	if (type != 1 || !gpu_text(gpu, "samples", text, sizeof text))
+		return NOT_SUPPORTED;
+	for (char *one = strtok_r(text, ",", &rest); one && n < 256; one = strtok_r(NULL, ",", &rest))
+		if ((U64)part(one, 0) > since)
+			found[n++] = (struct sample){part(one, 0), part(one, 1)};
+	*value_type = 1; /* unsigned int */
+	if (!n)
+		return NOT_FOUND;
+	if (out)
+		memcpy(out, found, (*size < n ? *size : n) * sizeof *out);
+	*size = n;
+	return OK;
+}
+
+/* ---- GPM ---- */
+
+enum { GPM_MOST = 333, APART_US = 100000 };
+
+struct gpm_sample {
+	int gpu, instance;
+	U64 at_us;
+};
+
+EXPORT Ret nvmlGpmQueryDeviceSupport(Handle handle, U32 *out)
+{
+	U64 value = 0;
+	ENTER_GPU(handle);
+	gpu_number(gpu, "gpm", &value);
+	out[1] = value;
+	return OK;
+}
+
+EXPORT Ret nvmlGpmSampleAlloc(struct gpm_sample **out)
+{
+	ENTER();
+	*out = calloc(1, sizeof **out);
+	return OK;
+}
+
+EXPORT Ret nvmlGpmSampleFree(struct gpm_sample *sample)
+{
+	ENTER();
+	free(sample);
+	return OK;
+}
+
+EXPORT Ret nvmlGpmSampleGet(Handle handle, struct gpm_sample *sample)
+{
+	U64 mig = 0;
+	ENTER_GPU(handle);
+	gpu_number(gpu, "mig", &mig);
+	if (mig)
+		return NOT_SUPPORTED;
+	*sample = (struct gpm_sample){gpu, -1, now_us()};
+	return OK;
+}
+
+EXPORT Ret nvmlGpmMigSampleGet(Handle handle, U32 instance, struct gpm_sample *sample)
+{
+	U64 value;
+	ENTER_GPU(handle);
+	for (int i = 0; i < 16; i++)
+		if (gpu_number(gpu + 100 * (1 + i), "gi", &value) && value == instance) {
+			*sample = (struct gpm_sample){gpu + 100 * (1 + i), i, now_us()};
+			return OK;
+		}
+	return NOT_FOUND;
+}
+
+struct gpm_metric {
+	U32 id;
+	Ret ret;
+	double value;
+	const char *names[3];
+};
+
+struct gpm_get {
+	U32 version, n;
+	struct gpm_sample *first, *second;
+	struct gpm_metric metrics[GPM_MOST];
+};
+
+EXPORT Ret nvmlGpmMetricsGet(struct gpm_get *get_)
+{
+	ENTER();
+	if (get_->version != 1 || get_->first->gpu != get_->second->gpu ||
+	    get_->second->at_us < get_->first->at_us + APART_US)
+		return INVALID;
+	for (U32 i = 0; i < get_->n; i++) {
+		struct gpm_metric *one = &get_->metrics[i];
+		char key[32], text[64];
+		snprintf(key, sizeof key, "gpm.%u", one->id);
+		one->ret = gpu_text(get_->second->gpu, key, text, sizeof text) ? OK : NOT_SUPPORTED;
+		if (!one->ret)
+			one->value = atof(text);
+	}
+	return OK;
+}
+
+/* ---- events ---- */
+
+static U64 delivered;
+
+EXPORT Ret nvmlEventSetCreate(void **out)
+{
+	ENTER();
+	delivered = 0;
+	number("xid_seq", &delivered);
+	*out = &delivered;
+	return OK;
+}
+
+EXPORT Ret nvmlEventSetFree(void *set)
+{
+	ENTER();
+	return (void)set, OK;
+}
+
+EXPORT Ret nvmlDeviceGetSupportedEventTypes(Handle handle, U64 *out)
+{
+	ENTER_GPU(handle);
+	*out = 0;
+	gpu_number(gpu, "events", out);
+	return OK;
+}
+
+EXPORT Ret nvmlDeviceRegisterEvents(Handle handle, U64 types, void *set)
+{
+	ENTER_GPU(handle);
+	return (void)types, (void)set, OK;
+}
+
+struct event {
+	Handle device;
+	U64 type, data;
+	U32 gpu_instance, compute_instance;
+};
+
+EXPORT Ret nvmlEventSetWait_v2(void *set, struct event *out, U32 timeout_ms)
+{
+	U64 sequence, gpu = 0, xid = 0;
+	ENTER();
+	for (U32 waited = 0; waited < timeout_ms; waited += 10) {
+		if (number("xid_seq", &sequence) && sequence > delivered) {
+			delivered = sequence;
+			number("xid_gpu", &gpu);
+			number("xid", &xid);
+			*out = (struct event){(Handle)(size_t)(FIRST_HANDLE + gpu), 8, xid, ~0u, ~0u};
+			return (void)set, OK;
+		}
+		usleep(10000);
+	}
+	return TIMEOUT;
 }
 
 #endif

@@ -38,6 +38,77 @@ SERVER: dict[str, object] = {
 }
 """A data-centre card under load: it answers everything but its fan."""
 
+HOPPER: dict[str, object] = SERVER | {
+    "gpm": 1,
+    "gpm.2": 31.25,
+    "gpm.3": 18.5,
+    "gpm.5": 12.0,
+    "gpm.10": 40.0,
+    "gpm.20": 500.0,
+    "gpm.21": 1500.0,
+    "gpm.60": 64.0,
+    "gpm.61": 32.0,
+    "margin": 23,
+    "temp_thr0": 95,
+    "temp_thr1": 90,
+    "power_default_mw": 700000,
+    "power_min_mw": 200000,
+    "power_max_mw": 700000,
+    "pcie_gen_gpu": 5,
+    "pcie_replay": 3,
+    "ecc_mode": 1,
+    "ecc00": 3,
+    "ecc10": 0,
+    "ecc01": 12,
+    "ecc11": 1,
+    "rows": "2,1,1,0",
+    "persistence": 1,
+    "compute_mode": 0,
+    "vbios": "96.00.74.00.01",
+    "nvlink0": 1,
+    "nvlink1": 1,
+    "nvlink2": 0,
+    "fabric": "3,0",
+    "events": 8,
+    "fi.82": 72,
+    "fi.74": 1_000_000_000,
+    "fi.76": 0,
+    "fi.269": 0,
+    "fi.270": 0,
+    "fi.271": 0,
+    "fi.197": 5_000_000_000,
+    "fi.198": 9_000_000_000,
+    "fi.138": 4096,
+    "fi.139": 8192,
+    "fi.230": 0,
+    "samples": "1000:97,2000:95",
+    "procs": "2001:60129542144:88:30",
+}
+"""The same card with all that its generation tells."""
+
+MIG: dict[str, object] = {
+    key: value for key, value in HOPPER.items() if key not in ("util", "memutil", "samples", "procs")
+} | {
+    "mig": 1,
+    "mig_slots": 7,
+    "mig0.gi": 1,
+    "mig0.uuid": "MIG-aaaaaaaa-2222-3333-4444-555555555555",
+    "mig0.name": "NVIDIA H100 80GB HBM3 MIG 3g.40gb",
+    "mig0.mem_total": 42_000_000_000,
+    "mig0.mem_used": 30_000_000_000,
+    "mig0.gpm.2": 71.5,
+    "mig0.gpm.3": 40.0,
+    "mig0.gpm.5": 22.0,
+    "mig0.gpm.10": 35.0,
+    "mig2.gi": 2,
+    "mig2.uuid": "MIG-bbbbbbbb-2222-3333-4444-555555555555",
+    "mig2.name": "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+    "mig2.mem_total": 10_000_000_000,
+    "mig2.mem_used": 0,
+    "procs": "2001:29000000000:0:0:0:0:1",
+}
+"""MIG on: no utilisation of the whole, two instances in slots 0 and 2."""
+
 CONSUMER: dict[str, object] = {
     "name": "NVIDIA GeForce GTX 1050",
     "util": 0,
