@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.columns import rule
-from iotop_ai.present.keys import KEYS
+from iotop_ai.present.keys import keys_of
 from iotop_ai.present.line import Cell, Line, Span, blank, place, row
 from iotop_ai.present.panel import panel
 from iotop_ai.present.view import View
@@ -37,7 +37,7 @@ def help_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     two = width >= 72
     left_width = (width - 2) * 7 // 16 if two else width - 2
     right_width = width - left_width - 3 if two else width - 2
-    keys = [("keys", ""), *((k.keys, k.text) for k in KEYS)]
+    keys = [("keys", ""), *((k.keys, k.text) for k in keys_of(view))]
     left = _table(keys, 6, left_width)
     right = _table([("columns", ""), *COLUMNS], 9, right_width)
     body = _beside(left, right, width, left_width) if two else [place(width, *c) for c in (*left, [], *right)]
@@ -70,10 +70,10 @@ def _beside(left: list[list[Cell]], right: list[list[Cell]], width: int, at: int
     return out
 
 
-def lines_needed(width: int) -> int:
+def lines_needed(width: int, view: View = View()) -> int:  # noqa: B008 - a frozen record
     """Rows of the help at this width, the last one included."""
     two = width >= 72
     left_width = (width - 2) * 7 // 16 if two else width - 2
-    left = len(_table([("keys", ""), *((k.keys, k.text) for k in KEYS)], 6, left_width))
+    left = len(_table([("keys", ""), *((k.keys, k.text) for k in keys_of(view))], 6, left_width))
     right = len(_table([("columns", ""), *COLUMNS], 9, width - left_width - 3 if two else width - 2))
     return 2 + (max(left, right) if two else left + 1 + right)

@@ -22,7 +22,7 @@ class Key(NamedTuple):
 KEYS = (
     Key("q", "", "quit", 0),
     Key("?", "", "this help, also F1", 0),
-    Key("Tab", "panel", "next panel; Up, Down, PgUp, PgDn, Home, End move in it", 2),
+    Key("Tab", "panel", "next panel; Up, Down, PgUp, PgDn move in it", 2),
     Key("b/n", "disk", "previous, next disk; also Left, Right and a click", 1),
     Key("/", "find", "filter processes; Enter keeps it, Esc clears it", 1),
     Key("< >", "sort", "sort by another column", 3),
@@ -31,29 +31,71 @@ KEYS = (
     Key("a", "sums", "sums since now, or rates", 5),
     Key("Space", "pause", "stop drawing, go on watching", 3),
     Key("+ -", "interval", "interval, 0.1 s to 60 s", 4),
+    Key("R", "record", "record, the minute before too", 1),
+    Key("[ ]", "back", "look back, on; End: now", 2),
+    Key("'", "mark", "mark this moment", 5),
     Key("1-7", "panels", "show or hide a panel", 7),
 )
 """In the order of the row; every one of them works."""
 
+REPLAY_KEYS = (
+    *(key for key in KEYS if key.keys in ("q", "?")),
+    Key("Space", "play", "play, pause", 0),
+    Key("[ ]", "step", "step; Left, Right: 10 s on its line", 0),
+    Key("@", "go", "go to 14:32, -3m or 45%", 1),
+    Key("v/V", "verdict", "next, last verdict change", 1),
+    Key("'", "mark", "next mark", 3),
+    Key("+ -", "speed", "speed, 0.25x to 64x", 2),
+    Key("Tab", "panel", "next panel; Up, Down in it", 2),
+    Key("b/n", "disk", "previous, next disk", 1),
+    *(key for key in KEYS if key.keys in ("/", "< >", "r", "o", "a", "1-7")),
+)
+"""Of a recording that is looked at."""
+BACK_KEYS = (
+    *REPLAY_KEYS[:2],
+    Key("End", "now", "back to now, also Esc", 0),
+    *REPLAY_KEYS[2:],
+)
+"""While looking back in a session that goes on."""
+
+
+def keys_of(view: View) -> tuple[Key, ...]:
+    """The keys that work in this mode."""
+    if view.mode == "back":
+        return BACK_KEYS
+    if view.mode == "replay":
+        return REPLAY_KEYS
+    if view.remote:
+        return tuple(k for k in KEYS if k.keys not in ("R", "+ -"))
+    return KEYS
+
 
 @panel
 def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """One row: the keys, or the filter while it is typed."""
+    """One row: the keys, or the filter or the time that is being typed."""
+    if view.asking is not None:
+        return [_typing(width, "@", view.asking, "go", "leave", hint="14:32  -3m  45%")]
     if view.typing:
-        end = [Span("Enter", "key"), Span(":keep ", "dim"), Span("Esc", "key"), Span(":clear ", "dim")]
-        room = max(0, width - spans_cells(end) - 5)
-        typed = view.pattern
-        while cells(typed) > room:
-            typed = typed[1:]
-        return [row(width, [Span(" /", "key"), Span(typed), Span(" ", "cursor")], end)]
+        return [_typing(width, "/", view.pattern, "keep", "clear")]
     right: list[Span] = []
     if view.pattern:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
-    return [row(width, _entries(width - 1 - spans_cells(right)), right)]
+    return [row(width, _entries(keys_of(view), width - 1 - spans_cells(right)), right)]
 
 
-def _entries(room: int) -> list[Span]:
-    kept = list(KEYS)
+def _typing(width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "") -> Line:
+    end = [Span("Enter", "key"), Span(f":{enter} ", "dim"), Span("Esc", "key"), Span(f":{escape} ", "dim")]
+    room = max(0, width - spans_cells(end) - 5)
+    while cells(typed) > room:
+        typed = typed[1:]
+    left = [Span(f" {sign}", "key"), Span(typed), Span(" ", "cursor")]
+    if hint and not typed and cells(hint) + 2 < room:
+        left.append(Span(f" {hint}", "dim"))
+    return row(width, left, end)
+
+
+def _entries(keys: tuple[Key, ...], room: int) -> list[Span]:
+    kept = list(keys)
     while True:
         spans: list[Span] = []
         for key in kept:

@@ -9,10 +9,10 @@ from iotop_ai.present import devices
 from iotop_ai.present.columns import rule
 from iotop_ai.present.devices import Device
 from iotop_ai.present.groups import Group, groups
-from iotop_ai.present.line import Cell, Line, Span, place, row
+from iotop_ai.present.line import Cell, Line, Span, cut, place, row
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.panel import panel, quiet
-from iotop_ai.present.units import MIB, UNKNOWN, capacity, clock, duration, interval, percent, token_of
+from iotop_ai.present.units import MIB, UNKNOWN, capacity, clock, duration, interval, percent, size, token_of
 from iotop_ai.present.view import View
 
 _OWN_SHARE = 0.3
@@ -30,22 +30,47 @@ def path_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     return out[: max(1, height)]
 
 
-_MODES = {"paused": "PAUSED", "replay": "► REPLAY", "back": "◄ BACK"}
-
-
 def _right(frame: Frame, view: View, width: int) -> list[Span]:
     snapshot = frame.snapshot
     pattern = "%a %H:%M:%S" if width >= 120 else "%H:%M:%S"
-    out = [Span(f"{snapshot.host.name}  {clock(snapshot.wall_ns, view.utc_offset_s, pattern)}  ", "dim")]
-    if view.mode in _MODES:
-        out.append(Span(_MODES[view.mode], "mode"))
+    host = cut(snapshot.host.name, max(8, width // 4))
+    out = [Span(f"{host}  {clock(snapshot.wall_ns, view.utc_offset_s, pattern)}  ", "dim"), *_mode(view)]
+    if view.mode == "back":
+        out.append(Span("  [ ] step", "dim"))
     else:
-        out.append(Span("live", "dim"))
-    out.append(Span(f" {interval(snapshot.interval_s)}", "dim"))
+        out.append(Span(f" {interval(snapshot.interval_s)}", "dim"))
     if view.base is not None:
         seconds = (snapshot.at_ns - view.base.at_ns) / 1e9
         out.append(Span(f"  sums of {duration(seconds)}", "text"))
     return out
+
+
+def _mode(view: View) -> list[Span]:
+    """live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min, ► REMOTE; and beside it that a recording is being written."""
+    if view.mode == "replay":
+        return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "► REPLAY paused", "mode")]
+    recording = _recording(view)
+    if view.mode == "back":
+        return [*recording, Span(f"◄ BACK {duration(view.back_s)}", "mode")]
+    if view.mode == "paused":
+        return [*recording, Span("PAUSED", "mode")]
+    if view.mode == "ended":
+        return [Span("► REMOTE ended", "mode")]
+    if view.remote:
+        return [Span("► REMOTE", "mode")]
+    return recording or [Span("live", "dim")]
+
+
+def _recording(view: View) -> list[Span]:
+    if view.recorded is None:
+        return []
+    now = view.recorded
+    minutes, seconds = divmod(int(now.seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    passed = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
+    if now.trouble:
+        return [Span("● REC stopped ", "warn")]
+    return [Span(f"● REC {passed}", "strong"), Span(f" {size(now.size_bytes)} ", "dim")]
 
 
 def hops(frame: Frame, view: View, width: int) -> list[Span]:

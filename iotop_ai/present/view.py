@@ -37,9 +37,10 @@ class View(NamedTuple):
 
     device: kernel name of the chosen device, "" follows the busiest. sort: one of model.settings.SORT_KEYS.
     pattern: the filter as typed, "" none. base: start of accumulation (then figures are since base), else None.
-    mode: "live", "paused", "replay", "back". focus: name of the focused panel ("banner", "path", "graphs", "gpu",
-    "disk", "process", "system"). cursor: row key under the cursor of the focused panel. scroll: first row shown.
-    devices: only these kernel names, () all. ascii_only: no glyph beyond ASCII. hidden: panels toggled off.
+    mode: "live", "paused", "replay", "back", "ended" (a remote source that is through). focus: name of the focused
+    panel ("banner", "timeline", "path", "graphs", "gpu", "disk", "process", "system"). cursor: row key under the
+    cursor of the focused panel. scroll: first row shown. devices: only these kernel names, () all. ascii_only: no
+    glyph beyond ASCII. hidden: panels toggled off.
     """
 
     interval_s: float = 1.0
@@ -73,5 +74,7 @@ class View(NamedTuple):
     """While looking back: how long before now."""
     recorded: Recorded | None = None
     """The recording that is being written; None when none is."""
+    remote: bool = False
+    """Whether what is shown comes from elsewhere as it happens: nothing can be asked of its source."""
     asking: str | None = None
     """A time that is being typed, None when none is."""
