@@ -98,8 +98,8 @@ class Encoder:
         self._verdict: Verdict | None = None
 
     def restart(self) -> None:
-        """The next line is a keyframe (a new file, a new session, a gap)."""
-        self._before = None
+        """The next line is a keyframe (a new file, a new session, a gap), and the verdict is told again."""
+        self._before = self._verdict = None
 
     def lines(self, frame: Frame, *, gap: bool = False, pre: bool = False) -> list[str]:
         """The ev, snap and verdict lines of a Frame; the first snap line after a restart or a gap is a keyframe.

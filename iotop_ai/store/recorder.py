@@ -11,18 +11,20 @@ from typing import NamedTuple, Protocol
 from iotop_ai import __version__
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.diagnosis.stamp import stamp
+from iotop_ai.model.errors import IotopError
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.snapshot import Event
 from iotop_ai.store.codec import FORMAT, Encoder, Header, header_line, to_line
+from iotop_ai.store.lane import Lane
 from iotop_ai.store.redact import Redactor
 from iotop_ai.store.sink import Full
 
 log = logging.getLogger(__name__)
 
-QUEUE = 120
 SYNC_S = 15.0
 LOOK_S = 5.0
 MIN_FREE_BYTES = 64 << 20
+READER_GONE = "the reader has gone"
 _SNAP = '{"k":"snap",'
 
 
@@ -75,8 +77,10 @@ class Recorder:
     """Takes Frames, writes lines.
 
     put never blocks: when the queue is full the oldest Frame is dropped, its events are kept, and the next line is a
-    keyframe that says there is a gap. preroll: snap lines (marked "pre") from before the recording. rotate: called
-    with the closed sink to get the next one. ended: called on the recorder's thread when it stops for good.
+    keyframe that says there is a gap. preroll: the snap lines (marked "pre") from before the Snapshot with the at_ns
+    that it is called with; asked on the recorder's thread. rotate: called with the full sink, whose last line is
+    written, to get the next one; raises OSError or IotopError to go on with the old one. ended: called on the
+    recorder's thread when it stops for good.
     """
 
     def __init__(
@@ -85,11 +89,12 @@ class Recorder:
         clock: Clock,
         *,
         cmdline: str = "names",
-        preroll: tuple[str, ...] = (),
+        preroll: Callable[[int], tuple[str, ...]] | None = None,
         rotation: Rotation = Rotation(),  # noqa: B008 - a frozen record
         rotate: Callable[[Sink], Sink] | None = None,
         min_free_bytes: int = MIN_FREE_BYTES,
         origin: str = "",
+        ended: Callable[[], None] | None = None,
     ) -> None:
         self._sink = sink
         self._clock = clock
@@ -99,37 +104,27 @@ class Recorder:
         self._rotate = rotate
         self._min_free = min_free_bytes
         self._origin = origin
-        self._queue: deque[Frame] = deque()
-        self._orphans: list[Event] = []
-        self._ready = threading.Condition()
-        self._closing = False
-        self._gap = False
+        self._ended = ended
+        self._lane = Lane()
         self._header: Header | None = None
+        self._continues = False
         self._recent: deque[tuple[int, bool, str]] = deque()
         self._preroll = preroll
         self._opened_ns = self._synced_ns = self._looked_ns = clock.monotonic_ns()
         self._started_ns = self._opened_ns
-        self._snapshots = self._dropped = self._begun_bytes = 0
+        self._snapshots = self._begun_bytes = 0
         self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
     def put(self, frame: Frame) -> None:
         """Record a Frame; returns at once."""
-        with self._ready:
-            if len(self._queue) >= QUEUE:
-                lost = self._queue.popleft()
-                self._orphans.extend(lost.snapshot.events)
-                self._gap = True
-                self._dropped += 1
-            self._queue.append(frame)
-            self._ready.notify()
+        self._lane.put(frame)
 
     def state(self) -> RecorderState:
         """How it goes."""
-        return RecorderState(
-            self._sink.path, self._sink.size, self._started_ns, self._snapshots, self._dropped, self._trouble
-        )
+        sink = self._sink
+        return RecorderState(sink.path, sink.size, self._started_ns, self._snapshots, self._lane.dropped, self._trouble)
 
     def preroll(self) -> tuple[str, ...]:
         """The snap lines since the last keyframe that is a history old, as another file may begin with them."""
@@ -142,34 +137,30 @@ class Recorder:
 
     def close(self, seconds: float = 10.0) -> bool:
         """Write what is queued and the end line; whether that was done within ``seconds``."""
-        with self._ready:
-            self._closing = True
-            self._ready.notify()
+        self._lane.close()
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
         try:
-            while True:
-                with self._ready:
-                    while not self._queue and not self._closing:
-                        self._ready.wait(1.0)
-                    if not self._queue:
-                        break
-                    frame = self._queue.popleft()
-                    gap, self._gap = self._gap, False
-                    orphans, self._orphans = tuple(self._orphans), []
-                self._record(frame, gap, orphans)
+            while (taken := self._lane.take()) is not None:
+                self._record(taken.frame, taken.gap, taken.orphans)
             if self._header is not None:
                 self._write([to_line({"k": "end", "m": self._clock.monotonic_ns()})])
             self._sink.sync()
         except BrokenPipeError:
-            self._trouble = "the reader has gone"
+            self._trouble = READER_GONE
+        except Full as full:  # the last whole line is the end
+            self._trouble = f"not recording: {full}"
+        except OSError as error:
+            self._trouble = f"not recording any more: {error.strerror}"
         except Exception as error:  # the recording ends, the monitor goes on and says so
             log.exception("recorder failed")
-            self._trouble = f"{type(error).__name__}: {error}"
+            self._trouble = f"not recording any more: {type(error).__name__}: {error}"
         finally:
             self._sink.close()
+            if self._ended is not None:
+                self._ended()
 
     def _record(self, frame: Frame, gap: bool, orphans: tuple[Event, ...]) -> None:
         snapshot = self._redactor.snapshot(frame.snapshot)
@@ -181,14 +172,12 @@ class Recorder:
             self._lose(frame)
             return
         try:
-            if self._header is None or snapshot.host.boot_id != self._header.boot_id:
-                self._begin(frame, continues=False)
-            elif self._rotate is not None and self._due(now):
-                self._write([to_line({"k": "end", "m": snapshot.at_ns})])
-                self._sink.sync()
-                self._sink = self._rotate(self._sink)
-                self._opened_ns = now
-                self._begin(frame, continues=True)
+            if self._header is not None and snapshot.host.boot_id != self._header.boot_id:
+                self._header, self._continues = None, False
+            elif self._header is not None and self._rotate is not None and self._due(now):
+                self._next_file(self._rotate, snapshot.at_ns, now)
+            if self._header is None:
+                self._begin(frame)
             lines = self._encoder.lines(frame, gap=gap)
             self._write(lines)
         except Full as full:
@@ -203,10 +192,7 @@ class Recorder:
             self._synced_ns = now
 
     def _lose(self, frame: Frame) -> None:
-        with self._ready:
-            self._gap = True
-            self._dropped += 1
-            self._orphans = [*frame.snapshot.events, *self._orphans]
+        self._lane.lose(frame)
         self._encoder.restart()
 
     def _short_of_space(self, now: int) -> bool:
@@ -226,14 +212,31 @@ class Recorder:
             seconds is not None and now - self._opened_ns >= seconds * 1e9
         )
 
-    def _begin(self, frame: Frame, *, continues: bool) -> None:
+    def _next_file(self, rotate: Callable[[Sink], Sink], at_ns: int, now: int) -> None:
+        self._write([to_line({"k": "end", "m": at_ns})])
+        self._sink.sync()
+        self._opened_ns, self._begun_bytes = now, self._sink.size
+        try:
+            self._sink = rotate(self._sink)
+        except (OSError, IotopError):
+            log.exception("no next file")
+            self._encoder.restart()
+            return
+        self._header, self._continues = None, True
+
+    def _begin(self, frame: Frame) -> None:
         snapshot = frame.snapshot
-        self._header = Header(
+        header = Header(
             FORMAT, __version__, snapshot.host.name, snapshot.host.boot_id, snapshot.wall_ns, snapshot.at_ns,
-            snapshot.interval_s, self._redactor.level, stamp(), continues, self._origin,
+            snapshot.interval_s, self._redactor.level, stamp(), self._continues, self._origin,
         )  # fmt: skip
-        pre = self.preroll() if continues else self._preroll
-        self._write([header_line(self._header), *pre])
+        pre: tuple[str, ...] = ()
+        if self._continues:
+            pre = self.preroll()
+        elif self._preroll is not None:
+            pre, self._preroll = self._preroll(snapshot.at_ns), None
+        self._write([header_line(header), *pre])
+        self._header = header
         self._begun_bytes = self._sink.size
         self._encoder.restart()
 

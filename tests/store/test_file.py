@@ -77,7 +77,7 @@ def test_a_start_in_mid_session_keeps_the_minute_before(tmp_path: Path, seed: in
     first = tmp_path / "first"
     recorder = record(first, live[:170])
     own = live[170:]
-    record(tmp_path / "second", own, preroll=recorder.preroll())
+    record(tmp_path / "second", own, preroll=lambda _at_ns: recorder.preroll())
     recording = FileRecording(str(tmp_path / "second"))
     assert recording.blocks[0].pre
     shown = played(recording)
