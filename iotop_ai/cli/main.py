@@ -29,6 +29,7 @@ class Command(NamedTuple):
 COMMANDS: tuple[Command, ...] = (
     Command("snapshot", "iotop_ai.cli.snapshot", "one interval of everything as text or JSON"),
     Command("trend", "iotop_ai.cli.trend", "watch a while, then print the curves"),
+    Command("export", "iotop_ai.cli.export", "a recording as CSV, JSON Lines, SQLite or Parquet tables"),
 )
 
 
