@@ -11,7 +11,7 @@ import os
 import select
 import termios
 from codecs import getincrementaldecoder
-from typing import Any
+from typing import Any, TextIO
 
 import textual
 from textual import constants
@@ -27,6 +27,31 @@ ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5
 """How long a lone Escape may still turn out to be the start of a sequence."""
 
 
+class GoneFile:
+    """A terminal's file to which writing is no error when the terminal has gone.
+
+    Textual's output thread would end with that error, and the app wait for ever for room in its queue. A hang-up
+    also brings a SIGCONT, upon which Textual begins to write anew.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        """Write, or drop."""
+        with contextlib.suppress(OSError):
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write out, or drop."""
+        with contextlib.suppress(OSError):
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 class QuietDriver(LinuxDriver):
     """A LinuxDriver whose input thread blocks in poll() until there is input or ``disable_input`` ends it."""
 
@@ -40,6 +65,7 @@ class QuietDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._end = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._skip_entry = type(self).entered
+        self._file = GoneFile(self._file)  # type: ignore[arg-type, assignment]
 
     def _get_terminal_size(self) -> tuple[int, int]:
         try:
@@ -56,7 +82,12 @@ class QuietDriver(LinuxDriver):
         super().write(data)
 
     def start_application_mode(self) -> None:
-        """Take the terminal; what is restored later is what the shell had, not what the first frame needed."""
+        """Take the terminal; what is restored later is what the shell had, not what the first frame needed.
+
+        A hang-up while the app leaves brings a SIGCONT, which must not begin anew what nobody would end again.
+        """
+        if self._app._exit:
+            return
         with contextlib.suppress(BlockingIOError):  # what ended the input before a suspension
             os.eventfd_read(self._end)
         super().start_application_mode()  # type: ignore[no-untyped-call]
@@ -96,6 +127,13 @@ class QuietDriver(LinuxDriver):
             return
         os.eventfd_write(self._end, 1)
         super().disable_input()
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back; the input thread ends even when the terminal is gone and takes no more writes."""
+        try:
+            super().stop_application_mode()
+        finally:
+            self.disable_input()
 
 
 def driver_class(

@@ -128,8 +128,13 @@ class MainScreen(Screen[None]):
             self.change(cursor=event.key)
 
     def on_key(self, event: Key) -> None:
-        """While a filter is typed, every key belongs to it."""
+        """While a filter is typed, every key belongs to it, also those that come in one burst with its first."""
         if not self.view.typing:
+            active = self.active_bindings.get(event.key)
+            if active is not None and active.binding.action == "find":
+                event.stop()
+                event.prevent_default()
+                self.action_find()
             return
         event.stop()
         event.prevent_default()
