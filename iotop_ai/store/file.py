@@ -11,7 +11,7 @@ from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import HISTORY_S
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Event, Snapshot
-from iotop_ai.store.blocks import Block, open_blocks
+from iotop_ai.store.blocks import Block, Blocks, open_blocks
 from iotop_ai.store.codec import Closed, Decoder, Header, Item, Snap, Told
 
 WARM_UP_S = 300.0
@@ -34,13 +34,18 @@ class FileRecording:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self._blocks = open_blocks(path)
-        self._headers: dict[int, Header] = {}
-        if not self._blocks.found:
-            self._blocks.close()
+        blocks = open_blocks(path)
+        if not blocks.found:
+            blocks.close()
             raise InputError(f"{path}: no whole keyframe in it")
-        self.header = self._header()
+        self._hold(path, blocks, None)
+
+    def _hold(self, path: str, blocks: Blocks, header: Header | None) -> None:
+        """Take blocks that are there. header: the one in force at the first; None: its first line."""
+        self.path = path
+        self._blocks = blocks
+        self._headers: dict[int, Header] = {}
+        self.header = self._header() if header is None else header
 
     def _header(self) -> Header:
         try:
@@ -88,17 +93,14 @@ class FileRecording:
         return max(low, bisect.bisect_right(self.blocks, at_ns, low, high, key=lambda b: b.at_ns) - 1)
 
     def stamp_of(self, index: int) -> str:
-        """The stamp in force at a block: of the last header at or before it."""
-        for i in range(index, -1, -1):
-            if i not in self._headers:
-                line = self._blocks.data(self.blocks[i])[:65536].split(b"\n", 1)[0]
-                if line.startswith(b'{"k":"hdr"'):
-                    found = Decoder().read(line)
-                    if isinstance(found, Header):
-                        self._headers[i] = found
-            if i in self._headers:
-                return self._headers[i].stamp
-        return self.header.stamp
+        """The stamp in force at a block: of its session's header, which stands in the session's first block."""
+        blocks = self.blocks
+        first = bisect.bisect_left(blocks, blocks[index].session, key=lambda block: block.session)
+        if first not in self._headers:
+            line = next(self._blocks.lines(blocks[first]), b"") if first else b""
+            header = Decoder().read(line) if line.startswith(b'{"k":"hdr"') else None
+            self._headers[first] = header if isinstance(header, Header) else self.header
+        return self._headers[first].stamp
 
     def lines(self, first: int = 0, last: int | None = None) -> Iterator[Item]:
         """Everything in the blocks [first, last), decoded. Unknown kinds are left out."""

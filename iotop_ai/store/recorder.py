@@ -16,6 +16,7 @@ from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.snapshot import Event
 from iotop_ai.store.codec import FORMAT, Encoder, Header, header_line, to_line
 from iotop_ai.store.lane import Lane
+from iotop_ai.store.preroll import SNAP, marked_pre
 from iotop_ai.store.redact import Redactor
 from iotop_ai.store.sink import Full
 
@@ -25,7 +26,6 @@ SYNC_S = 15.0
 LOOK_S = 5.0
 MIN_FREE_BYTES = 64 << 20
 READER_GONE = "the reader has gone"
-_SNAP = '{"k":"snap",'
 
 
 class Sink(Protocol):
@@ -246,7 +246,7 @@ class Recorder:
     def _remember(self, at_ns: int, lines: list[str]) -> None:
         """Keep the snap lines since the last keyframe that is at least a history old: the next file's pre-roll."""
         for line in lines:
-            if line.startswith(_SNAP):
+            if line.startswith(SNAP):
                 self._recent.append((at_ns, ',"key":true,' in line[:200], line))
         keep_from = 0
         for i, (at, key, _) in enumerate(self._recent):
@@ -256,8 +256,3 @@ class Recorder:
                 keep_from = i
         for _ in range(keep_from):
             self._recent.popleft()
-
-
-def marked_pre(line: str) -> str:
-    """A snap line as one of the pre-roll."""
-    return line if '"pre":true,' in line[:60] else line.replace(_SNAP, _SNAP + '"pre":true,', 1)

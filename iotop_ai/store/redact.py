@@ -8,7 +8,7 @@ full      everything
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from iotop_ai.model.process import ProcessInfo, ProcessKey
 from iotop_ai.model.snapshot import Snapshot
@@ -75,12 +75,19 @@ def command_redacted(cmdline: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(out)
 
 
+COMMANDS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
+    "names": command_names,
+    "redacted": command_redacted,
+}
+"""What each level but full makes of a command line."""
+
+
 class Redactor:
     """Applies one level to Snapshots; the same record gives the same object, so that unchanged stays unchanged."""
 
     def __init__(self, level: str = "names") -> None:
         self.level = level
-        self._command = {"names": command_names, "redacted": command_redacted}.get(level)
+        self._command = COMMANDS.get(level)
         self._seen: dict[ProcessKey, tuple[ProcessInfo, ProcessInfo]] = {}
         self._last: tuple[Mapping[ProcessKey, ProcessInfo], Mapping[ProcessKey, ProcessInfo]] | None = None
 
