@@ -6,21 +6,27 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from textual.app import App
 from textual.driver import Driver
 from textual.screen import Screen
 
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.theme import looks
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
 from iotop_ai.tui.bindings import APP_KEYS
-from iotop_ai.tui.follow import Follower
+from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
+from iotop_ai.tui.follow import Follower, Takes
+from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.messages import FrameReady, SourceEnded
 from iotop_ai.tui.screens.main import MainScreen
+from iotop_ai.tui.screens.moments import RecordSaid
+from iotop_ai.tui.tape import Tape
 from iotop_ai.tui.widgets.styles import Styles
 
 ANSI_THEMES = {
@@ -38,7 +44,8 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 class MonitorApp(App[None], inherit_bindings=False):
     """The monitor on the terminal.
 
-    frames: continue after ``first``, which is shown at once. ended_by: the signal that ended the app, if one did;
+    frames: continue after ``first``, which is shown at once. keeper: gets each of them, the first too. deck: makes
+    what plays a recording instead; ``frames`` is then empty. ended_by: the signal that ended the app, if one did;
     failure: the exception, if one did. Both are for the front to put into words once the terminal is back.
     """
 
@@ -53,14 +60,21 @@ class MonitorApp(App[None], inherit_bindings=False):
         view: View,
         theme: str,
         driver_class: type[Driver] | None = None,
+        keeper: Keeper | None = None,
+        deck: Callable[[Takes], Deck] | None = None,
     ) -> None:
         ansi = ANSI_THEMES.get(theme)
         super().__init__(driver_class=driver_class, ansi_color=True if ansi else None)
         if ansi:
             self.theme = ansi
         self._ground = looks(theme)["bg"].bg
-        self.main = MainScreen(first, view, source, Styles(theme))
-        self.follower = Follower(frames, source, self)
+        self.keeper = keeper
+        self.main = MainScreen(first, view, source, Styles(theme), keeper, self._look_back)
+        if deck is not None:
+            self.main.deck = deck(self)
+        if keeper is not None:
+            keeper.put(first)
+        self.follower = Follower(frames, source, self, keeper.put if keeper is not None else None)
         self.ended_by: signal.Signals | None = None
         self.failure: BaseException | None = None
 
@@ -81,22 +95,59 @@ class MonitorApp(App[None], inherit_bindings=False):
             self.styles.background = self._ground
             self.main.styles.background = self._ground
         self.app_resume_signal.subscribe(self, self._come_back)
-        self.follower.start()
+        if self.main.deck is not None:
+            self.main.deck.start()
+        else:
+            self.follower.start()
         self.call_after_refresh(gc.freeze)
 
     def on_unmount(self) -> None:
         """Give the source back before the program goes on."""
+        if self.main.deck is not None:
+            self.main.deck.close(STOP_WAIT_S)
         self.follower.stop(STOP_WAIT_S)
+        if self.keeper is not None:
+            self.keeper.stop()
 
     def on_frame_ready(self, message: FrameReady) -> None:
         """Show it."""
         self.main.receive(message.frame)
+
+    def on_played(self, message: Played) -> None:
+        """Show where the recording stands."""
+        self.main.played(message)
+
+    def on_past_read(self, message: PastRead) -> None:
+        """Show what came before."""
+        self.main.show_past(message.at_ns, message.past)
+
+    def on_timeline_read(self, message: TimelineRead) -> None:
+        """Show the time line as far as it has been read."""
+        self.main.show_timeline(message.timeline)
+
+    def on_record_said(self, message: RecordSaid) -> None:
+        """Answer the key."""
+        self.main.watch_recording()
+        self.main.change(message.text)
 
     def on_source_ended(self, message: SourceEnded) -> None:
         """A source that broke ends the app; one that is through leaves its last Frame on the screen."""
         if message.error is not None:
             self.failure = message.error
             self.exit(return_code=2)
+        elif self.main.view.remote:
+            self.main.ended()
+
+    def _look_back(self) -> Deck | None:
+        """A deck over what is kept in memory; None when that is too little yet."""
+        ring = self.keeper.ring if self.keeper is not None else None
+        if ring is None:
+            return None
+        try:
+            tape = Tape([ring.reel()])
+        except InputError:
+            return None
+        return Deck(tape, self, Clock(), slots=lambda: 2 * self.size.width)
 
     def _come_back(self, _app: object) -> None:
         """After Ctrl-Z and fg the terminal is empty: every row is painted, changed or not."""

@@ -73,3 +73,13 @@ def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tup
     first_ns = now.history[0].at_ns if now.history else now.sample.at_ns
     left = [sample._replace(processes=Rated()) for sample in before.history if sample.at_ns < first_ns]
     return (*past, *left)[-keep:] if left else past
+
+
+def past_after(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
+    """As ``older``, where time may also run backwards or jump: what does not join the Frame's history is left out."""
+    if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
+        return ()
+    first_ns = now.history[0].at_ns
+    if now.snapshot.at_ns >= before.snapshot.at_ns:
+        return older(past, before, now, keep) if first_ns <= before.snapshot.at_ns else ()
+    return tuple(s for s in past if s.at_ns < first_ns)

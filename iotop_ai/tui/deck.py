@@ -147,6 +147,10 @@ class Deck:
             self._thread.join(seconds)
         return not self._thread.is_alive()
 
+    def span(self) -> tuple[int, int]:
+        """Wall times of the first and the newest Snapshot known."""
+        return self._tape.begin_wall_ns, self._end_ns
+
     def seek(self, wall_ns: int) -> None:
         """Go to the last Frame at or before a time."""
         self._want(_Wish(wall_ns))

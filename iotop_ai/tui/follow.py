@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from textual.message import Message
@@ -45,10 +45,15 @@ def saturated(frame: Frame) -> bool:
 class Follower:
     """Runs ``frames`` to its end on a daemon thread; the source is held back from SMART while a device is saturated.
 
+    tap: gets every Frame on that thread, also those that the screen is too slow to show.
+
     A daemon, because a collector stuck in the kernel must not keep the program from ending.
     """
 
-    def __init__(self, frames: Iterable[Frame], source: Source, app: Takes) -> None:
+    def __init__(
+        self, frames: Iterable[Frame], source: Source, app: Takes, tap: Callable[[Frame], None] | None = None
+    ) -> None:
+        self._tap = tap
         self._frames = frames
         self._source = source
         self._app = app
@@ -72,6 +77,8 @@ class Follower:
                 if (busy := saturated(frame)) != held:
                     held = busy
                     self._source.hold_smart(held)
+                if self._tap is not None:
+                    self._tap(frame)
                 self._app.post_message(FrameReady(frame))
         except Exception as error:  # shown as one line by the front; the thread has nobody above it
             log.exception("the source broke")

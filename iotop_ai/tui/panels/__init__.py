@@ -9,9 +9,11 @@ from iotop_ai.tui.panels.keys import KeysPanel
 from iotop_ai.tui.panels.path import PathPanel
 from iotop_ai.tui.panels.process import ProcessPanel
 from iotop_ai.tui.panels.system import SystemPanel
+from iotop_ai.tui.panels.timeline import TimelinePanel
 
 PANELS: tuple[type[FramePanel], ...] = (
     BannerPanel,
+    TimelinePanel,
     PathPanel,
     GraphsPanel,
     GpuPanel,

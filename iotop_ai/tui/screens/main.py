@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual.app import ComposeResult
 from textual.events import DescendantFocus, Key, Paste, ScreenResume
-from textual.screen import Screen
 from textual.timer import Timer
 
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
 from iotop_ai.present.keys import toast
 from iotop_ai.present.layout import Slot, plan
 from iotop_ai.present.select import chosen_device, device_order, selectable
@@ -16,27 +18,44 @@ from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
 from iotop_ai.tui.bindings import MAIN_KEYS
 from iotop_ai.tui.choose import device_after, interval_after, moved, older, sort_after, typed
+from iotop_ai.tui.deck import Deck
+from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.panels import PANELS
 from iotop_ai.tui.panels.base import FramePanel
 from iotop_ai.tui.screens.help import HelpScreen
+from iotop_ai.tui.screens.moments import Moments
 from iotop_ai.tui.widgets.lines import RowClicked
 from iotop_ai.tui.widgets.styles import Styles
 
 MESSAGE_S = 4.0
 DISK_PREFIX = "disk:"
 LONGEST_PATTERN = 128
+TO_THE_END = 1_000_000
+"""The step of the keys Home and End."""
 
 
-class MainScreen(Screen[None]):
-    """Draws the newest Frame as the View says. While paused it goes on receiving and stops drawing."""
+class MainScreen(Moments):
+    """Draws the newest Frame as the View says. While paused, and while it looks back, it goes on receiving."""
 
     BINDINGS = MAIN_KEYS
     AUTO_FOCUS = "#banner"
     DEFAULT_CSS = "MainScreen { overflow: hidden; }"
 
-    def __init__(self, frame: Frame, view: View, source: Source, book: Styles) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        view: View,
+        source: Source,
+        book: Styles,
+        keeper: Keeper | None = None,
+        look_back: Callable[[], Deck | None] = lambda: None,
+    ) -> None:
         super().__init__()
         self.view = view
+        self.deck = None
+        self.keeper = keeper
+        self.look_back = look_back
+        self._past: tuple[Sample, ...] = view.past
         self.frame = frame
         """The Frame on the screen."""
         self.newest = frame
@@ -53,16 +72,22 @@ class MainScreen(Screen[None]):
         yield from self.panels.values()
 
     def receive(self, frame: Frame) -> None:
-        """A newer Frame: drawn at once unless paused or hidden behind another screen."""
-        past = older(self.view.past, self.newest, frame, keep=2 * self.app.size.width)
-        if past is not self.view.past:
-            self.view = self.view._replace(past=past)
+        """A newer Frame: drawn at once unless paused, looking back, or hidden behind another screen."""
+        self._past = older(self._past, self.newest, frame, keep=2 * self.app.size.width)
         self.newest = frame
-        if self.view.mode == "paused":
+        self.watch_recording()
+        if self.view.mode == "back":
+            self.view = self.view._replace(back_s=self._back_s(self.frame))
+        elif self.view.mode == "paused":
             return
-        self.frame = frame
+        else:
+            self.frame = frame
+            self.view = self.view._replace(past=self._past)
         if not self.is_attached or self.is_current:
             self.redraw()
+
+    def _past_now(self) -> tuple[Sample, ...]:
+        return self._past
 
     def redraw(self) -> None:
         """Draw the Frame again: panels move only when the plan changes, and only changed rows are painted."""
@@ -129,6 +154,11 @@ class MainScreen(Screen[None]):
 
     def on_key(self, event: Key) -> None:
         """While a filter is typed, every key belongs to it, also those that come in one burst with its first."""
+        if self.view.asking is not None:
+            event.stop()
+            event.prevent_default()
+            self.type_time(event.key, event.character)
+            return
         if not self.view.typing:
             active = self.active_bindings.get(event.key)
             if active is not None and active.binding.action == "find":
@@ -180,8 +210,10 @@ class MainScreen(Screen[None]):
         self.change(typing=True)
 
     def action_clear(self) -> None:
-        """Clear the filter."""
-        if self.view.pattern:
+        """Return to now, or clear the filter."""
+        if self.view.mode == "back":
+            self.to_now("done: now")
+        elif self.view.pattern:
             self.change("done: filter cleared", pattern="", cursor="", scroll=0)
 
     def action_sort(self, step: int) -> None:
@@ -200,22 +232,31 @@ class MainScreen(Screen[None]):
         self.change("done: only active rows" if only else "done: all rows", only_active=only, scroll=0)
 
     def action_accumulate(self) -> None:
-        """Show sums since now, or rates again."""
+        """Show sums since what is shown, or rates again."""
         if self.view.base is None:
-            self.change("done: summed since now", base=self.newest.snapshot)
+            base = self.frame if self.elsewhere else self.newest
+            self.change("done: summed since now", base=base.snapshot)
         else:
             self.change("done: rates per second", base=None)
 
     def action_pause(self) -> None:
-        """Stop drawing, or draw what is newest."""
-        if self.view.mode == "paused":
+        """Play or stop what is looked at; now: stop drawing, or draw what is newest."""
+        if self.deck is not None and self.elsewhere:
+            self.deck.toggle()
+        elif self.view.mode == "paused":
             self.frame = self.newest
-            self.change("done: live", mode="live")
+            self.change("done: live", mode="live", past=self._past)
         elif self.view.mode == "live":
             self.change("done: paused, Space goes on", mode="paused")
 
     def action_interval(self, step: int) -> None:
-        """A longer or shorter interval."""
+        """A longer or shorter interval; of what is looked at, a higher or lower speed."""
+        if self.deck is not None and self.elsewhere:
+            self.deck.faster(step)
+            return
+        if self.view.remote:
+            self.change("failed: the interval is set where the machine is watched")
+            return
         seconds = interval_after(self.view.interval_s, step)
         if seconds == self.view.interval_s:
             return
@@ -223,7 +264,13 @@ class MainScreen(Screen[None]):
         self.change(f"done: every {seconds:g} s", interval_s=seconds)
 
     def action_cursor(self, step: int) -> None:
-        """Move the cursor of the focused panel."""
+        """Move the cursor of the focused panel; End returns to now, on the time line Home and End go to its ends."""
+        if self.view.mode == "back" and step == TO_THE_END:
+            self.to_now("done: now")
+            return
+        if self.view.focus == "timeline" and self.deck is not None and abs(step) == TO_THE_END:
+            self.deck.seek(self.deck.span()[step > 0])
+            return
         height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)
         keys = selectable(self.frame, self.view, self.view.focus, height)
         view = moved(self.view, keys, step, self._rows_shown())
