@@ -197,7 +197,9 @@ def _row(
     picked = devices.chosen(frame, view)
     is_chosen = picked is not None and picked.name == device.name
     loud = "bad" if device.guilty else "text"
-    out = [Cell(0, ">" if is_chosen or device.guilty else " ", "bad" if device.guilty else "key")]
+    # Without colour too: the device whose graphs are shown, and the one that the verdict names when it is another.
+    mark = ">" if is_chosen else "!" if device.guilty else " "
+    out = [Cell(0, mark, "bad" if device.guilty else "key")]
     out.append(Cell(1, " " + name if nested else name, loud))
     worst = _worst_await(device.rates)
     seconds = 1.0 if device.seconds is None else device.seconds

@@ -126,7 +126,7 @@ def test_devices_are_switched_by_keys_and_clicks(size: tuple[int, int], slow_dis
     with Terminal(*size) as terminal:
         running(terminal)
         terminal.wait_until(lambda text: slow_disk in "\n".join(rows_of(text, "disk")), what=slow_disk)
-        names = [row[1:].split()[0] for row in rows_of(terminal.text(), "disk") if re.match(r"[> ]\w", row)]
+        names = [row[1:].split()[0] for row in rows_of(terminal.text(), "disk") if re.match(r"[>! ]\w", row)]
         assert len(names) >= 2
         for forth, back in (("n", "b"), ("Right", "Left")):
             here = chosen(terminal.text())
