@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from iotop_ai import __version__
@@ -88,14 +88,17 @@ class Ring:
             return RingState(span_s, self._done_bytes + self._open_bytes, self._lane.dropped, self._trouble)
 
     def recording(self) -> RingRecording | None:
-        """What it holds now, to step through; it does not change while it is read. None while it holds nothing."""
+        """What it holds now, to step through; it changes only when it is refreshed. None while it holds nothing."""
+        packed, header = self._held(), self._header
+        return None if not packed or header is None else RingRecording(RingBlocks(packed, self._held), header)
+
+    def _held(self) -> tuple[_Packed, ...]:
         with self._lock:
-            if self._header is None or self._open is None:
-                return None
+            if self._open is None:
+                return ()
             squeeze = self._squeeze.copy()
             newest = self._open._replace(length=self._open_bytes)
-            packed = (*self._done, _Packed(newest, b"".join(self._parts) + squeeze.flush()))
-            return RingRecording(RingBlocks(packed), self._header)
+            return (*self._done, _Packed(newest, b"".join(self._parts) + squeeze.flush()))
 
     def preroll(self, level: str, before_ns: int) -> tuple[str, ...]:
         """The snap lines before a moment, from the last keyframe at least a minute back, redacted and marked "pre"."""
@@ -179,15 +182,22 @@ class Ring:
 
 
 class RingBlocks:
-    """The blocks of a ring at a moment."""
+    """The blocks of a ring at a moment, or with ``refresh`` at a later one. newer: what the ring holds then."""
 
-    def __init__(self, packed: tuple[_Packed, ...]) -> None:
+    def __init__(self, packed: tuple[_Packed, ...], newer: Callable[[], tuple[_Packed, ...]]) -> None:
         self.found = [one.block for one in packed]
         self._data = {one.block.offset: one.data for one in packed}
+        self._newer = newer
 
     def refresh(self) -> bool:
-        """It does not grow."""
-        return False
+        """Take what came since; whether there is more. What the ring has dropped meanwhile stays: its place counts."""
+        packed = self._newer()
+        if not packed or packed[-1].block == self.found[-1]:
+            return False
+        first = packed[0].block.offset
+        self.found = [*(block for block in self.found if block.offset < first), *(one.block for one in packed)]
+        self._data |= {one.block.offset: one.data for one in packed}
+        return True
 
     def data(self, block: Block) -> bytes:
         """A block's lines."""

@@ -15,7 +15,7 @@ from textual.screen import Screen
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.errors import InputError
-from iotop_ai.model.frame import Frame
+from iotop_ai.model.frame import HISTORY_S, Frame
 from iotop_ai.present.theme import looks
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
@@ -107,7 +107,7 @@ class MonitorApp(App[None], inherit_bindings=False):
             self.main.deck.close(STOP_WAIT_S)
         self.follower.stop(STOP_WAIT_S)
         if self.keeper is not None:
-            self.keeper.stop()
+            self.keeper.close()
 
     def on_frame_ready(self, message: FrameReady) -> None:
         """Show it."""
@@ -141,10 +141,13 @@ class MonitorApp(App[None], inherit_bindings=False):
     def _look_back(self) -> Deck | None:
         """A deck over what is kept in memory; None when that is too little yet."""
         ring = self.keeper.ring if self.keeper is not None else None
-        if ring is None:
+        held = ring.recording() if ring is not None else None
+        if held is None:
             return None
+        # The ring has dropped what the history of its first minute would need.
+        whole_ns = held.blocks[0].at_ns + int(HISTORY_S * 1e9) if held.blocks[0].offset > 1 else 0
         try:
-            tape = Tape([ring.reel()])
+            tape = Tape([held], shown_from_ns=whole_ns)
         except InputError:
             return None
         return Deck(tape, self, Clock(), slots=lambda: 2 * self.size.width)

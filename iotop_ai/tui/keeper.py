@@ -4,49 +4,40 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Protocol
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.view import Recorded
 from iotop_ai.store.recorder import Recorder
-from iotop_ai.tui.tape import Reel
+from iotop_ai.store.ring import Ring
 
 CLOSE_S = 3.0
 _SECOND = 1_000_000_000
-
-
-class Ring(Protocol):
-    """The last hour in memory."""
-
-    def put(self, frame: Frame) -> None:
-        """Keep a Frame; returns at once."""
-        ...
-
-    def preroll(self) -> tuple[str, ...]:
-        """The lines of the last minute for the start of a file."""
-        ...
-
-    def reel(self) -> Reel:
-        """What is kept now, to be stepped through; it does not change while it is."""
-        ...
 
 
 class Keeper:
     """Gets every Frame on the thread that follows the source; the screen asks and switches from its own.
 
     ring: None keeps nothing. record: makes the recorder for a pre-roll, raising what refuses; None where nothing may
-    be recorded.
+    be recorded. cmdline: how much of a command line a file may hold.
     """
 
     def __init__(
-        self, clock: Clock, ring: Ring | None = None, record: Callable[[tuple[str, ...]], Recorder] | None = None
+        self,
+        clock: Clock,
+        ring: Ring | None = None,
+        record: Callable[[tuple[str, ...]], Recorder] | None = None,
+        cmdline: str = "names",
     ) -> None:
         self._clock = clock
         self.ring = ring
         self._record = record
         self._lock = threading.Lock()
+        self._cmdline = cmdline
         self._recorder: Recorder | None = None
+        self._waiting: list[Frame] | None = None
+        """Frames that came while a file is being opened; they are its first."""
+        self._newest_ns = 0
 
     @property
     def may_record(self) -> bool:
@@ -58,16 +49,35 @@ class Keeper:
         if self.ring is not None:
             self.ring.put(frame)
         with self._lock:
-            if self._recorder is not None:
+            self._newest_ns = frame.snapshot.at_ns
+            if self._waiting is not None:
+                self._waiting.append(frame)
+            elif self._recorder is not None:
                 self._recorder.put(frame)
 
     def start(self) -> str:
         """Begin a file; its path. Raises IotopError or OSError where it cannot be."""
         assert self._record is not None  # the screen asks may_record first
-        recorder = self._record(self.ring.preroll() if self.ring is not None else ())
         with self._lock:
-            self._recorder = recorder
+            self._waiting = []
+            before_ns = self._newest_ns + 1
+        recorder = None
+        try:
+            preroll = self.ring.preroll(self._cmdline, before_ns) if self.ring is not None else ()
+            recorder = self._record(preroll)
+        finally:
+            with self._lock:
+                waiting, self._waiting, self._recorder = self._waiting, None, recorder
+                if recorder is not None:
+                    for frame in waiting:
+                        recorder.put(frame)
         return recorder.state().path
+
+    def close(self) -> None:
+        """End the recording and let go of what is kept."""
+        self.stop()
+        if self.ring is not None:
+            self.ring.close()
 
     def stop(self) -> Recorded | None:
         """Close the file; what was recorded, None when nothing was."""

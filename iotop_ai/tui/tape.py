@@ -73,11 +73,14 @@ class Tape:
     """Reels one after the other. Positions are wall times, because people and rotated files know no other.
 
     follow: asked at the end for the reel that goes on after the last one (a rotation), None while there is none.
-    Raises InputError where a reel does, or when it holds nothing to show.
+    shown_from_ns: monotonic; of the first session's blocks those before it only build history. Raises InputError where a reel does, or when it holds nothing to show.
     """
 
-    def __init__(self, reels: Sequence[Reel], follow: Callable[[], Reel | None] = lambda: None) -> None:
+    def __init__(
+        self, reels: Sequence[Reel], follow: Callable[[], Reel | None] = lambda: None, shown_from_ns: int = 0
+    ) -> None:
         self._reels = list(reels)
+        self._shown_from_ns = shown_from_ns
         self._follow = follow
         self._places: list[_Place] = []
         self._walls: list[int] = []
@@ -128,8 +131,12 @@ class Tape:
         return grown
 
     def _index(self) -> None:
+        first = self._reels[0].blocks[0].session
         self._places = [
-            _Place(r, b) for r, reel in enumerate(self._reels) for b, block in enumerate(reel.blocks) if not block.pre
+            _Place(r, b)
+            for r, reel in enumerate(self._reels)
+            for b, block in enumerate(reel.blocks)
+            if not block.pre and not (block.session == first and block.at_ns < self._shown_from_ns)
         ]
         # A clock that was set back must not hide what came after it.
         self._walls = list(accumulate((self._block(p).wall_ns for p in self._places), max))

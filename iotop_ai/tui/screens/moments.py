@@ -121,7 +121,15 @@ class Moments(Screen[None]):
             self.deck.close(0)
             self.deck = None
         self.frame = self.newest
-        self.change(message, mode="ended" if self.through else "live", past=self._past_now(), playing=False, speed=1.0, back_s=0.0, cursor="")
+        self.change(
+            message,
+            mode="ended" if self.through else "live",
+            past=self._past_now(),
+            playing=False,
+            speed=1.0,
+            back_s=0.0,
+            cursor="",
+        )
 
     def ended(self) -> None:
         """The remote source is through: its last Frame stays, and what is kept can be looked at."""
