@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +15,10 @@ from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.cpu import CpuCollector
 from iotop_ai.collectors.filesystem import FilesystemCollector
 from iotop_ai.collectors.gpu import GpuCollector, GpuDetailCollector
+from iotop_ai.collectors.happened import Family, happened
+from iotop_ai.collectors.health_history import HealthHistory
 from iotop_ai.collectors.host import OwnCostReader, read_host
+from iotop_ai.collectors.marks import listen
 from iotop_ai.collectors.memory import MemoryCollector
 from iotop_ai.collectors.mounts import MountsCollector
 from iotop_ai.collectors.netfs import NetfsCollector
@@ -23,10 +27,12 @@ from iotop_ai.collectors.pressure import PressureCollector
 from iotop_ai.collectors.process import ProcessCollector
 from iotop_ai.collectors.root import Root
 from iotop_ai.collectors.smart import SmartCollector
+from iotop_ai.collectors.state_folder import state_folder
 from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.sources.coarse import Coarse, own
 
 SHORTEST_S = 0.1
 LONGEST_S = 3600.0
@@ -37,11 +43,19 @@ class LiveSource:
 
     The collectors run on the thread that iterates; those that may be slow (GPU, SMART, statvfs) keep threads or
     processes of their own and hand out their newest answer. The other methods may be called from any thread.
+    marks: whether other programs' marks are heard.
     """
 
     live = True
 
-    def __init__(self, settings: Settings = Settings(), root: Root | None = None, clock: Clock | None = None) -> None:  # noqa: B008 - a frozen record
+    def __init__(
+        self,
+        settings: Settings = Settings(),  # noqa: B008 - a frozen record
+        root: Root | None = None,
+        clock: Clock | None = None,
+        *,
+        marks: bool = False,
+    ) -> None:
         self._root = root or Root("/")
         self._clock = clock or Clock()
         self._interval_s = settings.interval_s
@@ -54,7 +68,8 @@ class LiveSource:
         block = BlockCollector(self._root, self._clock)
         mounts = MountsCollector(self._root, self._clock)
         self._gpu = GpuCollector(self._clock, every_s=max(1.0, settings.interval_s), root=self._root)
-        self._smart = SmartCollector(self._root, self._clock, settings) if settings.smart else None
+        history = HealthHistory(state_folder(), self._clock) if self._root.live else None
+        self._smart = SmartCollector(self._root, self._clock, settings, history=history) if settings.smart else None
         # The order of reading: what is paired most closely (devices and processes) comes first and together.
         self._collectors = [
             Paced(collector, self._clock)
@@ -75,6 +90,10 @@ class LiveSource:
             )
         ]
         self._disks: Mapping[str, BlockInfo] | None = None
+        self._coarse = Coarse()
+        self._before: Snapshot | None = None
+        self._family: Family | None = None
+        self._marks = listen(self._clock, lambda text: self.add_event("mark", text), os.environ) if marks else None
         self._seq = 0
 
     def __iter__(self) -> Iterator[Snapshot]:
@@ -96,7 +115,9 @@ class LiveSource:
     def snapshot(self, late_ns: int = 0) -> Snapshot:
         """Read everything that is due, now. late_ns: how late this tick began."""
         at_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
-        readings: dict[str, Reading[Any]] = {paced.field: paced.reading(at_ns) for paced in self._collectors}
+        readings: dict[str, Reading[Any]] = {
+            paced.field: self._coarse.reading(paced.field, paced.reading(at_ns)) for paced in self._collectors
+        }
         if self._smart is None:
             readings["smart"] = Reading(None, Status.OFF, "SMART is switched off", "leave out --no-smart", at_ns)
         self._note_devices(readings["disks"], at_ns, wall_ns)
@@ -106,8 +127,14 @@ class LiveSource:
             events, self._events = tuple(self._events), []
             interval_s = self._interval_s
         self._seq += 1
-        own = self._own.read(self._clock.monotonic_ns() - at_ns, late_ns)
-        return Snapshot(self._seq, at_ns, wall_ns, interval_s, self._host, events, own, **readings)
+        cost = own(self._own.read(self._clock.monotonic_ns() - at_ns, late_ns))
+        snapshot = Snapshot(self._seq, at_ns, wall_ns, interval_s, self._host, events, cost, **readings)
+        family, table = self._family, snapshot.processes.value
+        more = happened(self._before, snapshot, frozenset() if family is None else family.members)
+        if family is not None and table is not None:
+            family.look(table)
+        self._before = snapshot
+        return snapshot._replace(events=(*events, *more)) if more else snapshot
 
     def _note_devices(self, disks: Reading[Mapping[str, BlockInfo]], at_ns: int, wall_ns: int) -> None:
         if disks.value is None or disks.value is self._disks:
@@ -143,9 +170,18 @@ class LiveSource:
         if self._smart is not None:
             self._smart.hold(hold)
 
+    def refresh_smart(self) -> None:
+        """Ask every disk now, also while held: somebody wants to know."""
+        if self._smart is not None:
+            self._smart.refresh()
+
     def add_event(self, kind: str, text: str) -> None:
         """Put an action or a mark into the next Snapshot."""
         self._note(Event(self._clock.monotonic_ns(), self._clock.wall_ns(), kind, text))
+
+    def watch(self, pid: int) -> None:
+        """Tell how the processes end that descend from this one."""
+        self._family = Family(pid)
 
     def close(self) -> None:
         """Stop iterating; safe from any thread and more than once."""
@@ -156,4 +192,6 @@ class LiveSource:
         for paced in self._collectors:
             with contextlib.suppress(OSError):
                 paced.close()
+        if self._marks is not None:
+            self._marks.close()
         self._own.close()

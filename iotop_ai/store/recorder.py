@@ -77,8 +77,8 @@ class Recorder:
     """Takes Frames, writes lines.
 
     put never blocks: when the queue is full the oldest Frame is dropped, its events are kept, and the next line is a
-    keyframe that says there is a gap. preroll: the snap lines (marked "pre") from before the Snapshot with the at_ns
-    that it is called with; asked on the recorder's thread. rotate: called with the full sink, whose last line is
+    keyframe that says there is a gap. preroll: the snap lines (marked "pre") from before the recording, or what gives
+    those before an at_ns, asked on the recorder's thread. rotate: called with the full sink, whose last line is
     written, to get the next one; raises OSError or IotopError to go on with the old one. ended: called on the
     recorder's thread when it stops for good.
     """
@@ -89,7 +89,7 @@ class Recorder:
         clock: Clock,
         *,
         cmdline: str = "names",
-        preroll: Callable[[int], tuple[str, ...]] | None = None,
+        preroll: Callable[[int], tuple[str, ...]] | tuple[str, ...] = (),
         rotation: Rotation = Rotation(),  # noqa: B008 - a frozen record
         rotate: Callable[[Sink], Sink] | None = None,
         min_free_bytes: int = MIN_FREE_BYTES,
@@ -233,8 +233,9 @@ class Recorder:
         pre: tuple[str, ...] = ()
         if self._continues:
             pre = self.preroll()
-        elif self._preroll is not None:
-            pre, self._preroll = self._preroll(snapshot.at_ns), None
+        elif self._preroll:
+            pre = self._preroll(snapshot.at_ns) if callable(self._preroll) else self._preroll
+            self._preroll = ()
         self._write([header_line(header), *pre])
         self._header = header
         self._begun_bytes = self._sink.size

@@ -1,0 +1,95 @@
+"""Events that two Snapshots show."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.happened import Family, happened, how_it_ended
+from iotop_ai.model.process import ProcessKey, ProcessTable
+from iotop_ai.model.snapshot import Snapshot
+from tests.store.scenario import Machine
+
+
+def pair() -> tuple[Snapshot, Snapshot]:
+    """Two Snapshots between which nothing happened."""
+    machine = Machine(11)
+    first = machine.snapshot()
+    while first.memory.value is None:
+        first = machine.snapshot()
+    memory = first.memory.value._replace(oom_kills=3, drop_pagecache=1, drop_slab=1)
+    first = first._replace(memory=first.memory._replace(value=memory), events=())
+    table = first.processes.value
+    assert table is not None
+    table = table._replace(gone=(), exits={})
+    first = first._replace(processes=first.processes._replace(value=table))
+    return first, first._replace(seq=first.seq + 1, at_ns=first.at_ns + 10**9, wall_ns=first.wall_ns + 10**9)
+
+
+def ended(after: Snapshot, key: ProcessKey, code: int) -> Snapshot:
+    table = after.processes.value
+    assert table is not None
+    rest = {k: v for k, v in table.stat.items() if k != key}
+    table = table._replace(stat=rest, gone=(key,), exits={key: code})
+    return after._replace(processes=after.processes._replace(value=table))
+
+
+def told(before: Snapshot | None, after: Snapshot, *watched: ProcessKey) -> list[tuple[str, str]]:
+    events = happened(before, after, frozenset(watched))
+    assert all(event.at_ns == after.at_ns and event.wall_ns == after.wall_ns for event in events)
+    return [(event.kind, event.text) for event in events]
+
+
+def test_nothing_happened() -> None:
+    before, after = pair()
+    assert told(before, after) == []
+    assert told(None, after) == []
+
+
+def test_a_kill_for_memory_names_who_died() -> None:
+    before, after = pair()
+    assert after.memory.value is not None
+    key = next(iter(before.processes.value.stat))  # type: ignore[union-attr]
+    name = before.processes.value.info[key].name  # type: ignore[union-attr]
+    after = after._replace(memory=after.memory._replace(value=after.memory.value._replace(oom_kills=4)))
+    assert told(before, after) == [("oom_kill", "the kernel killed 1 process for memory")]
+    assert told(before, ended(after, key, -9)) == [("oom_kill", f"the kernel killed 1 process for memory: {name}")]
+
+
+def test_dropped_caches() -> None:
+    before, after = pair()
+    assert after.memory.value is not None
+    dropped = after.memory.value._replace(drop_pagecache=2)
+    assert told(before, after._replace(memory=after.memory._replace(value=dropped))) == [
+        ("drop_caches", "somebody dropped the page cache")
+    ]
+    unknown = after.memory.value._replace(drop_pagecache=None, oom_kills=None)
+    assert told(before, after._replace(memory=after.memory._replace(value=unknown))) == []
+
+
+def test_only_the_watched_ones_end_is_told_and_not_a_good_one() -> None:
+    before, after = pair()
+    key = next(iter(before.processes.value.stat))  # type: ignore[union-attr]
+    name = before.processes.value.info[key].name  # type: ignore[union-attr]
+    assert told(before, ended(after, key, -11)) == []
+    assert told(before, ended(after, key, 0), key) == []
+    assert told(before, ended(after, key, -11), key) == [("process_ended", f"{name} (pid {key.pid}): SIGSEGV")]
+    assert told(before, ended(after, key, 3), key) == [("process_ended", f"{name} (pid {key.pid}): exit 3")]
+
+
+def test_how_it_ended() -> None:
+    assert [how_it_ended(c) for c in (0, 1, -9, -200)] == ["exit 0", "exit 1", "SIGKILL", "signal 200"]
+
+
+def test_a_family_grows_and_keeps_orphans() -> None:
+    def table(**ppids: int) -> ProcessTable:
+        whole = pair()[0].processes.value
+        assert whole is not None
+        stat = next(iter(whole.stat.values()))
+        rows = {ProcessKey(int(n[1:]), int(n[1:])): stat._replace(ppid=ppid) for n, ppid in ppids.items()}
+        return whole._replace(stat=rows)
+
+    family = Family(10)
+    family.look(table(p1=0, p10=1, p11=10, p5=1))
+    assert {k.pid for k in family.members} == {10, 11}
+    family.look(table(p1=0, p10=1, p11=10, p12=11, p5=1, p13=5))
+    assert {k.pid for k in family.members} == {10, 11, 12}
+    family.look(table(p1=0, p10=1, p12=1, p14=12))
+    assert {k.pid for k in family.members} == {10, 12, 14}
