@@ -31,14 +31,14 @@ class Event(NamedTuple):
 class Host(NamedTuple):
     """Who and where we are; constant within a session but for a rename.
 
-    euid: ours. ptrace: whether other users' /proc/PID/io can be read. container: "" or its kind.
+    euid: ours, None in an imported log. ptrace: whether other users' /proc/PID/io can be read. container: "" or its kind.
     origin: "" for what was read here; else the program whose log was imported ("iostat", "nvidia-smi").
     """
 
     name: str
     boot_id: str
     kernel: str
-    euid: int
+    euid: int | None
     user: str
     ptrace: bool
     container: str = ""

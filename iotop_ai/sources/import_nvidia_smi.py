@@ -1,0 +1,224 @@
+"""``nvidia-smi --query-gpu=… --format=csv`` logs as Snapshots: levels as they were logged.
+
+    timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], power.draw [W]
+    2026/11/21 09:32:17.123, 0, GPU-6ffb…, NVIDIA H100 80GB HBM3, 87 %, 71234 MiB, 512.33 W
+
+Source: ``nvidia-smi --help-query-gpu``, https://docs.nvidia.com/deploy/nvidia-smi/.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.gpu import GpuState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.sources.imported import Wanted, host_of, log_lines, moment_ns, read_moment, snapshot
+
+ORIGIN = "nvidia-smi"
+_NS = 1_000_000_000
+_MIB = 1 << 20
+_MOST_GPUS = 256
+_SAMPLED = 50
+_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
+_LOST = re.compile(r"\[?(GPU is lost|GPU requires reset|Unknown Error)\]?", re.IGNORECASE)
+
+
+def number(text: str) -> float | None:
+    """A figure with or without its unit; None for [N/A], [Not Supported] and kin. Raises ValueError for other text."""
+    found = _NUMBER.fullmatch(text)
+    if found is not None:
+        return float(found[1])
+    if not text or (text[0] == "[" and text[-1] == "]") or text == "N/A" or _LOST.fullmatch(text):
+        return None
+    raise ValueError
+
+
+def _scaled(scale: int) -> Callable[[str], int | None]:
+    def read(text: str) -> int | None:
+        value = number(text)
+        return None if value is None else round(value * scale)
+
+    return read
+
+
+def _mask(text: str) -> int | None:
+    return int(text, 16) if text.lower().startswith("0x") else _scaled(1)(text)
+
+
+def _performance(text: str) -> int | None:
+    return int(text[1:]) if re.fullmatch(r"P\d{1,2}", text) else _scaled(1)(text)
+
+
+def _enabled(text: str) -> bool | None:
+    return {"enabled": True, "disabled": False}.get(text.lower())
+
+
+_WHOLE, _BYTES, _MILLI = _scaled(1), _scaled(_MIB), _scaled(1000)
+_FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "utilization.gpu": ("utilization_percent", _WHOLE),
+    "utilization.memory": ("memory_activity_percent", _WHOLE),
+    "memory.total": ("memory_total_bytes", _BYTES),
+    "memory.used": ("memory_used_bytes", _BYTES),
+    "memory.reserved": ("memory_reserved_bytes", _BYTES),
+    "temperature.gpu": ("temperature_celsius", _WHOLE),
+    "power.draw": ("power_mw", _MILLI),
+    "power.draw.average": ("power_mw", _MILLI),
+    "power.draw.instant": ("power_mw", _MILLI),
+    "power.limit": ("power_limit_mw", _MILLI),
+    "enforced.power.limit": ("power_limit_mw", _MILLI),
+    "total_energy_consumption": ("energy_mj", _WHOLE),
+    "clocks.sm": ("sm_mhz", _WHOLE),
+    "clocks.current.sm": ("sm_mhz", _WHOLE),
+    "clocks.max.sm": ("sm_max_mhz", _WHOLE),
+    "clocks.mem": ("memory_mhz", _WHOLE),
+    "clocks.current.memory": ("memory_mhz", _WHOLE),
+    "fan.speed": ("fan_percent", _WHOLE),
+    "pstate": ("performance_state", _performance),
+    "clocks_throttle_reasons.active": ("clock_reasons", _mask),
+    "clocks_event_reasons.active": ("clock_reasons", _mask),
+    "pcie.link.gen.current": ("pcie_generation", _WHOLE),
+    "pcie.link.gen.gpucurrent": ("pcie_generation", _WHOLE),
+    "pcie.link.width.current": ("pcie_width", _WHOLE),
+    "pcie.link.gen.max": ("pcie_max_generation", _WHOLE),
+    "pcie.link.width.max": ("pcie_max_width", _WHOLE),
+    "mig.mode.current": ("mig", _enabled),
+}
+"""nvidia-smi's name of a field to ours; the first of several for one of ours that tells something stands."""
+_IDENTITY = (("uuid", "gpu_uuid"), ("pci.bus_id", "gpu_bus_id", "pci.bus"), ("index",), ("serial", "gpu_serial"))
+
+
+class Row(NamedTuple):
+    """One GPU at one moment. logged_ns: None without a timestamp column."""
+
+    identity: str
+    logged_ns: int | None
+    state: GpuState
+    lost: str
+
+
+def nvidia_smi_rows(path: str, wanted: Wanted) -> Iterator[Row]:
+    """The rows of a log. Raises InputError with the file, the line and a reason, never its content."""
+    names: list[str] = []
+    order: dict[str, int] = {}
+    for line_number, line in log_lines(path):
+        cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
+        if not any(cells):
+            continue
+        heads = [re.sub(r"\s*\[[^]]*\]$", "", cell) for cell in cells]
+        if not names:
+            names = _checked(path, heads)
+        elif heads != names:
+            yield _row(
+                path, line_number, dict(zip(names, cells, strict=False)), len(cells) == len(names), order, wanted
+            )
+    if not names:
+        raise InputError(f"{path}: it is empty")
+
+
+def _checked(path: str, names: list[str]) -> list[str]:
+    if not any(name in _FIELDS for name in names):
+        raise InputError(f"{path}: line 1: no header of nvidia-smi --query-gpu (log without noheader)")
+    return names
+
+
+def _row(path: str, line: int, cells: dict[str, str], whole: bool, order: dict[str, int], wanted: Wanted) -> Row:
+    try:
+        if not whole:
+            raise ValueError
+        identity = clean(next((cells[n] for group in _IDENTITY for n in group if _names(cells.get(n))), "GPU"))
+        order.setdefault(identity, len(order))
+        if len(order) > _MOST_GPUS:
+            raise ValueError
+        logged_ns = None
+        if "timestamp" in cells:
+            moment = read_moment(cells["timestamp"])
+            if moment is None:
+                raise ValueError
+            logged_ns = moment_ns(moment, day_first=False, zone=wanted.zone)
+        return Row(identity, logged_ns, _state(identity, order[identity], cells), _lost(cells))
+    except ValueError:
+        raise InputError(f"{path}: line {line}: not a row of nvidia-smi --query-gpu") from None
+
+
+def _names(text: str | None) -> bool:
+    return bool(text) and not str(text).startswith("[")
+
+
+def _state(identity: str, position: int, cells: dict[str, str]) -> GpuState:
+    known: dict[str, Any] = {}
+    for theirs, (ours, read) in _FIELDS.items():
+        if theirs in cells and known.get(ours) is None:
+            known[ours] = read(cells[theirs])
+    index = number(cells["index"]) if "index" in cells else None
+    name = cells.get("name") or cells.get("gpu_name") or ""
+    bus = cells.get("pci.bus_id") or cells.get("gpu_bus_id") or ""
+    return GpuState(identity, position if index is None else int(index), clean(name), bus_id=clean(bus), **known)
+
+
+def _lost(cells: dict[str, str]) -> str:
+    """Why a GPU tells nothing any more; "" for one that does."""
+    told = [found[1] for cell in cells.values() if (found := _LOST.fullmatch(cell)) is not None]
+    return told[0] if len(told) * 2 > len(cells) else ""
+
+
+def nvidia_smi_snapshots(path: str, wanted: Wanted) -> Iterator[Snapshot]:
+    """The Snapshots of a log: one each time that a GPU comes up again. Each GPU's Reading has its own row's time.
+
+    Raises InputError for what is no such log, UsageError where times are missing.
+    """
+    sample = list(islice(_rounds(nvidia_smi_rows(path, wanted)), _SAMPLED))
+    if not sample:
+        raise InputError(f"{path}: no row behind the header")
+    times = [round_[0].logged_ns for round_ in sample]
+    timed = all(ns is not None for ns in times)
+    if not timed and wanted.start_ns is None:
+        raise UsageError("the log has no timestamp column; give --start and --interval")
+    steps = sorted(b - a for a, b in pairwise(times) if a is not None and b is not None and b > a)
+    interval_s = wanted.interval_s or (steps[len(steps) // 2] / _NS if steps else None)
+    if interval_s is None:
+        raise UsageError("how long an interval is cannot be told from this log; give --interval")
+    return _snapshots(path, wanted, interval_s)
+
+
+def _rounds(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Rows of one query, which names each GPU once."""
+    held: dict[str, Row] = {}
+    for row in rows:
+        if row.identity in held:
+            yield list(held.values())
+            held = {}
+        held[row.identity] = row
+    if held:
+        yield list(held.values())
+
+
+def _snapshots(path: str, wanted: Wanted, interval_s: float) -> Iterator[Snapshot]:
+    shift_ns: int | None = None
+    run, last_ns = 1, None
+    for seq, rows in enumerate(_rounds(nvidia_smi_rows(path, wanted)), 1):
+        first_ns = rows[0].logged_ns
+        if shift_ns is None:
+            shift_ns = 0 if wanted.start_ns is None else wanted.start_ns - (first_ns or 0)
+        at_ns = shift_ns + (round((seq - 1) * interval_s * _NS) if first_ns is None else first_ns)
+        if last_ns is not None and at_ns <= last_ns:
+            # The clock was set back, or another log was joined on: another session.
+            run += 1
+        last_ns = at_ns
+        table = {}
+        for row in rows:
+            own_ns = at_ns if row.logged_ns is None else shift_ns + row.logged_ns
+            table[row.identity] = (
+                Reading(None, Status.FAILED, row.lost.lower(), "", own_ns)
+                if row.lost
+                else Reading(row.state, Status.OK, "", "", own_ns)
+            )
+        host = host_of(ORIGIN, run, wanted.host)
+        reading: Reading[Any] = Reading(table, Status.OK, "", "", at_ns)
+        yield snapshot(ORIGIN, seq, at_ns, at_ns, interval_s, host, gpu=reading)
