@@ -10,15 +10,25 @@ from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.health_history import HealthHistory
 from iotop_ai.collectors.root import Root
-from iotop_ai.collectors.smart_commands import SMARTCTL_PATHS, is_device, is_type, sudoers_line
-from iotop_ai.collectors.smart_disks import Disk, smart_disks, with_scanned_types
+from iotop_ai.collectors.smart_commands import is_device, is_type, sudoers_line
+from iotop_ai.collectors.smart_disks import (
+    Disk,
+    kernel_counts,
+    smart_disks,
+    with_given_types,
+    with_scanned_types,
+    without_smart,
+)
+from iotop_ai.collectors.smart_find import find_smartctl
 from iotop_ai.collectors.smart_parse import parse_json, parse_scan, parse_state, refusal
 from iotop_ai.collectors.smart_process import SmartProcess
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.smart import SmartState
+from iotop_ai.model.smart_rules import judged
 
 SmartTable = Mapping[str, Reading[SmartState]]
 
@@ -27,6 +37,9 @@ KEEP_HELPER_BELOW_S = 60.0
 """Asked more rarely than this, the helper ends after each round instead of holding its memory for nothing."""
 _LOOK_S = 10.0
 _CALLS_A_DISK = 3
+_TEST_LOOKS = 30
+"""A disk that runs a self-test is asked after this part of the time that it runs, at most every _LOOK_S seconds."""
+_LONGEST_TEST_LOOK_S = 300.0
 
 
 class SmartCollector:
@@ -34,7 +47,8 @@ class SmartCollector:
 
     ``read`` returns at once what the thread knows; the disks are asked every ``settings.smart_interval_s``, one after
     the other, and one that is plugged in is asked soon after. A sleeping disk is never woken: its last state is kept,
-    with its age. Only the running machine's disks are asked, and a captured tree's only by a smartctl that was named.
+    with its age. One that runs a self-test is asked more often, for its progress. Only the running machine's disks are
+    asked, and a captured tree's only by a smartctl that was named. history: what disks told before, None for none.
     """
 
     field = "smart"
@@ -46,12 +60,17 @@ class SmartCollector:
         clock: Clock,
         settings: Settings = Settings(),  # noqa: B008 - a frozen record
         timeout_s: float = TIMEOUT_S,
+        history: HealthHistory | None = None,
     ) -> None:
         self._root = root
         self._clock = clock
         self._settings = settings
         self._timeout_s = timeout_s
+        self._history = history
         self._helper = SmartProcess(clock)
+        self._scanned: tuple[tuple[str, str], ...] = ()
+        self._tests_due: dict[str, int] = {}
+        self._tests_since: dict[str, int] = {}
         self._sudo: dict[str, bool] = {}
         self._table: dict[str, Reading[SmartState]] | None = None
         self._read_at: int | None = None
@@ -121,17 +140,19 @@ class SmartCollector:
         known: frozenset[str] = frozenset()
         try:
             while not self._stopping:
-                disks = smart_disks(self._root)
+                disks = with_given_types(smart_disks(self._root), self._settings.smart_types)
                 names = frozenset(disk.name for disk in disks)
                 self._urgent, self._now = self._now, False
-                due = self._urgent or self._clock.monotonic_ns() >= due_ns or self._installed_since()
-                if due or names != known:
-                    self._round(disks, frozenset() if due else known)
+                now_ns = self._clock.monotonic_ns()
+                due = self._urgent or now_ns >= due_ns or self._installed_since()
+                tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
+                if due or names != known or tests:
+                    self._round(disks, frozenset() if due else known - tests, scan=due or names != known)
                     known = names
                 if due:
                     due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
                 self._first.set()
-                self._wake.wait(min(_LOOK_S, self._interval_s))
+                self._wake.wait(self._look_s())
                 self._wake.clear()
         except Exception as error:  # the other collectors go on; this one says what it died of
             self._lack = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
@@ -139,8 +160,8 @@ class SmartCollector:
         finally:
             self._helper.stop()
 
-    def _round(self, disks: tuple[Disk, ...], known: frozenset[str]) -> None:
-        """Ask the disks that are not in ``known``; forget those that went."""
+    def _round(self, disks: tuple[Disk, ...], known: frozenset[str], scan: bool) -> None:
+        """Ask the disks that are not in ``known``; forget those that went. scan: look for types anew."""
         old = self._table or {}
         pending: Reading[SmartState] = Reading(None, Status.PENDING, "not asked yet")
         table = {disk.name: self._without(disk) if not disk.device else old.get(disk.name, pending) for disk in disks}
@@ -151,19 +172,23 @@ class SmartCollector:
         if not asked:
             return
         try:
-            smartctl = self._smartctl()
+            smartctl = find_smartctl(self._settings.smartctl, self._root.live)
         except Unavailable as lack:
             self._lack = lack
             return
         self._lack = None
         if not self._wait_until_free():
             return
-        for disk in with_scanned_types(asked, self._scan(smartctl)):
+        if scan:
+            self._scanned = self._scan(smartctl)
+        self._tests_due = {name: at_ns for name, at_ns in self._tests_due.items() if name in table}
+        for disk in with_scanned_types(asked, self._scanned):
             if not self._wait_until_free():
                 return
             table[disk.name] = self._ask(smartctl, disk, old.get(disk.name))
+            self._plan_test(disk.name, table[disk.name].value)
             self._publish(table)
-        if self._interval_s >= KEEP_HELPER_BELOW_S:
+        if self._interval_s >= KEEP_HELPER_BELOW_S and not self._tests_due:
             self._helper.stop()
 
     def _publish(self, table: dict[str, Reading[SmartState]]) -> None:
@@ -182,28 +207,30 @@ class SmartCollector:
     def _without(self, disk: Disk) -> Reading[SmartState]:
         return Reading(None, Status.UNSUPPORTED, disk.reason, "", self._clock.monotonic_ns())
 
+    def _plan_test(self, name: str, state: SmartState | None) -> None:
+        """Ask a disk that runs a self-test again soon: a long one takes hours, so not always equally soon."""
+        self._tests_due.pop(name, None)
+        if state is None or state.self_test_left_percent is None:
+            self._tests_since.pop(name, None)
+        else:
+            now_ns = self._clock.monotonic_ns()
+            began_ns = self._tests_since.setdefault(name, now_ns)
+            # Which test runs is not told; how long it has run is.
+            pause_s = min(max((now_ns - began_ns) / 1e9 / _TEST_LOOKS, self._look_s()), _LONGEST_TEST_LOOK_S)
+            self._tests_due[name] = now_ns + int(pause_s * 1e9)
+
+    def _look_s(self) -> float:
+        return min(_LOOK_S, self._interval_s)
+
     def _installed_since(self) -> bool:
         """Whether smartctl was missing and is there now."""
         if self._lack is None:
             return False
         try:
-            self._smartctl()
+            find_smartctl(self._settings.smartctl, self._root.live)
         except Unavailable:
             return False
         return True
-
-    def _smartctl(self) -> str:
-        """smartctl's path. Raises Unavailable."""
-        given = self._settings.smartctl or os.environ.get("IOTOP_AI_SMARTCTL", "")
-        if not given and not self._root.live:
-            raise Unavailable(Status.ABSENT, "a captured machine's disks cannot be asked")
-        paths = (given,) if given else SMARTCTL_PATHS
-        found = next((path for path in paths if path.startswith("/") and os.access(path, os.X_OK)), None)
-        if found is not None:
-            return found
-        if given:
-            raise Unavailable(Status.ABSENT, clean(f"no smartctl at {given}"), "give smartctl's absolute path")
-        raise Unavailable(Status.ABSENT, "smartctl is not installed", "apt install smartmontools")
 
     def _scan(self, smartctl: str) -> tuple[tuple[str, str], ...]:
         try:
@@ -234,10 +261,21 @@ class SmartCollector:
             end_ns = self._clock.monotonic_ns()
             if why.status is Status.ASLEEP and old is not None and old.value is not None:
                 return old._replace(status=Status.ASLEEP, reason=why.reason)
-            remedy = self._permission(smartctl, disk) if why.status is Status.DENIED else why.remedy
-            return Reading(None, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
+            if why.status is Status.DENIED:
+                rest, remedy = without_smart(self._root, disk), self._permission(smartctl, disk)
+                return Reading(rest, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
+            return Reading(None, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
+        state = self._with_past(state, disk)
         end_ns = self._clock.monotonic_ns()
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
+
+    def _with_past(self, state: SmartState, disk: Disk) -> SmartState:
+        """The state beside what was known before and what the kernel counted, judged by all of it."""
+        errors, timeouts = kernel_counts(self._root, disk.name)
+        state = state._replace(io_errors=errors, io_timeouts=timeouts)
+        if self._history is None:
+            return state._replace(read_wall_s=self._clock.wall_ns() // 1_000_000_000)
+        return judged(self._history.beside(state))
 
     def _state(self, response: Mapping[str, Any], disk: Disk) -> SmartState:
         if response.get("timed_out"):

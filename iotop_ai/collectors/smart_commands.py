@@ -1,7 +1,8 @@
 """Every smartctl command that is ever run, in one table: the calls and the sudoers lines that allow them.
 
-All of them only read. Each call that touches a disk carries ``-n standby,3``: a sleeping disk is left asleep and the
-exit status is 3 (smartctl(8)). ``-d`` is always given, because finding the type out may spin a disk up.
+Those of ``DISK_COMMANDS`` only read; each carries ``-n standby,3``: a sleeping disk is left asleep and the exit status
+is 3 (smartctl(8)). Those of ``TEST_COMMANDS`` begin or end a self-test, in the background: a captive one (-C) would
+take the disk away from its users. ``-d`` is always given, because finding the type out may spin a disk up.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "scan": ("--json=c", "--scan-open"),
     "json": ("--json=c", "-a", "-n", "standby,3", "-d", "{type}", "{device}"),
     "text": ("-n", "standby,3", "-d", "{type}", "--all", "{device}"),
+    "short": ("--json=c", "-t", "short", "-d", "{type}", "{device}"),
+    "long": ("--json=c", "-t", "long", "-d", "{type}", "{device}"),
+    "abort": ("--json=c", "-X", "-d", "{type}", "{device}"),
 }
-"""scan: which disks there are. json: all about one disk. text: the same in the form that pySMART reads."""
+"""scan: which disks there are. json: all about one disk. text: the same in the form that pySMART reads.
+short, long, abort: a self-test's."""
 
 DISK_COMMANDS = ("json", "text")
+TEST_COMMANDS = ("short", "long", "abort")
 
 _DEVICE = re.compile(r"/dev/(?:sd[a-z]{1,4}|hd[a-z]|nvme[0-9]{1,4}(?:n[0-9]{1,4})?|sg[0-9]{1,4}|bus/[0-9]{1,4})")
 _TYPE = re.compile(r"[a-z0-9]{1,16}(?:[,+/][a-z0-9]{1,16}){0,5}")
@@ -63,12 +69,19 @@ def sudoers_command(arguments: Iterable[str]) -> str:
     return " ".join([path, *(_SUDOERS_SPECIAL.sub(r"\\\1", word) for word in rest)])
 
 
-def sudoers_line(user: str, uid: int, smartctl: str, disks: Iterable[tuple[str, str]]) -> str:
-    """One line for /etc/sudoers.d that allows the scan and exactly these disks' calls, nothing wider.
+def sudoers_line(
+    user: str,
+    uid: int,
+    smartctl: str,
+    disks: Iterable[tuple[str, str]],
+    commands: tuple[str, ...] = ("scan", *DISK_COMMANDS),
+) -> str:
+    """One line for /etc/sudoers.d that allows these commands on exactly these disks, nothing wider.
 
     disks: (type, device) pairs. A user whose name needs quoting is named by number.
     """
     who = user if _USER.fullmatch(user) else f"#{uid}"
-    calls = [argv("scan", smartctl)]
-    calls += [argv(command, smartctl, kind, device) for kind, device in disks for command in DISK_COMMANDS]
+    calls = [argv("scan", smartctl)] if "scan" in commands else []
+    each = [command for command in commands if command != "scan"]
+    calls += [argv(command, smartctl, kind, device) for kind, device in disks for command in each]
     return f"{who} ALL=(root) NOPASSWD: " + ", ".join(sudoers_command(call) for call in calls)

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from iotop_ai.collectors.block_temperature import read_temperature
 from iotop_ai.collectors.root import Root
+from iotop_ai.model.smart import SmartState
 
 _NVME_HEAD = re.compile(r"nvme(\d+)n\d+")
 _NVME_NAMESPACE = re.compile(r"nvme(\d+)(?:c\d+)?n(\d+)")
@@ -20,12 +22,16 @@ WITHOUT: tuple[tuple[str, str], ...] = (
 
 
 class Disk(NamedTuple):
-    """A whole disk by its kernel name. device "": never asked, and ``reason`` says why."""
+    """A whole disk by its kernel name. device "": never asked, and ``reason`` says why.
+
+    One behind a RAID controller is named after the volume and its type: "sda/megaraid,3". fixed: its type was given.
+    """
 
     name: str
     device: str
     kind: str
     reason: str = ""
+    fixed: bool = False
 
 
 def smart_disks(root: Root) -> tuple[Disk, ...]:
@@ -76,5 +82,67 @@ def with_scanned_types(disks: Iterable[Disk], scanned: Iterable[tuple[str, str]]
     out = []
     for disk in disks:
         kind = types.get(disk.device, disk.kind)
-        out.append(disk if kind in ("scsi", disk.kind) else disk._replace(kind=kind))
+        out.append(disk if disk.fixed or kind in ("scsi", disk.kind) else disk._replace(kind=kind))
     return tuple(out)
+
+
+def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) -> tuple[Disk, ...]:
+    """The disks with the types that the user gave: another word for a disk's own, or more disks behind a controller.
+
+    given: (kernel name or /dev path, type). A type with a number ("megaraid,3") is one disk of several behind the same
+    node, which by itself is a volume and has no health.
+    """
+    found = {disk.name: disk for disk in disks}
+    volumes = set()
+    for node, kind in given:
+        name = node.removeprefix("/dev/")
+        if "," in kind:
+            volumes.add(name)
+            found[f"{name}/{kind}"] = Disk(f"{name}/{kind}", f"/dev/{name}", kind, fixed=True)
+        elif name in found:
+            found[name] = found[name]._replace(device=f"/dev/{name}", kind=kind, reason="", fixed=True)
+    for name in volumes & found.keys():
+        found[name] = Disk(name, "", "", "a RAID volume: the disks behind it are asked")
+    return tuple(found.values())
+
+
+def kernel_counts(root: Root, name: str) -> tuple[int | None, int | None]:
+    """(I/O errors, timeouts) of a SCSI or ATA disk since the kernel found it; None where it does not count.
+
+    Source: drivers/scsi/scsi_sysfs.c, hexadecimal. Sample: 0x2
+    """
+    base = f"sys/block/{name}/device"
+    return _hex(root.text_or(f"{base}/ioerr_cnt")), _hex(root.text_or(f"{base}/iotmo_cnt"))
+
+
+def _hex(text: str) -> int | None:
+    try:
+        return int(text, 16)
+    except ValueError:
+        return None
+
+
+def without_smart(root: Root, disk: Disk) -> SmartState:
+    """What sysfs tells of a disk that may not be asked, without judging it: model, firmware, temperature, errors.
+
+    Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme, drivetemp).
+    """
+    node = disk.device.removeprefix("/dev/")
+    base = f"sys/class/nvme/{node}" if disk.kind == "nvme" else f"sys/block/{node}/device"
+    errors, timeouts = (None, None) if disk.kind == "nvme" else kernel_counts(root, node)
+    # A rotating disk's sensor would keep it awake; an NVMe's does not.
+    celsius = read_temperature(root, disk.name) if disk.kind == "nvme" else None
+    return SmartState(
+        device=disk.device,
+        protocol={"sat": "ata"}.get(disk.kind, disk.kind),
+        model=root.text_or(f"{base}/model"),
+        serial=root.text_or(f"{base}/serial"),
+        firmware=root.text_or(f"{base}/firmware_rev") or root.text_or(f"{base}/rev"),
+        assessment=None,
+        severity="unknown",
+        reasons=(),
+        temperature_celsius=None if celsius is None else round(celsius),
+        device_type=disk.kind,
+        io_errors=errors,
+        io_timeouts=timeouts,
+    )

@@ -3,8 +3,9 @@
     python -m iotop_ai.collectors.smart_helper
     {"id": 1, "do": "scan", "smartctl": "/usr/sbin/smartctl", "timeout_s": 20}
     {"id": 2, "do": "read", "smartctl": "…", "device": "/dev/sda", "type": "sat", "sudo": false, "timeout_s": 20}
+    {"id": 3, "do": "short", …}: begin a self-test; also "long", and "abort"
 
-A response has the request's id; ``error`` when the request could not be served, else for both ``out``, ``stderr``,
+A response has the request's id; ``error`` when the request could not be served, else for all ``out``, ``stderr``,
 ``status`` (of smartctl; null when it was killed), ``timed_out`` and ``refused`` (sudo said no), and for ``read``
 pySMART's ``view``. It is a process of its own because importing pySMART sets LANG and the logger class of its whole
 process, and because a smartctl that hangs in the kernel must hold up nobody but its own caller. It ends when stdin
@@ -25,7 +26,7 @@ from pySMART import Device
 from pySMART.smartctl import Smartctl
 from pySMART.utils import smartctl_isvalid_type
 
-from iotop_ai.collectors.smart_commands import SUDO_PATHS, argv
+from iotop_ai.collectors.smart_commands import SUDO_PATHS, TEST_COMMANDS, argv
 from iotop_ai.collectors.smart_parse import parse_json, refusal
 
 _KILLED_WAIT_S = 1.0
@@ -125,6 +126,7 @@ def view(smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: fl
         "temperature": disk.temperature,
         "messages": [str(message) for message in disk.messages],
         "attributes": [_attribute(row) for row in table if row is not None],
+        "tests": [_test(entry) for entry in disk.tests or []],
         "text": answer.out.decode("utf-8", "replace"),
     }
 
@@ -143,6 +145,10 @@ def _attribute(row: Any) -> dict[str, Any]:
     }
 
 
+def _test(entry: Any) -> dict[str, str]:
+    return {"type": str(entry.type), "status": str(entry.status), "hours": str(entry.hours)}
+
+
 def _number(text: object) -> int | None:
     return int(text) if isinstance(text, str) and text.isdigit() else None
 
@@ -158,9 +164,10 @@ def sudo_prefix() -> list[str] | None:
 def serve(request: dict[str, Any]) -> dict[str, Any]:
     """The response to one request, without its id. Raises what the machine raises (OSError, ValueError)."""
     smartctl, timeout_s = str(request["smartctl"]), float(request["timeout_s"])
-    scan = request["do"] == "scan"
+    do = str(request["do"])
+    scan = do == "scan"
     kind, device = ("", "") if scan else (str(request["type"]), str(request["device"]))
-    command = argv("scan" if scan else "json", smartctl, kind, device)
+    command = argv(do if scan or do in TEST_COMMANDS else "json", smartctl, kind, device)
     prefix: list[str] = []
     answer = run(command, timeout_s)
     refused = None
@@ -178,7 +185,7 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
         "timed_out": answer.timed_out,
         "refused": refused,
     }
-    if not scan:
+    if do == "read":
         told = parse_json(response["out"])
         asked = not answer.timed_out and (told is None or refusal(told) is None)
         response["view"] = None

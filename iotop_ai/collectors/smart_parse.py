@@ -13,15 +13,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.smart_judge import judged
+from iotop_ai.collectors.smart_logs import error_log, self_test_facts, self_test_log
+from iotop_ai.collectors.smart_values import LONGEST as _LONGEST_MESSAGE
+from iotop_ai.collectors.smart_values import get as _get
+from iotop_ai.collectors.smart_values import integer as _int
+from iotop_ai.collectors.smart_values import rows as _rows
+from iotop_ai.collectors.smart_values import text as _text
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Status
 from iotop_ai.model.smart import SmartAttribute, SmartState
+from iotop_ai.model.smart_rules import judged
 
 ASLEEP_EXIT = 3
 NVME_UNIT_BYTES = 512_000
 _NO_DATA = 0b11
-_LONGEST_MESSAGE = 160
 _DENIED = re.compile(r"permission denied|operation not permitted|requires root", re.IGNORECASE)
 _MISSING = re.compile(r"no such (?:file|device)", re.IGNORECASE)
 _UNKNOWN_KIND = re.compile(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
@@ -86,8 +91,8 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
 def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None, device: str, kind: str) -> SmartState:
     """One disk's state from smartctl's JSON and pySMART's view of the same disk; either may be None.
 
-    view: keys model, serial, firmware, assessment, temperature, rotation_rpm, messages, attributes, text, as
-    smart_helper sends them. Raises Unavailable when neither says anything.
+    view: keys model, serial, firmware, assessment, temperature, rotation_rpm, messages, attributes, tests, text,
+    as smart_helper sends them. Raises Unavailable when neither says anything.
     """
     if answer is None and not (view and (view.get("model") or view.get("assessment"))):
         raise Unavailable(Status.FAILED, "smartctl's output could not be read")
@@ -98,6 +103,7 @@ def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None
     log = _get(answer, "nvme_smart_health_information_log")
     warning, critical = _temperature_limits(answer, view)
     timeouts = raw.get(188)
+    tests = self_test_facts(answer, protocol)
     state = SmartState(
         device=device,
         protocol={"sat": "ata"}.get(protocol, protocol),
@@ -135,29 +141,14 @@ def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None
         warning_celsius=warning,
         critical_celsius=critical,
         rotation_rpm=_int(answer, "rotation_rate"),
-        self_test_left_percent=_self_test_left(answer),
+        self_test_left_percent=tests.left_percent,
+        self_tests=tests.can,
+        test_short_minutes=tests.short_minutes,
+        test_long_minutes=tests.long_minutes,
+        self_test_log=self_test_log(answer, view),
+        error_log=error_log(answer),
     )
     return judged(state)
-
-
-def _get(answer: object, *path: str) -> Any:
-    for key in path:
-        answer = answer.get(key) if isinstance(answer, Mapping) else None
-    return answer
-
-
-def _int(answer: object, *path: str) -> int | None:
-    value = _get(answer, *path)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(answer: object, *path: str) -> str:
-    value = _get(answer, *path)
-    return clean(value.strip(), _LONGEST_MESSAGE) if isinstance(value, str) else ""
-
-
-def _rows(value: object) -> list[Mapping[str, Any]]:
-    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
 def _first(answer: object, keys: tuple[str, ...]) -> str:
@@ -221,12 +212,6 @@ def _scsi_uncorrected(answer: object) -> int | None:
 def _units(log: object, key: str) -> int | None:
     units = _int(log, key)
     return None if units is None else units * NVME_UNIT_BYTES
-
-
-def _self_test_left(answer: object) -> int | None:
-    left = _int(answer, "ata_smart_data", "self_test", "status", "remaining_percent")
-    done = _int(answer, "nvme_self_test_log", "current_self_test_completion_percent")
-    return 100 - done if left is None and done is not None else left
 
 
 def _attributes(answer: object) -> tuple[SmartAttribute, ...]:

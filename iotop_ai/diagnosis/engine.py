@@ -12,6 +12,7 @@ from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import period_s
 from iotop_ai.model.carry import Carry, Held
 from iotop_ai.model.finding import Finding, Severity, State, Verdict
+from iotop_ai.model.reading import Status
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
@@ -87,7 +88,7 @@ def _silent(snapshot: Snapshot, disk: str) -> bool:
     smart = snapshot.smart.value
     if smart is None:
         return True
-    return disk in smart and smart[disk].value is None
+    return disk in smart and (smart[disk].value is None or smart[disk].status is Status.DENIED)
 
 
 def _hold(carry: Carry, claims: Iterable[Claim], snapshot: Snapshot, full: bool, limits: Thresholds) -> dict[Key, Held]:

@@ -58,7 +58,7 @@ def _gpu(facts: Facts) -> RuledOut | None:
 
 def _smart(facts: Facts) -> RuledOut | None:
     smart = facts.snapshot.smart.value
-    known = [r.value for r in (smart or {}).values() if r.value is not None]
+    known = [r.value for r in (smart or {}).values() if r.value is not None and r.value.severity != "unknown"]
     if not known:
         return None
     return RuledOut("failing_disk", "smart_fine", (("disks", float(len(known))),))

@@ -13,6 +13,7 @@ class Settings(NamedTuple):
     """interval_s: 0.1 to 3600. devices: kernel names or labels to show, () all. path: the folder they came from.
 
     theme: one of THEMES, "" chooses by terminal. smart: whether smartctl is asked at all; smartctl: its path or "".
+    smart_types: (disk, what ``smartctl -d`` is given for it), for disks behind a USB bridge or a RAID controller.
     cmdline: how much of a command line is written, printed or copied.
     """
 
@@ -30,4 +31,5 @@ class Settings(NamedTuple):
     smart: bool = True
     smartctl: str = ""
     smart_interval_s: float = 300.0
+    smart_types: tuple[tuple[str, str], ...] = ()
     cmdline: str = "names"

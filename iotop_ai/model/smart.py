@@ -19,6 +19,62 @@ class SmartAttribute(NamedTuple):
     prefail: bool = False
 
 
+class SelfTest(NamedTuple):
+    """One entry of a disk's self-test log, in its own words. passed None: aborted, or still running.
+
+    kind: "Short offline", "Extended", ... hours: power-on hours when it ended.
+    """
+
+    kind: str
+    status: str
+    passed: bool | None = None
+    hours: int | None = None
+
+
+class ErrorEntry(NamedTuple):
+    """One entry of a disk's error log. number: the disk's own count; hours: power-on hours, where it tells them."""
+
+    number: int | None
+    hours: int | None
+    text: str
+
+
+class HealthPoint(NamedTuple):
+    """What a disk told at an earlier time, as far as growth is judged by it. wall_s: Unix seconds."""
+
+    wall_s: int
+    power_on_hours: int | None = None
+    temperature_celsius: int | None = None
+    used_percent: int | None = None
+    available_spare_percent: int | None = None
+    reallocated: int | None = None
+    reported_uncorrectable: int | None = None
+    command_timeouts: int | None = None
+    pending: int | None = None
+    uncorrectable: int | None = None
+    crc_errors: int | None = None
+    media_errors: int | None = None
+    warning_temperature_minutes: int | None = None
+    critical_temperature_minutes: int | None = None
+    error_log_entries: int | None = None
+
+
+class PastPoint(NamedTuple):
+    """Temperature and wear at an earlier time, for curves. wall_s: Unix seconds."""
+
+    wall_s: int
+    temperature_celsius: int | None = None
+    used_percent: int | None = None
+
+
+class Judgement(NamedTuple):
+    """What one rule of model/smart_rules.py says of a disk. severity: note, warning or critical."""
+
+    rule: str
+    severity: str
+    text: str
+
+
 class SmartState(NamedTuple):
     """One disk's answer. assessment: "PASS", "WARN", "FAIL" (pySMART's words), None when the disk does not say.
 
@@ -30,6 +86,13 @@ class SmartState(NamedTuple):
     uncorrectable with the total of its error counters.
     device_type: what ``-d`` was given. warning_celsius, critical_celsius: the disk's own limits.
     self_test_left_percent: of a running self-test; None when none runs. exit_status: smartctl's bit mask.
+    judgements: what ``reasons`` say, each with its rule and severity, in the same order.
+    read_wall_s: when the disk was asked, Unix seconds; earlier: the known reading nearest to 24 h before that; past:
+    temperature and wear over all that is known, oldest first, this reading last. history_note: why there is no
+    earlier reading where one could be, "" when all is well.
+    self_tests: whether the disk runs self-tests, None when it does not say; test_short_minutes, test_long_minutes: how
+    long it says that they take. self_test_log, error_log: the newest first.
+    io_errors, io_timeouts: requests that failed or timed out since the start of the kernel, by its own count.
     """
 
     device: str
@@ -68,3 +131,15 @@ class SmartState(NamedTuple):
     critical_celsius: int | None = None
     rotation_rpm: int | None = None
     self_test_left_percent: int | None = None
+    judgements: tuple[Judgement, ...] = ()
+    read_wall_s: int | None = None
+    earlier: HealthPoint | None = None
+    past: tuple[PastPoint, ...] = ()
+    history_note: str = ""
+    self_tests: bool | None = None
+    test_short_minutes: int | None = None
+    test_long_minutes: int | None = None
+    self_test_log: tuple[SelfTest, ...] = ()
+    error_log: tuple[ErrorEntry, ...] = ()
+    io_errors: int | None = None
+    io_timeouts: int | None = None

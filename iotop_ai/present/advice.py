@@ -94,6 +94,8 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "worker_options": lambda a: "with pin_memory=True, persistent_workers=True",
     "cheaper_transforms": lambda a: f"cheaper transforms: all {whole(a, 'cores')} cores are used; decode on the GPU",
     "replace_disk": lambda a: f"back {word(a, 'device')} up now, then replace it",
+    "check_cable": lambda a: f"check {word(a, 'device')}'s cable, connector and backplane",
+    "cool_disk": lambda a: f"cool {word(a, 'device')}: air flow or a heat sink; it throttles itself",
     "gpu_limits": lambda a: "a faster disk will not help; batch size, bf16, torch.compile may",
     "start_job": lambda a: "start the job; --path DIR shows the disks behind its data",
     "run_as_root": lambda a: "sudo iotop-ai sees every user's I/O",

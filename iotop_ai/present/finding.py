@@ -133,7 +133,8 @@ def _healthy(a: Args) -> Spans:
 
 
 def _failing(a: Args) -> Spans:
-    out = [_bad(word(a, "device")), _plain(" is "), _bad("FAILING")]
+    slow = number(a, "await_ms") is not None
+    out = [_bad(word(a, "device")), _plain(" is "), _bad("slow and gets worse" if slow else "FAILING")]
     for i, reason in enumerate(filter(None, word(a, "reasons").split(", "))):
         out += [COMMA if i else Span(": "), _strong(reason)]
     return out
@@ -225,6 +226,9 @@ def _because_idle(a: Args) -> Spans:
 
 def _because_failing(a: Args) -> Spans:
     out = [_plain("its own health report is critical")]
+    if number(a, "await_ms") is not None:
+        figure, normal = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
+        out = [_plain("it answers in "), _strong(f"{figure} ms"), _plain(f" (normal {normal})")]
     if word(a, "mount"):
         out += [SEMI, _plain("it holds "), _strong(word(a, "mount"))]
     return out

@@ -123,9 +123,11 @@ def test_each_refusal_is_its_own_state(
 ) -> None:
     smartctl.disk("nvme8", {**HEALTHY, **fault})
     one = settled(start(str(smartctl.path)))["nvme8n1"]
-    assert (one.value, one.status) == (None, status)
+    assert one.status is status
     assert reason in one.reason
-    if status is Status.DENIED:
+    assert (one.value is None) == (status is not Status.DENIED)
+    if one.value is not None:
+        assert (one.value.severity, one.value.assessment) == ("unknown", None)
         assert f"{smartctl.path} --json\\=c -a -n standby\\,3 -d nvme /dev/nvme8" in one.remedy
         assert "NOPASSWD" in one.remedy
     # A refusal by JSON is not asked again in pySMART's form.

@@ -205,7 +205,7 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the disk's own health report is critical.
     Evidence: SMART severity with its reasons (overall status, pre-fail attributes, critical warning bits).
-    Threshold: severity critical (collectors/smart_parse.py); at once, without a window, for as long as it says so.
+    Threshold: severity critical (docs/health.md); at once, without a window, for as long as it says so.
     Blind spot: about a quarter of failed disks gave no warning (Backblaze, 2016); none without permission.
     """
     out = []

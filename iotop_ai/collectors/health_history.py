@@ -1,0 +1,263 @@
+"""What disks told before, kept by serial number, so that growth is known across restarts and renames.
+
+One file a serial number in ``health/`` of the state folder, mode 0600. Each write makes a new file beside the old one,
+flushes it to the disk and renames it over the old one: after a power cut or a kill there is one or the other, whole.
+Two monitors take turns by a lock. A file that cannot be read is renamed and told, never overwritten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.state_folder import open_folder
+from iotop_ai.model.clean import clean
+from iotop_ai.model.smart import HealthPoint, SmartState
+from iotop_ai.model.smart_growth import DAY_S, nearest, past_of, point_of
+
+FORMAT = 1
+FOLDER = "health"
+LOCK_WAIT_S = 2.0
+_LOCK_STEP_S = 0.02
+_LARGEST = 4 << 20
+_LONGEST_NAME = 120
+APART_S = 600
+"""Readings in which no count changed are kept this far apart."""
+THINNING: tuple[tuple[int, int], ...] = (
+    (2 * DAY_S, 0),
+    (60 * DAY_S, 6 * 3600),
+    (400 * DAY_S, DAY_S),
+    (1 << 40, 7 * DAY_S),
+)
+"""(up to this age, one point in this many seconds)."""
+_FIELDS = HealthPoint._fields
+_LEVELS = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")
+_SUFFIX = ".json"
+
+
+class Known(NamedTuple):
+    """What is known of one disk. note: why it is less than it could be."""
+
+    serial: str
+    model: str
+    points: tuple[HealthPoint, ...]
+    note: str = ""
+
+
+class HealthHistory:
+    """The history in one state folder; used by one thread of a process at a time."""
+
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self.folder = folder / FOLDER
+        self._state = folder
+        self._clock = clock
+        self._pause = threading.Event()
+
+    def beside(self, state: SmartState) -> SmartState:
+        """The state with ``earlier``, ``past`` and ``history_note``, after it was remembered itself."""
+        wall_s = self._clock.wall_ns() // 1_000_000_000
+        if not state.serial:
+            return state._replace(read_wall_s=wall_s, history_note="no history: the disk tells no serial number")
+        now = point_of(state, wall_s)
+        try:
+            known = self._remember(state.serial, state.model, now)
+        except OSError as error:
+            note = f"no history: {self.folder}: {error.strerror}"
+            return state._replace(read_wall_s=wall_s, history_note=clean(note))
+        past = past_of((*(p for p in known.points if p.wall_s < wall_s), now), wall_s)
+        return state._replace(
+            read_wall_s=wall_s, earlier=nearest(known.points, wall_s), past=past, history_note=clean(known.note)
+        )
+
+    def known(self, serial: str) -> Known | None:
+        """What is known of a serial number; None when nothing is. Raises OSError."""
+        try:
+            handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            return self._read(handle, file_name(serial))
+        except ValueError as error:
+            return Known(serial, "", (), f"history of {serial} cannot be read: {error}")
+        finally:
+            os.close(handle)
+
+    def serials(self) -> tuple[str, ...]:
+        """The serial numbers with a history, sorted; () when there is none."""
+        try:
+            names = sorted(os.listdir(self.folder))
+        except OSError:
+            return ()
+        found = []
+        for name in names:
+            if name.endswith(_SUFFIX) and not name.startswith("."):
+                with contextlib.suppress(OSError):
+                    known = self._quiet(name)
+                    found += [known.serial] if known is not None else []
+        return tuple(found)
+
+    def _quiet(self, name: str) -> Known | None:
+        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return self._read(handle, name)
+        except ValueError:
+            return None
+        finally:
+            os.close(handle)
+
+    def _remember(self, serial: str, model: str, now: HealthPoint) -> Known:
+        """What was known before, after ``now`` was added to the file. Raises OSError."""
+        os.close(open_folder(self._state))
+        handle = open_folder(self.folder)
+        name = file_name(serial)
+        try:
+            with self._locked(handle) as locked:
+                note = "" if locked else "another monitor holds the history: this reading is not kept"
+                try:
+                    known = self._read(handle, name)
+                except ValueError as error:
+                    aside = self._set_aside(handle, name) if locked else name
+                    note = f"history could not be read ({error}): set aside as {self.folder / aside}"
+                    known = None
+                points = () if known is None else known.points
+                if locked and worth_keeping(points, now):
+                    self._write(handle, name, Known(serial, model, thinned((*points, now), now.wall_s)))
+                return Known(serial, model, points, note)
+        finally:
+            os.close(handle)
+
+    @contextlib.contextmanager
+    def _locked(self, folder: int) -> Iterator[bool]:
+        """Whether the lock was had; a monitor that is stopped with the lock must not stop this one."""
+        lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            until_ns = self._clock.monotonic_ns() + int(LOCK_WAIT_S * 1e9)
+            had = _try_lock(lock)
+            while not had and self._clock.monotonic_ns() < until_ns:
+                self._pause.wait(_LOCK_STEP_S)
+                had = _try_lock(lock)
+            if had:
+                self._sweep(folder)
+            yield had
+        finally:
+            os.close(lock)
+
+    def _sweep(self, folder: int) -> None:
+        """Remove what a killed writer left; nobody else writes while the lock is held."""
+        for name in os.listdir(folder):
+            if name.startswith(".") and name.endswith(".new"):
+                os.unlink(name, dir_fd=folder)
+
+    def _set_aside(self, folder: int, name: str) -> str:
+        aside = f"{name}.unreadable-{self._clock.wall_ns() // 1_000_000_000}"
+        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        return aside
+
+    def _read(self, folder: int, name: str) -> Known | None:
+        """A file's content; None when there is none. Raises OSError, and ValueError for one that is no history."""
+        try:
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(handle, "rb") as file:
+            raw = file.read(_LARGEST + 1)
+        if len(raw) > _LARGEST:
+            raise ValueError("too large")
+        return parse_history(raw)
+
+    def _write(self, folder: int, name: str, known: Known) -> None:
+        new = f".{name}.{os.getpid()}.new"
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(history_text(known))
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+
+
+def _try_lock(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def file_name(serial: str) -> str:
+    """The file of a serial number: what is no letter, digit, "-" or "_" is written as %XX, so that names stay apart."""
+    name = quote(serial, safe="").replace(".", "%2E").replace("~", "%7E")
+    if len(name) > _LONGEST_NAME:
+        name = name[: _LONGEST_NAME - 17] + "-" + hashlib.sha256(name.encode()).hexdigest()[:16]
+    return name + _SUFFIX
+
+
+def history_text(known: Known) -> bytes:
+    """A history as JSON: one point a line, its figures in the order of ``fields``."""
+    head = {"format": FORMAT, "serial": known.serial, "model": known.model, "fields": _FIELDS}
+    lines = ",\n".join(json.dumps(list(point), separators=(",", ":")) for point in known.points)
+    return f'{json.dumps(head)[:-1]}, "points": [\n{lines}\n]}}\n'.encode()
+
+
+def parse_history(raw: bytes) -> Known:
+    """A history from its JSON; figures that this version does not know are left out. Raises ValueError.
+
+    Sample: {"format": 1, "serial": "S6", "model": "M", "fields": ["wall_s", "media_errors"], "points": [[1700, 0]]}
+    """
+    try:
+        told = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise ValueError("no JSON") from None
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        raise ValueError("another format")
+    fields, rows = told.get("fields"), told.get("points")
+    if not isinstance(fields, list) or "wall_s" not in fields or not isinstance(rows, list):
+        raise ValueError("no points")
+    points = []
+    for row in rows:
+        if not isinstance(row, list) or len(row) != len(fields):
+            raise ValueError("a point of another length")
+        figures = {name: value for name, value in zip(fields, row, strict=True) if name in _FIELDS}
+        if type(figures["wall_s"]) is not int or any(_no_figure(value) for value in figures.values()):
+            raise ValueError("a point that is no figure")
+        points.append(HealthPoint(**figures))
+    points.sort(key=lambda point: point.wall_s)
+    return Known(_word(told, "serial"), _word(told, "model"), tuple(points))
+
+
+def _no_figure(value: Any) -> bool:
+    return value is not None and type(value) is not int
+
+
+def _word(told: dict[str, Any], key: str) -> str:
+    value = told.get(key)
+    return clean(value) if isinstance(value, str) else ""
+
+
+def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
+    """Whether a reading is kept: a count changed, or the last one is long ago (or in the future, by a wrong clock)."""
+    if not points:
+        return True
+    last = points[-1]
+    if any(getattr(last, name) != getattr(now, name) for name in _FIELDS if name not in _LEVELS):
+        return True
+    return not 0 <= now.wall_s - last.wall_s < APART_S
+
+
+def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
+    """The points, the older the fewer; the first one of each stretch stays, and so does the newest of all."""
+    kept: dict[tuple[int, int], HealthPoint] = {}
+    for point in points:
+        age = wall_s - point.wall_s
+        level, apart = next((i, step) for i, (limit, step) in enumerate(THINNING) if age < limit)
+        kept.setdefault((level, point.wall_s // apart if apart else point.wall_s), point)
+    return tuple(sorted({*kept.values(), points[-1]}, key=lambda point: point.wall_s))

@@ -1,0 +1,48 @@
+"""The folder in which the monitor keeps what must outlive it: ``$XDG_STATE_HOME/iotop-ai``, mode 0700.
+
+Source: XDG Base Directory Specification, https://specifications.freedesktop.org/basedir-spec/latest/
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+FOLDER = "iotop-ai"
+
+
+def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where it is, whether it exists or not; of root its own home's, whatever ``sudo`` left in HOME."""
+    given = environ.get("XDG_STATE_HOME", "")
+    home = environ.get("HOME", "")
+    if os.geteuid() == 0 or not home.startswith("/"):
+        try:
+            home = pwd.getpwuid(os.geteuid()).pw_dir
+        except KeyError:
+            home = home or "/"
+    # The specification: a path that is not absolute is to be ignored.
+    base = Path(given) if given.startswith("/") else Path(home) / ".local/state"
+    return base / FOLDER
+
+
+def open_folder(folder: Path) -> int:
+    """A descriptor of the folder, made if needed, private to its owner. Raises OSError.
+
+    PermissionError when it belongs to somebody else: what stands in it could be made up.
+    """
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(handle)
+        if found.st_uid != os.geteuid():
+            raise PermissionError(1, "belongs to somebody else", str(folder))
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            os.fchmod(handle, 0o700)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
