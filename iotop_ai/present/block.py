@@ -100,7 +100,7 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
 def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """Section rule with titles, a row a device (keys "disk:NAME"), and what is left out in one last row."""
     rows, rest = shown(frame, view, height - 1)
-    names = [_label(d) for d, _ in rows]
+    names = [devices.title_of(d, frame) for d, _ in rows]
     mounts = [_mount(d, frame) for d, _ in rows]
     at, name_room, mount_at = _arrange(width, names, mounts)
     totals = devices.rates_of(frame, view)[1] is not None
@@ -118,16 +118,18 @@ def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def shown(frame: Frame, view: View, room: int) -> tuple[list[tuple[Device, bool]], list[Device]]:
-    """([(device, whether it is a partition under its disk)], those for which there is no room).
+    """([(device, whether it folds under the row above)], those for which there is no room).
 
     When not all fit, the guilty, the chosen, the one under the cursor and the busiest stay, in their usual order.
     """
     every = list(devices.listed(frame, view))
     picked = devices.chosen(frame, view)
-    if len(every) > room:
-        # Members of an array are told by its row, so they go together and need no mention.
-        stay = {view.device, view.cursor.removeprefix("disk:")}
-        every = [d for d in every if d.name in stay or not devices.array_of(d, frame)]
+    names = {d.name for d in every}
+    home = "" if picked is None else devices.home_of(picked.name, frame)
+    inner = [p for p in devices.nested(home, frame, view) if p.name not in names] if home in names else []
+    if picked is not None and picked.name not in names and (len(every) + len(inner) > room or not inner):
+        # What is chosen always has a row, also where there is no room for all that folds with it.
+        every, inner = [picked, *every], []
     if len(every) > room:
         if view.focus == "disk" and view.scroll:
             part = every[view.scroll : view.scroll + max(1, room - 1)]
@@ -137,13 +139,10 @@ def shown(frame: Frame, view: View, room: int) -> tuple[list[tuple[Device, bool]
         rest = [d for d in every if d.name not in kept]
         return [(d, False) for d in part], rest if room > 1 else []
     out: list[tuple[Device, bool]] = []
-    names = {d.name for d in every}
     for device in every:
         out.append((device, False))
-        if picked is not None and device.name == picked.name:
-            inner = [p for p in devices.partitions(device.name, frame, view) if p.name not in names]
-            if len(every) + len(inner) <= room:
-                out += [(p, True) for p in inner]
+        if device.name == home and len(every) + len(inner) <= room:
+            out += [(p, True) for p in inner]
     return out, []
 
 
@@ -157,12 +156,6 @@ def _most_telling(every: list[Device], picked: Device | None, view: View, room: 
 
     kept = {d.name for d in sorted(every, key=weight)[:room]}
     return [d for d in every if d.name in kept]
-
-
-def _label(device: Device) -> str:
-    name = devices.short_name(device)
-    info = device.info
-    return f"{name} x{len(info.slaves)}" if info is not None and info.kind == "md" and info.slaves else name
 
 
 def _mount(device: Device, frame: Frame) -> str:
@@ -206,8 +199,9 @@ def _row(
     for spot in at:
         id_ = spot.column.id
         if id_ == "health":
-            # A partition has its disk's health, one row above.
-            out += [] if nested else _health_cells(frame, device.name, spot)
+            # A partition or volume has its disk's health, one row above; the disk of an array its own.
+            own = not nested or (device.info is not None and device.info.kind == "disk")
+            out += _health_cells(frame, device.name, spot) if own else []
             continue
         text = _value(frame, device, id_, seconds)
         token = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from iotop_ai.model.block import (
@@ -15,16 +15,17 @@ from iotop_ai.model.block import (
     Mount,
     block_rates,
 )
+from iotop_ai.model.block_tree import DeviceRow, folded, hidden_when_idle, leaves_below, mounts_on
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.view import View
 
-HIDDEN_WHEN_IDLE = ("loop", "ram", "zram", "rom", "floppy")
 DISK_CLASSES = ("storage_read", "small_random", "io_limit", "loader_serial", "noisy_neighbour", "failing_disk")
 """Classes whose subject is a device's kernel name."""
 _RECENT_NS = 60_000_000_000
 _DIGITS = re.compile(r"(\d+)")
+_TREE: list[tuple[Mapping[str, BlockInfo], Mapping[str, DeviceRow]]] = []
 
 
 class Device(NamedTuple):
@@ -129,29 +130,33 @@ def _listed(device: Device, frame: Frame, view: View) -> bool:
     info = device.info
     if view.devices:
         return device.name in view.devices or (info is not None and info.label in view.devices)
-    if device.guilty or device.name == view.device:
+    if device.guilty:
         return True
-    if info is None or info.kind in ("partition", "nvme-path"):
-        return info is None and frame.snapshot.disks.value is None
-    if info.kind in HIDDEN_WHEN_IDLE:
+    if info is None:
+        return frame.snapshot.disks.value is None
+    if home_of(device.name, frame) != device.name:
+        return False
+    if hidden_when_idle(info):
+        if device.name == view.device:
+            return True
         seen = frame.carry.active_ns.get(device.name)
         return seen is not None and frame.snapshot.at_ns - seen <= _RECENT_NS
-    return info.size_bytes != 0
+    return True
 
 
 @once_a_frame
 def listed(frame: Frame, view: View) -> tuple[Device, ...]:
-    """The devices that have a row: the guilty one first, then in natural order.
+    """The devices that have a row of their own: the guilty one first, then whole devices, those that hide last.
 
-    loop, ram, zram and rom only when they did something in the last minute; nvme-paths and partitions never by
-    themselves, but for those asked for by name.
+    loop, ram, zram and rom only when they did something in the last minute. What folds under another device
+    (partitions, volumes of one disk, disks of an array, paths) never, but for those asked for by name.
     """
     shown = [d for d in everything(frame, view) if _listed(d, frame, view)]
     if view.only_active:
         keep = {view.device}
         rates = UNKNOWN_BLOCK_RATES
         shown = [d for d in shown if d.rates.active or d.guilty or d.name in keep or d.rates[:4] == rates[:4]]
-    return tuple(sorted(shown, key=lambda d: not d.guilty))
+    return tuple(sorted(shown, key=lambda d: (not d.guilty, d.info is not None and hidden_when_idle(d.info))))
 
 
 @once_a_frame
@@ -174,64 +179,54 @@ def chosen(frame: Frame, view: View) -> Device | None:
     return rooted[0] if rooted else shown[0]
 
 
-def array_of(device: Device, frame: Frame) -> str:
-    """The md array that a disk serves and nothing else; "" when it has a use of its own, or is the guilty one."""
-    known = infos(frame)
-    if device.guilty or device.info is None or device.info.kind != "disk":
-        return ""
-    parts = [i for i in known.values() if i.parent == device.name]
-    holders = {h for i in (device.info, *parts) for h in i.holders}
-    if not holders or any(i.mounts for i in (device.info, *parts)):
-        return ""
-    arrays = sorted(h for h in holders if h in known and known[h].kind == "md")
-    return arrays[0] if len(arrays) == len(holders) else ""
+def nested(name: str, frame: Frame, view: View) -> list[Device]:
+    """What folds under a device: its partitions and volumes in use, the disks of an array; in natural order."""
+    tree = _tree(frame)
+    return [
+        d for d in everything(frame, view) if (row := tree.get(d.name)) is not None and row.under == name and _used(d)
+    ]
+
+
+def _used(device: Device) -> bool:
+    """Whether a nested device is worth a row: an unmounted, unstacked partition is not."""
+    info = device.info
+    return info is not None and (info.kind != "partition" or bool(info.mounts or info.holders or device.busy))
 
 
 def partitions(name: str, frame: Frame, view: View) -> list[Device]:
-    """The partitions of a disk, in natural order."""
+    """The mounted partitions of a disk, in natural order."""
     return [d for d in everything(frame, view) if d.info is not None and d.info.parent == name and d.info.mounts]
 
 
-def above(name: str, known: Mapping[str, BlockInfo]) -> Iterator[BlockInfo]:
-    """The device itself, its partitions and whatever is stacked on them, each once."""
-    children: dict[str, list[str]] = {}
-    for child in known.values():
-        if child.parent:
-            children.setdefault(child.parent, []).append(child.name)
-    queue, seen = [name], {name}
-    while queue:
-        info = known.get(queue.pop(0))
-        if info is None:
-            continue
-        yield info
-        for other in (*children.get(info.name, ()), *info.holders):
-            if other not in seen:
-                seen.add(other)
-                queue.append(other)
+def home_of(name: str, frame: Frame) -> str:
+    """The device under which this one folds; itself when it stands alone."""
+    row = _tree(frame).get(name)
+    return row.under if row is not None and row.under else name
+
+
+def _tree(frame: Frame) -> Mapping[str, DeviceRow]:
+    """Where each device stands in the list, by name; worked out once for each description of the devices."""
+    known = infos(frame)
+    if not _TREE or _TREE[0][0] is not known:
+        _TREE[:] = [(known, {row.name: row for row in folded(known)})]
+    return _TREE[0][1]
 
 
 def mounts(name: str, frame: Frame) -> list[Mount]:
     """Everything mounted from the device, its partitions or what is stacked on it; the shortest path first."""
-    found = {m.path: m for info in above(name, infos(frame)) for m in info.mounts}
-    return sorted(found.values(), key=lambda m: (len(m.path), m.path))
+    return sorted(mounts_on(name, infos(frame)), key=lambda m: (len(m.path), m.path))
 
 
 def leaves(name: str, frame: Frame) -> list[str]:
     """The physical devices below a device, natural order; the device itself when nothing is known below it."""
-    known = infos(frame)
-    queue, seen, out = [name], {name}, []
-    while queue:
-        info = known.get(queue.pop(0))
-        if info is None:
-            continue
-        below: tuple[str, ...] = info.slaves or ((info.parent,) if info.kind == "partition" and info.parent else ())
-        if not below:
-            out.append(info.name)
-        for other in below:
-            if other not in seen:
-                seen.add(other)
-                queue.append(other)
-    return sorted(out, key=natural) or [name]
+    return sorted(leaves_below(name, infos(frame)), key=natural) or [name]
+
+
+def title_of(device: Device, frame: Frame) -> str:
+    """The short name with the number of disks below it where there are several: "md0 x4"."""
+    row = _tree(frame).get(device.name)
+    label = device.info.label if device.info is not None and device.info.label else device.name
+    return short_name(device) + (row.title[len(label) :] if row is not None else "")
 
 
 def short_name(device: Device) -> str:

@@ -80,9 +80,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     on the machine and the window, not on what happens to be busy, so that nothing jumps.
     """
     hidden = view.hidden
-    shown = devices.listed(frame, view)
-    disks = len([d for d in shown if not devices.array_of(d, frame)])
-    members = len(shown) - disks if tall_enough(height) else 0
+    disks = len(devices.listed(frame, view))
     every, folded = len(gpus(frame, view)), len(alike(frame, view))
     tall = tall_enough(height)
     links = min(link_count(frame), _MOST_LINKS)
@@ -122,20 +120,20 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
             break
         lower = {name: min(value, getattr(wish, name)) for name, value in change.items()}
         wish = wish._replace(**lower)
-    return _slots(_spread(wish, height, hidden, disks + _parts(frame, view), members), height, hidden)
+    return _slots(_spread(wish, height, hidden, disks + _parts(frame, view)), height, hidden)
 
 
 def tall_enough(height: int) -> bool:
-    """Whether there is room for what is only good to have: blank rows, tall graphs, members of an array."""
+    """Whether there is room for what is only good to have: blank rows, tall graphs."""
     return height >= TALL
 
 
 def _parts(frame: Frame, view: View) -> int:
     picked = devices.chosen(frame, view)
-    return 0 if picked is None else len(devices.partitions(picked.name, frame, view))
+    return 0 if picked is None else len(devices.nested(devices.home_of(picked.name, frame), frame, view))
 
 
-def _spread(wish: _Wish, height: int, hidden: frozenset[str], disks: int, members: int) -> _Wish:
+def _spread(wish: _Wish, height: int, hidden: frozenset[str], disks: int) -> _Wish:
     """Rows that are left go to devices that have none, up to a third of the screen, then to processes."""
     spare = height - wish.total(hidden)
     if spare > 0 and wish.disk and "disk" not in hidden:
@@ -143,8 +141,6 @@ def _spread(wish: _Wish, height: int, hidden: frozenset[str], disks: int, member
         keep = max(0, 6 - wish.process)
         room = min(spare - keep, height // 3 - wish.disk)
         more = max(0, min(room, disks + 1 - wish.disk))
-        if more + members <= room:
-            more += members
         wish = wish._replace(disk=wish.disk + more)
         spare -= more
     if spare > 0:

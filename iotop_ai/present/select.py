@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import devices
+from iotop_ai.present.block import shown
 from iotop_ai.present.gpu import gpu_keys
 from iotop_ai.present.groups import groups
 from iotop_ai.present.view import View
@@ -23,10 +24,13 @@ def chosen_device(frame: Frame, view: View) -> str:
 def selectable(frame: Frame, view: View, panel: str, height: int = 0) -> tuple[str, ...]:
     """Row keys of a panel, top to bottom; () for a panel without rows to choose.
 
-    height: the panel's rows on the screen, by which GPUs are folded or not.
+    height: the panel's rows on the screen, by which GPUs and disks are folded or not.
     """
     if panel == "disk":
-        return tuple(d.row_key for d in devices.listed(frame, view))
+        if not height:
+            return tuple(d.row_key for d in devices.listed(frame, view))
+        rows, rest = shown(frame, view, height - 1)
+        return (*(d.row_key for d, _ in rows), *(d.row_key for d in rest))
     if panel == "process":
         return tuple(g.row_key for g in groups(frame, view))
     if panel == "gpu":

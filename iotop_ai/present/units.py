@@ -76,9 +76,8 @@ def percent(ratio: float | None) -> str:
         return UNKNOWN
     if ratio <= 0:
         return "0"
-    if ratio < 0.005:
-        return "<1"
-    return f"{ratio * 100:.0f}"
+    text = f"{ratio * 100:.0f}"
+    return "<1" if text == "0" else text
 
 
 def scaled(size: float | None) -> tuple[str, str]:

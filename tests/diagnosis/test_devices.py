@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.diagnosis.devices import all_devices, base_of, prior_ms, serves_serially
-from iotop_ai.diagnosis.mounts import mount_on, stack_on
+from iotop_ai.diagnosis.mounts import mount_on
 from iotop_ai.diagnosis.window import window
 from iotop_ai.model.block import BlockInfo, Mount
 from tests.diagnosis.build import MB, Disk, Machine, play
@@ -56,7 +56,6 @@ def test_a_mount_is_found_through_partitions_and_holders() -> None:
         "sda1": info("sda1", "partition", parent="sda", holders=("dm-0",)),
         "dm-0": info("dm-0", "dm", slaves=("sda1",), mounts=(Mount("/data", "ext4", "/dev/dm-0"),)),
     }
-    assert stack_on("sda", infos) == ["sda", "sda1", "dm-0"]
     assert mount_on("sda", infos) == "/data"
     assert mount_on("sdb", infos) == ""
 

@@ -33,7 +33,7 @@ def test_loops_and_ram_hide_until_they_do_something() -> None:
     disks = (busy("sda"), Disk(disk("loop0", "loop")), Disk(disk("zram0", "zram")), Disk(disk("sdz", size_bytes=0)))
     assert device_order(made(*disks), UTC) == ("sda",)
     woken = made(*disks, carry=Carry(START_NS, active_ns={"loop0": START_NS}))
-    assert device_order(woken, UTC) == ("loop0", "sda")
+    assert device_order(woken, UTC) == ("sda", "loop0")
     assert device_order(made(*disks), UTC._replace(devices=("zram0",))) == ("zram0",)
 
 
@@ -79,6 +79,15 @@ def test_members_of_an_array_go_when_there_is_no_room() -> None:
     assert keys(block_rows(one, UTC, 80, 4)) == ["disk:md0", "disk:nvme4n1", "disk:sda"]
     assert len(keys(block_rows(one, UTC, 80, 9))) == 7
     assert " md0 x4 " in " " + block_rows(one, UTC, 80, 4)[1].text[1:]
+
+
+def test_volumes_fold_under_their_disk_and_a_chosen_one_has_a_row() -> None:
+    volume = disk("dm-0", "dm", [("/", "ext4")], label="vg/root", slaves=("sda",))
+    stacked = made(busy("sda", holders=("dm-0",)), Disk(volume, reads=9), busy("sdb"))
+    assert device_order(stacked, UTC) == ("sda", "sdb")
+    assert keys(block_rows(stacked, UTC._replace(device="sda"), 80, 5)) == ["disk:sda", "disk:dm-0", "disk:sdb"]
+    assert keys(block_rows(stacked, UTC._replace(device="dm-0"), 80, 5)) == ["disk:sda", "disk:dm-0", "disk:sdb"]
+    assert "disk:dm-0" in keys(block_rows(stacked, UTC._replace(device="dm-0"), 80, 3))
 
 
 def test_undefined_unknown_and_zero_differ() -> None:
