@@ -29,7 +29,9 @@ class Command(NamedTuple):
 COMMANDS: tuple[Command, ...] = (
     Command("snapshot", "iotop_ai.cli.snapshot", "one interval of everything as text or JSON"),
     Command("trend", "iotop_ai.cli.trend", "watch a while, then print the curves"),
+    Command("replay", "iotop_ai.cli.replay", "a recording on this screen; of a pipe, another machine as it happens"),
     Command("export", "iotop_ai.cli.export", "a recording as CSV, JSON Lines, SQLite or Parquet tables"),
+    Command("import", "iotop_ai.cli.import_logs", "a log of iostat or nvidia-smi as a recording"),
 )
 
 
@@ -71,6 +73,10 @@ def _bare(args: argparse.Namespace) -> int:
         return batch.run(args)
     if args.count is not None:
         raise UsageError("-n counts blocks of text; write -b too")
+    if args.host is not None:
+        from iotop_ai.cli.remote import show_host
+
+        return show_host(settings_of(args), args.host)
     from iotop_ai.cli.monitor import run_monitor
     from iotop_ai.cli.select import resolved
     from iotop_ai.sources.live import LiveSource

@@ -7,11 +7,13 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from iotop_ai.cli.first_frame import FirstFrame
 from iotop_ai.cli.terminal import Terminal, terminal
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.present.view import View
@@ -19,6 +21,9 @@ from iotop_ai.store.recording import Source
 
 if TYPE_CHECKING:
     from iotop_ai.tui.app import MonitorApp
+    from iotop_ai.tui.deck import Deck
+    from iotop_ai.tui.follow import Takes
+    from iotop_ai.tui.keeper import Keeper
 
 NO_TERMINAL = 2
 LOG_VARIABLE = "IOTOP_AI_LOG"
@@ -38,13 +43,48 @@ def is_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
+class Opening(NamedTuple):
+    """What a screen begins with. frames: continue after ``first``. changes: of the View, by field.
+
+    keeper: makes what keeps a live session, after the first frame is on the screen; deck: what plays a recording.
+    """
+
+    first: Frame
+    frames: Iterable[Frame]
+    source: Source
+    changes: Mapping[str, Any] = {}
+    keeper: Callable[[], Keeper] | None = None
+    deck: Callable[[Takes], Deck] | None = None
+
+
 def run_monitor(settings: Settings, source: Source) -> int:
     """Show the live screen until the user leaves it; the exit code.
 
     Raises what broke, after the terminal has been given back.
     """
+
+    def opening() -> Opening:
+        stream = frames(source)
+        first = next(stream)
+        base = first.snapshot if settings.accumulated else None
+        return Opening(first, stream, source, {"base": base}, keeper=lambda: _keeper(settings))
+
+    return run_screen(settings, opening, source.close)
+
+
+def _keeper(settings: Settings) -> Keeper:
+    from iotop_ai.cli.keep import live_keeper
+
+    return live_keeper(settings)
+
+
+def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callable[[], None]) -> int:
+    """Show what ``opening`` begins until the user leaves it; the exit code. close: gives back what it holds.
+
+    Raises what broke, after the terminal has been given back.
+    """
     if why := refusal(os.environ.get("TERM", ""), is_terminal()):
-        source.close()
+        close()
         print(why, file=sys.stderr)
         return NO_TERMINAL
     _quiet_log()
@@ -54,7 +94,7 @@ def run_monitor(settings: Settings, source: Source) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
-        app = _watch(settings, source, here)
+        app = _watch(settings, opening, close, here)
     except _EndedError as ended:
         return _ended_by(ended.number)
     if app.failure is not None:
@@ -64,32 +104,32 @@ def run_monitor(settings: Settings, source: Source) -> int:
     return app.return_code or 0
 
 
-def _watch(settings: Settings, source: Source, here: Terminal) -> MonitorApp:
+def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[], None], here: Terminal) -> MonitorApp:
     """Paint the first frame, then run the app until it ends; the terminal is given back whatever happens."""
     gc.disable()  # nothing made while starting is garbage
     screen = FirstFrame(here)
     try:
-        stream = frames(source)
-        first = next(stream)
+        begun = opening()
         view = View(
             interval_s=settings.interval_s,
             sort=settings.sort,
             reverse=settings.reverse,
             only_active=settings.only_active,
-            base=first.snapshot if settings.accumulated else None,
             devices=settings.devices,
             ascii_only=here.ascii_only,
-        )
-        screen.show(first, view)
+        )._replace(**begun.changes)
+        screen.show(begun.first, view)
 
         from iotop_ai.tui.app import MonitorApp
         from iotop_ai.tui.driver import driver_class
 
-        app = MonitorApp(first, stream, source, view, here.theme, driver_class(True, screen.attributes))
+        driver = driver_class(True, screen.attributes)
+        keeper = begun.keeper() if begun.keeper is not None else None
+        app = MonitorApp(begun.first, begun.frames, begun.source, view, here.theme, driver, keeper, begun.deck)
         gc.enable()
         app.run(mouse=settings.mouse)
     finally:
-        source.close()
+        close()
         screen.restore()
     return app
 

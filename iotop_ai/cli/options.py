@@ -87,6 +87,7 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
     look.add_argument("--theme", metavar="NAME", choices=THEMES, help="one of " + ", ".join(THEMES))
     look.add_argument("--ascii", action="store_true", help="no character beyond ASCII")
     look.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    look.add_argument("--host", metavar="[USER@]HOST", help="watch another machine, through ssh")
     look.add_argument("--readonly", action="store_true", help="no key changes anything on the machine")
 
 

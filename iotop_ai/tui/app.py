@@ -24,6 +24,7 @@ from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
 from iotop_ai.tui.follow import Follower, Takes
 from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.messages import FrameReady, SourceEnded
+from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.main import MainScreen
 from iotop_ai.tui.screens.moments import RecordSaid
 from iotop_ai.tui.tape import Tape
@@ -112,10 +113,16 @@ class MonitorApp(App[None], inherit_bindings=False):
     def on_frame_ready(self, message: FrameReady) -> None:
         """Show it."""
         self.main.receive(message.frame)
+        self._follow()
 
     def on_played(self, message: Played) -> None:
         """Show where the recording stands."""
         self.main.played(message)
+        self._follow()
+
+    def _follow(self) -> None:
+        if isinstance(self.screen, GpuScreen):
+            self.screen.follow()
 
     def on_past_read(self, message: PastRead) -> None:
         """Show what came before."""

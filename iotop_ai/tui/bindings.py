@@ -21,6 +21,8 @@ APP_KEYS: list[BindingType] = [
 MAIN_KEYS: list[BindingType] = [
     _key("question_mark,f1", "help", "Help", "help.open"),
     *(_key(str(n), f"panel('{panel}')", f"Panel {panel}", f"panel.{panel}") for n, panel in enumerate(PANEL_KEYS, 1)),
+    _key("g", "gpu", "GPU screen", "gpu.open"),
+    _key("enter", "open", "Open the row", "row.open"),
     _key("n", "device(1)", "Next device", "device.next"),
     _key("b", "device(-1)", "Previous device", "device.previous"),
     _key("right", "sideways(1)", "Next device, or 10 s on", "arrow.right"),

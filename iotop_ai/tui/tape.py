@@ -73,7 +73,8 @@ class Tape:
     """Reels one after the other. Positions are wall times, because people and rotated files know no other.
 
     follow: asked at the end for the reel that goes on after the last one (a rotation), None while there is none.
-    shown_from_ns: monotonic; of the first session's blocks those before it only build history. Raises InputError where a reel does, or when it holds nothing to show.
+    shown_from_ns: monotonic; of the first session's blocks those before it only build history.
+    Raises InputError where a reel does, or when it holds nothing to show.
     """
 
     def __init__(

@@ -11,6 +11,7 @@ from textual.timer import Timer
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
+from iotop_ai.present.gpu_screen import chosen_gpu
 from iotop_ai.present.keys import toast
 from iotop_ai.present.layout import Slot, plan
 from iotop_ai.present.select import chosen_device, device_order, selectable
@@ -22,6 +23,7 @@ from iotop_ai.tui.deck import Deck
 from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.panels import PANELS
 from iotop_ai.tui.panels.base import FramePanel
+from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.moments import Moments
 from iotop_ai.tui.widgets.lines import RowClicked
@@ -29,6 +31,7 @@ from iotop_ai.tui.widgets.styles import Styles
 
 MESSAGE_S = 4.0
 DISK_PREFIX = "disk:"
+GPU_PREFIX = "gpu:"
 LONGEST_PATTERN = 128
 TO_THE_END = 1_000_000
 """The step of the keys Home and End."""
@@ -153,7 +156,7 @@ class MainScreen(Moments):
             self.change(cursor=event.key)
 
     def on_key(self, event: Key) -> None:
-        """While a filter is typed, every key belongs to it, also those that come in one burst with its first."""
+        """While a filter or a time is typed, every key belongs to it, also those that come in one burst with its first."""
         if self.view.asking is not None:
             event.stop()
             event.prevent_default()
@@ -161,10 +164,10 @@ class MainScreen(Moments):
             return
         if not self.view.typing:
             active = self.active_bindings.get(event.key)
-            if active is not None and active.binding.action == "find":
+            if active is not None and active.binding.action in ("find", "ask_time"):
                 event.stop()
                 event.prevent_default()
-                self.action_find()
+                self.action_find() if active.binding.action == "find" else self.action_ask_time()
             return
         event.stop()
         event.prevent_default()
@@ -189,6 +192,19 @@ class MainScreen(Moments):
     def action_help(self) -> None:
         """Open the help page."""
         self.app.push_screen(HelpScreen(self.frame, self.view, self._book))
+
+    def action_gpu(self) -> None:
+        """Open the GPU under the cursor, else the first."""
+        found = chosen_gpu(self.frame, self.view, self.view.cursor.removeprefix(GPU_PREFIX))
+        if found is None:
+            self.change("failed: no GPU here to show")
+        else:
+            self.app.push_screen(GpuScreen(self, found.uuid, self._book))
+
+    def action_open(self) -> None:
+        """Open the row under the cursor; so far GPUs have a screen of their own."""
+        if self.view.focus == "gpu":
+            self.action_gpu()
 
     def action_panel(self, panel: str) -> None:
         """Hide or show a panel."""
