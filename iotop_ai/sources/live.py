@@ -95,8 +95,18 @@ class LiveSource:
         self._family: Family | None = None
         self._marks = listen(self._clock, lambda text: self.add_event("mark", text), os.environ) if marks else None
         self._seq = 0
+        self._iterating = False
 
     def __iter__(self) -> Iterator[Snapshot]:
+        self._iterating = True
+        try:
+            yield from self._ticks()
+        finally:
+            self._iterating = False
+            self._closed = True
+            self._give_back()
+
+    def _ticks(self) -> Iterator[Snapshot]:
         planned_ns: int | None = None
         while not self._closed:
             now_ns = self._clock.monotonic_ns()
@@ -110,7 +120,6 @@ class LiveSource:
             behind = now_ns - due_ns > self._interval_s * 1e9
             planned_ns = now_ns if behind else due_ns
             yield self.snapshot(now_ns - due_ns)
-        self._give_back()
 
     def snapshot(self, late_ns: int = 0) -> Snapshot:
         """Read everything that is due, now. late_ns: how late this tick began."""
@@ -184,12 +193,19 @@ class LiveSource:
         self._family = Family(pid)
 
     def close(self) -> None:
-        """Stop iterating; safe from any thread and more than once."""
+        """Stop iterating, and give descriptors, threads and helpers back; safe from any thread and more than once.
+
+        The thread that iterates gives them back itself, at its next step or when its iterator is dropped.
+        """
         self._closed = True
         self._wake.set()
+        if not self._iterating:
+            self._give_back()
 
     def _give_back(self) -> None:
-        for paced in self._collectors:
+        with self._lock:
+            collectors, self._collectors = self._collectors, []
+        for paced in collectors:
             with contextlib.suppress(OSError):
                 paced.close()
         if self._marks is not None:
