@@ -108,7 +108,10 @@ def nvidia_smi_rows(path: str, wanted: Wanted) -> Iterator[Row]:
     names: list[str] = []
     order: dict[str, int] = {}
     for line_number, line in log_lines(path):
-        cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
+        except csv.Error:
+            raise InputError(f"{path}: line {line_number}: no line of CSV") from None
         if not any(cells):
             continue
         heads = [re.sub(r"\s*\[[^]]*\]$", "", cell) for cell in cells]
@@ -203,10 +206,11 @@ def _snapshots(path: str, wanted: Wanted, interval_s: float) -> Iterator[Snapsho
     shift_ns: int | None = None
     run, last_ns = 1, None
     for seq, rows in enumerate(_rounds(nvidia_smi_rows(path, wanted)), 1):
-        first_ns = rows[0].logged_ns
+        # Each GPU's row has its own time; the Snapshot has that of the last.
+        logged = [row.logged_ns for row in rows if row.logged_ns is not None]
         if shift_ns is None:
-            shift_ns = 0 if wanted.start_ns is None else wanted.start_ns - (first_ns or 0)
-        at_ns = shift_ns + (round((seq - 1) * interval_s * _NS) if first_ns is None else first_ns)
+            shift_ns = 0 if wanted.start_ns is None else wanted.start_ns - (rows[0].logged_ns or 0)
+        at_ns = shift_ns + (max(logged) if logged else round((seq - 1) * interval_s * _NS))
         if last_ns is not None and at_ns <= last_ns:
             # The clock was set back, or another log was joined on: another session.
             run += 1
