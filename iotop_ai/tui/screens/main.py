@@ -156,7 +156,7 @@ class MainScreen(Moments):
             self.change(cursor=event.key)
 
     def on_key(self, event: Key) -> None:
-        """While a filter or a time is typed, every key belongs to it, also those that come in one burst with its first."""
+        """While a filter or a time is typed, every key belongs to it, also those of one burst with its first."""
         if self.view.asking is not None:
             event.stop()
             event.prevent_default()
@@ -284,7 +284,7 @@ class MainScreen(Moments):
         if self.view.mode == "back" and step == TO_THE_END:
             self.to_now("done: now")
             return
-        if self.view.focus == "timeline" and self.deck is not None and abs(step) == TO_THE_END:
+        if self.on_timeline and self.deck is not None and abs(step) == TO_THE_END:
             self.deck.seek(self.deck.span()[step > 0])
             return
         height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)

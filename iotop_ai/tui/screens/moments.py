@@ -68,6 +68,11 @@ class Moments(Screen[None]):
         """Whether the screen shows another time than now."""
         return self.view.mode in ELSEWHERE
 
+    @property
+    def on_timeline(self) -> bool:
+        """Whether the time line has the focus; asked of the screen itself, as keys may come faster than its events."""
+        return self.focused is not None and self.focused.id == "timeline"
+
     def played(self, message: Played) -> None:
         """Show where the deck stands. One that was sent before the return to now comes too late."""
         if self.deck is None or not self.elsewhere:
@@ -156,7 +161,7 @@ class Moments(Screen[None]):
 
     def action_sideways(self, step: int) -> None:
         """On the time line 10 s back or on, else the previous or next device."""
-        if self.view.focus == "timeline" and self.deck is not None:
+        if self.on_timeline and self.deck is not None:
             self.deck.skip(step * SKIP_S)
         else:
             self.action_device(step)
