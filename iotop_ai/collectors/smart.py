@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
@@ -49,6 +49,7 @@ class SmartCollector:
     the other, and one that is plugged in is asked soon after. A sleeping disk is never woken: its last state is kept,
     with its age. One that runs a self-test is asked more often, for its progress. Only the running machine's disks are
     asked, and a captured tree's only by a smartctl that was named. history: what disks told before, None for none.
+    only: the names of disks to ask, () for all.
     """
 
     field = "smart"
@@ -61,12 +62,14 @@ class SmartCollector:
         settings: Settings = Settings(),  # noqa: B008 - a frozen record
         timeout_s: float = TIMEOUT_S,
         history: HealthHistory | None = None,
+        only: Collection[str] = (),
     ) -> None:
         self._root = root
         self._clock = clock
         self._settings = settings
         self._timeout_s = timeout_s
         self._history = history
+        self._only = frozenset(only)
         self._helper = SmartProcess(clock)
         self._scanned: tuple[tuple[str, str], ...] = ()
         self._tests_due: dict[str, int] = {}
@@ -78,6 +81,7 @@ class SmartCollector:
         self._lack: Unavailable | None = None
         self._first = threading.Event()
         self._wake = threading.Event()
+        self._closed = threading.Event()
         self._interval_s = max(1.0, settings.smart_interval_s)
         self._held = False
         self._stopping = False
@@ -120,9 +124,14 @@ class SmartCollector:
         self._now = True
         self._wake.set()
 
+    def pause(self, seconds: float) -> None:
+        """Wait as long for the next answers, or until the collector is closed."""
+        self._closed.wait(seconds)
+
     def close(self) -> None:
         """End the thread, the helper and a running smartctl."""
         self._stopping = True
+        self._closed.set()
         self._wake.set()
         self._helper.interrupt()
         if self._thread is not None:
@@ -141,6 +150,7 @@ class SmartCollector:
         try:
             while not self._stopping:
                 disks = with_given_types(smart_disks(self._root), self._settings.smart_types)
+                disks = tuple(disk for disk in disks if not self._only or disk.name in self._only)
                 names = frozenset(disk.name for disk in disks)
                 self._urgent, self._now = self._now, False
                 now_ns = self._clock.monotonic_ns()

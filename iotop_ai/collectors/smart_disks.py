@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -146,3 +147,21 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
         io_errors=errors,
         io_timeouts=timeouts,
     )
+
+
+def disks_named(root: Root, word: str, disks: Iterable[Disk]) -> tuple[Disk, ...]:
+    """The disks that a word means: a kernel name, a /dev path, a partition, an NVMe controller, what lies on disks.
+
+    () when it means none.
+    """
+    every = tuple(disks)
+    name = os.path.basename(os.path.realpath(word)) if word.startswith("/dev/") else word
+    node = word if word.startswith("/dev/") else f"/dev/{word}"
+    found = [disk for disk in every if disk.name == name or disk.name.startswith(f"{name}/") or disk.device == node]
+    if found or not re.fullmatch(r"[\w!.:-]+", name):
+        return tuple(found)
+    if root.exists(f"sys/class/block/{name}/partition"):
+        below = [os.path.basename(os.path.dirname(root.real(f"sys/class/block/{name}")))]
+    else:
+        below = root.names(f"sys/block/{name}/slaves")
+    return tuple(dict.fromkeys(disk for one in below if one != name for disk in disks_named(root, one, every)))

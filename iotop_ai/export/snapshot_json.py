@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from iotop_ai.export.choose import command_words, device_info, device_rates, process_rows
+from iotop_ai.export.health_json import state_object
 from iotop_ai.export.system_json import system_object
 from iotop_ai.export.units import iostat_object, merged, rates_object
 from iotop_ai.model.block import BlockInfo
@@ -151,17 +152,7 @@ def smart_objects(frame: Frame, devices: Sequence[str] = ()) -> list[Object]:
         reading: Reading[Any] = answers.get(name, whole._replace(value=None))
         if name not in answers and whole.value is not None:
             reading = Reading(None, Status.PENDING, "not asked yet")
-        out.append(merged({"name": name}, reading_object(reading), _smart_state(reading.value)))
-    return out
-
-
-def _smart_state(state: SmartState | None) -> Object:
-    if state is None:
-        return {}
-    out: Object = state._asdict()
-    del out["device"]
-    out["reasons"] = list(state.reasons)
-    out["attributes"] = [attribute._asdict() for attribute in state.attributes]
+        out.append(merged({"name": name}, reading_object(reading), state_object(reading.value)))
     return out
 
 

@@ -19,9 +19,11 @@ class Health(NamedTuple):
 
 
 _RANK = ("FAILING", "degraded", "warm", "worn", "warn")
+_WARM = {"warm", "throttles"}
+_WORN = {"worn", "worn-soon", "spare-low"}
 _STATUS = {
     Status.PENDING: Health("asking", "dim", "smartctl has not answered yet"),
-    Status.ABSENT: Health("none", "dim", "this device has no SMART"),
+    Status.ABSENT: Health("no node", "unsure", "it has no device node here"),
     Status.UNSUPPORTED: Health("none", "dim", "this device has no SMART"),
     Status.DENIED: Health("? root", "unsure", "SMART needs root"),
     Status.FAILED: Health("? failed", "unsure", "smartctl failed"),
@@ -36,8 +38,9 @@ def _worded(state: SmartState) -> Health:
     if state.severity == "critical":
         return Health("FAILING", "bad", reason)
     if state.severity == "warning":
-        low = " ".join(state.reasons).lower()
-        word = "warn"
+        rules = {one.rule for one in state.judgements[:1]}
+        low = "" if rules else " ".join(state.reasons).lower()
+        word = "warm" if rules & _WARM else "worn" if rules & _WORN else "warn"
         if "temperature" in low or "celsius" in low or "°c" in low:
             word = "warm"
         elif "used" in low or "wear" in low or "spare" in low:
@@ -53,12 +56,17 @@ def of_reading(reading: Reading[SmartState] | None, whole: Reading[Any]) -> Heal
     """One disk's Reading in words; without one, the subsystem's own state."""
     if reading is None:
         if whole.value is not None:
-            return _STATUS[Status.ABSENT]
+            return _STATUS[Status.UNSUPPORTED]
         if whole.status is Status.ABSENT:
             return Health("no tool", "dim", whole.reason or "smartctl is not installed")
         reading = Reading(None, whole.status, whole.reason, whole.remedy)
-    if reading.value is not None:
+    if reading.value is not None and reading.status is Status.OK:
         return _worded(reading.value)
+    if reading.value is not None and reading.status is Status.ASLEEP:
+        last = _worded(reading.value)
+        # Sleep mends nothing: what was wrong with it stays said.
+        if last.token in ("bad", "warn"):
+            return last._replace(reason=f"{last.reason} (now asleep)")
     said = _STATUS[reading.status]
     if reading.status is Status.FAILED and "answer" in reading.reason:
         said = said._replace(word="? hung")
@@ -71,9 +79,16 @@ def health(frame: Frame, name: str) -> Health:
     if info is not None and "degraded" in info.detail:
         return Health("degraded", "bad", info.detail)
     known = smart.value or {}
+    behind = [reading for disk, reading in known.items() if disk.startswith(f"{name}/")]
+    if behind:
+        return _worst([of_reading(reading, smart) for reading in behind])
     if name in known or info is None or (not info.slaves and info.kind != "partition"):
         return of_reading(known.get(name), smart)
-    below = [of_reading(known.get(leaf), smart) for leaf in devices.leaves(name, frame)]
+    return _worst([of_reading(known.get(leaf), smart) for leaf in devices.leaves(name, frame)])
+
+
+def _worst(below: list[Health]) -> Health:
+    """Of several disks the worst that is known, else one that is not known, else the first."""
     for word in _RANK:
         for one in below:
             if one.word == word:

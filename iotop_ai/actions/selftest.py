@@ -1,0 +1,106 @@
+"""Begin or end a disk's self-test: in the background, never captive, so that the disk serves everybody meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from iotop_ai.actions.audit import Audit, user_name
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.smart_commands import TEST_COMMANDS, is_device, is_type, sudoers_line
+from iotop_ai.collectors.smart_find import find_smartctl
+from iotop_ai.collectors.smart_parse import messages_of, parse_json, refusal
+from iotop_ai.collectors.smart_process import SmartProcess
+from iotop_ai.model.clean import clean
+from iotop_ai.model.reading import Status
+
+TIMEOUT_S = 20.0
+BEGUN = {"short": "short self-test begun", "long": "long self-test begun", "abort": "self-test aborted"}
+
+
+class Target(NamedTuple):
+    """A disk: its name for people, its device node and what ``smartctl -d`` is given."""
+
+    name: str
+    device: str
+    kind: str
+
+
+class Outcome(NamedTuple):
+    """Whether the disk took the command, in words, and what would mend a refusal."""
+
+    done: bool
+    text: str
+    remedy: str = ""
+
+
+def self_test(what: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True) -> Outcome:
+    """Give one of TEST_COMMANDS to a disk; blocks until smartctl has answered, TIMEOUT_S at most.
+
+    smartctl: the path given by the user, "" for the system's. live: as for ``find_smartctl``. Nothing is raised: what
+    goes wrong is the Outcome's text, and stands in the audit log.
+    """
+    action = f"self-test {what}"
+    place = f"{target.name} ({target.device}, -d {target.kind})"
+    try:
+        audit.write(action, place, "asked")
+    except OSError as error:
+        return Outcome(False, f"not done: the audit log {audit.path} cannot be written: {error.strerror}")
+    helper = SmartProcess(clock)
+    try:
+        outcome = _ask(helper, what, target, find_smartctl(smartctl, live))
+    except Unavailable as why:
+        outcome = Outcome(False, clean(why.reason), clean(why.remedy))
+    finally:
+        helper.stop()
+    try:
+        audit.write(action, place, outcome.text)
+    except OSError as error:
+        return outcome._replace(text=f"{outcome.text}; the audit log cannot be written: {error.strerror}")
+    return outcome
+
+
+def _ask(helper: SmartProcess, what: str, target: Target, smartctl: str) -> Outcome:
+    if what not in TEST_COMMANDS or not (is_device(target.device) and is_type(target.kind)):
+        raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
+    request = {"do": what, "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": live_sudo()}
+    response = helper.ask({**request, "device": target.device, "type": target.kind}, 2 * TIMEOUT_S + 5)
+    outcome = outcome_of(what, response)
+    if outcome.remedy or not _denied(response):
+        return outcome
+    uid = os.getuid()
+    line = sudoers_line(user_name(uid), uid, smartctl, [(target.kind, target.device)], TEST_COMMANDS)
+    return outcome._replace(remedy=line)
+
+
+def live_sudo() -> bool:
+    """Whether the helper may try sudo: root needs none."""
+    return os.geteuid() != 0
+
+
+def _denied(response: Mapping[str, Any]) -> bool:
+    answer = parse_json(str(response.get("out", "")))
+    why = None if answer is None else refusal(answer, str(response.get("stderr", "")))
+    return why is not None and why.status is Status.DENIED
+
+
+def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
+    """What smartctl's answer to a self-test command means. Pure.
+
+    Its exit status 0 is the only yes; else its messages say why (a test runs already, the disk knows no such test).
+    """
+    if response.get("timed_out"):
+        return Outcome(False, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")
+    answer = parse_json(str(response.get("out", "")))
+    if answer is None:
+        said = clean(str(response.get("stderr", "")).strip(), 160) or "smartctl gave no answer that could be read"
+        return Outcome(False, said, "self-tests need smartctl 7.0 or newer")
+    if response.get("status") == 0:
+        return Outcome(True, BEGUN[what])
+    why = refusal(answer, str(response.get("stderr", "")))
+    if why is not None and why.status is Status.DENIED:
+        return Outcome(False, "a self-test needs root")
+    said = "; ".join(messages_of(answer)) or ("" if why is None else why.reason)
+    return Outcome(False, said or f"smartctl ended with status {response.get('status')}")

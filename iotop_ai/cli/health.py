@@ -1,0 +1,277 @@
+"""``iotop-ai health``: every disk's health with an exit code for cron and CI; self-tests; history."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.selftest import Target, self_test
+from iotop_ai.cli.options import settings_of
+from iotop_ai.collectors.base import take
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.health_history import HealthHistory
+from iotop_ai.collectors.root import Root
+from iotop_ai.collectors.smart import TIMEOUT_S, SmartCollector
+from iotop_ai.collectors.smart_disks import Disk, disks_named, smart_disks, with_given_types
+from iotop_ai.collectors.state_folder import state_folder
+from iotop_ai.export.health_json import render_health_json, render_history_json
+from iotop_ai.export.health_text import health_lines, history_text
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import Settings
+from iotop_ai.model.smart import HealthPoint, SmartState
+
+HEALTHY, PROBLEM, UNKNOWN = 0, 1, 2
+LOOK_S = 5.0
+"""How often a disk is asked how far its self-test is, with --wait."""
+LOST_LOOKS = 12
+"""Looks without an answer after which a self-test is no longer waited for."""
+_SILENT = (Status.ASLEEP, Status.UNSUPPORTED)
+Table = dict[str, Reading[SmartState]]
+
+
+def smart_type(text: str) -> tuple[str, str]:
+    """DISK=TYPE as a pair. Raises ArgumentTypeError."""
+    disk, equals, kind = text.partition("=")
+    if not (disk and equals and kind):
+        raise argparse.ArgumentTypeError(f"{text!r} is no DISK=TYPE; write sda=megaraid,3")
+    return disk, kind
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``health``."""
+    parser.add_argument("disk", metavar="DEV", nargs="*", help="disks by name, /dev path or serial number; default all")
+    parser.add_argument("--json", action="store_true", help="the JSON object instead of a table")
+    parser.add_argument(
+        "--test", choices=("short", "long", "abort"), help="begin or end a self-test of each DEV; data is safe"
+    )
+    parser.add_argument("--wait", action="store_true", help="with --test: until it is over, then its result")
+    parser.add_argument("--history", action="store_true", help="plot what is known of each DEV's past")
+    parser.add_argument("--smartctl", metavar="PATH", default=argparse.SUPPRESS, help="the smartctl to run")
+    parser.add_argument(
+        "--smart-type", metavar="DISK=TYPE", action="append", type=smart_type, default=[],
+        help="what smartctl -d is given for a disk: sda=megaraid,3 (repeatable), sdb=sntjmicron",
+    )  # fmt: skip
+    parser.add_argument("--ascii", action="store_true", help="no character beyond ASCII")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask, print; 0 all healthy, 1 a warning or worse, 2 could not tell."""
+    if args.wait and args.test not in ("short", "long"):
+        raise UsageError("--wait goes with --test short or long")
+    if args.test and not args.disk:
+        raise UsageError(f"--test {args.test} needs the disk: iotop-ai health sda --test {args.test}")
+    if args.test and args.history:
+        raise UsageError("--test and --history exclude each other")
+    settings = settings_of(args)._replace(smart=True, smart_types=tuple(args.smart_type))
+    if args.test and settings.readonly:
+        raise UsageError("--readonly allows no self-test")
+    return Health(settings, args, Clock(), Root("/")).run()
+
+
+class Health:
+    """One run of the command."""
+
+    def __init__(self, settings: Settings, args: argparse.Namespace, clock: Clock, root: Root) -> None:
+        self._settings, self._args, self._clock, self._root = settings, args, clock, root
+        self._history = HealthHistory(state_folder(), clock)
+        every = with_given_types(smart_disks(root), settings.smart_types)
+        self._unknown: list[str] = []
+        self._wanted: dict[str, Disk] = {}
+        for word in args.disk or [disk.name for disk in every]:
+            found = disks_named(root, word, every)
+            self._wanted |= {disk.name: disk for disk in found}
+            self._unknown += [] if found else [word]
+
+    def run(self) -> int:
+        """The exit code."""
+        if self._args.history:
+            return self._show_history()
+        collector = self._collector()
+        try:
+            if self._args.test:
+                return self._test(collector)
+            table = self._asked(collector)
+        finally:
+            collector.close()
+        code = exit_code(table.values())
+        self._print(table, code)
+        return code
+
+    def _collector(self) -> SmartCollector:
+        history = self._history
+        return SmartCollector(
+            self._root, self._clock, self._settings, TIMEOUT_S, history=history, only=tuple(self._wanted) or ("",)
+        )
+
+    def _asked(self, collector: SmartCollector) -> Table:
+        """Each wanted disk's Reading; those that are none come as absent."""
+        table: Table = {clean(word): Reading(None, Status.ABSENT, "no such disk") for word in self._unknown}
+        if self._wanted:
+            collector.wait(60 + len(self._wanted) * (3 * TIMEOUT_S + 10))
+            whole = take(collector, self._clock)
+            for name, disk in self._wanted.items():
+                known = (whole.value or {}).get(name)
+                if known is None and not disk.device:
+                    known = Reading(None, Status.UNSUPPORTED, disk.reason)
+                table[name] = known or Reading(None, whole.status, whole.reason, whole.remedy)
+        return table
+
+    def _print(self, table: Table, code: int) -> None:
+        if self._args.json:
+            sys.stdout.write(render_health_json(self._clock.wall_ns(), table, code) + "\n")
+        elif table:
+            sys.stdout.write("\n".join(health_lines(table)) + "\n")
+        if code == UNKNOWN:
+            sys.stderr.write(f"unknown: {clean(why_unknown(table))}\n")
+
+    def _test(self, collector: SmartCollector) -> int:
+        """Give the command to each disk, and wait for the results when asked to."""
+        if self._unknown:
+            raise UnknownError(f"no such disk: {clean(', '.join(self._unknown))}")
+        before = self._asked(collector)
+        begun: list[str] = []
+        code = HEALTHY
+        for name, disk in self._wanted.items():
+            state = before[name].value
+            if state is None or not disk.device:
+                print(f"{name}: not done: {before[name].reason}", file=sys.stderr)
+                code = UNKNOWN
+                continue
+            target = Target(name, state.device, state.device_type)
+            outcome = self_test(
+                self._args.test, target, self._settings.smartctl, self._clock, Audit(self._clock), self._root.live
+            )
+            print(f"{name}: {outcome.text}{_takes(self._args.test, state) if outcome.done else ''}")
+            if outcome.done:
+                begun.append(name)
+            else:
+                code = UNKNOWN
+                if outcome.remedy:
+                    print(f"{name}: remedy: {outcome.remedy}")
+        if not (self._args.wait and begun):
+            return code
+        results = [self._result(collector, name, before[name].value) for name in begun]
+        return PROBLEM if PROBLEM in results else max(code, *results)
+
+    def _result(self, collector: SmartCollector, name: str, before: SmartState | None) -> int:
+        """Wait until a disk's self-test is over and print how it ended."""
+        lost, shown = 0, ""
+        while True:
+            reading = self._renewed(collector, name)
+            state = reading.value
+            if state is None or reading.status is not Status.OK:
+                lost += 1
+                if lost >= LOST_LOOKS:
+                    print(f"{name}: could not be followed: {reading.reason}", file=sys.stderr)
+                    return UNKNOWN
+            elif state.self_test_left_percent is None:
+                break
+            else:
+                lost = 0
+                said = f"{name}: {100 - state.self_test_left_percent} % done"
+                if said != shown and sys.stderr.isatty():
+                    print(said, file=sys.stderr)
+                shown = said
+            collector.pause(LOOK_S)
+        last = state.self_test_log[0] if state.self_test_log else None
+        if last is None or (before is not None and state.self_test_log == before.self_test_log):
+            print(f"{name}: over, but the disk keeps no log of it", file=sys.stderr)
+            return UNKNOWN
+        print(f"{name}: {last.kind}: {last.status}")
+        return HEALTHY if last.passed else PROBLEM if last.passed is False else UNKNOWN
+
+    def _renewed(self, collector: SmartCollector, name: str) -> Reading[SmartState]:
+        """The disk's next Reading."""
+        before = collector.read().get(name)
+        collector.refresh()
+        for _ in range(int(4 * TIMEOUT_S / 0.1)):
+            now = collector.read().get(name)
+            if now is not None and (before is None or now.at_ns != before.at_ns):
+                return now
+            collector.pause(0.1)
+        return Reading(None, Status.FAILED, "no answer")
+
+    def _show_history(self) -> int:
+        """Plot, or print as JSON; 2 for a disk of which nothing is known."""
+        found: list[tuple[str, str, str, Sequence[HealthPoint]]] = []
+        lacks: list[str] = []
+        serials = self._history.serials()
+        for serial in [word for word in self._unknown if word in serials] if self._args.disk else serials:
+            self._add(found, lacks, serial, serial)
+        self._unknown = [word for word in self._unknown if word not in serials]
+        asked: Table = {}
+        if self._args.disk:
+            collector = self._collector()
+            try:
+                asked = self._asked(collector)
+            finally:
+                collector.close()
+        for name, reading in asked.items():
+            if reading.value is None or not reading.value.serial:
+                lacks.append(f"{name}: {reading.reason or 'it tells no serial number'}")
+            else:
+                self._add(found, lacks, name, reading.value.serial)
+        if not (found or lacks):
+            lacks.append("nothing is known of any disk's past yet")
+        if self._args.json:
+            sys.stdout.write(render_history_json(found) + "\n")
+        else:
+            plain = self._args.ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
+            width = shutil.get_terminal_size((80, 24)).columns
+            texts = [history_text(name, model, points, width, plain) for name, _, model, points in found if points]
+            sys.stdout.write("\n\n".join(texts) + ("\n" if texts else ""))
+        if lacks:
+            sys.stderr.write(f"unknown: {clean('; '.join(lacks))}\n")
+        return UNKNOWN if lacks or not found else HEALTHY
+
+    def _add(
+        self, found: list[tuple[str, str, str, Sequence[HealthPoint]]], lacks: list[str], name: str, serial: str
+    ) -> None:
+        try:
+            known = self._history.known(serial)
+        except OSError as error:
+            lacks.append(f"{name}: {error.strerror}")
+            return
+        if known is None or not known.points:
+            lacks.append(
+                f"{name}: {known.note if known is not None and known.note else 'nothing is known of its past yet'}"
+            )
+        else:
+            found.append((name, serial, known.model, known.points))
+
+
+def _takes(test: str, state: SmartState) -> str:
+    """How long it takes, where the disk says so."""
+    minutes = {"short": state.test_short_minutes, "long": state.test_long_minutes}.get(test)
+    about = "" if minutes is None else f", about {minutes} min"
+    return "" if test == "abort" else f"{about}; in the background, data stays as it is"
+
+
+def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
+    """1 for a warning or worse, which wins; 2 when a disk could not be asked or judged, or none could; else 0.
+
+    A disk asleep or without SMART changes nothing, unless all are so.
+    """
+    known = tuple(readings)
+    told = [one.value.severity for one in known if one.value is not None and one.status in (Status.OK, Status.ASLEEP)]
+    if any(severity in ("warning", "critical") for severity in told):
+        return PROBLEM
+    lost = [one for one in known if one.status is not Status.OK and one.status not in _SILENT]
+    if lost or "unknown" in told or not any(one.status is Status.OK for one in known):
+        return UNKNOWN
+    return HEALTHY
+
+
+def why_unknown(table: Table) -> str:
+    """Why the code is 2, in a line."""
+    said = [
+        f"{name}: {one.reason or 'it tells nothing to judge by'}"
+        for name, one in table.items()
+        if one.status is not Status.OK or one.value is None or one.value.severity == "unknown"
+    ]
+    return "; ".join(said) or "there is no disk to ask"
