@@ -8,19 +8,22 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu import GpuRates
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed, rule
-from iotop_ai.present.gpu_groups import Gpu, alike, gpus, link, short_model, throttle
+from iotop_ai.present.gpu_around import said
+from iotop_ai.present.gpu_groups import LEAST_SHARE, Gpu, alike, gpus, held_back, link, short_model, throttle
+from iotop_ai.present.gpu_meaning import figures
+from iotop_ai.present.gpu_people import users
 from iotop_ai.present.graph import area, coloured, series
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, row, spans_cells
-from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.panel import panel, why_not
-from iotop_ai.present.units import GIB, UNDEFINED, UNKNOWN, token_of
+from iotop_ai.present.units import GIB, UNDEFINED, UNKNOWN, percent, token_of
 from iotop_ai.present.view import View
 
 COLUMNS = (
-    Column("user", "user", 12, 100, left=True, gap=2),
+    Column("user", "user", 12, 97, left=True, gap=2),
     Column("process", "process", 20, 90, left=True, gap=2),
     Column("busy", "busy%", 6, 0, 8),
-    Column("graph", "last 60 s", 34, 95, left=True, gap=2),
+    Column("graph", "last 60 s", 34, 99, left=True, gap=2),
+    Column("sm", "SM%", 6, 5, 8),
     Column("bw", "bw%", 6, 30, 8),
     Column("mem", "mem G", 8, 0, 10),
     Column("temp", "temp C", 7, 20, 9),
@@ -28,7 +31,8 @@ COLUMNS = (
     Column("mhz", "MHz", 6, 80, 8),
     Column("fan", "fan%", 6, 85, 7),
     Column("link", "link", 8, 40, 10),
-    Column("throttle", "throttle", 11, 35, left=True, gap=2),
+    Column("throttle", "throttle", 11, 35, 14, left=True, gap=2),
+    Column("meaning", "meaning", 30, 94, left=True, gap=2),
 )
 _NAME, _NARROW_NAME = 23, 20
 
@@ -66,7 +70,10 @@ def _columns(height: int, every: tuple[Gpu, ...]) -> list[Column]:
         leave.add("fan")
     if not any(g.state is not None and g.state.processes for g in every):
         leave |= {"user", "process"}
-    return [c for c in COLUMNS if c.id not in leave]
+    if any(g.rates is not None and g.rates.sm_ratio is not None for g in every):
+        # Where the SMs tell what they do, the share of time with memory traffic is the first to go.
+        return [c._replace(drop=96) if c.id == "bw" else c for c in COLUMNS if c.id not in leave]
+    return [c for c in COLUMNS if c.id not in leave | {"sm"}]
 
 
 def _telling(groups: list[tuple[Gpu, ...]], room: int) -> list[tuple[Gpu, ...]]:
@@ -78,10 +85,10 @@ def _telling(groups: list[tuple[Gpu, ...]], room: int) -> list[tuple[Gpu, ...]]:
 def _none(frame: Frame, view: View, width: int) -> Line:
     reading = frame.snapshot.gpu
     if reading.value is not None:
-        said = [Span("none in this machine", "dim")]
+        why = [Span("none in this machine", "dim")]
     else:
-        said = why_not(reading)
-    spans = cut_spans([Span(" "), *said, Span("; disks and processes go on", "dim")], width - 8)
+        why = why_not(reading)
+    spans = cut_spans([Span(" "), *why, Span("; disks and processes go on", "dim")], width - 8)
     line = rule(width - spans_cells(spans), "GPU", focus=view.focus == "gpu")
     return Line((*line.spans[:2], *spans, *line.spans[2:]))
 
@@ -109,8 +116,8 @@ def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[
     first = group[0]
     background = "sel" if view.focus == "gpu" and view.cursor == first.row_key else ""
     if first.state is None:
-        said = [Span(" ? ", "unsure"), Span(cut(first.uuid, 16) + "  ", "text"), *why_not(first.reading)]
-        return row(width, said, key=first.row_key, background=background)
+        why = [Span(" ? ", "unsure"), Span(cut(first.uuid, 16) + "  ", "text"), *why_not(first.reading)]
+        return row(width, why, key=first.row_key, background=background)
     numbers = _numbers(group)
     room = at[0].first - 2 if at else width
     out = [Cell(1, cut(numbers, room))]
@@ -138,9 +145,9 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: Placed) -> li
     if id_ in ("user", "process"):
         return _users(frame, view, first, spot)
     if id_ == "throttle":
-        word = throttle(state)
-        token = "dim" if word == "none" else "unsure" if word == UNKNOWN else "strong"
-        return [spot.cell(word, token)]
+        return [_throttle(group, spot)]
+    if id_ == "meaning":
+        return [_meaning(frame, view, first, spot)]
     if id_ == "link":
         text = link(state)
         return [spot.cell(text, "strong" if "/" in text else "")]
@@ -149,8 +156,35 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: Placed) -> li
     return [spot.cell(_range(group, _FIGURES[id_]))]
 
 
+def _meaning(frame: Frame, view: View, gpu: Gpu, spot: Placed) -> Cell:
+    """The gravest sentence, without the figures that stand in the row already."""
+    found = next(iter(said(frame, view, gpu)), None)
+    if found is None:
+        return spot.cell(UNDEFINED)
+    text = found.text
+    if gpu.rates is not None and text.startswith(figures(gpu.rates)):
+        text = text.partition(": ")[2] or "busy in part"
+    return spot.cell(text, found.token if found.token in ("bad", "warn", "ok") else "dim")
+
+
+def _throttle(group: tuple[Gpu, ...], spot: Placed) -> Cell:
+    """The reason, with the largest share of time in the fold where counters tell it: "power 64 %"."""
+    state = group[0].state
+    word = UNKNOWN if state is None else throttle(state)
+    shares = [held_back(g) for g in group]
+    known = [one for one in shares if one is not None]
+    if known:
+        reason, share = max(known, key=lambda one: one[1])
+        word = "none" if share < LEAST_SHARE else f"{reason} {percent(share)} %"
+        if cells(word) > spot.last - spot.first + 1:
+            word = word.replace(" %", "%").replace("thermal hw", "therm").replace("thermal", "therm")
+    plain = word == "none" or word.startswith("power ")
+    return spot.cell(word, "dim" if plain else "unsure" if word == UNKNOWN else "strong")
+
+
 _FIGURES: dict[str, Callable[[GpuRates], float | None]] = {
     "busy": lambda r: _over(r.busy_ratio, 0.01),
+    "sm": lambda r: _over(r.sm_ratio, 0.01),
     "bw": lambda r: _over(r.memory_busy_ratio, 0.01),
     "temp": lambda r: r.temperature_celsius,
     "mhz": lambda r: r.sm_mhz,
@@ -202,24 +236,15 @@ def _graph(frame: Frame, view: View, gpu: Gpu, spot: Placed) -> list[Cell]:
     return out
 
 
-@once_a_frame
-def _by_pid(frame: Frame, view: View) -> dict[int, tuple[str, str]]:
-    table = frame.snapshot.processes.value
-    if table is None:
-        return {}
-    return {key.pid: (info.name, info.user) for key, info in table.info.items()}
-
-
 def _users(frame: Frame, view: View, gpu: Gpu, spot: Placed) -> list[Cell]:
     """Who holds most of its memory; "-" when nobody does, the bare pid when it is not one of ours to see."""
-    state = gpu.state
-    if state is None or state.processes is None:
+    listed = None if gpu.state is None else users(frame, view, gpu.state)
+    if listed is None:
         return [spot.cell(UNKNOWN)]
-    if not state.processes:
+    if not listed:
         return [spot.cell(UNDEFINED)]
-    most = max(state.processes, key=lambda p: p.memory_bytes or 0)
-    name, user = _by_pid(frame, view).get(most.pid, (f"pid {most.pid}", UNKNOWN))
-    more = f" +{len(state.processes) - 1}" if len(state.processes) > 1 else ""
+    most = listed[0]
+    more = f" +{len(listed) - 1}" if len(listed) > 1 else ""
     if spot.column.id == "user":
-        return [spot.cell(user, "unsure" if user == UNKNOWN else "dim")]
-    return [spot.cell(cut(name, spot.last + 1 - spot.first - len(more)) + more, "text")]
+        return [spot.cell(most.user, "unsure" if most.user == UNKNOWN else "dim")]
+    return [spot.cell(cut(most.name, spot.last + 1 - spot.first - len(more)) + more, "text")]

@@ -61,6 +61,29 @@ def throttle(state: GpuState) -> str:
     return "none"
 
 
+LEAST_SHARE = 0.01
+
+
+def held_back(gpu: Gpu) -> tuple[str, float] | None:
+    """The gravest reason that holds it back and its share of the interval, from the ns counters; None without them.
+
+    Thermal and power-brake slowdowns are named before the power limit, which is normal at full load.
+    """
+    rates = gpu.rates
+    if rates is None:
+        return None
+    shares = (
+        ("thermal hw", rates.hw_thermal_ratio),
+        ("brake", rates.power_brake_ratio),
+        ("thermal", rates.sw_thermal_ratio),
+        ("power", rates.power_cap_ratio),
+    )
+    known = [(word, share) for word, share in shares if share is not None]
+    if not known:
+        return None
+    return next((one for one in known if one[1] >= LEAST_SHARE), known[-1])
+
+
 def link(state: GpuState) -> str:
     """PCIe generation x width, with what it could be behind a slash when it is less: "5x16", "3x8/4x16"."""
     if state.pcie_generation is None or state.pcie_width is None:

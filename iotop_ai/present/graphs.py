@@ -35,7 +35,9 @@ class Graph(NamedTuple):
     strong: bool = False
 
 
-class _Place(NamedTuple):
+class Room(NamedTuple):
+    """Columns of a graph: its first cell, how many, and where value, peak and scale end."""
+
     start: int
     cells: int
     value_end: int
@@ -43,22 +45,23 @@ class _Place(NamedTuple):
     top_end: int | None
 
 
-def _room(width: int) -> _Place:
+def room(width: int) -> Room:
+    """Where a graph's parts stand at this width."""
     if width >= 120:
-        return _Place(24, width - 40, 15, width - 2, width - 10)
-    return _Place(20, width - 30, 13, width - 2, None)
+        return Room(24, width - 40, 15, width - 2, width - 10)
+    return Room(20, width - 30, 13, width - 2, None)
 
 
 @panel
 def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The axis in the section's rule, then three graphs of one row each, or of two where ``height`` has room."""
-    where = _room(width)
+    where = room(width)
     if where.cells < 10:
         return []
     rows = 2 if height >= 7 else 1
-    out = [_axis(frame, view, width, where)]
+    out = [axis(frame, view, width, where)]
     for graph in graphs(frame, view, 2 * where.cells):
-        out += _lines(graph, width, where, rows)
+        out += graph_lines(graph, width, where, rows)
     return out
 
 
@@ -154,7 +157,8 @@ def _label(name: str, kind: str) -> str:
     return f"{name[:6]} {'r' if kind == 'read' else 'w'}"
 
 
-def _lines(graph: Graph, width: int, where: _Place, rows: int) -> list[Line]:
+def graph_lines(graph: Graph, width: int, where: Room, rows: int) -> list[Line]:
+    """One graph in one or two rows."""
     now = graph.data.values[-1] if graph.data.values else None
     text = graph.text(now)
     token = token_of(text, "strong" if graph.strong else "text")
@@ -185,7 +189,7 @@ def _lines(graph: Graph, width: int, where: _Place, rows: int) -> list[Line]:
     return out
 
 
-def _axis(frame: Frame, view: View, width: int, where: _Place) -> Line:
+def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
     """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds before now stand over their cells."""
     interval = frame.snapshot.interval_s
     whole = where.cells * 2 * interval

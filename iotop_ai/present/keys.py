@@ -24,6 +24,7 @@ KEYS = (
     Key("?", "", "this help, also F1", 0),
     Key("Tab", "panel", "next panel; Up, Down, PgUp, PgDn move in it", 2),
     Key("b/n", "disk", "previous, next disk; also Left, Right and a click", 1),
+    Key("g", "GPU", "GPU screen, also Enter", 2),
     Key("/", "find", "filter processes; Enter keeps it, Esc clears it", 1),
     Key("< >", "sort", "sort by another column", 3),
     Key("r", "turn", "reverse the order", 6),

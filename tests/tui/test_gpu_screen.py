@@ -1,0 +1,102 @@
+"""The GPU screen in the real app: how it opens, follows and closes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from textual.pilot import Pilot
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from iotop_ai.present.view import View
+from iotop_ai.store.recording import MemoryRecording
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.messages import FrameReady
+from iotop_ai.tui.screens.gpu import GpuScreen
+from iotop_ai.tui.screens.help import HelpScreen
+from tests.present.gpu_scenes import eight_snapshots
+from tests.tui.scene import made_frames
+
+
+@asynccontextmanager
+async def showing(
+    shown: list[Frame], size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[MonitorApp, Pilot[None]]]:
+    app = MonitorApp(shown[0], (), MemoryRecording(), View(), "dark")
+    async with app.run_test(size=size) as pilot:
+        for one in shown[1:]:
+            app.post_message(FrameReady(one))
+            await pilot.pause()
+        yield app, pilot
+
+
+def text(app: MonitorApp) -> str:
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_g_opens_it_and_escape_goes_back(size: tuple[int, int]) -> None:
+    async with showing(list(frames(eight_snapshots(4))), size) as (app, pilot):
+        await pilot.press("g")
+        await pilot.pause()
+        assert isinstance(app.screen, GpuScreen)
+        assert "GPU 0" in text(app)
+        assert "b/n:GPU" in text(app)
+        await pilot.press("n", "right", "n")
+        assert "GPU 3" in text(app)
+        await pilot.press("b", "left")
+        assert "GPU 1" in text(app)
+        await pilot.press("escape", "escape")
+        await pilot.pause()
+        assert app.screen is app.main
+        assert app.is_running
+
+
+async def test_enter_opens_the_row_under_the_cursor() -> None:
+    async with showing(list(frames(eight_snapshots(4)))) as (app, pilot):
+        await pilot.press("enter")
+        assert app.screen is app.main
+        while app.main.view.focus != "gpu":
+            await pilot.press("tab")
+        await pilot.press("down", "down", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, GpuScreen)
+        assert app.screen.uuid == app.main.view.cursor.removeprefix("gpu:")
+        assert app.screen.uuid != "GPU-0000"
+
+
+async def test_it_follows_the_source_and_pauses() -> None:
+    made = list(frames(eight_snapshots(8)))
+    async with showing(made[:4]) as (app, pilot):
+        await pilot.press("g")
+        before = text(app)
+        app.post_message(FrameReady(made[5]))
+        await pilot.pause()
+        assert text(app) != before
+        await pilot.press("space")
+        await pilot.pause()
+        assert "PAUSED" in text(app)
+        held = text(app)
+        app.post_message(FrameReady(made[7]))
+        await pilot.pause()
+        assert text(app) == held
+        await pilot.press("space", "plus")
+        await pilot.pause()
+        assert "PAUSED" not in text(app)
+        assert app.main.view.interval_s == 2.0
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+        await pilot.press("x")
+        await pilot.pause()
+        assert isinstance(app.screen, GpuScreen)
+
+
+async def test_without_a_gpu_the_key_says_so() -> None:
+    async with showing(made_frames(3)) as (app, pilot):
+        await pilot.press("g")
+        await pilot.pause()
+        assert app.screen is app.main
+        assert "failed: no GPU here" in text(app)
