@@ -25,6 +25,8 @@ from iotop_ai.present.finding import finding_object
 
 KEYS = ("time", "host", "interval_s", "devices", "gpus", "smart", "processes", "system", "findings")
 _SMART_KINDS = ("disk",)
+_AS_RATES = ("utilization_percent", "memory_activity_percent", "power_mw", "power_limit_mw", "processes")
+"""What a GPU's rates say already, in base units."""
 
 Object = dict[str, Any]
 
@@ -119,8 +121,12 @@ def _gpu_state(state: GpuState, frame: Frame) -> Object:
     out: Object = {
         name: value
         for name, value in state._asdict().items()
-        if name not in ("utilization_percent", "memory_activity_percent", "power_mw", "power_limit_mw", "processes")
+        if name not in _AS_RATES and not name.startswith("gpm_")
     }
+    out["instances"] = None if state.instances is None else [one._asdict() for one in state.instances]
+    out["earlier"] = [one._asdict() for one in state.earlier]
+    detail = (frame.snapshot.gpu_slow.value or {}).get(state.uuid)
+    out["detail"] = None if detail is None or detail.value is None else detail.value._asdict()
     names = _process_names(frame)
     out["processes"] = (
         None

@@ -82,7 +82,14 @@ def test_gpus_carry_rates_their_processes_names_and_a_lost_one_its_remedy() -> N
     held = (before, after._replace(gpu=ok(table, after.at_ns)))
     one, two = snapshot_object(list(frames(held))[-1])["gpus"]
     assert (one["busy_ratio"], one["power_watts"], one["name"]) == (0.22, 188.0, "H100")
-    assert one["processes"] == [{"pid": 100, "memory_bytes": None, "kind": "compute", "name": "python3"}]
+    (process,) = one["processes"]
+    assert (process["pid"], process["memory_bytes"], process["kind"], process["name"]) == (
+        100,
+        None,
+        "compute",
+        "python3",
+    )
+    assert (one["instances"], one["earlier"], one["detail"]) == (None, [], None)
     assert two == {"uuid": "GPU-2", "status": "failed", "reason": "fell off the bus", "remedy": "reboot"}
 
 
