@@ -28,8 +28,11 @@ class Command(NamedTuple):
 
 COMMANDS: tuple[Command, ...] = (
     Command("snapshot", "iotop_ai.cli.snapshot", "one interval of everything as text or JSON"),
+    Command("health", "iotop_ai.cli.health", "every disk's health; its exit code is for cron: 0 fine, 1 not, 2 unknown"),
     Command("trend", "iotop_ai.cli.trend", "watch a while, then print the curves"),
+    Command("record", "iotop_ai.cli.record", "the counters of the whole machine into a file, or while a command runs"),
     Command("replay", "iotop_ai.cli.replay", "a recording on this screen; of a pipe, another machine as it happens"),
+    Command("mark", "iotop_ai.cli.mark", "a mark on the time line of every monitor and recording of this user"),
     Command("export", "iotop_ai.cli.export", "a recording as CSV, JSON Lines, SQLite or Parquet tables"),
     Command("import", "iotop_ai.cli.import_logs", "a log of iostat or nvidia-smi as a recording"),
 )
@@ -82,7 +85,7 @@ def _bare(args: argparse.Namespace) -> int:
     from iotop_ai.sources.live import LiveSource
 
     settings = resolved(settings_of(args))
-    return run_monitor(settings, LiveSource(settings))
+    return run_monitor(settings, LiveSource(settings, marks=True))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

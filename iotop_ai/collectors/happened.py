@@ -65,7 +65,7 @@ def _grown(old: int | None, new: int | None) -> int:
 
 
 class Family:
-    """The processes that descend from one, grown from Snapshot to Snapshot."""
+    """The processes that descend from one, without it, grown from Snapshot to Snapshot."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -78,7 +78,7 @@ class Family:
         fresh = table.stat.keys() - self._known
         members = {key for key in self.members if key in table.stat}
         for key in sorted(fresh, key=lambda k: (k.start_ticks, k.pid)):
-            if key.pid == self._pid or table.stat[key].ppid in self._pids:
+            if key.pid != self._pid and table.stat[key].ppid in self._pids:
                 members.add(key)
                 self._pids.add(key.pid)
         self._pids = {self._pid, *(key.pid for key in members)}

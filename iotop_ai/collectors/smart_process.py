@@ -15,6 +15,7 @@ from typing import Any
 import iotop_ai
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.spawn import nothing_blocked
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Status
 
@@ -62,15 +63,16 @@ class SmartProcess:
             if home.name not in MODULE_FOLDERS:
                 # Run from a checkout: the helper's folder is "/", so it has to be told where the package lies.
                 env["PYTHONPATH"] = str(home)
-            self._child = subprocess.Popen(
-                [sys.executable, *HELPER],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd="/",
-                env=env,
-                start_new_session=True,
-            )
+            with nothing_blocked():
+                self._child = subprocess.Popen(
+                    [sys.executable, *HELPER],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    env=env,
+                    start_new_session=True,
+                )
             self._rest = b""
         return self._child
 

@@ -21,6 +21,7 @@ from typing import Protocol
 
 import iotop_ai
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.spawn import nothing_blocked
 from iotop_ai.model.clean import clean
 from iotop_ai.store.sink import FileSink
 
@@ -151,14 +152,15 @@ class Rotator:
             self._say(f"the hook ended with status {code} for {clean(os.path.basename(path))}")
 
     def _child_run(self, argv: list[str], environment: dict[str, str], seconds: float | None) -> int:
-        self._child = child = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            cwd="/",
-            env=environment,
-            start_new_session=True,
-        )
+        with nothing_blocked():
+            self._child = child = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                env=environment,
+                start_new_session=True,
+            )
         try:
             return child.wait(seconds)
         except subprocess.TimeoutExpired:

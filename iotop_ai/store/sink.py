@@ -8,7 +8,7 @@ import os
 import stat
 
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.errors import InputError, IotopError, UsageError
 
 _TAIL_STEP = 1 << 16
 LONGEST_LINE = 16 << 20
@@ -32,12 +32,8 @@ class FileSink:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             self._fd = os.open(path, flags if append else flags | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise UsageError(f"{clean(path)} exists; --append adds a session to it") from None
         except OSError as error:
-            if error.errno == errno.ELOOP:
-                raise InputError(f"{clean(path)} is a symbolic link; name the file itself") from None
-            raise InputError(f"{clean(path)}: {error.strerror}") from None
+            raise _refusal(path, error, "--append adds a session to it") from None
         try:
             self._prepare()
         except BaseException:
@@ -135,6 +131,38 @@ class PipeSink:
         """The descriptor is its owner's."""
 
 
+class TextSink:
+    """A plain text file, or standard output for "-": each write is there at once.
+
+    An existing file is refused without ``append``; a symbolic link always.
+    """
+
+    def __init__(self, path: str, *, append: bool = False) -> None:
+        self._own = path != "-"
+        if not self._own:
+            self._fd, self.fresh = 1, True
+            return
+        _check_folder(os.path.dirname(os.path.abspath(path)))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            self._fd = os.open(path, flags if append else flags | os.O_EXCL, 0o666)
+        except OSError as error:
+            raise _refusal(path, error, "--append adds to it") from None
+        self.fresh = os.fstat(self._fd).st_size == 0
+
+    def write(self, text: str) -> None:
+        """All of it. Raises OSError."""
+        view = memoryview(text.encode())
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+    def close(self) -> None:
+        """Give the file back; safe to call twice."""
+        if self._own:
+            self._own = False
+            os.close(self._fd)
+
+
 def whole_length(fd: int, size: int) -> int:
     """The length of a file up to its last line end: what is behind it is a torn line.
 
@@ -168,6 +196,14 @@ def check_lines(fd: int, start: int, end: int) -> None:
         else:
             raise InputError("a line longer than 16 MiB")
         start = low + found + 1
+
+
+def _refusal(path: str, error: OSError, remedy: str) -> IotopError:
+    if error.errno == errno.ELOOP or os.path.islink(path):
+        return InputError(f"{clean(path)} is a symbolic link; name the file itself")
+    if isinstance(error, FileExistsError):
+        return UsageError(f"{clean(path)} exists; {remedy}")
+    return InputError(f"{clean(path)}: {error.strerror}")
 
 
 def _check_folder(folder: str) -> None:

@@ -9,15 +9,12 @@ from typing import Protocol
 
 from textual.message import Message
 
+from iotop_ai.diagnosis.saturation import saturated
 from iotop_ai.model.frame import Frame
 from iotop_ai.store.recording import Source
 from iotop_ai.tui.messages import FrameReady, SourceEnded
 
 log = logging.getLogger(__name__)
-
-SATURATED_BUSY_RATIO = 0.95
-SATURATED_AWAIT_MS = 50.0
-"""A device this busy and this slow is not asked for SMART: the answer would wait behind the job, and slow it."""
 
 
 class Takes(Protocol):
@@ -26,20 +23,6 @@ class Takes(Protocol):
     def post_message(self, message: Message) -> bool:
         """Queue a message; False when the box is closed."""
         ...
-
-
-def saturated(frame: Frame) -> bool:
-    """Whether any device is as busy as it can be and slow with it."""
-    rates = frame.sample.block.value
-    if rates is None:
-        return False
-    return any(
-        r.busy_ratio is not None
-        and r.await_ms is not None
-        and r.busy_ratio >= SATURATED_BUSY_RATIO
-        and r.await_ms >= SATURATED_AWAIT_MS
-        for r in rates.values()
-    )
 
 
 class Follower:

@@ -1,0 +1,205 @@
+"""``iotop-ai record``: the whole machine's counters into a file, for weeks or while a command runs."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+
+from iotop_ai.cli.record_options import RecordOptions, add_record_flags, record_options
+from iotop_ai.cli.record_output import Output
+from iotop_ai.cli.run_command import Command, NotStarted, replace_by, shown
+from iotop_ai.cli.signals import ENDING, PASSED, Signals
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.happened import how_it_ended
+from iotop_ai.diagnosis.burst import Burst
+from iotop_ai.diagnosis.saturation import saturated
+from iotop_ai.export.disk_log import HEADER, disk_log_lines
+from iotop_ai.export.run_summary import RunSummary
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.live import SHORTEST_S, LiveSource
+from iotop_ai.store.sink import TextSink
+
+OFF_VARIABLE = "IOTOP_AI"
+COMMAND_START, COMMAND_END = "command_start", "command_end"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``record``."""
+    add_record_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record until told to stop, or as long as the command runs; its exit code."""
+    if os.environ.get(OFF_VARIABLE) == "0":
+        words = args.words[1:] if args.words[:1] == ["--"] else args.words
+        if words:
+            return replace_by(words)
+        say(f"{OFF_VARIABLE}=0: nothing is recorded")
+        return 0
+    options = record_options(args)
+    session = Session(options)
+    numbers = PASSED if options.command else ENDING
+    with Signals(numbers, session.signalled) as signals:
+        return session.run(signals)
+
+
+def say(text: str) -> None:
+    """One line for people. Nobody reading it is no reason to stop recording."""
+    with contextlib.suppress(OSError):
+        print(f"record: {text}", file=sys.stderr, flush=True)
+
+
+class Session:
+    """One call of ``record``: what it writes to, the command, and why it ends."""
+
+    def __init__(self, options: RecordOptions) -> None:
+        self._options = options
+        self._clock = Clock()
+        self._output: Output | None = None
+        self._log: TextSink | None = None
+        self._command: Command | None = None
+        self._source: LiveSource | None = None
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._early: list[signal.Signals] = []
+        self._summary = RunSummary()
+        self._burst = Burst()
+        self._bursting = False
+        self._code: int | None = None
+
+    def signalled(self, number: signal.Signals, from_terminal: bool) -> None:
+        """A signal: passed to the command, unless the terminal sent it to both; without one it ends the recording."""
+        if self._stopping.is_set() and number in ENDING and self._output is not None:
+            self._output.stop_waiting()
+        if self._command is not None:
+            if not from_terminal:
+                self._command.pass_on(number)
+        elif self._options.command:
+            self._early.append(number)
+        elif number in ENDING:
+            self._stopping.set()
+            if self._source is not None:
+                self._source.close()
+
+    def run(self, signals: Signals) -> int:
+        """Open, start, record, close, sum up; the exit code. Raises what refuses to begin."""
+        options = self._options
+        if options.csv:
+            self._log = TextSink(options.csv, append=options.append)
+            if self._log.fresh:
+                self._log.write(HEADER + "\n")
+        try:
+            if options.output or not options.csv:
+                self._output = Output(options, self._clock, say, self._output_ended)
+            self._start_command(signals)
+            self._record()
+        finally:
+            if self._log is not None:
+                self._log.close()
+            if self._output is not None:
+                self._output.close()
+        code = 0 if self._command is None else self._command.code()
+        if options.command:
+            for line in self._summary.lines():
+                say(line)
+        elif self._output is not None and self._output.broken:
+            raise InputError(self._output.broken)
+        return code
+
+    def _start_command(self, signals: Signals) -> None:
+        if not self._options.command:
+            return
+        try:
+            self._command = Command(self._options.command, signals.unblock, self._command_ended)
+        except NotStarted:
+            if self._output is not None:
+                self._output.discard()
+            raise
+        for number in self._early:
+            self._command.pass_on(number)
+
+    def _command_ended(self, code: int) -> None:
+        with self._lock:
+            self._code = code
+            if self._source is not None:
+                self._source.add_event(COMMAND_END, how_it_ended(code))
+        self._finish()
+
+    def _output_ended(self) -> None:
+        """It ended by itself (the reader of the pipe went, the disk broke): without a command nothing is left to do."""
+        if self._source is not None and not self._options.command and self._log is None:
+            self._source.close()
+
+    def _finish(self) -> None:
+        """Take one Snapshot more, now, and end with it."""
+        self._stopping.set()
+        if self._source is not None:
+            self._source.set_interval(SHORTEST_S)
+
+    def _open_source(self) -> LiveSource:
+        options = self._options
+        source = LiveSource(options.settings, marks=True)
+        if self._command is not None:
+            source.watch(self._command.pid)
+            source.add_event(COMMAND_START, shown(options.command, options.settings.cmdline))
+        with self._lock:
+            self._source = source
+            if self._code is not None:
+                source.add_event(COMMAND_END, how_it_ended(self._code))
+        # What asked to end before there was anything to end.
+        if self._stopping.is_set():
+            self._finish()
+        if self._output is not None and not self._output.alive:
+            self._output_ended()
+        return source
+
+    def _record(self) -> None:
+        source = self._open_source()
+        timer = threading.Timer(self._options.duration_s or 0.0, self._finish)
+        timer.daemon = True
+        if self._options.duration_s is not None:
+            timer.start()
+        stream = frames(self._until_stopped(source))
+        try:
+            for i, frame in enumerate(stream):
+                if i == 0 and self._output is not None:
+                    self._output.warn_of_own_disk(frame.snapshot)
+                self._take(frame, source)
+        finally:
+            timer.cancel()
+            source.close()
+            for _ in stream:
+                pass
+
+    def _until_stopped(self, source: LiveSource) -> Iterator[Snapshot]:
+        """The source's Snapshots up to the one that was asked for as the last."""
+        for snapshot in source:
+            last = self._stopping.is_set() and (
+                self._code is None or any(event.kind == COMMAND_END for event in snapshot.events)
+            )
+            if last:
+                source.close()
+            yield snapshot
+
+    def _take(self, frame: Frame, source: LiveSource) -> None:
+        source.hold_smart(saturated(frame))
+        self._summary.add(frame)
+        if self._output is not None:
+            self._output.put(frame)
+        if self._log is not None:
+            for line in disk_log_lines(frame, self._options.settings.devices):
+                self._log.write(line + "\n")
+        burst_s = self._options.burst_s
+        if burst_s is not None and not self._stopping.is_set():
+            wanted = self._burst.wanted(frame)
+            if wanted != self._bursting:
+                self._bursting = wanted
+                source.set_interval(burst_s if wanted else self._options.settings.interval_s)

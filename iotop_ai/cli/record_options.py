@@ -1,0 +1,122 @@
+"""The flags of ``iotop-ai record`` and what they mean together."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from datetime import datetime
+from typing import NamedTuple
+
+from iotop_ai.cli.options import add_source_flags, count, interval, settings_of
+from iotop_ai.cli.select import resolved
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.parse import parse_duration_s, parse_size_bytes
+from iotop_ai.model.settings import CMDLINE_LEVELS, Settings
+from iotop_ai.store.recorder import MIN_FREE_BYTES, Rotation
+
+STREAM = "-"
+_SECONDS = re.compile(r"[\d.]+(ms|s|m|min|h|d)")
+
+
+class RecordOptions(NamedTuple):
+    """output: a path, "-" or "" for none. csv: the same. hook: argv. burst_s: None never. command: () none."""
+
+    settings: Settings
+    output: str
+    append: bool
+    csv: str
+    duration_s: float | None
+    rotation: Rotation
+    keep: int | None
+    hook: tuple[str, ...]
+    min_free_bytes: int
+    burst_s: float | None
+    command: tuple[str, ...]
+
+
+def add_record_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``record``."""
+    parser.add_argument("-o", "--output", metavar="FILE", help="default ./HOST-TIME.iotop.jsonl; - is standard output")
+    parser.add_argument("--append", action="store_true", help="add a session to a file that exists")
+    parser.add_argument("--duration", metavar="T", help="end after this long: 30, 10m, 2h")
+    parser.add_argument(
+        "--rotate", metavar="LIMIT", help="begin a new file at a size or age, or both: 512M, 24h, 1G,24h"
+    )
+    parser.add_argument("--keep", metavar="N", type=count, help="full files that stay (default all)")
+    parser.add_argument("--hook", metavar="CMD", help="run for each closed file, its path in IOTOP_AI_FILE; no shell")
+    parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines is kept (default names)")
+    parser.add_argument("--min-free", metavar="SIZE", help="write nothing while less is free on the disk (default 64M)")
+    parser.add_argument("--burst", metavar="SEC", type=interval, help="this interval while something happens")
+    parser.add_argument("--csv", metavar="FILE", help="a plain log of the disks; without -o it is all that is written")
+    add_source_flags(parser, sub=True)
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="record while this runs")
+
+
+def record_options(args: argparse.Namespace) -> RecordOptions:
+    """What the flags mean. Raises UsageError for what cannot be meant together."""
+    settings = resolved(settings_of(args))._replace(cmdline=args.cmdline or Settings().cmdline)
+    output, csv = args.output or "", args.csv or ""
+    rotation = parse_rotation(args.rotate) if args.rotate else Rotation()
+    if output == STREAM and (args.append or args.rotate):
+        raise UsageError("standard output can be neither appended to nor rotated; name a file with -o")
+    if output == STREAM and csv == STREAM:
+        raise UsageError("the recording and the log cannot both go to standard output")
+    if csv and not output and (args.rotate or args.hook):
+        raise UsageError("--csv alone writes no recording: --rotate and --hook need -o too")
+    if args.keep is not None and not args.rotate:
+        raise UsageError("--keep says how many full files stay; write --rotate too")
+    if args.burst is not None and args.burst >= settings.interval_s:
+        raise UsageError(f"--burst {args.burst:g} is not shorter than the interval of {settings.interval_s:g} s")
+    command = tuple(args.words[1:] if args.words[:1] == ["--"] else args.words)
+    if command[:1] and command[0].startswith("-"):
+        raise UsageError(f"unrecognized arguments: {command[0]} (a command stands behind --)")
+    return RecordOptions(
+        settings=settings,
+        output=output,
+        append=args.append,
+        csv=csv,
+        duration_s=None if args.duration is None else _positive(parse_duration_s(args.duration)),
+        rotation=rotation,
+        keep=args.keep,
+        hook=parse_hook(args.hook),
+        min_free_bytes=MIN_FREE_BYTES if args.min_free is None else parse_size_bytes(args.min_free),
+        burst_s=args.burst,
+        command=command,
+    )
+
+
+def parse_rotation(text: str) -> Rotation:
+    """A size, an age, or both with a comma: "512M", "24h", "1G,24h". A small letter m is minutes, a large one MiB."""
+    size, seconds = None, None
+    for word in text.split(","):
+        if _SECONDS.fullmatch(word.strip()):
+            seconds = _positive(parse_duration_s(word))
+        else:
+            size = parse_size_bytes(word)
+            if size < 1:
+                raise UsageError("a file cannot be rotated at no size")
+    return Rotation(size, seconds)
+
+
+def parse_hook(text: str | None) -> tuple[str, ...]:
+    """The hook's argv, split as a shell would, run without one."""
+    try:
+        argv = tuple(shlex.split(text or ""))
+    except ValueError as error:
+        raise UsageError(f"--hook: {error}") from None
+    if text is not None and not argv:
+        raise UsageError("--hook is empty")
+    return argv
+
+
+def default_output(host: str, wall_ns: int) -> str:
+    """HOST-TIME.iotop.jsonl, in local time."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", host).lstrip(".-") or "host"
+    return f"{name[:60]}-{datetime.fromtimestamp(wall_ns // 10**9).strftime('%Y%m%dT%H%M%S')}.iotop.jsonl"
+
+
+def _positive(seconds: float) -> float:
+    if seconds <= 0:
+        raise UsageError("a time of 0 is none")
+    return seconds

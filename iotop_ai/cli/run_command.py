@@ -1,0 +1,72 @@
+"""A command that is recorded: started, given its signals, waited for, its exit code passed through."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+from iotop_ai.store.redact import COMMANDS
+
+NOT_FOUND, NOT_RUNNABLE = 127, 126
+LONGEST_SHOWN = 120
+
+
+class NotStarted(UsageError):  # noqa: N818 - the shell's exit codes for it
+    """The command could not be started; exit codes as the shell's."""
+
+    def __init__(self, name: str, error: OSError) -> None:
+        super().__init__(f"cannot run {clean(name)}: {error.strerror}")
+        self.exit_code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
+
+
+def replace_by(argv: Sequence[str]) -> int:
+    """Become the command; returns only when that fails. Raises NotStarted."""
+    try:
+        os.execvp(argv[0], list(argv))
+    except OSError as error:
+        raise NotStarted(argv[0], error) from None
+
+
+def shown(argv: Sequence[str], level: str) -> str:
+    """The command as far as the level of redaction lets it be written."""
+    command = COMMANDS.get(level)
+    return clean(" ".join(argv if command is None else command(tuple(argv))), LONGEST_SHOWN)
+
+
+class Command:
+    """A running command, in our own process group so that keys of the terminal reach it too.
+
+    ended: called on a thread of its own with the exit code, or minus the signal. Raises NotStarted.
+    """
+
+    def __init__(self, argv: Sequence[str], unblock: Callable[[], None], ended: Callable[[int], None]) -> None:
+        try:
+            self._child = subprocess.Popen(list(argv), preexec_fn=unblock)  # no thread of ours holds a lock by now
+        except OSError as error:
+            raise NotStarted(argv[0], error) from None
+        self._ended = ended
+        self._thread = threading.Thread(target=self._wait, name="command", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """Its pid."""
+        return self._child.pid
+
+    def pass_on(self, number: signal.Signals) -> None:
+        """Send it a signal, if it still runs."""
+        self._child.send_signal(number)
+
+    def code(self) -> int:
+        """Wait for its end; the code that a shell would give: 128 + n for a signal."""
+        self._thread.join()
+        code = self._child.returncode
+        return code if code >= 0 else 128 - code
+
+    def _wait(self) -> None:
+        self._ended(self._child.wait())
