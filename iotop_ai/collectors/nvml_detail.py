@@ -50,6 +50,7 @@ def read_detail(door: Door, uuid: str) -> GpuDetail:
         fabric_status=fabric_status,
         persistence=_flag(door.get(uuid, "nvmlDeviceGetPersistenceMode")),
         compute_mode=door.get(uuid, "nvmlDeviceGetComputeMode"),
+        limit_mw=door.get(uuid, "nvmlDeviceGetPowerManagementLimit"),
     )
 
 

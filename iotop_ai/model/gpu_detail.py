@@ -54,6 +54,8 @@ class GpuDetail(NamedTuple):
     cpus: str = ""
     persistence: bool | None = None
     compute_mode: int | None = None
+    limit_mw: int | None = None
+    """The power limit as set; the enforced one may be lower."""
 
 
 GpuDetails = Mapping[str, Reading[GpuDetail]]

@@ -84,6 +84,7 @@ def test_its_limits_and_health(library: Path, asker: Start, tmp_path: Path) -> N
         "fabric_status": 0,
         "persistence": True,
         "compute_mode": 0,
+        "limit_mw": 700000,
     }
 
 
