@@ -41,10 +41,17 @@ class CsvOut:
         self._columns = table.columns
         self._raw = raw
         self._writer = csv.writer(file, lineterminator="\n")
-        self._writer.writerow([column.name for column in table.columns])
+        self._titled = False
+
+    def _title(self) -> None:
+        """The header, once there is something: a recording that turns out to be none leaves no line."""
+        if not self._titled:
+            self._writer.writerow([column.name for column in self._columns])
+            self._titled = True
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
         """Append rows of the table."""
+        self._title()
         columns, raw = self._columns, self._raw
         self._writer.writerows(
             [cell_text(cell, column, raw) for cell, column in zip(row, columns, strict=True)] for row in rows
@@ -52,4 +59,5 @@ class CsvOut:
 
     def finish(self, about: Mapping[str, str]) -> None:
         """Have it written; this format has no place for what the recording is."""
+        self._title()
         self._file.flush()

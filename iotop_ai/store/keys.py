@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
 
 from iotop_ai.model.clean import clean
-from iotop_ai.store.wire import ShapeError
+from iotop_ai.store.wire import ShapeError, checked_int
 
 
 class KeyText:
@@ -31,12 +31,13 @@ def key_text(hint: Any) -> KeyText:
     if hint is str:
         return KeyText(str, clean)
     if hint is int:
-        return KeyText(str, int)
+        return KeyText(str, checked_int)
     kinds = list(get_type_hints(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
+    reads = [clean if kind is str else checked_int if kind is int else kind for kind in kinds]
     make = hint if hasattr(hint, "_fields") else lambda *parts: tuple(parts)
 
     def load(text: str) -> Any:
         parts = text.rsplit("/", len(kinds) - 1)
-        return make(*(clean(part) if kind is str else kind(part) for kind, part in zip(kinds, parts, strict=True)))
+        return make(*(read(part) for read, part in zip(reads, parts, strict=True)))
 
     return KeyText(lambda key: "/".join(map(str, key)), load)

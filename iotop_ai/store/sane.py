@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.finding import STATE_OF_CLASS, Finding, Verdict
+from iotop_ai.model.process import ProcessTable
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.store.wire import ShapeError
@@ -21,13 +22,21 @@ def check_times(*moments_ns: int) -> None:
 
 
 def check_snapshot(snapshot: Snapshot) -> None:
-    """Times, the interval, and the divisors of the process table. Raises ShapeError."""
+    """Times, the interval, and the process table. Raises ShapeError."""
     check_times(snapshot.at_ns, snapshot.wall_ns)
     if not 0 < snapshot.interval_s <= _LONGEST_INTERVAL_S:
         raise ShapeError("an interval out of range")
-    table = snapshot.processes.value
-    if table is not None and (table.clk_tck <= 0 or table.page_bytes <= 0 or not table.stat_at):
+    if snapshot.processes.value is not None:
+        _check_processes(snapshot.processes.value)
+
+
+def _check_processes(table: ProcessTable) -> None:
+    """The divisors, and that whoever has figures has a stat and a name, as every reading of /proc gives them."""
+    if table.clk_tck <= 0 or table.page_bytes <= 0 or not table.stat_at:
         raise ShapeError("a process table out of range")
+    who = table.stat.keys()
+    if not (table.io.keys() <= who and table.threads.keys() <= who and who <= table.info.keys()):
+        raise ShapeError("a process without a name")
 
 
 def check_sample(sample: Sample) -> None:

@@ -14,12 +14,10 @@ import types
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
-from math import isfinite
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from iotop_ai.model.clean import clean
 from iotop_ai.store.keys import KeyText, key_text
-from iotop_ai.store.wire import ShapeError
+from iotop_ai.store.wire import ShapeError, checked
 
 SAME = object()
 """What a change encodes to when there is none."""
@@ -59,13 +57,11 @@ class Scalar(Shape):
         self.kind = kind
 
     def load(self, raw: Any) -> Any:
-        """The scalar, of exactly the declared kind; text is made harmless, since a file may come from anywhere."""
+        """The scalar, of exactly the declared kind; a file may come from anywhere."""
         if type(raw) is self.kind:
-            if isinstance(raw, float) and not isfinite(raw):
-                raise ShapeError("a number beyond all reason")
-            return clean(raw) if isinstance(raw, str) else raw
+            return checked(raw)
         if self.kind is float and type(raw) is int:
-            return float(raw)
+            return float(checked(raw))
         raise ShapeError(f"{self.kind.__name__} expected")
 
 
@@ -130,13 +126,11 @@ class Several(Shape):
         self.kinds = kinds
 
     def load(self, raw: Any) -> Any:
-        """The scalar; text is made harmless."""
+        """The scalar; a file may come from anywhere."""
         if type(raw) in self.kinds:
-            if type(raw) is float and not isfinite(raw):
-                raise ShapeError("a number beyond all reason")
-            return clean(raw) if type(raw) is str else raw
+            return checked(raw)
         if float in self.kinds and type(raw) is int:
-            return float(raw)
+            return float(checked(raw))
         raise ShapeError("another kind of scalar")
 
 

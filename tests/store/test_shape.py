@@ -35,7 +35,7 @@ from iotop_ai.store.wire import ShapeError
 
 TEXT = st.text(st.characters().filter(str.isprintable), max_size=6)
 SCALARS: dict[type, st.SearchStrategy[Any]] = {
-    int: st.integers(-(2**63), 2**64),
+    int: st.integers(-(2**63), 2**64 - 1),
     float: st.floats(allow_nan=False, allow_infinity=False),
     str: TEXT,
     bool: st.booleans(),
