@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from iotop_ai.cli.record_options import RecordOptions, add_record_flags, record_options
 from iotop_ai.cli.record_output import Output
-from iotop_ai.cli.run_command import Command, NotStarted, replace_by, shown
+from iotop_ai.cli.run_command import Command, replace_by, shown
 from iotop_ai.cli.signals import ENDING, PASSED, Signals
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.happened import how_it_ended
@@ -117,12 +117,7 @@ class Session:
     def _start_command(self, signals: Signals) -> None:
         if not self._options.command:
             return
-        try:
-            self._command = Command(self._options.command, signals.unblock, self._command_ended)
-        except NotStarted:
-            if self._output is not None:
-                self._output.discard()
-            raise
+        self._command = Command(self._options.command, signals.unblock, self._command_ended)
         for number in self._early:
             self._command.pass_on(number)
 

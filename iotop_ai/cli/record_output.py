@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -81,18 +82,18 @@ class Output:
             self._say(f"the file lies on {name}, which is being watched: its writes are among that disk's figures")
 
     def close(self) -> None:
-        """Write what is queued and the end line; run the hook for the last file and wait for it."""
+        """Write what is queued and the end line; run the hook for the last file and wait for it.
+
+        A new file into which nothing could be written is taken away again.
+        """
         if not self._recorder.close(CLOSE_S):
             self._say("the last lines are not taken in time; the recording ends without them")
         self._tell_trouble()
+        if self._made and not self._recorder.state().size_bytes and self.path != STREAM:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path)
         if self._rotator is not None:
             self._rotator.finish(self.path if self._options.hook and os.path.lexists(self.path) else None, HOOK_S)
-
-    def discard(self) -> None:
-        """Nothing was recorded: leave no empty file behind."""
-        self._recorder.close(CLOSE_S)
-        if self.path != STREAM and self._made:
-            os.unlink(self.path)
 
     def stop_waiting(self) -> None:
         """Asked to end a second time: do not wait for a hook any longer."""

@@ -110,8 +110,8 @@ class Recorder:
         self._continues = False
         self._recent: deque[tuple[int, bool, str]] = deque()
         self._preroll = preroll
-        self._opened_ns = self._synced_ns = self._looked_ns = clock.monotonic_ns()
-        self._started_ns = self._opened_ns
+        self._opened_ns = self._synced_ns = self._started_ns = clock.monotonic_ns()
+        self._looked_ns: int | None = None
         self._snapshots = self._begun_bytes = 0
         self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
@@ -196,7 +196,7 @@ class Recorder:
         self._encoder.restart()
 
     def _short_of_space(self, now: int) -> bool:
-        if now - self._looked_ns < LOOK_S * 1e9 and not self._trouble:
+        if self._looked_ns is not None and now - self._looked_ns < LOOK_S * 1e9 and not self._trouble:
             return False
         self._looked_ns = now
         free = self._sink.free_bytes()

@@ -229,7 +229,7 @@ def test_command_lines_are_names_unless_asked(tmp_path: Path) -> None:
 
 def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
     path, socket = tmp_path / "a", str(tmp_path / "m.sock")
-    script = "sh -c 'kill -SEGV $$'; sleep 0.5; exit 0"
+    script = "sh -c 'sleep 0.5; kill -SEGV $$'; sleep 0.5; exit 0"
     running = started("-o", str(path), "--", "sh", "-c", f"sleep 0.5; {script}", env={"IOTOP_AI_SOCKET": socket})
     until_it_has(path, 2)
     assert iotop("mark", "epoch", "3", IOTOP_AI_SOCKET=socket).returncode == 0
