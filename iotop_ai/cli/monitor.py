@@ -117,6 +117,7 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
             only_active=settings.only_active,
             devices=settings.devices,
             ascii_only=here.ascii_only,
+            readonly=settings.readonly,
         )._replace(**begun.changes)
         screen.show(begun.first, view)
 

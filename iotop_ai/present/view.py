@@ -74,6 +74,8 @@ class View(NamedTuple):
     """While looking back: how long before now."""
     recorded: Recorded | None = None
     """The recording that is being written; None when none is."""
+    readonly: bool = False
+    """Whether no key changes anything on the machine."""
     remote: bool = False
     """Whether what is shown comes from elsewhere as it happens: nothing can be asked of its source."""
     asking: str | None = None

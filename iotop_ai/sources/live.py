@@ -70,6 +70,7 @@ class LiveSource:
         self._gpu = GpuCollector(self._clock, every_s=max(1.0, settings.interval_s), root=self._root)
         history = HealthHistory(state_folder(), self._clock) if self._root.live else None
         self._smart = SmartCollector(self._root, self._clock, settings, history=history) if settings.smart else None
+        self.smartctl = settings.smartctl
         # The order of reading: what is paired most closely (devices and processes) comes first and together.
         self._collectors = [
             Paced(collector, self._clock)

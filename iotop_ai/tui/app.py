@@ -25,6 +25,7 @@ from iotop_ai.tui.follow import Follower, Takes
 from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.messages import FrameReady, SourceEnded
 from iotop_ai.tui.screens.gpu import GpuScreen
+from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.main import MainScreen
 from iotop_ai.tui.screens.moments import RecordSaid
 from iotop_ai.tui.tape import Tape
@@ -121,7 +122,7 @@ class MonitorApp(App[None], inherit_bindings=False):
         self._follow()
 
     def _follow(self) -> None:
-        if isinstance(self.screen, GpuScreen):
+        if isinstance(self.screen, GpuScreen | HealthScreen):
             self.screen.follow()
 
     def on_past_read(self, message: PastRead) -> None:

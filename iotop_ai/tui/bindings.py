@@ -22,6 +22,7 @@ MAIN_KEYS: list[BindingType] = [
     _key("question_mark,f1", "help", "Help", "help.open"),
     *(_key(str(n), f"panel('{panel}')", f"Panel {panel}", f"panel.{panel}") for n, panel in enumerate(PANEL_KEYS, 1)),
     _key("g", "gpu", "GPU screen", "gpu.open"),
+    _key("h", "health", "Disks' health", "health.open"),
     _key("enter", "open", "Open the row", "row.open"),
     _key("n", "device(1)", "Next device", "device.next"),
     _key("b", "device(-1)", "Previous device", "device.previous"),

@@ -12,6 +12,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.gpu_screen import chosen_gpu
+from iotop_ai.present.health_view import health_of
 from iotop_ai.present.keys import toast
 from iotop_ai.present.layout import Slot, plan
 from iotop_ai.present.select import chosen_device, device_order, selectable
@@ -24,6 +25,7 @@ from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.panels import PANELS
 from iotop_ai.tui.panels.base import FramePanel
 from iotop_ai.tui.screens.gpu import GpuScreen
+from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.moments import Moments
 from iotop_ai.tui.widgets.lines import RowClicked
@@ -202,9 +204,16 @@ class MainScreen(Moments):
             self.app.push_screen(GpuScreen(self, found.uuid, self._book))
 
     def action_open(self) -> None:
-        """Open the row under the cursor; so far GPUs have a screen of their own."""
+        """Open the row under the cursor: a GPU's screen, a disk's health."""
         if self.view.focus == "gpu":
             self.action_gpu()
+        elif self.view.focus == "disk":
+            name = self.view.cursor.removeprefix(DISK_PREFIX) or chosen_device(self.frame, self.view)
+            self.app.push_screen(HealthScreen(self, self._source, self._book, health_of(self.frame, name)))
+
+    def action_health(self) -> None:
+        """Open the health of every disk."""
+        self.app.push_screen(HealthScreen(self, self._source, self._book))
 
     def action_panel(self, panel: str) -> None:
         """Hide or show a panel."""
