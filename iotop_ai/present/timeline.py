@@ -53,13 +53,18 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
     def column(wall_ns: int) -> int:
         return min(room - 1, max(0, (wall_ns - line.begin_ns) * room // span_ns))
 
-    drawn = _states(line, room, column)
+    ranks = _ranks(line, room, column)
+    drawn = [_Cell(*_LOOK[_RANK[rank]]) for rank in ranks]
     for begin, stop in line.gaps:
         for x in range(column(begin) + 1, column(stop)):
-            drawn[x] = _Cell(_GAP, "dim")
-    for wall_ns, _ in line.marks:
-        drawn[column(wall_ns)] = _Cell(_MARK, "strong")
+            drawn[x], ranks[x] = _Cell(_GAP, "dim"), -1
     here = column(frame.snapshot.wall_ns)
+    marks = {column(wall_ns) for wall_ns, _ in line.marks}
+    for x in (here, *marks):
+        ranks[x] = -1
+    _put_words(drawn, ranks, span_ns / room / 1e9)
+    for x in marks:
+        drawn[x] = _Cell(_MARK, "strong")
     drawn[here] = _Cell(drawn[here].text, "cursor")
     out: list[Span] = []
     for cell in drawn:
@@ -70,26 +75,33 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
     return out
 
 
-def _states(line: Timeline, room: int, column: Callable[[int], int]) -> list[_Cell]:
-    """Every cell's state, and the word of each loud run that has room for it."""
+def _ranks(line: Timeline, room: int, column: Callable[[int], int]) -> list[int]:
+    """Every cell's state as its place in _RANK."""
     ranks = [0] * room
-    runs = [*line.changes, (line.known_ns, "")]
-    for (begin, state), (stop, _) in pairwise(runs):
+    for (begin, state), (stop, _) in pairwise([*line.changes, (line.known_ns, "")]):
         if begin >= line.known_ns:
             break
         rank = _RANK.index(state) if state in _RANK else 0
-        for x in range(column(begin), column(max(begin, stop - 1)) + 1):
+        for x in range(column(begin), column(max(begin, min(stop, line.known_ns) - 1)) + 1):
             ranks[x] = max(ranks[x], rank)
-    drawn = [_Cell(*_LOOK[_RANK[rank]]) for rank in ranks]
+    return ranks
+
+
+def _put_words(drawn: list[_Cell], ranks: list[int], cell_s: float) -> None:
+    """Write a loud state's word, with its length where there is room, into each run of equal ranks.
+
+    A mark or a cell with another meaning (rank -1) splits a run, and a part of one has no length of its own.
+    """
     x = 0
-    while x < room:
-        end = next((i for i in range(x, room) if ranks[i] != ranks[x]), room)
-        if (state := _RANK[ranks[x]]) in _WORDY:
-            seconds = (end - x) * (line.end_ns - line.begin_ns) / room / 1e9
-            for word in (f"{state} {duration(seconds)}", state):
-                if cells(word) + 4 <= end - x:
-                    at = x + (end - x - cells(word)) // 2
+    while x < len(ranks):
+        end = next((i for i in range(x, len(ranks)) if ranks[i] != ranks[x]), len(ranks))
+        state = _RANK[ranks[x]] if ranks[x] >= 0 else ""
+        if state in _WORDY:
+            whole = -1 not in (ranks[x - 1] if x else 0, ranks[end] if end < len(ranks) else 0)
+            words = [f"{state} {duration((end - x) * cell_s)}"] if whole else []
+            for word in (*words, state):
+                if len(word) + 2 <= end - x:
+                    at = x + (end - x - len(word)) // 2
                     drawn[at : at + len(word)] = [_Cell(char, _LOOK[state][1]) for char in word]
                     break
         x = end
-    return drawn

@@ -192,7 +192,9 @@ class RingBlocks:
     def refresh(self) -> bool:
         """Take what came since; whether there is more. What the ring has dropped meanwhile stays: its place counts."""
         packed = self._newer()
-        if not packed or packed[-1].block == self.found[-1]:
+        newest = packed[-1] if packed else None
+        # The packer may hold back a short line, so what it has given out so far does not tell.
+        if newest is None or self._data.get(newest.block.offset) == newest.data:
             return False
         first = packed[0].block.offset
         self.found = [*(block for block in self.found if block.offset < first), *(one.block for one in packed)]

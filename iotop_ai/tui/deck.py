@@ -159,7 +159,9 @@ class Deck:
         """Go on or back by a span; pressed again before it was reached it adds up."""
         with self._ready:
             at = self._shown_ns if self._aim_ns is None else self._aim_ns
-            wall_ns = min(self._end_ns, max(self._tape.begin_wall_ns, at + int(seconds * _SECOND)))
+            wall_ns = max(self._tape.begin_wall_ns, at + int(seconds * _SECOND))
+            if self._end_ns > self._tape.begin_wall_ns:  # else not read yet
+                wall_ns = min(self._end_ns, wall_ns)
         self._want(_Wish(wall_ns))
 
     def step(self, count: int) -> None:

@@ -9,8 +9,11 @@ from typing import Any
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.pipeline import frames
 from iotop_ai.store.recorder import Recorder
 from iotop_ai.store.sink import FileSink
+from tests.tui import scene
 
 
 def recorder_of(sink: FileSink, **options: Any) -> Recorder:
@@ -37,3 +40,18 @@ def record(path: Path, live: Sequence[Frame], **options: Any) -> str:
     assert recorder.close()
     assert (recorder.state().dropped, recorder.state().trouble) == (0, "")
     return str(path)
+
+
+def stalling(count: int = 130, stall: tuple[int, int] = (70, 100)) -> list[Frame]:
+    """Seconds of a machine whose sda is calm, then slow for a while, and calm again; marks at 20 and 90."""
+
+    def at(n: int) -> Snapshot:
+        busy = max(0, min(n, stall[1]) - stall[0])
+        made = scene.snapshot(n)
+        slow, *others = scene.block(busy).items()
+        calm = dict(others) if n == 0 else {key: scene.block(n)[key] for key, _ in others}
+        events = (Event(made.at_ns, made.wall_ns, "mark", f"epoch {n}"),) if n in (20, 90) else ()
+        block = made.block._replace(value={slow[0]: slow[1], **calm})
+        return made._replace(block=block, events=events)
+
+    return list(frames(at(n) for n in range(count)))

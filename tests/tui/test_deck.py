@@ -1,0 +1,219 @@
+"""The thread that plays: what it shows for each wish, and that the newest wish wins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from textual.message import Message
+
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.diagnosis.stamp import stamp
+from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from iotop_ai.store.file import FileRecording
+from iotop_ai.store.sink import FileSink
+from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
+from iotop_ai.tui.messages import SourceEnded
+from iotop_ai.tui.tape import Tape
+from tests.store.scenario import session
+from tests.tui.recorded import record, recorder_of, stalling, written
+
+WAIT_S = 20.0
+
+
+class Box:
+    """Takes what the deck says."""
+
+    def __init__(self) -> None:
+        self.said: list[Message] = []
+
+    def post_message(self, message: Message) -> bool:
+        self.said.append(message)
+        return True
+
+    def until(self, seen: Callable[[Message], bool]) -> Message:
+        """The first message, from now back or to come, for which ``seen`` is true."""
+        end = time.monotonic() + WAIT_S
+        while time.monotonic() < end:
+            for message in list(self.said):
+                if seen(message):
+                    return message
+            time.sleep(0.005)
+        raise AssertionError(f"not said: {[type(m).__name__ for m in self.said][-10:]}")
+
+    def at(self, frame: Frame) -> Played:
+        """The deck stands at a Frame, decoded whole."""
+        found = self.until(lambda m: isinstance(m, Played) and not m.early and m.frame == frame)
+        assert isinstance(found, Played)
+        return found
+
+
+@pytest.fixture
+def live() -> list[Frame]:
+    return list(frames(session(11, 200)))
+
+
+@pytest.fixture
+def box() -> Box:
+    return Box()
+
+
+@pytest.fixture
+def deck(tmp_path: Path, live: list[Frame], box: Box) -> Iterator[Deck]:
+    tape = Tape([FileRecording(record(tmp_path / "a", live))])
+    tape.go(0)
+    deck = Deck(tape, box, Clock())
+    deck.start()
+    yield deck
+    assert deck.close()
+    assert not [m for m in box.said if isinstance(m, SourceEnded)]
+
+
+def test_seeks_and_steps(deck: Deck, live: list[Frame], box: Box) -> None:
+    deck.seek(live[120].snapshot.wall_ns)
+    assert not box.at(live[120]).state.ended
+    deck.step(-1)
+    box.at(live[119])
+    deck.step(2)
+    box.at(live[121])
+    deck.seek(2**62)
+    assert box.at(live[-1]).state.ended
+    deck.skip(-10)
+    ten = live[-1].snapshot.wall_ns - 10 * 10**9
+    box.at([f for f in live if f.snapshot.wall_ns <= ten][-1])
+
+
+def test_the_newest_wish_wins(deck: Deck, live: list[Frame], box: Box) -> None:
+    for i in (10, 190, 70, 150, 30, 130):
+        deck.seek(live[i].snapshot.wall_ns)
+    deck.step(1)
+    deck.step(1)
+    box.at(live[132])
+    shown = [m for m in box.said if isinstance(m, Played) and not m.early]
+    assert len(shown) < 6
+    assert shown[-1].frame == live[132]
+
+
+def test_skips_add_up(deck: Deck, live: list[Frame], box: Box) -> None:
+    for _ in range(6):
+        deck.skip(10)
+    wanted = live[0].snapshot.wall_ns + 60 * 10**9
+    box.at([f for f in live if f.snapshot.wall_ns <= wanted][-1])
+
+
+def test_changes_of_the_verdict_and_marks(tmp_path: Path, box: Box) -> None:
+    live = stalling()
+    tape = Tape([FileRecording(record(tmp_path / "stalling", live))])
+    tape.go(0)
+    deck = Deck(tape, box, Clock())
+    deck.start()
+    box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.known_ns == live[-1].snapshot.wall_ns)
+    line = [m.timeline for m in box.said if isinstance(m, TimelineRead)][-1]
+    states = [(f.snapshot.wall_ns, str(f.verdict.state)) for f in live]
+    changes = [s for i, s in enumerate(states) if i == 0 or s[1] != states[i - 1][1]]
+    assert [state for _, state in changes] == ["UNSURE", "STARVED", "UNSURE"]
+    assert line.changes == tuple(changes)
+    assert line.marks == ((live[20].snapshot.wall_ns, "epoch 20"), (live[90].snapshot.wall_ns, "epoch 90"))
+    assert line.gaps == ()
+    starved = next(f for f in live if f.snapshot.wall_ns == changes[1][0])
+    deck.change(1)
+    box.at(starved)
+    deck.mark(1)
+    box.at(live[90])
+    deck.change(-1)
+    box.at(starved)
+    deck.change(-1)
+    box.at(live[0])
+    deck.change(-1)
+    found = box.until(lambda m: isinstance(m, Played) and m.state.note != "")
+    assert isinstance(found, Played)
+    assert found.state.note == "no further change of the verdict"
+    assert deck.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_time_line_knows_what_other_rules_would_have_to_judge_anew(tmp_path: Path, seed: int, box: Box) -> None:
+    live = stalling(130 + seed)
+    path = Path(record(tmp_path / "old", live))
+    path.write_bytes(path.read_bytes().replace(stamp().encode(), b"x" * len(stamp())))
+    tape = Tape([FileRecording(str(path))])
+    tape.go(0)
+    assert tape.judged_anew
+    deck = Deck(tape, box, Clock())
+    deck.start()
+    wanted = [(f.snapshot.wall_ns, str(f.verdict.state)) for f in live]
+    wanted = [s for i, s in enumerate(wanted) if i == 0 or s[1] != wanted[i - 1][1]]
+    box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.changes == tuple(wanted))
+    assert deck.close()
+
+
+def test_a_gap_is_drawn(tmp_path: Path, box: Box) -> None:
+    live = stalling(60)
+    without = [*live[:20], *live[40:]]
+    tape = Tape([FileRecording(record(tmp_path / "gap", without))])
+    tape.go(0)
+    deck = Deck(tape, box, Clock())
+    deck.start()
+    gap = (live[19].snapshot.wall_ns, live[40].snapshot.wall_ns)
+    box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.gaps == (gap,))
+    assert deck.close()
+
+
+def test_it_plays_to_the_end_and_stops(deck: Deck, live: list[Frame], box: Box) -> None:
+    for _ in range(6):
+        deck.faster(1)
+    deck.seek(live[-30].snapshot.wall_ns)
+    box.at(live[-30])
+    deck.toggle()
+    last = box.until(lambda m: isinstance(m, Played) and m.state.ended and not m.state.playing)
+    assert isinstance(last, Played)
+    assert last.frame == live[-1]
+    assert last.state.speed == 64.0
+    order = [m.frame.snapshot.seq for m in box.said if isinstance(m, Played) and m.state.playing]
+    assert order == sorted(order)
+
+
+def test_graphs_get_what_came_before(deck: Deck, live: list[Frame], box: Box) -> None:
+    deck.seek(live[180].snapshot.wall_ns)
+    found = box.until(lambda m: isinstance(m, PastRead) and m.at_ns == live[180].snapshot.at_ns)
+    assert isinstance(found, PastRead)
+    first = live[180].history[0].at_ns
+    assert [s.at_ns for s in found.past] == [f.snapshot.at_ns for f in live if f.snapshot.at_ns < first]
+
+
+def test_a_file_that_grows_is_followed(tmp_path: Path, live: list[Frame], box: Box) -> None:
+    recorder = recorder_of(FileSink(str(tmp_path / "grows")))
+    for frame in live[:40]:
+        recorder.put(frame)
+    written(recorder, 40)
+    tape = Tape([FileRecording(str(tmp_path / "grows"))])
+    tape.go(2**62)
+    deck = Deck(tape, box, Clock(), playing=True, follows=True)
+    deck.start()
+    for frame in live[40:43]:
+        recorder.put(frame)
+    box.at(live[42])
+    box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.end_ns == live[42].snapshot.wall_ns)
+    assert recorder.close()
+    assert deck.close()
+
+
+def test_a_recording_that_breaks_is_said(tmp_path: Path, live: list[Frame], box: Box) -> None:
+    path = tmp_path / "broken"
+    record(path, live[:150])
+    lines = path.read_bytes().split(b"\n")
+    damaged = next(i for i, line in enumerate(lines) if i > 100 and line.startswith(b'{"k":"snap"'))
+    lines[damaged] = lines[damaged][:60] + b"}"
+    path.write_bytes(b"\n".join(lines))
+    tape = Tape([FileRecording(str(path))])
+    tape.go(0)
+    deck = Deck(tape, box, Clock())
+    deck.start()
+    deck.seek(live[149].snapshot.wall_ns)
+    ended = box.until(lambda m: isinstance(m, SourceEnded))
+    assert isinstance(ended, SourceEnded)
+    assert "line" in str(ended.error)
+    assert deck.close()
