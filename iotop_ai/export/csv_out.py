@@ -8,9 +8,11 @@ from typing import TextIO
 
 from iotop_ai.export.snapshot_json import rfc3339
 from iotop_ai.export.tidy_column import Cell, Column, Row, Table
+from iotop_ai.model.clean import clean
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _DIGITS = 12
+_LONGEST = 1 << 16
 
 
 def guarded(text: str) -> str:
@@ -23,7 +25,8 @@ def cell_text(cell: Cell, column: Column, raw: bool) -> str:
     if cell is None:
         return ""
     if isinstance(cell, str):
-        return cell if raw else guarded(cell)
+        text = clean(cell, _LONGEST)  # a line end within a cell ends the row for half of all readers
+        return text if raw else guarded(text)
     if column.kind == "time":
         return rfc3339(int(cell))
     if isinstance(cell, bool):
