@@ -9,6 +9,7 @@ from iotop_ai.model.gpu import GpuState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
+from tests import export_doc
 from tests.export.make import WALL_NS, S, first_frame, frame, ok, pair, snapshot
 from tests.store.scenario import session
 
@@ -104,3 +105,7 @@ def test_the_system_row_and_its_verdict() -> None:
 def test_events_have_their_own_time() -> None:
     one = snapshot(1, 2 * S)._replace(events=(Event(S, WALL_NS + S, "mark", "epoch 3"),))
     assert rows("events", next(frames([one]))) == [{"time": WALL_NS + S, "kind": "mark", "text": "epoch 3"}]
+
+
+def test_the_page_is_fresh() -> None:
+    assert export_doc.PAGE.read_text() == export_doc.page(), "run python -m tests.export_doc"
