@@ -56,9 +56,7 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD]
     for table in tables():
-        cells = (
-            f"`{c.name}`" + (f" {c.unit}" if c.unit and not c.name.endswith(c.unit) else "") for c in table.columns
-        )
+        cells = (f"`{c.name}`" + (f" {c.unit}" if c.unit and c.key else "") for c in table.columns)
         parts.append(f"\n**{table.name}**: {', '.join(cells)}.\n")
     return "".join(parts)
 
