@@ -1,6 +1,7 @@
 """The base of every live panel: rows of Lines, repainted only where they changed.
 
-Textual's own path through Rich renderables and the styles cache costs about ten times as much a refresh.
+Textual's own path through Rich renderables and the styles cache costs about ten times as much a refresh. What changes
+in place is painted by a pen of our own; what Textual paints, it asks for by ``render_lines``.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.segment import Segment
+from textual.errors import NoWidget
 from textual.events import Click, Leave, MouseMove
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region
@@ -16,6 +18,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from iotop_ai.present.line import Line, Span
+from iotop_ai.tui.widgets.ink import Ink, Row
+from iotop_ai.tui.widgets.pen import pen_of
 from iotop_ai.tui.widgets.styles import UNDERLINED, Styles
 
 
@@ -44,6 +48,10 @@ class LinePanel(Widget, can_focus=True):
         """Rows handed out for repainting since the start, for the cost tests."""
         self._book = book
         self._strips: list[Strip | None] = []
+        self._painted: list[Row | None] = []
+        """What our pen left on the terminal, by row; None where Textual painted last."""
+        self._changed: set[int] = set()
+        """Rows that wait for the pen."""
         self._hovered: int | None = None
 
     def show(self, lines: Sequence[Line]) -> None:
@@ -51,18 +59,63 @@ class LinePanel(Widget, can_focus=True):
         old, new = self.lines, tuple(lines)
         self.lines = new
         if len(old) != len(new):
-            self._strips = [None] * len(new)
+            self._clear()
             self._repaint(range(max(len(old), len(new))))
             return
-        changed = [y for y, line in enumerate(new) if line != old[y]]
+        changed = [y for y, line in enumerate(new) if line is not old[y] and line != old[y]]
+        if not changed:
+            return
         for y in changed:
             self._strips[y] = None
-        self._repaint(changed)
+        pen = pen_of(self.app, self._book) if self.is_mounted else None
+        if pen is not None and pen.may:
+            self.rows_repainted += len(changed)
+            self._changed.update(changed)
+            pen.add(self)
+        else:
+            self._repaint(changed)
+
+    def _clear(self) -> None:
+        self._strips = [None] * len(self.lines)
+        self._painted = [None] * len(self.lines)
+        self._changed.clear()
+
+    def place(self) -> Region | None:
+        """Where the panel is on the screen; None while it is not wholly there."""
+        screen = self.screen
+        if not screen.is_current:
+            return None
+        try:
+            found = screen.find_widget(self)
+        except NoWidget:
+            return None
+        return found.region if found.clip.contains_region(found.region) else None
+
+    def take(self, ink: Ink, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:
+        """Rows that changed: (row, what stands there, what shall); None when the panel has another width."""
+        out: list[tuple[int, Row | None, Row]] = []
+        for y in sorted(self._changed):
+            if y < height:
+                new = ink.row(self._shown(y))
+                if not new.jagged and len(new.text) != width:
+                    return None
+                out.append((y, self._painted[y], new))
+        for y, _, new in out:
+            self._painted[y] = new
+        self._changed.clear()
+        return out
+
+    def give_up(self) -> None:
+        """Let Textual paint what changed."""
+        rows = sorted(self._changed)
+        self._changed.clear()
+        self.rows_repainted -= len(rows)
+        self._repaint(rows)
 
     def use(self, book: Styles) -> None:
         """Paint everything again in another theme."""
         self._book = book
-        self._strips = [None] * len(self.lines)
+        self._clear()
         self.refresh()
 
     def _repaint(self, rows: Sequence[int]) -> None:
@@ -94,16 +147,21 @@ class LinePanel(Widget, can_focus=True):
     def _row(self, y: int, width: int) -> Strip:
         if not 0 <= y < len(self.lines):
             return Strip.blank(width, self._book.base)
+        self._painted[y] = None
         strip = self._strips[y]
         if strip is None or strip.cell_length != width:
-            strip = self._strips[y] = self._strip(self.lines[y], width, underlined=y == self._hovered)
+            strip = self._strips[y] = self._strip(self._shown(y), width)
         return strip
 
-    def _strip(self, line: Line, width: int, underlined: bool) -> Strip:
+    def _shown(self, y: int) -> Line:
+        """The row with its name underlined while the mouse is on it."""
+        line = self.lines[y]
+        return line._replace(spans=_underline_name(line.spans)) if y == self._hovered and line.key else line
+
+    def _strip(self, line: Line, width: int) -> Strip:
         style = self._book.style
         background = line.background
-        spans = _underline_name(line.spans) if underlined and line.key else line.spans
-        segments = [Segment(span.text, style(span.token, background)) for span in spans if span.text]
+        segments = [Segment(span.text, style(span.token, background)) for span in line.spans if span.text]
         strip = Strip(segments).adjust_cell_length(width, style("text", background))
         for line_filter in self.app.get_line_filters():
             # Looks are either true colours or the terminal's own, so nothing is left to translate.
@@ -136,7 +194,7 @@ class LinePanel(Widget, can_focus=True):
             self.post_message(RowClicked(self, key))
 
 
-def _underline_name(spans: Sequence[Span]) -> list[Span]:
+def _underline_name(spans: Sequence[Span]) -> tuple[Span, ...]:
     """The spans with the row's name in an underlined token: the first word, from its first letter or digit."""
     out = list(spans)
     for i, span in enumerate(spans):
@@ -151,4 +209,4 @@ def _underline_name(spans: Sequence[Span]) -> list[Span]:
         )
         out[i : i + 1] = [part for part in parts if part.text]
         break
-    return out
+    return tuple(out)

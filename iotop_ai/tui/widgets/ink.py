@@ -1,0 +1,155 @@
+"""Rows as cells, and the few bytes that turn one row on a terminal into another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from operator import ne
+from typing import NamedTuple
+
+from rich.color import ColorSystem
+from rich.style import Style
+
+from iotop_ai.present.line import Line, cells
+
+_ONE_CELL = re.compile("[\x20-\x7e\xa0-\xac\xae-\xff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
+"""Text of which every character surely takes one column."""
+_BRIDGE = 4
+"""So many unchanged cells are sent again rather than jumped over: a jump takes as many bytes."""
+_FIRST = 0xE000
+
+
+class Row(NamedTuple):
+    """The cells of a row. text: one character a column; looks: for each the character that stands for its look.
+
+    jagged: some character does not take one column, so that columns cannot be counted.
+    """
+
+    text: str
+    looks: str
+    jagged: bool
+
+
+class _Look(NamedTuple):
+    """What SGR says. flags: its parameters that switch something on; fg, bg: a colour's parameters, "" for none."""
+
+    flags: frozenset[str]
+    fg: str
+    bg: str
+
+
+class Ink:
+    """Looks of one theme on one terminal. style: the Rich style of (token, background).
+
+    system: the colours of the terminal; None for none.
+    """
+
+    def __init__(self, style: Callable[[str, str], Style], system: ColorSystem | None) -> None:
+        self._style = style
+        self._system = system
+        self._marks: dict[tuple[str, str], str] = {}
+        self._known: dict[_Look, str] = {}
+        self._looks: list[_Look] = []
+        self._turns: dict[str, str] = {}
+
+    def row(self, line: Line) -> Row:
+        """The cells of a line."""
+        marks, background = self._marks, line.background
+        parts = []
+        for text, token in line.spans:
+            mark = marks.get((token, background))
+            parts.append((mark or self._mark(token, background)) * len(text))
+        text = line.text
+        jagged = not text.isascii() and _ONE_CELL(text) is None and any(cells(c) != 1 for c in text)
+        return Row(text, "".join(parts), jagged)
+
+    def _mark(self, token: str, background: str) -> str:
+        """The character for a look; tokens that look alike share it."""
+        look = _look(self._style(token, background), self._system)
+        mark = self._known.get(look)
+        if mark is None:
+            mark = self._known[look] = chr(_FIRST + len(self._looks))
+            self._looks.append(look)
+        self._marks[token, background] = mark
+        return mark
+
+    def _turn(self, before: str, after: str) -> str:
+        """The sequence from one look to another; ``before`` "" is the terminal's own."""
+        known = self._turns.get(before + after)
+        if known is not None:
+            return known
+        new = self._looks[ord(after) - _FIRST]
+        old = self._looks[ord(before) - _FIRST] if before else _Look(frozenset(), "", "")
+        codes: list[str] = []
+        if not old.flags <= new.flags or (old.fg and not new.fg) or (old.bg and not new.bg):
+            codes, old = ["0"], _Look(frozenset(), "", "")
+        codes += sorted(new.flags - old.flags)
+        codes += [colour for colour, was in ((new.fg, old.fg), (new.bg, old.bg)) if colour != was]
+        made = self._turns[before + after] = f"\x1b[{';'.join(codes)}m" if codes else ""
+        return made
+
+    def changes(self, old: Row, new: Row) -> list[tuple[int, int]]:
+        """Columns [first, end) that differ, left to right; what lies close together is one stretch.
+
+        Blanks differ only by what shows on a blank.
+        """
+        width = len(new.text)
+        if old.jagged or new.jagged or len(old.text) != width:
+            return [(0, width)]
+        found = [x for x, differs in enumerate(map(ne, old.text, new.text)) if differs] if old.text != new.text else []
+        if old.looks != new.looks:
+            seen = set(found)
+            text, was, now = new.text, old.looks, new.looks
+            for x, differs in enumerate(map(ne, was, now)):
+                if differs and x not in seen and (text[x] != " " or self._shows(was[x]) != self._shows(now[x])):
+                    seen.add(x)
+            found = sorted(seen)
+        out: list[tuple[int, int]] = []
+        for x in found:
+            if out and x - out[-1][1] <= _BRIDGE:
+                out[-1] = (out[-1][0], x + 1)
+            else:
+                out.append((x, x + 1))
+        return out
+
+    def _shows(self, mark: str) -> tuple[str, bool, bool]:
+        """What of a look is seen on a blank: the ground, a line under it, and whether it is inverse."""
+        look = self._looks[ord(mark) - _FIRST]
+        return (look.fg if "7" in look.flags else look.bg), "4" in look.flags, "7" in look.flags
+
+    def paint(self, rows: Iterable[tuple[int, int, Row | None, Row]]) -> str:
+        """What to write for rows of (column, row of the screen, what stands there, what shall stand there).
+
+        None for what stands there: anything. The terminal is in its own look before and after, and does not wrap.
+        """
+        out: list[str] = []
+        look = ""
+        for left, y, old, new in rows:
+            at = -1
+            for first, end in self.changes(old, new) if old is not None else [(0, len(new.text))]:
+                skip = first - at
+                out.append(f"\x1b[{skip}C" if at >= 0 and skip else f"\x1b[{y + 1};{left + first + 1}H")
+                at = first
+                while at < end:
+                    mark = new.looks[at]
+                    rest = new.looks[at:end]
+                    stop = end - len(rest.lstrip(mark))
+                    if mark != look:
+                        out.append(self._turn(look, mark))
+                        look = mark
+                    out.append(new.text[at:stop])
+                    at = stop
+        if look:
+            out.append("\x1b[0m")
+        return "".join(out)
+
+
+def _look(style: Style, system: ColorSystem | None) -> _Look:
+    flags = ((style.bold, "1"), (style.dim, "2"), (style.italic, "3"), (style.underline, "4"), (style.reverse, "7"))
+    fg = bg = ""
+    if system is not None:
+        if style.color is not None and not style.color.is_default:
+            fg = ";".join(style.color.downgrade(system).get_ansi_codes())
+        if style.bgcolor is not None and not style.bgcolor.is_default:
+            bg = ";".join(style.bgcolor.downgrade(system).get_ansi_codes(foreground=False))
+    return _Look(frozenset(code for on, code in flags if on), fg, bg)
