@@ -39,10 +39,11 @@ def frames(
         oldest = snapshot.at_ns - int(HISTORY_S * 1e9)
         few = len(history) - (HISTORY_LEAST - 1)
         history = (*(s for i, s in enumerate(history) if s.at_ns > oldest or i >= few), sample)
-        carry, verdict = fold(carry, snapshot, history)
-        if key is not None and key.carry is not None:
-            carry = key.carry
-            verdict = carry.verdict or verdict
-        if key is None or not key.pre:
-            yield Frame(snapshot, sample, history, carry, verdict)
+        if key is None or key.folds:
+            carry, verdict = fold(carry, snapshot, history)
+            if key is not None and key.carry is not None:
+                carry = key.carry
+                verdict = carry.verdict or verdict
+            if key is None or not key.pre:
+                yield Frame(snapshot, sample, history, carry, verdict)
         before, last = snapshot, sample

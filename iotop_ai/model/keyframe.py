@@ -14,7 +14,8 @@ class Keyframe(NamedTuple):
 
     last: the Snapshot's own Sample. gap: Snapshots before it were dropped, so no pair reaches across.
     session: the first of a session: what came before does not belong to it.
-    pre: of the pre-roll (with or without memory): it builds history and gives no Frame.
+    pre: of the pre-roll (with or without memory): it builds history and gives no Frame. folds: False where nobody needs
+    what it would fold to, because the memory is adopted later: only its Sample counts.
     """
 
     snapshot: Snapshot
@@ -23,3 +24,4 @@ class Keyframe(NamedTuple):
     gap: bool = False
     session: bool = False
     pre: bool = False
+    folds: bool = True

@@ -14,6 +14,9 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.store.blocks import Block, Blocks, open_blocks
 from iotop_ai.store.codec import Closed, Decoder, Header, Item, Snap, Told
 
+SPACING_S = 0.05
+"""No two Snapshots lie closer. The fold goes on with the Snapshot behind a keyframe, whose window begins that much
+later; without this a whole block more would be read where one lasts 59.999 s."""
 WARM_UP_S = 300.0
 """How far before a moment the fold starts when the recorded memory was made by other rules."""
 
@@ -85,7 +88,7 @@ class FileRecording:
             fold = self._last_at(low, high, at_ns - int(WARM_UP_S * 1e9))
         fold_ns = blocks[fold].at_ns
         # At long intervals a minute may hold few Samples: the block before always holds enough.
-        history = min(self._last_at(low, high, fold_ns - int(HISTORY_S * 1e9)), max(low, fold - 1))
+        history = min(self._last_at(low, high, fold_ns - int((HISTORY_S - SPACING_S) * 1e9)), max(low, fold - 1))
         return Entry(history, fold_ns, warming)
 
     def _last_at(self, low: int, high: int, at_ns: int) -> int:
@@ -115,10 +118,11 @@ class FileRecording:
             except InputError as error:
                 raise InputError(f"{self.path}: {self._blocks.place(block, number)}: {error}") from None
 
-    def items(self, first: int = 0, adopt: bool = True) -> Iterator[Snapshot | Keyframe]:
+    def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
         """What ``pipeline.frames`` takes, from a block on. adopt: hand out the recorded memory where its stamp matches.
 
-        The pre-roll comes too: whoever shows Frames leaves out those before ``first().at_ns``.
+        The pre-roll comes too: whoever shows Frames leaves out those before ``first().at_ns``. folds_ns: up to this
+        time of the first block's session there is only history, which gives no Frame: the fold begins there.
         """
         match = stamp()
         current = self.stamp_of(first)
@@ -128,6 +132,11 @@ class FileRecording:
                 current = item.stamp
                 fresh = not item.continues
             elif isinstance(item, Snap):
+                if folds_ns is not None and item.snapshot.at_ns < folds_ns:
+                    yield Keyframe(item.snapshot, None, item.last, item.gap, fresh, pre=True, folds=False)
+                    fresh = False
+                    continue
+                folds_ns = None
                 if item.key:
                     carry = item.carry if adopt and current == match else None
                     yield Keyframe(item.snapshot, carry, item.last, item.gap, fresh)
@@ -169,8 +178,9 @@ class FileRecording:
 
     def snapshots(self, from_ns: int, to_ns: int | None = None) -> Iterator[Snapshot]:
         """Snapshots of the last session with from_ns <= at_ns <= to_ns, oldest first."""
-        entry = self.entry(self.blocks[-1].session, from_ns)
-        for item in self.items(entry.block):
+        session = self.blocks[-1].session
+        low = next(i for i, block in enumerate(self.blocks) if block.session == session)
+        for item in self.items(self._last_at(low, len(self.blocks), from_ns)):
             snapshot = item.snapshot if isinstance(item, Keyframe) else item
             if to_ns is not None and snapshot.at_ns > to_ns:
                 return

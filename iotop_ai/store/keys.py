@@ -8,6 +8,9 @@ from typing import Any, get_args, get_type_hints
 from iotop_ai.model.clean import clean
 from iotop_ai.store.wire import ShapeError, checked_int
 
+_MOST_KNOWN = 4096
+_LONGEST_KNOWN = 64
+
 
 class KeyText:
     """A key as text: a string as it is, an int in decimal, a record's fields joined with "/", split from the right."""
@@ -15,15 +18,24 @@ class KeyText:
     def __init__(self, dump: Callable[[Any], str], load: Callable[[str], Any]) -> None:
         self.dump = dump
         self._load = load
+        self._known: dict[str, Any] = {}
 
     def load(self, text: Any) -> Any:
-        """The key of a text. Raises ShapeError."""
+        """The key of a text; the same object for the same text as long as few are known. Raises ShapeError."""
         if type(text) is not str:
             raise ShapeError("a key expected")
+        known = self._known.get(text)
+        if known is not None:
+            return known
         try:
-            return self._load(text)
+            key = self._load(text)
         except (ValueError, TypeError):
             raise ShapeError("no such key") from None
+        if len(self._known) >= _MOST_KNOWN:
+            self._known = {}
+        if len(text) <= _LONGEST_KNOWN:
+            self._known[text] = key
+        return key
 
 
 def key_text(hint: Any) -> KeyText:

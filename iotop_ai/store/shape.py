@@ -17,7 +17,7 @@ from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from iotop_ai.store.keys import KeyText, key_text
-from iotop_ai.store.wire import ShapeError, checked
+from iotop_ai.store.wire import LEAST_INT, MOST_INT, ShapeError, checked
 
 SAME = object()
 """What a change encodes to when there is none."""
@@ -278,6 +278,8 @@ class Record(Shape):
         self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
         self.least = sum(default is SAME for default in self.defaults)
         self.plain = all(type(f) in (Scalar, Several) or (type(f) is Maybe and type(f.inner) is Scalar) for f in fields)
+        scalars = [f.inner if isinstance(f, Maybe) else f for f in fields]
+        self.ints = tuple(isinstance(f, Scalar) and f.kind is int for f in scalars)
 
     def dump(self, value: Any) -> Any:
         """An array in field order, without the defaults at its end."""
@@ -310,9 +312,15 @@ class Record(Shape):
         if type(raw) is not dict:
             return self.load(raw)
         values = list(before)
+        numbers, ints = self.numbers, self.ints
         for name, part in raw.items():
-            i = self.numbers.get(name)
-            if i is not None:
+            i = numbers.get(name)
+            if i is None:
+                continue
+            # Most of what changes is a counter.
+            if type(part) is int and ints[i] and LEAST_INT <= part <= MOST_INT:
+                values[i] = part
+            else:
                 values[i] = self.fields[i].apply(part, values[i])
         return self.kind(*values)
 

@@ -40,8 +40,8 @@ class Reel(Protocol):
         """Where to begin for a moment."""
         ...
 
-    def items(self, first: int = 0, adopt: bool = True) -> Iterator[Snapshot | Keyframe]:
-        """What ``pipeline.frames`` takes, from a block on."""
+    def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
+        """What ``pipeline.frames`` takes, from a block on. folds_ns: what is earlier is history and gives no Frame."""
         ...
 
     def raw_lines(self, block: Block) -> Iterator[bytes]:
@@ -187,7 +187,7 @@ class Tape:
             if isinstance(key, Keyframe):
                 for frame in frames([key._replace(session=True)]):
                     early(frame)
-        stream = frames(reel.items(entry.block))
+        stream = frames(reel.items(entry.block, folds_ns=None if entry.warming else entry.fold_ns))
         for frame in stream:
             if cancelled():
                 raise Cancelled

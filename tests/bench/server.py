@@ -21,6 +21,8 @@ from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessSt
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.smart import SmartState
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
+from iotop_ai.sources.coarse import Coarse, own
+from iotop_ai.store.times import TIMED
 
 COHORTS = 5
 SECOND = 1_000_000_000
@@ -40,6 +42,7 @@ class Server:
         self.now = 86_400 * SECOND + pick.randrange(SECOND)
         self.wall = 1_795_250_000 * SECOND + pick.randrange(SECOND)
         self.seq = 0
+        self.coarse = Coarse()
         self.cpu_ns = 10**9
         names = [f"nvme{i}n1" for i in range(disks)]
         self.disks = {
@@ -146,16 +149,16 @@ class Server:
         self.clock = start
         block = self.reading(self._block(), 60)
         processes = self._processes()
-        own = OwnCost(4242, self.cpu_ns, 45 << 20, self.clock - start + 900_000, start - self.now)
+        cost = OwnCost(4242, self.cpu_ns, 45 << 20, self.clock - start + 900_000, start - self.now)
         self.cpu_ns += int(pick.gauss(9e6, 1e6))
-        return Snapshot(
+        snapshot = Snapshot(
             self.seq,
             start,
             wall,
             1.0,
             Host("dgx-07", "b7c1d9c0-1111-2222-3333-444455556666", "6.8.0-57", 0, "root", True),
             (),
-            own,
+            cost,
             block=block,
             disks=self.reading(self.infos, 15),
             mounts=self.reading(tuple(m for i in self.infos.values() for m in i.mounts), 40),
@@ -180,6 +183,8 @@ class Server:
             network=self.reading(self._network(), 80),
             netfs=Reading(NetfsTable({}, {}), Status.OK, at_ns=self.clock, took_ns=3000),
         )
+        rounded = {name: self.coarse.reading(name, getattr(snapshot, name)) for name in TIMED}
+        return snapshot._replace(own=own(cost), **rounded)
 
     def _block(self) -> dict[BlockKey, BlockCounters]:
         pick = self.random

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.pipeline import frames
 from iotop_ai.store.compress import compress
 from iotop_ai.store.file import FileRecording
@@ -67,8 +69,29 @@ def test_a_seek_equals_playing_forward(tmp_path: Path, seed: int, packed: bool) 
     for frame in random.Random(seed).sample(live, 8):
         entry = recording.entry(recording.blocks[-1].session, frame.snapshot.at_ns)
         assert not entry.warming
-        found = next(f for f in frames(recording.items(entry.block)) if f.snapshot.at_ns == frame.snapshot.at_ns)
+        items = recording.items(entry.block, folds_ns=entry.fold_ns)
+        found = next(f for f in frames(items) if f.snapshot.at_ns == frame.snapshot.at_ns)
         assert found == frame
+
+
+def test_with_other_rules_it_folds_from_five_minutes_before(tmp_path: Path) -> None:
+    live = list(frames(session(8, 500)))
+    path = tmp_path / "a"
+    record(path, live)
+    header, rest = path.read_bytes().split(b"\n", 1)
+    path.write_bytes(header.replace(stamp().encode(), b"0-other") + b"\n" + rest)
+    recording = FileRecording(str(path))
+    frame = live[-10]
+    at_ns = frame.snapshot.at_ns
+    entry = recording.entry(recording.blocks[-1].session, at_ns)
+    assert entry.warming
+    assert entry.fold_ns <= at_ns - 300e9
+    assert recording.blocks[entry.block].at_ns <= entry.fold_ns
+    items = list(recording.items(entry.block))
+    assert all(item.carry is None for item in items if isinstance(item, Keyframe))
+    found = next(f for f in frames(items) if f.snapshot.at_ns == at_ns)
+    assert (found.snapshot, found.sample, found.history) == (frame.snapshot, frame.sample, frame.history)
+    assert found.verdict.state == frame.verdict.state
 
 
 @pytest.mark.parametrize("seed", SEEDS)

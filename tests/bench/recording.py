@@ -1,0 +1,282 @@
+"""What a recording takes: bytes, CPU, time to open and to seek, memory.
+
+``python -m tests.bench.recording [--ticks 181] [--hours 24] [--write]``. The servers are made (tests/bench/server.py),
+the last rows are this machine. Exit 1 when a time, a CPU or a memory limit is exceeded; sizes are published as they
+are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.live import LiveSource
+from iotop_ai.store.codec import Encoder
+from iotop_ai.store.redact import Redactor
+from iotop_ai.store.ring import RING_BYTES, Ring
+from tests.bench.cost import sleepers
+from tests.bench.peers import machine, markdown
+from tests.bench.server import Server
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "recording.md"
+DAY = 86_400
+KEYFRAME = 60
+CPU_MS = 2.0
+OPEN_S, NUMBERS_S, VERDICT_S = 1.0, 0.1, 0.3
+MEMORY_MB = 150
+TARGET_MB = {"idle": 10, "two": 80, "all": 130}
+WORDS = {"idle": "idle", "two": "2 disks busy", "all": "all disks busy"}
+
+
+class Size(NamedTuple):
+    """Bytes of a Snapshot with its share of the keyframe, plain and packed; CPU ms of the recorder for it."""
+
+    plain: float
+    packed: float
+    cpu_ms: float
+    worst_ms: float
+
+
+def measured(stream: Iterable[Frame]) -> Size:
+    """Redacted, encoded and packed as the recorder and the rotation do it, over whole blocks."""
+    encoder, redactor = Encoder(KEYFRAME), Redactor("names")
+    blocks: list[list[bytes]] = []
+    spent: list[float] = []
+    for frame in stream:
+        start = time.thread_time()
+        lines = encoder.lines(frame._replace(snapshot=redactor.snapshot(frame.snapshot)))
+        data = ("\n".join(lines) + "\n").encode()
+        spent.append((time.thread_time() - start) * 1e3)
+        if len(spent) % KEYFRAME == 1:
+            blocks.append([])
+        blocks[-1].append(data)
+    whole = [block for block in blocks if len(block) == KEYFRAME]
+    count = len(whole) * KEYFRAME
+    plain = sum(len(data) for block in whole for data in block) / count
+    packed = sum(len(zlib.compress(b"".join(block), 9)) for block in whole) / count
+    return Size(plain, packed, statistics.mean(spent), max(spent))
+
+
+def row(name: str, size: Size, target: str = "") -> list[str]:
+    """A line of the table of sizes."""
+    hour, day = size.plain * 3600 / 1e6, size.packed * DAY / 1e6
+    return [
+        name, f"{size.plain:,.0f}", f"{hour:.0f}", f"{size.packed:,.0f}", f"{size.packed * 3600 / 1e6:.1f}",
+        f"{day:.0f}", target, f"{size.cpu_ms:.2f}", f"{size.worst_ms:.1f}",
+    ]  # fmt: skip
+
+
+HEADS = (
+    "machine", "B a Snapshot", "MB an hour", "packed B", "packed MB an hour", "packed MB a day", "aim",
+    "CPU ms a Snapshot", "at a keyframe",
+)  # fmt: skip
+
+RING_HEADS = ("machine", "CPU ms a Snapshot", "B a Snapshot", "reaches back")
+READ_HEADS = ("file", "first screen ms", "numbers ms", "verdict ms", "memory MB")
+
+
+def live(ticks: int) -> Iterator[Frame]:
+    """This machine, ten times as fast as usual: a second's noise comes in a tenth, so it is no quieter."""
+    source = LiveSource(Settings(interval_s=0.1))
+    stream = frames(source)
+    try:
+        for _ in range(ticks):
+            yield next(stream)
+    finally:
+        source.close()
+        for _ in stream:
+            pass
+
+
+def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
+    """The rows, and what exceeds a limit."""
+    rows, over = [], []
+    plan = [
+        *((load, 100, 8, 64) for load in WORDS),
+        *((load, 100, 8, 0) for load in WORDS),
+        *((load, 100, 1, 16) for load in ("idle", "all")),
+        *((load, 1000, 8, 64) for load in ("idle", "all")),
+    ]
+    for load, processes, gpus, cores in plan:
+        server = Server(load, processes=processes, gpus=gpus, cores=cores)
+        size = measured(frames(server.snapshot() for _ in range(ticks)))
+        name = (
+            f"made: {processes} processes, {gpus} GPU{'s' if gpus > 1 else ''}, 16 disks, {cores} cores; {WORDS[load]}"
+        )
+        aim = f"{TARGET_MB[load]}" if (processes, gpus) == (100, 8) else ""
+        rows.append(row(name, size, aim))
+        if size.cpu_ms > CPU_MS:
+            over.append(f"{name}: {size.cpu_ms:.2f} ms a Snapshot")
+    for more in (0, 1000):
+        with sleepers(more) if more else contextlib.nullcontext():
+            rows.append(
+                row(f"this one{f' with {more} sleeping processes more' if more else ''}", measured(live(ticks)))
+            )
+    return rows, over
+
+
+def ring_rows(ticks: int) -> list[list[str]]:
+    """What looking back takes: CPU of the ring's thread and how far it would reach."""
+    rows = []
+    for load, processes in (("idle", 100), ("two", 100), ("idle", 1000), ("all", 1000)):
+        server = Server(load, processes=processes)
+        stream = list(frames(server.snapshot() for _ in range(ticks)))
+        before = time.process_time()
+        ring = Ring()
+        for frame in stream:
+            ring.put(frame)
+            ring.drained(60)
+        spent = (time.process_time() - before) / ticks * 1e3
+        held = ring.state().size_bytes
+        ring.close()
+        minutes = min(60.0, RING_BYTES / (held / ticks) / 60)
+        rows.append(
+            [f"{processes} processes, {WORDS[load]}", f"{spent:.2f}", f"{held / ticks:,.0f}", f"{minutes:.0f} min"]
+        )
+    return rows
+
+
+READER = """
+import json, resource, sys, time
+from iotop_ai.pipeline import frames
+from iotop_ai.store.file import FileRecording
+path = sys.argv[1]
+start = time.perf_counter()
+recording = FileRecording(path)
+next(frames(recording.items()))
+opened = time.perf_counter() - start
+blocks = recording.blocks
+first, last = blocks[0].at_ns, blocks[-1].at_ns
+numbers, verdicts = [], []
+for share in (0.1, 0.35, 0.62, 0.9, 0.9999):
+    at = first + int((last - first) * share) + 30 * 10**9
+    start = time.perf_counter()
+    for snapshot in recording.snapshots(at):
+        break
+    numbers.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    entry = recording.entry(blocks[-1].session, at)
+    for frame in frames(recording.items(entry.block, folds_ns=entry.fold_ns)):
+        if frame.snapshot.at_ns >= at:
+            break
+    verdicts.append(time.perf_counter() - start)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps([opened, max(numbers), max(verdicts), peak]))
+"""
+
+
+def reading(hours: float) -> tuple[list[list[str]], list[str]]:
+    """Opening and seeking in a long recording, plain and packed, each in a fresh process."""
+    from iotop_ai.collectors.clock import Clock
+    from iotop_ai.store.compress import compress
+    from iotop_ai.store.recorder import Recorder
+    from iotop_ai.store.sink import FileSink
+
+    rows, over = [], []
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
+        path = str(Path(folder) / "day.iotop.jsonl")
+        recorder = Recorder(FileSink(path), Clock(), min_free_bytes=0)
+        server = Server("two", processes=100, gpus=8, cores=64)
+        count = int(hours * 3600)
+        for i, frame in enumerate(frames(server.snapshot() for _ in range(count))):
+            recorder.put(frame)
+            while i - recorder.state().snapshots > 60:
+                time.sleep(0.001)
+        recorder.close(120)
+        for name in ("plain", "packed"):
+            if name == "packed":
+                path = compress(path)
+            size = Path(path).stat().st_size / 1e6
+            done = subprocess.run([sys.executable, "-c", READER, path], capture_output=True, text=True, check=True)
+            opened, numbers, verdict, peak = map(float, done.stdout.strip("[]\n").split(","))
+            rows.append(
+                [
+                    f"{hours:g} h {name}, {size:,.0f} MB",
+                    f"{opened * 1e3:.0f}",
+                    f"{numbers * 1e3:.0f}",
+                    f"{verdict * 1e3:.0f}",
+                    f"{peak:.0f}",
+                ]
+            )
+            limits = (
+                ("open", opened, OPEN_S),
+                ("numbers", numbers, NUMBERS_S),
+                ("verdict", verdict, VERDICT_S),
+                ("memory", peak, MEMORY_MB),
+            )
+            over += [f"{name}: {what} {value:.3f} above {limit}" for what, value, limit in limits if value > limit]
+    return rows, over
+
+
+def document(size_rows: list[list[str]], ring: list[list[str]], read_rows: list[list[str]], ticks: int) -> str:
+    """The page."""
+    today = datetime.date.today().isoformat()
+    return f"""# What a recording takes
+
+Measured {today} on {machine()} with `python -m tests.bench.recording --write`, Python {platform.python_version()}.
+The format is described in [recording-format.md](recording-format.md).
+
+## Bytes and CPU
+
+{ticks} Snapshots, one a second, command lines as names. "made" machines are `tests/bench/server.py`: numbers that move
+as those of a training server do, in a job 4 workers a GPU read all the time; idle GPUs still draw power and count
+energy, each core's idle time grows. Packed is gzip, as rotation does it, a member a keyframe. CPU is the
+recorder's thread.
+
+{markdown(HEADS, size_rows)}
+
+Every changed number is written whole, never as a difference, so that a line can be read with its keyframe alone; that
+costs about 4 packed bytes a number. Each core costs its idle time's digits: the rows with 0 cores show by how much.
+`-d 10 --burst 1` writes a tenth of it while nothing happens.
+
+## Looking back while live
+
+The ring holds the last hour, {RING_BYTES >> 20} MB at most; how far that reaches:
+
+{markdown(RING_HEADS, ring)}
+
+## Opening and seeking
+
+A day of the made server with two busy disks, each time in a fresh process, the worst of five places.
+
+{markdown(READ_HEADS, read_rows)}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and print or write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ticks", type=int, default=181)
+    parser.add_argument("--hours", type=float, default=24.0)
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args(argv)
+    os.nice(5)
+    size_rows, over = sizes(args.ticks)
+    ring = ring_rows(args.ticks)
+    read_rows, over_read = reading(args.hours)
+    text = document(size_rows, ring, read_rows, args.ticks)
+    if args.write:
+        DOCUMENT.write_text(text)
+    print(text)
+    for line in over + over_read:
+        print(f"above its limit: {line}", file=sys.stderr)
+    return 1 if over or over_read else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
