@@ -34,7 +34,8 @@ def _right(frame: Frame, view: View, width: int) -> list[Span]:
     snapshot = frame.snapshot
     pattern = "%a %H:%M:%S" if width >= 120 else "%H:%M:%S"
     host = cut(snapshot.host.name, max(8, width // 4))
-    out = [Span(f"{host}  {clock(snapshot.wall_ns, view.utc_offset_s, pattern)}  ", "dim"), *_mode(view)]
+    out = [Span(f"imported from {snapshot.host.origin}  ", "mode")] if snapshot.host.origin else []
+    out += [Span(f"{host}  {clock(snapshot.wall_ns, view.utc_offset_s, pattern)}  ", "dim"), *_mode(view)]
     if view.mode == "back":
         out.append(Span("  [ ] step", "dim"))
     else:
