@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from iotop_ai.present.view import View  # noqa: E402
 from iotop_ai.sources.live import LiveSource  # noqa: E402
 from iotop_ai.store.recording import MemoryRecording  # noqa: E402
 from iotop_ai.tui.app import MonitorApp  # noqa: E402
+from tests.present.gpu_scenes import eight_snapshots, one_snapshots  # noqa: E402
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk  # noqa: E402
 
 CELL_WIDTH, CELL_HEIGHT = 12.2, 24.4
@@ -41,14 +42,21 @@ MOUNT = Path("/mnt/data")
 
 
 class Picture(NamedTuple):
-    """One picture: its file name without suffix, size, theme and keys pressed before it is taken."""
+    """One picture: its file name without suffix, size, theme and keys pressed before it is taken.
+
+    scene: "" is this machine; else a made one of SCENES.
+    """
 
     name: str
     width: int
     height: int
     theme: str
     keys: tuple[str, ...] = ()
+    scene: str = ""
 
+
+SCENES: dict[str, Callable[[int], list[Snapshot]]] = {"gpu-1": one_snapshots, "gpu-8": eight_snapshots}
+"""Machines of other hardware than this one's, a Snapshot a second."""
 
 PICTURES = (
     Picture("main-80x24", 80, 24, "dark"),
@@ -56,6 +64,13 @@ PICTURES = (
     Picture("main-160x48", 160, 48, "dark"),
     Picture("help-80x24", 80, 24, "dark", ("question_mark",)),
     Picture("main-80x24-mono", 80, 24, "mono"),
+    Picture("gpu-1-80x24", 80, 24, "dark", ("g",), "gpu-1"),
+    Picture("gpu-1-160x48", 160, 48, "dark", ("g",), "gpu-1"),
+    Picture("gpu-8-80x24", 80, 24, "dark", ("g", "n", "n"), "gpu-8"),
+    Picture("gpu-8-160x48", 160, 48, "dark", ("g", "b"), "gpu-8"),
+    Picture("main-gpu-1-80x24", 80, 24, "dark", (), "gpu-1"),
+    Picture("main-gpu-8-80x24", 80, 24, "dark", (), "gpu-8"),
+    Picture("main-gpu-8-160x48", 160, 48, "dark", (), "gpu-8"),
 )
 """What stands in this folder."""
 
@@ -168,13 +183,14 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=HERE, help="folder of the pictures")
     parser.add_argument("names", nargs="*", help="pictures to draw, those of this folder by default")
     args = parser.parse_args()
-    with load(args.seconds + 10):
-        snapshots: list[Snapshot] = list(record(args.seconds))
-    shown = list(frames(snapshots))
-    for picture in (*PICTURES, *MORE):
-        if picture.name in args.names or (not args.names and picture in PICTURES):
-            asyncio.run(draw(picture, shown, args.into.resolve()))
-            sys.stdout.write(f"{picture.name}.png\n")
+    wanted = [p for p in (*PICTURES, *MORE) if p.name in args.names or (not args.names and p in PICTURES)]
+    shown = {name: list(frames(SCENES[name](int(args.seconds)))) for name in {p.scene for p in wanted} - {""}}
+    if any(not picture.scene for picture in wanted):
+        with load(args.seconds + 10):
+            shown[""] = list(frames(record(args.seconds)))
+    for picture in wanted:
+        asyncio.run(draw(picture, shown[picture.scene], args.into.resolve()))
+        sys.stdout.write(f"{picture.name}.png\n")
 
 
 if __name__ == "__main__":

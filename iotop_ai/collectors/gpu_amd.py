@@ -206,7 +206,10 @@ def smi_handles(smi: Any) -> dict[str, Any]:
 
 
 def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
-    """The state with what amdsmi knows where sysfs was silent. Source: amdsmi's Python interface, ROCm 6."""
+    """The state with what amdsmi knows where sysfs was silent.
+
+    Source: amdsmi_interface.py of 7.0.2, where a figure that the board does not have is "N/A".
+    """
 
     def ask(function: str, key: str) -> int | None:
         try:
@@ -216,7 +219,10 @@ def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
         return answer if type(answer) is int else None
 
     busy, memory = ask("amdsmi_get_gpu_activity", "gfx_activity"), ask("amdsmi_get_gpu_activity", "umc_activity")
-    watts = ask("amdsmi_get_power_info", "average_socket_power")
+    # MI300 and later tell the current power only, older boards the mean.
+    watts = ask("amdsmi_get_power_info", "current_socket_power")
+    if watts is None:
+        watts = ask("amdsmi_get_power_info", "average_socket_power")
     if state.utilization_percent is None:
         state = state._replace(utilization_percent=_percent(busy))
     if state.memory_activity_percent is None:

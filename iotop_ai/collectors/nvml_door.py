@@ -6,7 +6,6 @@ Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/). An NVMLError is never
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -49,7 +48,9 @@ class Door:
         self._never: set[tuple[str, str]] = set()
         self._constant: dict[tuple[str, str], Any] = {}
         self._costs: dict[str, deque[int]] = {}
-        self._costs_lock = threading.Lock()
+        self._uses: dict[str, int] = {}
+        self._judge_at: dict[str, int] = {}
+        self._slow: set[str] = set()
 
     def forget(self, uuid: str = "") -> None:
         """Ask everything again: of one GPU, or of all."""
@@ -58,15 +59,21 @@ class Door:
 
     def costs(self) -> dict[str, CallCost]:
         """What each call has cost so far, by NVML's name for it."""
-        with self._costs_lock:
-            kept = {name: sorted(durations) for name, durations in self._costs.items()}
+        # Copies of a dict and of a deque of ints are made in one piece, so the calling thread needs no lock.
+        kept = {name: sorted(durations) for name, durations in list(self._costs.items())}
         return {name: CallCost(len(ns), ns[len(ns) // 2] / 1e3, _p95(ns) / 1e3) for name, ns in kept.items()}
 
     def slow(self, label: str) -> bool:
-        """Whether the call's last 20 uses have a p95 above 10 ms; False before the fifth use."""
-        with self._costs_lock:
-            recent = list(self._costs.get(label, ()))[-_JUDGED:]
-        return len(recent) >= _LEAST and _p95(sorted(recent)) / 1e3 > SLOW_US
+        """Whether the call's last 20 uses have a p95 above 10 ms; judged at its fifth use and then every 20."""
+        uses = self._uses.get(label, 0)
+        if uses >= self._judge_at.get(label, _LEAST):
+            self._judge_at[label] = uses + _JUDGED
+            recent = sorted(list(self._costs[label])[-_JUDGED:])
+            if _p95(recent) / 1e3 > SLOW_US:
+                self._slow.add(label)
+            else:
+                self._slow.discard(label)
+        return label in self._slow
 
     def timed(self, label: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
         """The call, its duration noted under the label. Raises what it raises."""
@@ -75,8 +82,11 @@ class Door:
             return call(*args, **keywords)
         finally:
             took_ns = self.clock.monotonic_ns() - start_ns
-            with self._costs_lock:
-                self._costs.setdefault(label, deque(maxlen=_KEPT_COSTS)).append(took_ns)
+            kept = self._costs.get(label)
+            if kept is None:
+                kept = self._costs[label] = deque(maxlen=_KEPT_COSTS)
+            kept.append(took_ns)
+            self._uses[label] = self._uses.get(label, 0) + 1
 
     def get(
         self,

@@ -110,8 +110,9 @@ def gpu_objects(frame: Frame) -> list[Object] | None:
             merged(
                 {"uuid": uuid},
                 reading_object(reading),
-                _gpu_state(state, frame) if state is not None else {},
                 rates_object(known) if known is not None else {},
+                # The state's integers are exact where both tell the same.
+                _gpu_state(state, frame) if state is not None else {},
             )
         )
     return out
@@ -119,9 +120,7 @@ def gpu_objects(frame: Frame) -> list[Object] | None:
 
 def _gpu_state(state: GpuState, frame: Frame) -> Object:
     out: Object = {
-        name: value
-        for name, value in state._asdict().items()
-        if name not in _AS_RATES and not name.startswith("gpm_")
+        name: value for name, value in state._asdict().items() if name not in _AS_RATES and not name.startswith("gpm_")
     }
     out["instances"] = None if state.instances is None else [one._asdict() for one in state.instances]
     out["earlier"] = [one._asdict() for one in state.earlier]

@@ -164,7 +164,7 @@ def _meaning(frame: Frame, view: View, gpu: Gpu, spot: Placed) -> Cell:
     text = found.text
     if gpu.rates is not None and text.startswith(figures(gpu.rates)):
         text = text.partition(": ")[2] or "busy in part"
-    return spot.cell(text, found.token if found.token in ("bad", "warn", "ok") else "dim")
+    return spot.cell(text, {"bad": "bad", "warn": "strong", "unsure": "unsure"}.get(found.token, "dim"))
 
 
 def _throttle(group: tuple[Gpu, ...], spot: Placed) -> Cell:

@@ -312,13 +312,43 @@ NUMBER(nvmlDeviceGetPcieReplayCounter, "pcie_replay")
 NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, "pcie_gen_gpu")
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "power_default_mw")
 NUMBER(nvmlDeviceGetRetiredPagesPendingStatus, "pages_pending")
-LONG_NUMBER(nvmlDeviceGetTotalEnergyConsumption, "energy_mj")
+
+/* energy_mw: it grows at that power, so that a mean from the counter has a known answer. */
+EXPORT Ret nvmlDeviceGetTotalEnergyConsumption(Handle handle, U64 *out)
+{
+	U64 power;
+	ENTER_GPU(handle);
+	if (gpu_number(gpu, "energy_mw", &power)) {
+		*out = power * (now_us() / 1000) / 1000;
+		return OK;
+	}
+	return gpu_number(gpu, "energy_mj", out) ? OK : NOT_SUPPORTED;
+}
 LONG_NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, "throttle")
 SELECTED(nvmlDeviceGetTemperature, "temp")          /* temp0: the GPU's own sensor */
 SELECTED(nvmlDeviceGetTemperatureThreshold, "temp_thr")
 SELECTED(nvmlDeviceGetClockInfo, "clock")           /* clock0 graphics, 1 SM, 2 memory, 3 video */
 SELECTED(nvmlDeviceGetMaxClockInfo, "max_clock")
 SELECTED(nvmlDeviceGetPcieThroughput, "pcie_kbs")   /* pcie_kbs0 sent, 1 received */
+
+/* What other monitors ask for, and no test of ours needs answered. */
+#define NOBODY(function)                                                                                               \
+	EXPORT Ret function(Handle handle)                                                                             \
+	{                                                                                                              \
+		ENTER_GPU(handle);                                                                                     \
+		return NOT_SUPPORTED;                                                                                  \
+	}
+NOBODY(nvmlDeviceGetEncoderUtilization)
+NOBODY(nvmlDeviceGetDecoderUtilization)
+NOBODY(nvmlDeviceGetDriverModel)
+NOBODY(nvmlDeviceGetDriverModel_v2)
+
+EXPORT Ret nvmlDeviceIsMigDeviceHandle(Handle handle, U32 *out)
+{
+	ENTER_GPU(handle);
+	*out = gpu >= 100;
+	return OK;
+}
 
 /* ---- records ---- */
 

@@ -1,0 +1,224 @@
+"""Our GPU figures beside nvitop's, gpustat's and nvidia-smi's, and what reading them costs.
+
+``python -m tests.bench.gpu_exactness [--venv DIR] [--seconds 15] [--write]`` builds the rig's library, on which all
+three run, compares, and measures 1 and 16 GPUs. nvitop and gpustat are taken from ``--venv``, else installed into a
+folder that is thrown away. Exit 1 when a figure differs, 2 when this machine cannot tell.
+
+``python -m tests.bench.gpu_exactness --real [--write]`` on a machine with an NVIDIA GPU: our log beside nvidia-smi's,
+idle and (with torch) under load, GPM included, the cost of each call; ``--write`` keeps them in docs/nvml-costs.md
+and the raw replies as tests/data/gpu/NAME.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.bench.gpu_real import real
+from tests.rigs.nvml import build, machine, why_no_library
+from tests.rigs.nvml.library import CONSUMER, HOPPER
+
+REPO = Path(__file__).parents[2]
+PAGE = REPO / "docs" / "gpu-exactness.md"
+PEERS = ("nvitop", "gpustat")
+ALLOWED_FACTOR = 1.5
+SIZES = ("80x24", "160x48")
+ASK_NVITOP = """
+import json, sys
+from nvitop import Device
+def plain(value):
+    return value if isinstance(value, (int, float)) else None
+print(json.dumps({d.uuid(): {
+    "utilisation %": plain(d.gpu_utilization()), "memory activity %": plain(d.memory_utilization()),
+    "memory used": plain(d.memory_used()), "memory total": plain(d.memory_total()),
+    "temperature": plain(d.temperature()), "fan %": plain(d.fan_speed()), "power mW": plain(d.power_usage()),
+    "limit mW": plain(d.power_limit()), "SM MHz": plain(d.sm_clock()),
+    "processes": sorted([p, plain(g.gpu_memory())] for p, g in d.processes().items()),
+} for d in Device.all()}))
+"""
+MIB = 1 << 20
+
+
+class Row(NamedTuple):
+    """One figure of one GPU as each program gives it."""
+
+    gpu: str
+    figure: str
+    ours: object
+    nvitop: object
+    gpustat: object
+
+    @property
+    def equal(self) -> bool:
+        """Whether all who tell it tell the same."""
+        told = [value for value in (self.nvitop, self.gpustat) if value != "not shown"]
+        return all(value == self.ours for value in told)
+
+
+def run(argv: list[str], env: Mapping[str, str]) -> str:
+    """What a program prints. Ends with exit code 2 and its last line when it fails."""
+    done = subprocess.run(argv, env={**os.environ, **env}, cwd=REPO, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        print(f"unknown: {' '.join(argv[:3])}: {last}", file=sys.stderr)
+        raise SystemExit(2)
+    return done.stdout
+
+
+def peers_python(folder: Path, given: Path | None) -> Path:
+    """An interpreter that has both programs."""
+    if given is not None:
+        return given / "bin" / "python"
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / "bin" / "python"
+    run([str(python), "-m", "pip", "install", "-q", *PEERS], {})
+    return python
+
+
+def ours(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """By UUID, from the installed program's JSON."""
+    text = run([sys.executable, "-m", "iotop_ai", "snapshot", "--json", "--no-smart", "-d", "2"], env)
+    out = {}
+    for gpu in json.loads(text)["gpus"]:
+        power = gpu["power_watts"]
+        out[gpu["uuid"]] = {
+            "utilisation %": _percent(gpu["busy_ratio"]),
+            "memory activity %": _percent(gpu["memory_busy_ratio"]),
+            "memory used": gpu["memory_used_bytes"],
+            "memory total": gpu["memory_total_bytes"],
+            "temperature": gpu["temperature_celsius"],
+            "fan %": gpu["fan_percent"],
+            "power W": None if power is None else round(power),
+            "limit W": None if gpu["power_limit_watts"] is None else round(gpu["power_limit_watts"]),
+            "SM MHz": gpu["sm_mhz"],
+            "processes": sorted([p["pid"], p["memory_bytes"]] for p in gpu["processes"] or []),
+        }
+    return out
+
+
+def _percent(ratio: float | None) -> int | None:
+    return None if ratio is None else round(ratio * 100)
+
+
+def rows_of(mine: Mapping[str, Any], nvitop: Mapping[str, Any], gpustat: Mapping[str, Any]) -> list[Row]:
+    """Every figure of every GPU, side by side in one unit."""
+    out = []
+    stat = {gpu["uuid"]: gpu for gpu in gpustat["gpus"]}
+    for i, (uuid, own) in enumerate(mine.items()):
+        top, seen = dict(nvitop[uuid]), stat[uuid]
+        for name in ("power", "limit"):
+            milliwatts = top.pop(f"{name} mW")
+            top[f"{name} W"] = None if milliwatts is None else round(milliwatts / 1000)
+        short = {
+            "utilisation %": seen["utilization.gpu"],
+            "memory used": None if seen["memory.used"] is None else seen["memory.used"] * MIB,
+            "memory total": None if seen["memory.total"] is None else seen["memory.total"] * MIB,
+            "temperature": seen["temperature.gpu"],
+            "fan %": seen["fan.speed"],
+            "power W": seen["power.draw"],
+            "limit W": seen["enforced.power.limit"],
+            "processes": sorted([p["pid"], p["gpu_memory_usage"] * MIB] for p in seen["processes"]),
+        }
+        for figure, value in own.items():
+            beside = short.get(figure, "not shown")
+            if figure.startswith("memory ") and isinstance(value, (int, float)) and figure in short:
+                beside = value if short[figure] == value // MIB * MIB else short[figure]
+            out.append(Row(f"GPU {i}", figure, value, top.get(figure, "not shown"), beside))
+    return out
+
+
+def table(rows: list[Row]) -> str:
+    """Markdown."""
+    lines = ["| GPU | figure | iotop-ai | nvitop | gpustat | |", "|--|--|--:|--:|--:|--|"]
+    for row in rows:
+        cells = [row.gpu, row.figure, *(_cell(v) for v in (row.ours, row.nvitop, row.gpustat))]
+        lines.append(f"| {' | '.join(cells)} | {'equal' if row.equal else '**differs**'} |")
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    return "none told" if value is None else str(value)
+
+
+def costs(folder: Path, env: Mapping[str, str], seconds: int, size: str) -> list[dict[str, float]]:
+    """CPU of the monitor with 1 and with 16 GPUs: of two turns each the one that cost less beside the calls."""
+    found: dict[int, list[dict[str, float]]] = {1: [], 16: []}
+    for _ in range(2):
+        for count, kept in found.items():
+            # Waiting for events sleeps in a real driver; the rig's library polls its file, which is no cost of ours.
+            machine(folder / "gpu.conf", [{**HOPPER, "procs": "", "events": 0}] * count)
+            argv = [sys.executable, "-m", "tests.rigs.nvml.cost", str(seconds), *size.split("x")]
+            kept.append(json.loads(run(argv, env)))
+    return [min(kept, key=lambda c: c["cpu_ms_per_s"] - c["calls_ms_per_s"]) for kept in found.values()]
+
+
+def cost_text(size: str, one: Mapping[str, float], many: Mapping[str, float]) -> tuple[str, bool]:
+    """The figures and whether 16 GPUs stay within 1.5 times 1 GPU plus the calls themselves."""
+    allowed = ALLOWED_FACTOR * one["cpu_ms_per_s"] + many["calls_ms_per_s"]
+    held = many["cpu_ms_per_s"] <= allowed
+    lines = [f"Screen of {size}, one sweep a second:", ""]
+    lines += ["| GPUs | CPU ms/s | of it in NVML calls | calls/s | without the calls |", "|--:|--:|--:|--:|--:|"]
+    lines += [
+        f"| {c['gpus']:.0f} | {c['cpu_ms_per_s']:.1f} | {c['calls_ms_per_s']:.1f} | {c['calls_per_s']:.0f} | "
+        f"{c['cpu_ms_per_s'] - c['calls_ms_per_s']:.1f} |"
+        for c in (one, many)
+    ]
+    lines.append("")
+    lines.append(
+        f"16 GPUs may cost {allowed:.1f} ms/s (1.5 x 1 GPU, plus the calls); they cost {many['cpu_ms_per_s']:.1f}: "
+        f"{'holds' if held else 'does NOT hold'}."
+    )
+    return "\n".join(lines), held
+
+
+def main() -> int:
+    """Compare, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--venv", type=Path)
+    parser.add_argument("--seconds", type=int, default=15)
+    args = parser.parse_args()
+    if args.real:
+        return real(write=args.write)
+    if why := why_no_library():
+        print(f"unknown: {why}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        build(folder)
+        env = {"LD_LIBRARY_PATH": name, "FAKE_NVML": str(folder / "gpu.conf"), "PYTHONPATH": str(REPO)}
+        python = peers_python(folder, args.venv)
+        # Both leave out processes that are not in /proc, so these are ours.
+        busy = {**HOPPER, "energy_mw": 612_000, "power_mw": 612_000, "procs": f"{os.getpid()}:{60 << 30}:88:30"}
+        idle = {**HOPPER, "util": 0, "memutil": 0, "energy_mw": 71_000, "power_mw": 71_000, "procs": ""}
+        machine(folder / "gpu.conf", [busy, idle, {**CONSUMER, "gprocs": ""}])
+        mine = ours(env)
+        nvitop = json.loads(run([str(python), "-c", ASK_NVITOP], env).strip().splitlines()[-1])
+        gpustat = json.loads(run([str(python), "-m", "gpustat", "--json"], env))
+        run([str(python), "-m", "nvitop", "-1"], env)
+        found = rows_of(mine, nvitop, gpustat)
+        told = [cost_text(size, *costs(folder, env, args.seconds, size)) for size in SIZES]
+        versions = run([str(python), "-m", "pip", "list", "--format", "json"], {})
+    known = {one["name"]: one["version"] for one in json.loads(versions)}
+    head = ", ".join(f"{name} {known.get(name, '?')}" for name in PEERS)
+    parts = "\n\n".join(text for text, _ in told)
+    page = f"{table(found)}\n\nBeside {head}, on the rig's library.\n\n{parts}\n"
+    print(page)
+    if args.write:
+        PAGE.write_text(
+            f"{__doc__.splitlines()[0]}\n\nWritten by `python -m tests.bench.gpu_exactness --write`.\n\n{page}"
+        )
+    return 0 if all(held for _, held in told) and all(row.equal for row in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""A child that runs the whole monitor for a while and says what it cost, and what of that went into NVML's calls.
+
+``python -m tests.rigs.nvml.cost SECONDS WIDTH HEIGHT`` prints one JSON object: CPU ms a second, all and in calls.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.present.layout import screen_rows
+from iotop_ai.present.view import View
+from iotop_ai.sources.live import LiveSource
+
+WARM = 7
+"""Ticks left out: the library is opened, and every question has been asked once."""
+
+
+def main(seconds: int, width: int, height: int) -> None:
+    source = LiveSource(Settings(smart=False))
+    door = source._gpu._nvml._door
+    plain, spent = door.timed, [0, 0]
+
+    def timed(label: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+        start = time.thread_time_ns()
+        try:
+            return plain(label, call, *args, **keywords)
+        finally:
+            spent[0] += time.thread_time_ns() - start
+            spent[1] += 1
+
+    door.timed = timed  # type: ignore[method-assign]
+    begin: tuple[int, int, int, float] | None = None
+    view = View()
+    for i, frame in enumerate(frames(source)):
+        screen_rows(width, height, frame, view)
+        if i == WARM:
+            begin = time.process_time_ns(), *spent, time.monotonic()
+        if begin is not None and i >= WARM + seconds:
+            break
+    assert begin is not None
+    wall = time.monotonic() - begin[3]
+    print(
+        json.dumps(
+            {
+                "gpus": len(frame.snapshot.gpu.value or {}),
+                "cpu_ms_per_s": (time.process_time_ns() - begin[0]) / 1e6 / wall,
+                "calls_ms_per_s": (spent[0] - begin[1]) / 1e6 / wall,
+                "calls_per_s": (spent[1] - begin[2]) / wall,
+            }
+        ),
+        flush=True,
+    )
+    source.close()
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:4]))
