@@ -311,3 +311,22 @@ def test_a_pipe_behind_the_screen_is_refused(tmp_path: Path) -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(f"{COMMAND} | cat > {tmp_path}/out; echo size=$(wc -c < {tmp_path}/out)\n")
         assert "usage: no terminal" in terminal.wait_for("size=0")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_is_behind_another_screen_stays_behind_it(size: tuple[int, int]) -> None:
+    with Terminal(*size) as terminal:
+        terminal.type(COMMAND.replace("-d 0.5", "-d 0.2") + "\n")
+        terminal.wait_until(lambda text: {"path", "disk", "process"} <= sections(text).keys(), what="the sections")
+        for key, word in (("?", "any key goes back"), ("h", "Esc:back")):
+            terminal.keys(key)
+            terminal.wait_for(word)
+            end = time.monotonic() + 2
+            while time.monotonic() < end:
+                assert not {"path", "process"} & sections(terminal.text()).keys()
+                assert "CPU busy" not in terminal.text()
+                assert "kworker" not in terminal.text()
+                time.sleep(0.1)
+            terminal.keys("Escape")
+            terminal.wait_until(lambda text: {"path", "disk", "process"} <= sections(text).keys(), what="the screen")
+        leave(terminal)

@@ -81,9 +81,12 @@ class LinePanel(Widget, can_focus=True):
         self._changed.clear()
 
     def place(self) -> Region | None:
-        """Where the panel is on the screen; None while it is not wholly there."""
+        """Where the panel is on the screen; None while it is not wholly there.
+
+        Only the foremost screen's panels are: what lies behind another screen, also a see-through one, is Textual's.
+        """
         screen = self.screen
-        if not screen.is_current:
+        if self.app.screen is not screen:
             return None
         try:
             found = screen.find_widget(self)
