@@ -19,3 +19,7 @@ class Clock:
     def process_ns(self) -> int:
         """CPU time of this process, all threads, user and system, in ns."""
         return time.process_time_ns()
+
+    def thread_ns(self) -> int:
+        """CPU time of the calling thread in ns."""
+        return time.thread_time_ns()

@@ -9,6 +9,7 @@ from iotop_ai.model.block import BlockKey, BlockRates, block_rates
 from iotop_ai.model.counter import delta
 from iotop_ai.model.cpu import CpuRates, cpu_rates
 from iotop_ai.model.gpu import GpuRates, gpu_rates
+from iotop_ai.model.job import job_rates
 from iotop_ai.model.memory import MemoryRates, memory_rates
 from iotop_ai.model.netfs import NfsRates, netfs_rates
 from iotop_ai.model.network import LinkRates, network_rates
@@ -17,6 +18,7 @@ from iotop_ai.model.process import ProcessKey, ProcessSample
 from iotop_ai.model.process_rates import process_rates
 from iotop_ai.model.reading import Rated, Reading
 from iotop_ai.model.snapshot import OwnCost, Snapshot
+from iotop_ai.model.taskstate import JobSample
 from iotop_ai.model.waits import Wait, waits_of
 
 GAP_FACTOR = 3.0
@@ -58,6 +60,7 @@ class Sample(NamedTuple):
     network: Rated[Mapping[str, LinkRates]] = Rated()
     netfs: Rated[Mapping[str, NfsRates]] = Rated()
     waits: Mapping[ProcessKey, Wait] = {}
+    jobs: Rated[JobSample] = Rated()
 
 
 def rated(
@@ -130,4 +133,5 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
         rated(old("network"), after.network, kept("network"), network_rates),
         rated(old("netfs"), after.netfs, kept("netfs"), netfs_rates),
         waits_of(after.processes.value),
+        rated(old("jobs"), after.jobs, kept("jobs"), job_rates),
     )

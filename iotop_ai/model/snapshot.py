@@ -10,6 +10,7 @@ from iotop_ai.model.cpu import CpuTable
 from iotop_ai.model.filesystem import FilesystemUsage
 from iotop_ai.model.gpu import GpuTable
 from iotop_ai.model.gpu_detail import GpuDetails
+from iotop_ai.model.job import JobTable
 from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.netfs import NetfsTable
 from iotop_ai.model.network import LinkCounters
@@ -86,3 +87,4 @@ class Snapshot(NamedTuple):
     network: Reading[Mapping[str, LinkCounters]] = Reading()
     netfs: Reading[NetfsTable] = Reading()
     gpu_slow: Reading[GpuDetails] = Reading()
+    jobs: Reading[JobTable] = Reading()

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from iotop_ai.collectors.base import take
 from iotop_ai.collectors.block import BlockCollector
 from iotop_ai.collectors.block_info import BlockInfoCollector
 from iotop_ai.collectors.cadence import Paced
@@ -18,6 +19,7 @@ from iotop_ai.collectors.gpu import GpuCollector, GpuDetailCollector
 from iotop_ai.collectors.happened import Family, happened
 from iotop_ai.collectors.health_history import HealthHistory
 from iotop_ai.collectors.host import OwnCostReader, read_host
+from iotop_ai.collectors.job import JobCollector
 from iotop_ai.collectors.marks import listen
 from iotop_ai.collectors.memory import MemoryCollector
 from iotop_ai.collectors.mounts import MountsCollector
@@ -90,6 +92,7 @@ class LiveSource:
                 *((self._smart,) if self._smart else ()),
             )
         ]
+        self._jobs = JobCollector(self._root, self._clock)
         self._disks: Mapping[str, BlockInfo] | None = None
         self._coarse = Coarse()
         self._before: Snapshot | None = None
@@ -130,6 +133,9 @@ class LiveSource:
         }
         if self._smart is None:
             readings["smart"] = Reading(None, Status.OFF, "SMART is switched off", "leave out --no-smart", at_ns)
+        if not self._closed:
+            self._jobs.see(readings["processes"].value, readings["gpu"].value)
+            readings["jobs"] = self._coarse.reading("jobs", take(self._jobs, self._clock))
         self._note_devices(readings["disks"], at_ns, wall_ns)
         for xid in self._gpu.events():
             self._note(Event(xid.at_ns, xid.wall_ns, "xid", f"{xid.uuid or 'a GPU'}: Xid {xid.number}"))
@@ -209,6 +215,7 @@ class LiveSource:
         for paced in collectors:
             with contextlib.suppress(OSError):
                 paced.close()
+        self._jobs.close()
         if self._marks is not None:
             self._marks.close()
         self._own.close()

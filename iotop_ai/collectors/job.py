@@ -1,0 +1,182 @@
+"""Training jobs, each tick: who they are (looked up when processes come and go) and the counts of their tasks.
+
+Only processes that may train are looked at more closely: Python programs, launchers, and whatever is on a GPU. A
+look at what libraries a process maps is taken when it is first seen and a few times while it is young, since a
+program imports its framework after it started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.job_place import PlaceReader
+from iotop_ai.collectors.root import Root
+from iotop_ai.collectors.taskstate import TaskSampler
+from iotop_ai.model.gpu import GpuTable
+from iotop_ai.model.job import Job, JobPlace, JobTable
+from iotop_ai.model.job_find import Look, find_jobs, is_candidate
+from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessTable
+from iotop_ai.model.reading import Status
+
+LIBRARIES = (
+    (b"libtorch_python", "torch"),
+    (b"libtorch_cuda", "torch"),
+    (b"libtorch_cpu", "torch"),
+    (b"libtensorflow", "tensorflow"),
+    (b"_pywrap_tensorflow", "tensorflow"),
+    (b"libjax_common", "jax"),
+    (b"xla_extension", "jax"),
+    (b"libmxnet", "mxnet"),
+    (b"libpaddle", "paddle"),
+)
+DEVICES = ("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia2", "/dev/nvidia3", "/dev/nvidia4", "/dev/nvidia5",
+           "/dev/nvidia6", "/dev/nvidia7", "/dev/nvidia8", "/dev/nvidia9", "/dev/kfd", "/dev/accel")  # fmt: skip
+AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
+"""Ages, since it was first seen, at which a process is looked into until a library is found."""
+LOOKS_A_TICK = 4
+PLACE_S = 2.0
+MOST_FDS = 512
+MOST_THREADS = 256
+BUSY_TICKS = 100
+BUSY_BYTES = 8 << 20
+_PIN = "pt_data_pin"
+
+
+class JobCollector:
+    """``see`` tells it this tick's processes and GPUs, ``read`` gives the jobs."""
+
+    field = "jobs"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock, *, sampler: TaskSampler | None = None) -> None:
+        self._root = root
+        self._clock = clock
+        self._sampler = sampler or TaskSampler(root, clock)
+        self._places = PlaceReader(root)
+        self._place: dict[ProcessKey, JobPlace] = {}
+        self._place_due_ns = 0
+        self._table: ProcessTable | None = None
+        self._gpus: GpuTable | None = None
+        self._info: dict[ProcessKey, ProcessInfo] = {}
+        self._candidates: set[ProcessKey] = set()
+        self._due_ns: dict[ProcessKey, tuple[int, int]] = {}
+        self._looks: dict[ProcessKey, Look] = {}
+        self._basis: object = None
+        self._jobs: Mapping[ProcessKey, Job] = {}
+        self._newest: JobTable | None = None
+        self._at_ns: int | None = None
+
+    def at_ns(self) -> int | None:
+        """When the newest answer was taken. Without a job it is that of the first answer that said so."""
+        return self._at_ns
+
+    def see(self, table: ProcessTable | None, gpus: GpuTable | None) -> None:
+        """This tick's processes and GPUs; None where they are not known."""
+        self._table = table
+        self._gpus = gpus
+
+    def read(self) -> JobTable:
+        """The jobs now. Raises Unavailable while the processes are not known."""
+        table = self._table
+        if table is None:
+            raise Unavailable(Status.ABSENT, "processes are not known")
+        now = self._clock.monotonic_ns()
+        on_gpu = self._on_gpu()
+        self._follow(table, now)
+        looked = self._look_around(on_gpu, now)
+        wanted = self._candidates | {key for key in table.stat if key.pid in on_gpu} if on_gpu else self._candidates
+        busy = frozenset(key for key in self._candidates if _busy(table, key))
+        # Only what these say decides who is a job: while they stay the same, so do the jobs.
+        basis = (frozenset(wanted), on_gpu, busy, [table.info[key] for key in sorted(self._candidates)])
+        if looked or basis != self._basis:
+            self._basis = basis
+            jobs = find_jobs(table.info, table.stat, wanted, self._looks, on_gpu, busy)
+            if jobs != self._jobs:
+                self._jobs = jobs
+        self._sampler.select(self._jobs)
+        if now >= self._place_due_ns:
+            self._place_due_ns = now + int(PLACE_S * 1e9)
+            self._places.forget(frozenset(self._jobs))
+            fresh = {key: self._places.read(job) for key, job in self._jobs.items()}
+            # What did not change stays the same object, so that a recording does not hold it again.
+            self._place = {key: old if (old := self._place.get(key)) == new else new for key, new in fresh.items()}
+        sampler = self._sampler
+        newest = JobTable(self._jobs, sampler.sweeps(), sampler.tasks(), self._place, sampler.cpu_ns)
+        # While there is no job nothing is read again: neither a new time nor a new sample for a rule.
+        if newest.jobs or newest != self._newest:
+            self._newest, self._at_ns = newest, self._clock.monotonic_ns()
+        return self._newest or newest
+
+    def close(self) -> None:
+        """End the looking thread and give descriptors back."""
+        self._sampler.close()
+
+    def _on_gpu(self) -> dict[int, tuple[str, ...]]:
+        out: dict[int, tuple[str, ...]] = {}
+        for uuid, reading in (self._gpus or {}).items():
+            for process in () if reading.value is None else reading.value.processes or ():
+                if process.kind == "compute" and process.found:
+                    out[process.pid] = (*out.get(process.pid, ()), uuid)
+        return out
+
+    def _follow(self, table: ProcessTable, now: int) -> None:
+        """Take in who came, changed its name or went."""
+        old = self._info
+        for key in [key for key, info in table.info.items() if old.get(key) is not info]:
+            if is_candidate(table.info[key]):
+                self._candidates.add(key)
+                self._due_ns.setdefault(key, (now, 0))
+            else:
+                self._candidates.discard(key)
+        if len(old) != len(table.info) or old.keys() != table.info.keys():
+            for key in old.keys() - table.info.keys():
+                self._candidates.discard(key)
+                self._due_ns.pop(key, None)
+                self._looks.pop(key, None)
+        self._info = dict(table.info)
+
+    def _look_around(self, on_gpu: Mapping[int, tuple[str, ...]], now: int) -> bool:
+        """Look into candidates that are due, at most ``LOOKS_A_TICK``; whether anything new was seen."""
+        changed, left = False, LOOKS_A_TICK
+        for key, (first, turn) in list(self._due_ns.items()):
+            if left == 0:
+                break
+            if turn >= len(AGES_S) or now < first + int(AGES_S[turn] * 1e9):
+                continue
+            # After a wait for a free turn, the ages that passed meanwhile are not caught up with.
+            while turn < len(AGES_S) and now >= first + int(AGES_S[turn] * 1e9):
+                turn += 1
+            self._due_ns[key] = (first, turn)
+            look = self._look(key)
+            left -= 1
+            if look != self._looks.get(key):
+                self._looks[key] = look
+                changed = True
+        return changed
+
+    def _look(self, key: ProcessKey) -> Look:
+        here = f"proc/{key.pid}"
+        try:
+            maps = self._root.read(f"{here}/maps")
+        except OSError:
+            maps = b""
+        libraries = tuple(dict.fromkeys(name for word, name in LIBRARIES if word in maps))
+        links = (self._root.link(f"{here}/fd/{fd}") for fd in self._root.names(f"{here}/fd")[:MOST_FDS])
+        device = any(link.startswith(DEVICES) for link in links)
+        pin = 0
+        if libraries:
+            for tid in self._root.names(f"{here}/task")[:MOST_THREADS]:
+                if self._root.text_or(f"{here}/task/{tid}/comm") == _PIN:
+                    pin = int(tid)
+                    break
+        return Look(libraries, device, pin)
+
+
+def _busy(table: ProcessTable, key: ProcessKey) -> bool:
+    """Whether it has computed for a second or read 8 MiB from storage since it started."""
+    stat, io = table.stat.get(key), table.io.get(key)
+    if stat is not None and stat.utime_ticks + stat.stime_ticks >= BUSY_TICKS:
+        return True
+    return io is not None and io.read_bytes >= BUSY_BYTES

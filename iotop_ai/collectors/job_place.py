@@ -1,0 +1,223 @@
+"""What surrounds a job: the limits of its cgroups, its /dev/shm, and the mounts that it reads from.
+
+Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html (io.max, cpu.max, cpu.stat, memory.max, memory.events),
+https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html; /proc/PID/fdinfo's mnt_id and
+/proc/PID/mountinfo, https://docs.kernel.org/filesystems/proc.html.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+from iotop_ai.collectors.mounts import parse_mountinfo
+from iotop_ai.collectors.root import Root
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.job import IoLimit, Job, JobMount, JobPlace
+from iotop_ai.model.process import ProcessKey
+
+V1_LIMITS = {
+    "blkio.throttle.read_bps_device": "read_bytes",
+    "blkio.throttle.read_iops_device": "read_ios",
+    "blkio.throttle.write_bps_device": "write_bytes",
+    "blkio.throttle.write_iops_device": "write_ios",
+}
+V2_LIMITS = {"rbps": "read_bytes", "riops": "read_ios", "wbps": "write_bytes", "wiops": "write_ios"}
+NO_MEMORY_LIMIT = 1 << 60
+"""cgroup v1 prints a number near 2^63 for "no limit"."""
+MOST_FILES = 256
+MOST_READERS = 4
+MOST_LEVELS = 16
+MOST_MOUNTS = 4
+_NOT_DATA = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
+_CODE = (".so", ".py", ".pyc", ".log", ".txt", ".out")
+
+
+def parse_cgroups(raw: bytes) -> dict[str, str]:
+    """Path by controller, "" for v2: ``7:blkio:/job`` and ``0::/user.slice``."""
+    out = {}
+    for line in raw.splitlines():
+        _, _, rest = line.partition(b":")
+        controllers, _, path = rest.partition(b":")
+        for name in clean_bytes(controllers).split(","):
+            out[name] = clean_bytes(path)
+    return out
+
+
+def parse_v1_limits(raw: bytes, what: str, file: str) -> tuple[IoLimit, ...]:
+    """``254:0 8388608``, one device a line."""
+    out = []
+    for line in raw.splitlines():
+        fields = line.split()
+        if len(fields) == 2 and fields[1].isdigit() and int(fields[1]):
+            out.append(IoLimit(clean_bytes(fields[0], 16), what, int(fields[1]), file))
+    return tuple(out)
+
+
+def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
+    """``254:0 rbps=8388608 wbps=max riops=max wiops=max``, one device a line; "max" is no limit."""
+    out = []
+    for line in raw.splitlines():
+        device, _, rest = line.partition(b" ")
+        for part in rest.split():
+            name, _, value = part.partition(b"=")
+            what = V2_LIMITS.get(clean_bytes(name))
+            if what is not None and value.isdigit():
+                out.append(IoLimit(clean_bytes(device, 16), what, int(value), file))
+    return tuple(out)
+
+
+def _levels(path: str) -> Iterator[str]:
+    """The cgroup and those above it, nearest first: "a/b", "a", ""."""
+    parts = [part for part in path.split("/") if part and part != ".."][:MOST_LEVELS]
+    for end in range(len(parts), -1, -1):
+        yield "/".join(parts[:end])
+
+
+class PlaceReader:
+    """Reads one job's place. Keeps the mounts that each job was seen to read from."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._unified = "sys/fs/cgroup" if root.exists("sys/fs/cgroup/cgroup.controllers") else "sys/fs/cgroup/unified"
+        self._seen: dict[ProcessKey, Counter[JobMount]] = {}
+        self._turn = 0
+
+    def read(self, job: Job) -> JobPlace:
+        """The place of a job now."""
+        self._turn += 1
+        members = [*job.workers, *(rank.key for rank in job.ranks)]
+        key = members[0]
+        groups = parse_cgroups(self._raw(f"proc/{key.pid}/cgroup"))
+        cores, throttled = self._cpu(groups)
+        limit, used, failures = self._memory(groups)
+        total, full = self._shm(key)
+        return JobPlace(
+            self._limits(groups),
+            cores,
+            throttled,
+            limit,
+            used,
+            failures,
+            total,
+            full,
+            self._allowed(key),
+            self._mounts(job, members),
+        )
+
+    def forget(self, jobs: frozenset[ProcessKey]) -> None:
+        """Drop what was kept of other jobs."""
+        for key in self._seen.keys() - jobs:
+            del self._seen[key]
+
+    def _raw(self, relative: str) -> bytes:
+        try:
+            return self._root.read(relative, 1 << 18)
+        except OSError:
+            return b""
+
+    def _limits(self, groups: dict[str, str]) -> tuple[IoLimit, ...]:
+        out: list[IoLimit] = []
+        for level in _levels(groups.get("blkio", "/")):
+            for name, what in V1_LIMITS.items():
+                file = f"blkio/{level}/{name}".replace("//", "/")
+                out += parse_v1_limits(self._raw(f"sys/fs/cgroup/{file}"), what, file)
+        for level in _levels(groups.get("", "/")):
+            file = f"{level}/io.max".lstrip("/")
+            out += parse_io_max(self._raw(f"{self._unified}/{file}"), file)
+        return tuple(out)
+
+    def _cpu(self, groups: dict[str, str]) -> tuple[float | None, int | None]:
+        """The tightest quota in cores and how often it ran out."""
+        best: tuple[float, int | None] | None = None
+        for level in _levels(groups.get("", "/")):
+            fields = self._raw(f"{self._unified}/{level}/cpu.max").split()
+            if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit():
+                found = int(fields[0]) / int(fields[1]), self._throttled(f"{self._unified}/{level}/cpu.stat")
+                best = min(best or found, found, key=lambda pair: pair[0])
+        for level in _levels(groups.get("cpu", "/")):
+            here = f"sys/fs/cgroup/cpu/{level}"
+            quota, period = (self._root.number_or_none(f"{here}/cpu.cfs_{n}_us") for n in ("quota", "period"))
+            if quota is not None and period and quota > 0:
+                found = quota / period, self._throttled(f"{here}/cpu.stat")
+                best = min(best or found, found, key=lambda pair: pair[0])
+        return best or (None, None)
+
+    def _throttled(self, relative: str) -> int | None:
+        for line in self._raw(relative).splitlines():
+            if line.startswith(b"nr_throttled ") and line[13:].isdigit():
+                return int(line[13:])
+        return None
+
+    def _memory(self, groups: dict[str, str]) -> tuple[int | None, int | None, int | None]:
+        """Limit, use and failures of the nearest cgroup with a limit."""
+        number = self._root.number_or_none
+        for level in _levels(groups.get("", "/")):
+            here = f"{self._unified}/{level}"
+            limit = number(f"{here}/memory.max")
+            if limit is not None:
+                return limit, number(f"{here}/memory.current"), self._events(f"{here}/memory.events")
+        for level in _levels(groups.get("memory", "/")):
+            here = f"sys/fs/cgroup/memory/{level}"
+            limit = number(f"{here}/memory.limit_in_bytes")
+            if limit is not None and limit < NO_MEMORY_LIMIT:
+                return limit, number(f"{here}/memory.usage_in_bytes"), number(f"{here}/memory.failcnt")
+        return None, None, None
+
+    def _events(self, relative: str) -> int | None:
+        for line in self._raw(relative).splitlines():
+            if line.startswith(b"max ") and line[4:].isdigit():
+                return int(line[4:])
+        return None
+
+    def _shm(self, key: ProcessKey) -> tuple[int | None, int | None]:
+        try:
+            found = os.statvfs(self._root.join(f"proc/{key.pid}/root/dev/shm"))
+        except OSError:
+            return None, None
+        total = found.f_blocks * found.f_frsize
+        return total, total - found.f_bavail * found.f_frsize
+
+    def _allowed(self, key: ProcessKey) -> int | None:
+        for line in self._raw(f"proc/{key.pid}/status").splitlines():
+            if line.startswith(b"Cpus_allowed_list:"):
+                return count_cpus(line.partition(b":")[2])
+        return None
+
+    def _mounts(self, job: Job, members: list[ProcessKey]) -> tuple[JobMount, ...]:
+        """Mounts of the data files that some members have open now, added to those seen before."""
+        seen = self._seen.setdefault(job.key, Counter())
+        start = self._turn * MOST_READERS % len(members)
+        ids: Counter[int] = Counter()
+        for key in (members[start:] + members[:start])[:MOST_READERS]:
+            ids.update(self._open_files(key))
+        if ids:
+            raw = self._raw(f"proc/{members[0].pid}/mountinfo")
+            table = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}
+            for number, times in ids.items():
+                for mount in parse_mountinfo(table.get(number, b"")):
+                    seen[JobMount(mount.path, mount.fstype, mount.source, mount.device)] += times
+        return tuple(mount for mount, _ in seen.most_common(MOST_MOUNTS))
+
+    def _open_files(self, key: ProcessKey) -> Iterator[int]:
+        """mnt_id of each open regular file that looks like data: no library, script, log or terminal."""
+        here = f"proc/{key.pid}"
+        for name in self._root.names(f"{here}/fd")[:MOST_FILES]:
+            path = self._root.link(f"{here}/fd/{name}")
+            if not path.startswith("/") or path.startswith(_NOT_DATA) or path.endswith((*_CODE, " (deleted)")):
+                continue
+            for line in self._raw(f"{here}/fdinfo/{name}").splitlines():
+                if line.startswith(b"mnt_id:") and line[7:].strip().isdigit():
+                    yield int(line[7:])
+
+
+def count_cpus(text: bytes) -> int | None:
+    """How many CPUs a list names: ``0-3,8`` is 5; None when it is none."""
+    total = 0
+    for part in text.strip().split(b","):
+        low, _, high = part.partition(b"-")
+        if not low.isdigit() or (high and not high.isdigit()):
+            return None
+        total += int(high or low) - int(low) + 1
+    return total
