@@ -22,7 +22,7 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.store.follows import expected, settled
 from iotop_ai.store.sane import check_carry, check_sample, check_snapshot, check_times, check_verdict
 from iotop_ai.store.shape import SAME, Group, Record, shape_of
-from iotop_ai.store.times import TIMED, times_of, with_times, without_times
+from iotop_ai.store.times import TIMED, order_of, times_of, with_times, without_times
 from iotop_ai.store.wire import ShapeError
 
 FORMAT = 1
@@ -83,7 +83,7 @@ def header_line(header: Header) -> str:
             "k": "hdr", "fmt": header.format, "tool": header.tool, "host": header.host, "boot": header.boot_id,
             "t": header.wall_ns, "m": header.at_ns, "interval": header.interval_s, "redact": header.redact,
             "stamp": header.stamp, "continues": header.continues, "origin": header.origin,
-            "timed": list(TIMED), "fields": record_fields(),
+            "fields": record_fields(),
         }
     )  # fmt: skip
 
@@ -120,6 +120,7 @@ class Encoder:
         if before is None:
             line["key"] = True
             line["n"] = snapshot.seq
+            line["timed"] = TIMED
             line |= times_of(snapshot, None)
             line["v"] = {name: part for name, part in _SNAPSHOT.dump(bare).items() if name not in _OF_THE_LINE}
             line["carry"] = _CARRY.dump(frame.carry)
@@ -190,6 +191,7 @@ class Decoder:
     def __init__(self) -> None:
         self._before: Snapshot | None = None
         self._events: list[Event] = []
+        self._timed = TIMED
 
     def read(self, line: bytes, number: int = 0) -> Item | None:
         """What a line holds; None for an unknown kind or a change without its keyframe.
@@ -270,13 +272,12 @@ class Decoder:
             check_sample(last)
         return Snap(snapshot._replace(events=events), key, raw.get("gap") is True, raw.get("pre") is True, carry, last)
 
-    @staticmethod
-    def _whole(raw: dict[str, Any]) -> Snapshot:
+    def _whole(self, raw: dict[str, Any]) -> Snapshot:
         of_the_line = {"seq": raw["n"], "at_ns": raw["m"], "wall_ns": raw["t"], "events": []}
-        return with_times(_SNAPSHOT.load({**raw["v"], **of_the_line}), raw, None)
+        self._timed = order_of(raw["timed"])
+        return with_times(_SNAPSHOT.load({**raw["v"], **of_the_line}), raw, None, self._timed)
 
-    @staticmethod
-    def _changed(raw: dict[str, Any], before: Snapshot) -> Snapshot:
+    def _changed(self, raw: dict[str, Any], before: Snapshot) -> Snapshot:
         change = {name: part for name, part in raw["v"].items() if name not in _OF_THE_LINE}
         bare: Snapshot = _SNAPSHOT.apply(change, before)._replace(
             seq=_int(raw["n"]) if "n" in raw else before.seq + 1,
@@ -284,7 +285,7 @@ class Decoder:
             wall_ns=_int(raw["t"]),
             events=(),
         )
-        snapshot = with_times(bare, raw, before)
+        snapshot = with_times(bare, raw, before, self._timed)
         processes = settled(change.get("processes", {}), before.processes, snapshot.processes)
         return snapshot._replace(processes=processes)
 

@@ -1,6 +1,6 @@
 """When each Reading of a Snapshot was taken, as one short array of a line instead of a long number in each Reading.
 
-A moment is written in µs after the line's own ``m`` (negative: before it), with decimals where it is no whole µs; null:
+The order of the array stands as "timed" in the keyframe. A moment is written in µs after the line's own ``m`` (negative: before it), with decimals where it is no whole µs; null:
 as in the line before; false: never. ``took`` is a duration in µs.
 """
 
@@ -14,6 +14,7 @@ from iotop_ai.store.wire import ShapeError
 
 TIMED: tuple[str, ...] = tuple(name for name, hint in get_type_hints(Snapshot).items() if get_origin(hint) is Reading)
 """The Readings of a Snapshot, in the order of the arrays."""
+_KNOWN = frozenset(TIMED)
 
 _LONGEST_US = 1e17
 
@@ -58,19 +59,30 @@ def times_of(snapshot: Snapshot, before: Snapshot | None) -> dict[str, list[Any]
     return {name: row for name, row in (("at", at), ("took", took)) if any(v is not None for v in row)}
 
 
-def with_times(bare: Snapshot, raw: dict[str, Any], before: Snapshot | None) -> Snapshot:
-    """The Snapshot with the times of a line. before: None for a keyframe. Raises ShapeError.
+def with_times(
+    bare: Snapshot, raw: dict[str, Any], before: Snapshot | None, timed: tuple[str, ...] = TIMED
+) -> Snapshot:
+    """The Snapshot with the times of a line. before: None for a keyframe; timed: the order. Raises ShapeError.
 
-    Readings that an older file does not have keep what they have.
+    Readings that the order does not name keep what they have; names that are not known are left alone.
     """
     rows = [raw.get(name, []) for name in ("at", "took")]
     if any(type(row) is not list for row in rows):
         raise ShapeError("an array of times expected")
     changed: dict[str, Any] = {}
-    for i, name in enumerate(TIMED):
+    for i, name in enumerate(timed):
+        if name not in _KNOWN:
+            continue
         at, took = (row[i] if i < len(row) else None for row in rows)
         old: Reading[Any] = Reading() if before is None else getattr(before, name)
         at_ns = old.at_ns if at is None else None if at is False else moment_ns(at, bare.at_ns)
         took_ns = old.took_ns if took is None else moment_ns(took, 0)
         changed[name] = getattr(bare, name)._replace(at_ns=at_ns, took_ns=took_ns)
     return bare._replace(**changed)
+
+
+def order_of(raw: Any) -> tuple[str, ...]:
+    """The order that a keyframe names. Raises ShapeError."""
+    if type(raw) is not list or not all(type(name) is str for name in raw):
+        raise ShapeError("an array of names expected")
+    return tuple(raw)

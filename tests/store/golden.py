@@ -1,0 +1,85 @@
+"""The golden recording of a format number: made once, read for ever.
+
+``python -m tests.store.golden`` writes ``tests/data/recordings/format-N.iotop.jsonl.gz`` and what it holds, leaf by
+leaf, as ``format-N.values.json``. It refuses to overwrite: a file of a released format is never made again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.pipeline import frames
+from iotop_ai.store.codec import FORMAT
+from iotop_ai.store.compress import compress
+from iotop_ai.store.recorder import Recorder
+from iotop_ai.store.sink import FileSink
+from tests.bench.server import Server
+
+FOLDER = Path(__file__).resolve().parents[1] / "data" / "recordings"
+TICKS = 64
+SAMPLED = (1, 60, 63)
+"""Snapshots whose every leaf is kept: a change, a keyframe, the last."""
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every scalar below a record, by the names on the way to it; an empty container is a leaf."""
+    if hasattr(value, "_fields"):
+        for name in value._fields:
+            yield from leaves(getattr(value, name), f"{path}.{name}")
+    elif isinstance(value, Mapping) and value:
+        for key, part in value.items():
+            name = "/".join(map(str, key)) if isinstance(key, tuple) else key
+            yield from leaves(part, f"{path}[{name}]")
+    elif isinstance(value, tuple) and value:
+        for i, part in enumerate(value):
+            yield from leaves(part, f"{path}[{i}]")
+    elif isinstance(value, Enum):
+        yield path, value.value
+    elif isinstance(value, frozenset | dict | tuple):
+        yield path, sorted(value)
+    else:
+        yield path, value
+
+
+def values(snapshots: list[Snapshot]) -> dict[str, Any]:
+    """The leaves of the sampled Snapshots."""
+    return {f"{i}{path}": leaf for i in SAMPLED for path, leaf in leaves(snapshots[i])}
+
+
+def session() -> list[Frame]:
+    """What is recorded: a small busy server, with events of several kinds."""
+    server = Server("two", processes=12, gpus=2, disks=2, cores=2)
+    snapshots = [server.snapshot() for _ in range(TICKS)]
+    told = [(1, "mark", "epoch 1"), (30, "device_added", "sdz"), (60, "process_ended", "python3 (pid 1000): SIGKILL")]
+    for i, kind, text in told:
+        at = snapshots[i]
+        snapshots[i] = at._replace(events=(Event(at.at_ns - 5, at.wall_ns - 5, kind, text),))
+    return list(frames(snapshots))
+
+
+def main() -> int:
+    path = FOLDER / f"format-{FORMAT}.iotop.jsonl"
+    if path.with_name(path.name + ".gz").exists():
+        print("there is one already; it is read for ever", file=sys.stderr)
+        return 2
+    live = session()
+    recorder = Recorder(FileSink(str(path)), Clock(), min_free_bytes=0)
+    for frame in live:
+        recorder.put(frame)
+    recorder.close()
+    compress(str(path))
+    kept = values([frame.snapshot for frame in live])
+    (FOLDER / f"format-{FORMAT}.values.json").write_text(json.dumps(kept, indent=0, ensure_ascii=False) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
