@@ -11,8 +11,10 @@ from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.smart_commands import TEST_COMMANDS, is_device, is_type, sudoers_line
 from iotop_ai.collectors.smart_find import find_smartctl
+from iotop_ai.collectors.smart_logs import too_old_for_nvme_tests
 from iotop_ai.collectors.smart_parse import messages_of, parse_json, refusal
 from iotop_ai.collectors.smart_process import SmartProcess
+from iotop_ai.collectors.smart_values import integer, text
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Status
 
@@ -98,9 +100,19 @@ def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
         said = clean(str(response.get("stderr", "")).strip(), 160) or "smartctl gave no answer that could be read"
         return Outcome(False, said, "self-tests need smartctl 7.0 or newer")
     if response.get("status") == 0:
+        if takes_no_test(answer):
+            # It says nothing and does nothing.
+            return Outcome(False, "this smartctl does not know an NVMe's self-test: 7.4 does")
         return Outcome(True, BEGUN[what])
     why = refusal(answer, str(response.get("stderr", "")))
     if why is not None and why.status is Status.DENIED:
         return Outcome(False, "a self-test needs root")
     said = "; ".join(messages_of(answer)) or ("" if why is None else why.reason)
-    return Outcome(False, said or f"smartctl ended with status {response.get('status')}")
+    return Outcome(False, said or f"the disk refused (smartctl ended with status {response.get('status')})")
+
+
+def takes_no_test(answer: Mapping[str, Any]) -> bool:
+    """Whether the answer is an older smartctl's about an NVMe."""
+    return integer(answer, "smartctl", "exit_status") == 0 and (
+        text(answer, "device", "protocol") == "NVMe" and too_old_for_nvme_tests(answer)
+    )

@@ -142,6 +142,10 @@ class Health:
                 print(f"{name}: not done: {before[name].reason}", file=sys.stderr)
                 code = UNKNOWN
                 continue
+            if state.self_tests is False:
+                print(f"{name}: not done: it runs no self-test, or this smartctl cannot begin it", file=sys.stderr)
+                code = UNKNOWN
+                continue
             target = Target(name, state.device, state.device_type)
             outcome = self_test(
                 self._args.test, target, self._settings.smartctl, self._clock, Audit(self._clock), self._root.live

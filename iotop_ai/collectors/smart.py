@@ -258,6 +258,7 @@ class SmartCollector:
 
     def _ask(self, smartctl: str, disk: Disk, old: Reading[SmartState] | None) -> Reading[SmartState]:
         start_ns = self._clock.monotonic_ns()
+        response: dict[str, Any] = {}
         try:
             if not (is_device(disk.device) and is_type(disk.kind)):
                 raise Unavailable(Status.UNSUPPORTED, "a kind of device that is not asked")
@@ -274,7 +275,8 @@ class SmartCollector:
             if why.status is Status.DENIED:
                 rest, remedy = without_smart(self._root, disk), self._permission(smartctl, disk)
                 return Reading(rest, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
-            return Reading(None, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
+            known = _unjudged(response, disk) if why.status is Status.UNSUPPORTED else None
+            return Reading(known, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
         state = self._with_past(state, disk)
         end_ns = self._clock.monotonic_ns()
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
@@ -306,3 +308,12 @@ class SmartCollector:
         except KeyError:
             user = ""
         return sudoers_line(user, uid, smartctl, [(disk.kind, disk.device)])
+
+
+def _unjudged(response: Mapping[str, Any], disk: Disk) -> SmartState | None:
+    """What a disk without SMART told nonetheless (a SCSI disk: who it is, its temperature); None for nothing."""
+    answer = parse_json(str(response.get("out", "")))
+    if answer is None or not ({"model_name", "scsi_model_name"} & answer.keys()):
+        return None
+    state = parse_state(answer, None, disk.device, disk.kind)
+    return state._replace(severity="unknown", reasons=(), judgements=())

@@ -42,8 +42,7 @@ def self_test_facts(answer: object, protocol: str) -> SelfTestFacts:
     can = get(data, "capabilities", "self_tests_supported")
     if protocol == "nvme":
         can = get(answer, "nvme_optional_admin_commands", "self_test")
-        version = get(answer, "smartctl", "version")
-        if can is None and isinstance(version, list) and _older(version):
+        if can is None and too_old_for_nvme_tests(answer):
             can = False
     seconds = integer(answer, "scsi_extended_self_test_seconds")
     long_minutes = integer(data, "self_test", "polling_minutes", "extended")
@@ -55,8 +54,12 @@ def self_test_facts(answer: object, protocol: str) -> SelfTestFacts:
     )
 
 
-def _older(version: list[Any]) -> bool:
-    return all(isinstance(part, int) for part in version) and tuple(version) < NVME_TESTS_SINCE
+def too_old_for_nvme_tests(answer: object) -> bool:
+    """Whether this smartctl takes ``-t`` for an NVMe, does nothing, and ends with status 0."""
+    version = get(answer, "smartctl", "version")
+    if not isinstance(version, list) or not all(isinstance(part, int) for part in version):
+        return False
+    return tuple(version) < NVME_TESTS_SINCE
 
 
 def self_test_log(answer: object, view: Mapping[str, Any]) -> tuple[SelfTest, ...]:

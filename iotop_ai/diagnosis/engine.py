@@ -88,7 +88,9 @@ def _silent(snapshot: Snapshot, disk: str) -> bool:
     smart = snapshot.smart.value
     if smart is None:
         return True
-    return disk in smart and (smart[disk].value is None or smart[disk].status is Status.DENIED)
+    if disk not in smart:
+        return False
+    return smart[disk].value is None or smart[disk].status not in (Status.OK, Status.ASLEEP)
 
 
 def _hold(carry: Carry, claims: Iterable[Claim], snapshot: Snapshot, full: bool, limits: Thresholds) -> dict[Key, Held]:

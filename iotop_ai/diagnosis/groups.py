@@ -43,7 +43,7 @@ def _smart(snapshot: Snapshot) -> list[str]:
     smart = snapshot.smart
     if smart.value is None:
         return [_word("SMART", smart)]
-    if any(r.value is not None and r.status is not Status.DENIED for r in smart.value.values()):
+    if any(r.value is not None and r.status in (Status.OK, Status.ASLEEP) for r in smart.value.values()):
         return []
     reasons = [r for r in smart.value.values() if r.status is not Status.UNSUPPORTED]
     return [_word("SMART", reasons[0])] if reasons else ["no disk has SMART"]

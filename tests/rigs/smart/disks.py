@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.rigs.smart import sata
+from tests.rigs.smart.sata import SMARTCTL, edited
+
 SOURCE = Path(__file__).with_name("fake_nvme.c")
-SMARTCTL = "/usr/sbin/smartctl"
+DUMP = Path(__file__).parents[2] / "data/smart/sata_debug.txt"
 
 HEALTHY: dict[str, object] = {
     "model": "SAMSUNG MZQL21T9HCJR-00A07",
@@ -43,11 +46,6 @@ FAILING: dict[str, object] = {
 }
 """Spare below its threshold, past its rated life, 37 media errors, 84 °C."""
 
-_SECTOR = re.compile(
-    r"(===== \[SMART READ ATTRIBUTE VALUES\] DATA START \(BASE-16\) =====\n)(.*?)(===== \[)", re.DOTALL
-)
-_ROW = re.compile(r"\d{3}-\d{3}: ([0-9a-f ]+)\|")
-
 
 def why_no_smartctl() -> str:
     """Why the real smartctl cannot be run on a shim here; "" when it can."""
@@ -69,15 +67,22 @@ class Smartctl:
         self.path = folder / "smartctl"
         self._shim = folder / "fake_nvme.so"
         self._disks: list[str] = []
+        self._satas: list[str] = []
+        self._lines: tuple[str, ...] = ()
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self._shim, SOURCE, "-ldl"], check=True)
         self.write_script(f'exec {SMARTCTL} "$@"')
 
     def write_script(self, *lines: str) -> None:
         """What stands for smartctl: shell lines after the shim is set up and the call is noted."""
         fakes = ",".join(f"/dev/{name}={self.folder / name}.conf" for name in self._disks)
+        satas = self._satas
         text = [
             "#!/bin/sh",
             f'printf "%s\\n" "$*" >> {self.calls}',
+            *(
+                f'case "$*" in *"/dev/{d}") exec {sys.executable} {sata.__file__} {self.folder / d} "$@";; esac'
+                for d in satas
+            ),
             f"export LD_PRELOAD={self._shim} FAKE_NVME={fakes}",
             *lines,
         ]
@@ -98,6 +103,23 @@ class Smartctl:
             (self.tree / "sys/class/nvme" / controller / f"{controller}n1").mkdir(parents=True)
             self.write_script(*self._lines)
 
+    def sata(self, name: str, attributes: Mapping[int, tuple[int, int]] = {}, **more: object) -> None:
+        """Add or change a SATA disk: attributes id to (value, raw); ``failing``; ``seconds`` that a self-test takes and
+        whether it ``fails``."""
+        own = self.folder / name
+        old = json.loads((own / "disk.json").read_text()) if own.exists() else {"log": [], "test": None}
+        if not own.exists():
+            own.mkdir()
+            shutil.copy(DUMP, own / "dump.txt")
+            self.block(name, device__vendor="ATA")
+            self._satas.append(name)
+        defaults = {"failing": False, "seconds": 3.0, "fails": False, "hours": 1}
+        disk = {**defaults, **old, **more, "attributes": {str(number): pair for number, pair in attributes.items()}}
+        beside = own / "disk.new"
+        beside.write_text(json.dumps(disk))
+        os.replace(beside, own / "disk.json")
+        self.write_script(*self._lines)
+
     def block(self, name: str, **files: str) -> None:
         """Add a disk to the machine tree only."""
         folder = self.tree / "sys/block" / name
@@ -115,25 +137,7 @@ def sata_json(dump: str, attributes: Mapping[int, tuple[int, int]], *, failing: 
 
     attributes: id to (value, raw); one that the disk lacks is added. failing: the overall status.
     """
-    match = _SECTOR.search(dump)
-    assert match is not None
-    sector = bytearray.fromhex("".join(_ROW.findall(match[2])))
-    assert len(sector) == 512
-    rows = range(2, 2 + 12 * 30, 12)
-    for number, (value, raw) in attributes.items():
-        row = next((row for row in rows if sector[row] == number), None)
-        if row is None:
-            row = next(row for row in rows if sector[row] == 0)
-            sector[row : row + 3] = bytes((number, 0x32, 0))
-        sector[row + 3 : row + 11] = bytes((value, value)) + raw.to_bytes(6, "little")
-    sector[511] = -sum(sector[:511]) & 255
-    lines = [
-        f"{start:03d}-{start + 15:03d}: {sector[start : start + 16].hex(' ')} |{'.' * 16}|\n"
-        for start in range(0, 512, 16)
-    ]
-    edited = dump[: match.start(2)] + "".join(lines) + dump[match.end(2) :]
-    if failing:
-        edited = edited.replace("SMART STATUS CHECK returned 0", "SMART STATUS CHECK returned 1")
-    done = subprocess.run([SMARTCTL, "--json=c", "-a", "-"], input=edited, capture_output=True, text=True, check=False)
+    dump = edited(dump, attributes, failing=failing)
+    done = subprocess.run([SMARTCTL, "--json=c", "-a", "-"], input=dump, capture_output=True, text=True, check=False)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

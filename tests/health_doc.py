@@ -1,0 +1,137 @@
+"""Write docs/health.md from the rules: ``python -m tests.health_doc``; ``--check`` only says whether it is fresh."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from iotop_ai.model.smart import HealthPoint, PastPoint, SelfTest, SmartAttribute, SmartState
+from iotop_ai.model.smart_growth import DAY_S, FORECAST_DAYS
+from iotop_ai.model.smart_rules import RULES, Rule, judged
+
+PAGE = Path(__file__).resolve().parents[1] / "docs/health.md"
+NOW_S = 1_790_000_000
+HEAD = """\
+# Disk health
+
+What is judged, by which rule and number, and what the user sees. This page is written by `python -m tests.health_doc`
+from `iotop_ai/model/smart_rules.py`; change the rule, not the page.
+
+A disk is asked every five minutes, one at a time, never while a device is saturated, and never woken. Growth counts
+more than level: it is the difference to the known reading nearest to 24 h before, kept by serial number in
+`$XDG_STATE_HOME/iotop-ai/health/` (mode 0700, one file a disk), and what was seen in less than a day counts whole. Of
+several rules about one figure only the worst is heard. A disk without any figure to judge by is *unknown*, never
+healthy; one that sleeps keeps its last word. An NVMe's count of error log entries alone is no ground for alarm: hosts
+fill it with commands that the drive does not know.
+
+Wear is forecast from the oldest known reading when it is at least {forecast:g} days old: what is left of 100 %, at the
+mean rate since.
+
+`iotop-ai health` ends with 1 when any disk has a warning or worse, else with 2 when a disk could not be asked or judged
+or there was none to ask, else with 0; a disk asleep or without SMART changes nothing.
+
+| rule | severity | holds when | source | input | line |
+|---|---|---|---|---|---|
+"""
+
+_PREFAIL = SmartAttribute(5, "Reallocated_Sector_Ct", 10, 10, 36, 1800, "1800", "now", True)
+_OLD_AGE = SmartAttribute(194, "Temperature_Celsius", 30, 30, 45, 70, "70", "now", False)
+_DAY_AGO = HealthPoint(NOW_S - DAY_S)
+_MONTH: tuple[PastPoint, ...] = (PastPoint(NOW_S - 30 * DAY_S, 40, 82),)
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "overall-failed": {"assessment": "FAIL"},
+    "prefail-now": {"attributes": (_PREFAIL,)},
+    "nvme-spare": {"critical_warning": 0x01},
+    "nvme-temperature": {"critical_warning": 0x02},
+    "nvme-reliability": {"critical_warning": 0x04},
+    "nvme-read-only": {"critical_warning": 0x08},
+    "nvme-backup": {"critical_warning": 0x10},
+    "nvme-memory-region": {"critical_warning": 0x20},
+    "nvme-other": {"critical_warning": 0x40},
+    "pending-grows": {"pending": 3, "earlier": _DAY_AGO._replace(pending=2)},
+    "uncorrectable-grows": {"uncorrectable": 4, "earlier": _DAY_AGO._replace(uncorrectable=0)},
+    "reallocated-grows": {"reallocated": 32, "earlier": _DAY_AGO._replace(reallocated=20)},
+    "reallocated-many": {"reallocated": 312, "earlier": _DAY_AGO._replace(reallocated=303)},
+    "media-grows": {"protocol": "nvme", "media_errors": 37, "earlier": _DAY_AGO._replace(media_errors=35)},
+    "worn-out": {"protocol": "nvme", "used_percent": 102},
+    "hot": {"temperature_celsius": 61, "rotation_rpm": 7200},
+    "overall-warns": {"assessment": "WARN"},
+    "attribute-now": {"attributes": (_OLD_AGE,)},
+    "prefail-past": {"attributes": (_PREFAIL._replace(failed="past"),)},
+    "self-test-failed": {"self_test_log": (SelfTest("Short offline", "Completed: read failure", False, 812),)},
+    "reallocated": {"reallocated": 12, "earlier": _DAY_AGO._replace(reallocated=3)},
+    "pending": {"pending": 2, "earlier": _DAY_AGO._replace(pending=2)},
+    "uncorrectable": {"uncorrectable": 1},
+    "reported": {"reported_uncorrectable": 6},
+    "timeouts": {"command_timeouts": 4},
+    "media": {"protocol": "nvme", "media_errors": 1},
+    "crc-grows": {"crc_errors": 1204, "earlier": _DAY_AGO._replace(crc_errors=1164)},
+    "throttles": {
+        "protocol": "nvme",
+        "warning_temperature_minutes": 88,
+        "earlier": _DAY_AGO._replace(warning_temperature_minutes=44),
+    },
+    "spare-low": {"protocol": "nvme", "available_spare_percent": 15, "spare_threshold_percent": 10},
+    "worn": {"protocol": "nvme", "used_percent": 92},
+    "worn-soon": {"protocol": "nvme", "used_percent": 88, "past": _MONTH},
+    "warm": {"temperature_celsius": 51, "rotation_rpm": 7200},
+    "crc": {"crc_errors": 512, "earlier": _DAY_AGO._replace(crc_errors=512)},
+}
+"""What triggers each rule."""
+
+
+def example(changes: dict[str, Any]) -> SmartState:
+    """A disk against which nothing speaks but the changes."""
+    fine = SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", (), read_wall_s=NOW_S)
+    return judged(fine._replace(**changes))
+
+
+def line(rule: Rule) -> str:
+    """The clause that the rule's example gives."""
+    return next(one.text for one in example(EXAMPLES[rule.id]).judgements if one.rule == rule.id)
+
+
+def words(changes: dict[str, Any]) -> str:
+    """The example in words."""
+    parts = []
+    for name, value in changes.items():
+        if isinstance(value, HealthPoint):
+            known = [f"{k} {v}" for k, v in value._asdict().items() if k != "wall_s" and v is not None]
+            parts.append(f"24 h before: {', '.join(known)}")
+        elif name == "past":
+            parts.append(f"30 d before: used_percent {value[0].used_percent}")
+        elif name == "attributes":
+            row = value[0]
+            limits = f"value {row.value}, worst {row.worst}, limit {row.threshold}"
+            parts.append(f"{row.id} {row.name} {limits}, failed {row.failed}")
+        elif name == "self_test_log":
+            parts.append(f"self-test: {value[0].status}")
+        elif name == "critical_warning":
+            parts.append(f"{name} 0x{value:02x}")
+        elif name != "protocol":
+            parts.append(f"{name} {value}")
+    return "; ".join(parts)
+
+
+def page() -> str:
+    """The whole page."""
+    out = [HEAD.format(forecast=FORECAST_DAYS)]
+    for rule in RULES:
+        cells = (f"`{rule.id}`", rule.severity, rule.threshold, rule.source, words(EXAMPLES[rule.id]), line(rule))
+        out.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
+    return "".join(out)
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--check"]:
+        fresh = PAGE.read_text() == page()
+        print("fresh" if fresh else "stale: run python -m tests.health_doc")
+        return 0 if fresh else 1
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
