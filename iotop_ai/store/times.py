@@ -1,7 +1,8 @@
 """When each Reading of a Snapshot was taken, as one short array of a line instead of a long number in each Reading.
 
-The order of the array stands as "timed" in the keyframe. A moment is written in µs after the line's own ``m`` (negative: before it), with decimals where it is no whole µs; null:
-as in the line before; false: never. ``took`` is a duration in µs.
+The order of the array stands as "timed" in the keyframe. A moment is written in µs after the line's own ``m``
+(negative: before it), with decimals where it is no whole µs; null: as in the line before; false: never. ``took`` is a
+duration in µs.
 """
 
 from __future__ import annotations

@@ -70,6 +70,7 @@ def main() -> int:
     if path.with_name(path.name + ".gz").exists():
         print("there is one already; it is read for ever", file=sys.stderr)
         return 2
+    FOLDER.mkdir(exist_ok=True)
     live = session()
     recorder = Recorder(FileSink(str(path)), Clock(), min_free_bytes=0)
     for frame in live:
