@@ -27,6 +27,7 @@ OPENING_S = 60.0
 """nvmlInit wakes every GPU where no persistence daemon runs; eight of them take many seconds."""
 SLOW_EVERY = 5
 """Details are read in every fifth sweep."""
+WATCH_ENDS_S = 2.0
 _LEAD_S = 0.02
 
 
@@ -271,7 +272,7 @@ class GpuCollector:
     def _stop_watch(self) -> None:
         self._take_events()
         if self._watch is not None:
-            self._watch.stop()
+            self._watch.stop(WATCH_ENDS_S)
             self._watch = None
 
     def _pause(self, began_ns: int) -> None:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 XID = 0x8
 """nvmlEventTypeXidCriticalError."""
-WAIT_MS = 500
+WAIT_MS = 200
 _MOST = 256
 
 
@@ -50,9 +50,14 @@ class XidWatch:
         """Begin to listen."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End within half a second, without being waited for."""
+    def stop(self, seconds: float) -> None:
+        """End, and wait for it at most so long.
+
+        NVML counts its users, and attaches to a GPU that came back only when it was opened after the last of them
+        had closed it.
+        """
         self._stopping = True
+        self._thread.join(seconds)
 
     @property
     def alive(self) -> bool:

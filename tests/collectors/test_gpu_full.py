@@ -156,6 +156,17 @@ def test_an_xid_is_an_event_and_stays_on_the_gpu(library: Path, asker: Start, tm
     assert lost["status"] == "failed"
 
 
+def test_a_gpu_comes_back_though_somebody_listens(library: Path, asker: Start, tmp_path: Path) -> None:
+    conf = tmp_path / "gpu.conf"
+    machine(conf, [HOPPER, HOPPER])
+    ask = asker(library)
+    ask("first")
+    ask.until(lambda _: "nvmlEventSetWait_v2" in ask.log.read_text())
+    machine(conf, [HOPPER, HOPPER | {"generation": 2, "util": 11}])
+    back = ask.until(lambda r: (r["value"][uuid(1)]["value"] or {}).get("utilization_percent") == 11)
+    assert back["value"][uuid(0)]["status"] == "ok"
+
+
 def test_a_slow_call_moves_to_every_fifth_sweep_and_keeps_its_rate(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     slow = {"delay_us.nvmlDeviceGetTotalEnergyConsumption": 20000}

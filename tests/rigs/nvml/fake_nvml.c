@@ -11,6 +11,7 @@
  *   gpu0.uuid=GPU-...            a key that is absent makes its call NOT_SUPPORTED (3), as on consumer cards
  *   gpu0.err=15                  every call on that GPU returns this; gpu0.err.nvmlDeviceGetPowerUsage=4 only that one
  *   gpu0.procs=PID:BYTES:SM:MEM:ENC:DEC:INSTANCE,...   gpu0.gprocs=PID:BYTES (graphics), mprocs (MPS); BYTES -1: none told
+ *   gpu0.generation=2            lost until the library was closed by all its users and opened again
  *   gpu0.fi.82=61                a field value of nvmlDeviceGetFieldValues; gpu0.fi.74.type=1 its nvmlValueType
  *   gpu0.samples=US:PERCENT,...  the buffer of nvmlDeviceGetSamples
  *   gpu0.gpm.2=31.5              a GPM metric; its samples must lie 100 ms apart, as on a real GPU
@@ -34,10 +35,10 @@ typedef unsigned U32;
 typedef unsigned long long U64;
 typedef void *Handle;
 
-enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, TIMEOUT = 10 };
+enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, TIMEOUT = 10, LOST = 15 };
 enum { FIRST_HANDLE = 1000, MOST_PROCESSES = 64 };
 
-static int opened;
+static int opened, generation; /* users now; how often the first of them came */
 
 /* ---- the text file ---- */
 
@@ -124,6 +125,8 @@ static Ret enter(const char *function, int gpu)
 		return UNINITIALIZED;
 	if (gpu < 0)
 		return OK;
+	if (gpu_number(gpu, "generation", &value) && (U64)generation < value)
+		return LOST;
 	if (gpu_number(gpu, "err", &value))
 		return value;
 	snprintf(key, sizeof key, "err.%s", function);
@@ -153,7 +156,7 @@ static Ret init(const char *function)
 	enter(function, -1);
 	if (number("init_ret", &value) && value)
 		return value;
-	opened++;
+	generation += !opened++;
 	return OK;
 }
 
