@@ -39,6 +39,7 @@ THINNING: tuple[tuple[int, int], ...] = (
     (1 << 40, 7 * DAY_S),
 )
 """(up to this age, one point in this many seconds)."""
+MOST_POINTS = 4000
 _FIELDS = HealthPoint._fields
 _LEVELS = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")
 _SUFFIX = ".json"
@@ -254,10 +255,14 @@ def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
 
 
 def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
-    """The points, the older the fewer; the first one of each stretch stays, and so does the newest of all."""
-    kept: dict[tuple[int, int], HealthPoint] = {}
-    for point in points:
+    """The points in order of time, the older the fewer: all of the last days, then the first of each stretch."""
+    kept: list[HealthPoint] = []
+    last: tuple[int, int] | None = None
+    for point in sorted(points, key=lambda point: point.wall_s):
         age = wall_s - point.wall_s
-        level, apart = next((i, step) for i, (limit, step) in enumerate(THINNING) if age < limit)
-        kept.setdefault((level, point.wall_s // apart if apart else point.wall_s), point)
-    return tuple(sorted({*kept.values(), points[-1]}, key=lambda point: point.wall_s))
+        apart = next(step for limit, step in THINNING if age < limit)
+        stretch = (apart, point.wall_s // apart) if apart else None
+        if stretch is None or stretch != last:
+            kept.append(point)
+        last = stretch
+    return tuple(kept[-MOST_POINTS:])
