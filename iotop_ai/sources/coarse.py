@@ -9,7 +9,7 @@ from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import OwnCost
 
 AT_NS = 10_000
-"""A reading's time: 1e-4 of the shortest interval."""
+"""A Reading's time and a Snapshot's: 1e-4 of the shortest interval."""
 INNER_AT_NS = 1_000_000
 """The time of one of many devices that answer by themselves: a GPU's own figures are at least 20 ms old."""
 TOOK_NS = 100_000
@@ -32,12 +32,10 @@ class Coarse:
 
     def reading(self, field: str, reading: Reading[Any]) -> Reading[Any]:
         """The Reading with its time rounded down to 10 µs and its duration up to 0.1 ms."""
-        if field in EXACT:
-            return reading
         seen = self._seen.get(field)
         if seen is not None and seen[0] is reading:
             return seen[1]
-        out = _taken(reading, AT_NS)
+        out = _taken(reading, 1 if field in EXACT else AT_NS)
         value = reading.value
         if isinstance(value, Mapping) and any(isinstance(part, Reading) for part in value.values()):
             inner = {

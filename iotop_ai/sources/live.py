@@ -34,7 +34,7 @@ from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Event, Snapshot
-from iotop_ai.sources.coarse import Coarse, own
+from iotop_ai.sources.coarse import AT_NS, Coarse, own
 
 SHORTEST_S = 0.1
 LONGEST_S = 3600.0
@@ -127,7 +127,7 @@ class LiveSource:
 
     def snapshot(self, late_ns: int = 0) -> Snapshot:
         """Read everything that is due, now. late_ns: how late this tick began."""
-        at_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
+        at_ns, wall_ns = (ns - ns % AT_NS for ns in (self._clock.monotonic_ns(), self._clock.wall_ns()))
         readings: dict[str, Reading[Any]] = {
             paced.field: self._coarse.reading(paced.field, paced.reading(at_ns)) for paced in self._collectors
         }

@@ -21,7 +21,7 @@ from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessSt
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.smart import SmartState
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
-from iotop_ai.sources.coarse import Coarse, own
+from iotop_ai.sources.coarse import AT_NS, Coarse, own
 from iotop_ai.store.times import TIMED
 
 COHORTS = 5
@@ -143,8 +143,8 @@ class Server:
         pick = self.random
         self.seq += 1
         self.now += SECOND
-        start = self.now + int(abs(pick.gauss(0, 80_000)))
-        wall = self.wall + start - self.now
+        start = (self.now + int(abs(pick.gauss(0, 80_000)))) // AT_NS * AT_NS
+        wall = (self.wall + start - self.now) // AT_NS * AT_NS
         self.wall += SECOND
         self.clock = start
         block = self.reading(self._block(), 60)
