@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import compress
 from math import ceil
+from operator import is_not
 from typing import NamedTuple
 
 from iotop_ai.model.sample import Sample
@@ -23,7 +26,8 @@ class Series(NamedTuple):
     @property
     def peak(self) -> float | None:
         """The largest known value; None when none is known."""
-        return max((v for v in self.values if v is not None), default=None)
+        known = [v for v in self.values if v is not None]
+        return max(known) if known else None
 
 
 def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float) -> Series:
@@ -33,12 +37,21 @@ def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], s
     longer one is the mean of as many slots, a shorter one shares a slot of which the largest value is kept. A gap in
     the watching is unknown.
     """
+    return _series(samples, value, slots, interval_s)[0]
+
+
+def _series(
+    samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float
+) -> tuple[Series, int]:
+    """(the series, how many of the newest samples it needed)."""
+    used = 0
     out: list[float | None] = []
     place = 0.0
     for sample in reversed(samples):
         first = int(place + 1e-9)
         if first >= slots:
             break
+        used += 1
         span = 1.0 if sample.seconds is None else sample.seconds / interval_s
         if 0.75 <= span <= 1.25:
             span = 1.0
@@ -55,7 +68,7 @@ def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], s
                 out[slot] = this if held is None else max(held, this)
         place += span
     known = len(out)
-    return Series((*[None] * (slots - known), *reversed(out)), known)
+    return Series((*[None] * (slots - known), *reversed(out)), known), used
 
 
 def nice_top(value: float | None) -> float:
@@ -79,39 +92,143 @@ def area(values: Sequence[float | None], top: float, rows: int = 1) -> list[str]
     One row fills 3 of its 4 dot rows, two rows 7 of 8, so that stacked graphs do not merge. 0 is blank, any value
     above 0 has a dot, a cell with both samples unknown is a gap on the bottom row.
     """
-    high = 4 * rows - 1
-    levels = [None if v is None else 0 if v <= 0 else max(1, min(high, round(v / top * high))) for v in values]
+    levels = _levels(tuple(values), top, 4 * rows - 1)
     pairs = list(zip(levels[::2], levels[1::2], strict=True))
-    out = []
-    for base in range(4 * (rows - 1), -1, -4):
-        text = []
-        for left, right in pairs:
-            if left is None and right is None:
-                text.append(GAP if base == 0 else " ")
-                continue
-            bits = 0
-            for k in range(4):
-                if left is not None and left > base + k:
-                    bits |= _LEFT[k]
-                if right is not None and right > base + k:
-                    bits |= _RIGHT[k]
-            text.append(chr(0x2800 + bits) if bits else " ")
-        out.append("".join(text))
-    return out
+    return ["".join(map(_chars(base).__getitem__, pairs)) for base in range(4 * (rows - 1), -1, -4)]
+
+
+def _level(value: float | None, top: float, high: int) -> int | None:
+    return None if value is None else 0 if value <= 0 else max(1, min(high, round(value / top * high)))
+
+
+_DRAWN: dict[tuple[float, int, int], tuple[tuple[float | None, ...], list[int | None]]] = {}
+"""The newest dots of each scale, because the next picture of it is mostly the same one column on."""
+_MOST_DRAWN = 32
+
+
+def _levels(values: tuple[float | None, ...], top: float, high: int) -> list[int | None]:
+    """The height of each value in dots; None for unknown."""
+    scale = (top, high, len(values))
+    before = _DRAWN.get(scale)
+    if before is not None and before[0] == values:
+        return before[1]
+    if before is not None and before[0][1:] == values[:-1]:
+        levels = [*before[1][1:], _level(values[-1], top, high)]
+    else:
+        levels = [_level(v, top, high) for v in values]
+    if len(_DRAWN) >= _MOST_DRAWN:
+        _DRAWN.clear()
+    _DRAWN[scale] = values, levels
+    return levels
+
+
+class _Chars(dict[tuple[int | None, int | None], str]):
+    """The character for a pair of levels in the row of dots from ``base`` up."""
+
+    def __init__(self, base: int) -> None:
+        super().__init__()
+        self._base = base
+
+    def __missing__(self, pair: tuple[int | None, int | None]) -> str:
+        left, right = pair
+        if left is None and right is None:
+            made = GAP if self._base == 0 else " "
+        else:
+            bits = sum(bit for k, bit in enumerate(_LEFT) if left is not None and left > self._base + k)
+            bits += sum(bit for k, bit in enumerate(_RIGHT) if right is not None and right > self._base + k)
+            made = chr(0x2800 + bits) if bits else " "
+        self[pair] = made
+        return made
+
+
+@lru_cache(maxsize=8)
+def _chars(base: int) -> _Chars:
+    return _Chars(base)
 
 
 def coloured(cells: str, data: Series, limit: float | None = None) -> list[Span]:
     """One row of ``area`` as spans: ``hot`` past the limit, ``faint`` before anything was watched, ``dim`` gaps."""
-    first = len(data.values) - data.known
+    values = data.values
+    first = len(values) - data.known
+    blank = 2 * (first // 2)
+    rest = [v for v in values[blank:] if v is not None]
+    whole = values[:blank].count(None) == blank and blank + len(rest) == len(values)
+    if whole and (limit is None or max(rest, default=0.0) <= limit):
+        parts = ((cells[: blank // 2], "faint"), (cells[blank // 2 :], "graph"))
+        return [Span(text, token) for text, token in parts if text]
     runs: list[tuple[str, str]] = []
     for i, char in enumerate(cells):
-        pair = [v for v in data.values[2 * i : 2 * i + 2] if v is not None]
-        if not pair:
+        left, right = values[2 * i : 2 * i + 2]
+        if left is None and right is None:
             token = "faint" if 2 * i + 1 < first else "dim"
         else:
-            token = "hot" if limit is not None and max(pair) > limit else "graph"
+            hot = limit is not None and ((left or 0.0) > limit or (right or 0.0) > limit)
+            token = "hot" if hot else "graph"
         if runs and runs[-1][1] == token:
             runs[-1] = (runs[-1][0] + char, token)
         else:
             runs.append((char, token))
     return [Span(text, token) for text, token in runs]
+
+
+class Shifted:
+    """Series that are moved on by one slot where only one sample has come, instead of being made again.
+
+    A cache: what it answers is what ``series`` answers. One for each kind of value.
+    """
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._samples: tuple[Sample, ...] = ()
+        self._made = Series((), 0)
+        self._used = 0
+
+    def series(
+        self,
+        key: tuple[object, ...],
+        samples: tuple[Sample, ...],
+        value: Callable[[Sample], float | None],
+        slots: int,
+        interval_s: float,
+    ) -> Series:
+        """As ``series``. key: what ``value`` depends on beside the sample's block, cpu, gpu and length."""
+        key = (*key, slots, interval_s)
+        made, before = self._made, self._samples
+        if key != self._key or not self._follows(samples, interval_s, full=made.known == slots):
+            if key != self._key or samples is not before:
+                made, self._used = _series(samples, value, slots, interval_s)
+        else:
+            self._used += 1
+            newest = None if samples[-1].gap else value(samples[-1])
+            made = Series((*made.values[1:], newest), min(slots, made.known + 1))
+        self._key, self._samples, self._made = key, samples, made
+        return made
+
+    def _follows(self, samples: tuple[Sample, ...], interval_s: float, *, full: bool) -> bool:
+        """Whether these are the samples of last time and one more that takes just one slot.
+
+        full: the oldest are beyond the left edge, so that those may be missing which are no longer kept.
+        """
+        before = self._samples
+        if len(before) < 2 or len(samples) < 2:
+            return False
+        newest = samples[-1]
+        if newest.seconds is None or not 0.75 <= newest.seconds / interval_s <= 1.25:
+            return False
+        gone = len(before) + 1 - len(samples)
+        if gone < 0 or (gone and (not full or self._used >= len(samples))):
+            return False
+        pairs = zip(before[gone:], samples, strict=False)
+        others = compress(pairs, map(is_not, before[gone:], samples))
+        return all(_alike(was, now) for was, now in others)
+
+
+def _alike(was: Sample, now: Sample) -> bool:
+    """Whether two samples give every graph the same; one that leaves the history loses its processes."""
+    return (
+        was.block is now.block
+        and was.cpu is now.cpu
+        and was.gpu is now.gpu
+        and was.seconds == now.seconds
+        and was.gap == now.gap
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from iotop_ai.model.block import BlockKey, BlockRates
@@ -10,12 +11,13 @@ from iotop_ai.model.finding import State
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.present import devices
-from iotop_ai.present.graph import Series, area, coloured, nice_top, series
+from iotop_ai.present.graph import Series, Shifted, area, coloured, nice_top
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, place
 from iotop_ai.present.panel import panel
 from iotop_ai.present.units import GIB, MIB, UNKNOWN, brief, figure, percent, token_of
 from iotop_ai.present.view import View
 
+_BUSY, _RATES, _AWAITS = Shifted(), Shifted(), Shifted()
 _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
 
 
@@ -94,7 +96,7 @@ def _busy(frame: Frame, samples: tuple[Sample, ...], slots: int) -> Graph:
         return None if sample.cpu.value is None else sample.cpu.value.all.busy_ratio
 
     has_gpu = bool(frame.snapshot.gpu.value)
-    data = series(samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
+    data = _BUSY.series((has_gpu,), samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
     starved = has_gpu and frame.verdict.state is State.STARVED
     return Graph("GPU busy" if has_gpu else "CPU busy", "%", data, 0.01, 1.0, percent, strong=starved)
 
@@ -107,9 +109,10 @@ def _rate(frame: Frame, samples: tuple[Sample, ...], slots: int, device: devices
         found: float | None = None if rates is None else getattr(rates, field)
         return found
 
-    data = series(samples, value, slots, frame.snapshot.interval_s)
-    unit, scale = ("GB/s", GIB) if (data.peak or 0) >= 999.5 * MIB else ("MB/s", MIB)
-    top = nice_top((data.peak or 0) / scale) * scale
+    data = _RATES.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
+    peak = data.peak or 0
+    unit, scale = ("GB/s", GIB) if peak >= 999.5 * MIB else ("MB/s", MIB)
+    top = nice_top(peak / scale) * scale
     label = _label(devices.short_name(device), kind)
     return Graph(label, unit, data, scale, top, lambda v: brief(_over(v, scale)), strong=device.guilty)
 
@@ -125,7 +128,7 @@ def _await(frame: Frame, samples: tuple[Sample, ...], slots: int, device: device
         # Nothing was done: undefined, drawn as nothing, unlike what is not known.
         return 0.0 if found is None and getattr(rates, done) == 0 else found
 
-    data = series(samples, value, slots, frame.snapshot.interval_s)
+    data = _AWAITS.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
     now = _of(frame.sample, device.key)
     idle = now is not None and getattr(now, field) is None and getattr(now, done) == 0
     limit = _limit(frame, device.name) if device.guilty else None
@@ -163,7 +166,8 @@ def graph_lines(graph: Graph, width: int, where: Room, rows: int) -> list[Line]:
     text = graph.text(now)
     token = token_of(text, "strong" if graph.strong else "text")
     hot = graph.limit is not None and now is not None and now > graph.limit
-    peak = graph.text(graph.data.peak) if graph.data.peak else UNKNOWN if graph.data.peak is None else "0"
+    most = graph.data.peak
+    peak = graph.text(most) if most else UNKNOWN if most is None else "0"
     out = []
     for i, bits in enumerate(area(graph.data.values, graph.top, rows)):
         found, x = [], where.start
@@ -191,7 +195,11 @@ def graph_lines(graph: Graph, width: int, where: Room, rows: int) -> list[Line]:
 
 def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
     """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds before now stand over their cells."""
-    interval = frame.snapshot.interval_s
+    return _axis(frame.snapshot.interval_s, view.focus == "graphs", width, where)
+
+
+@lru_cache(maxsize=8)
+def _axis(interval: float, focus: bool, width: int, where: Room) -> Line:
     whole = where.cells * 2 * interval
     if whole <= 120:
         title = f"last {whole:g} s"
@@ -199,7 +207,7 @@ def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
         title = f"last {whole / 60:.1f} min".replace(".0 ", " ")
     else:
         title = f"last {whole / 3600:.1f} h".replace(".0 ", " ")
-    dash, token = ("━", "rule-focus") if view.focus == "graphs" else ("─", "rule")
+    dash, token = ("━", "rule-focus") if focus else ("─", "rule")
     text = [dash] * width
     dim = [False] * width
 
@@ -218,7 +226,7 @@ def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
     put(width - 6, "peak")
     head = dash * 2 + " "
     text[:3], dim[:3] = list(head), [False] * 3
-    out = [Span(head, token), Span(title, "title-focus" if view.focus == "graphs" else "title")]
+    out = [Span(head, token), Span(title, "title-focus" if focus else "title")]
     text[3 + len(title)] = " "
     for i in range(3 + len(title), width):
         this = "dim" if dim[i] else token
