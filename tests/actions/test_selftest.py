@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.selftest import Outcome, Target, outcome_of, self_test
+from iotop_ai.collectors.clock import Clock
+from tests.rigs.smart import Smartctl, why_no_smartctl
+
+WHY = why_no_smartctl()
+needs_smartctl = pytest.mark.skipif(bool(WHY), reason=WHY or "there")
+SDA = Target("sda", "/dev/sda", "sat")
+
+
+def lines(audit: Audit) -> list[tuple[str, str, str]]:
+    told = [json.loads(line) for line in audit.path.read_text().splitlines()]
+    return [(line["action"], line["target"], line["result"]) for line in told]
+
+
+@needs_smartctl
+def test_begin_refuse_a_second_and_abort(tmp_path: Path) -> None:
+    smartctl = Smartctl(tmp_path)
+    smartctl.sata("sda", seconds=1000.0)
+    audit = Audit(Clock(), tmp_path / "state")
+
+    def act(what: str) -> Outcome:
+        return self_test(what, SDA, str(smartctl.path), Clock(), audit, live=False)
+
+    assert act("short") == Outcome(True, "short self-test begun")
+    assert act("long") == Outcome(False, "Can't start self-test without aborting current test")
+    assert act("abort") == Outcome(True, "self-test aborted")
+    place = "sda (/dev/sda, -d sat)"
+    assert lines(audit) == [
+        ("self-test short", place, "asked"),
+        ("self-test short", place, "short self-test begun"),
+        ("self-test long", place, "asked"),
+        ("self-test long", place, "Can't start self-test without aborting current test"),
+        ("self-test abort", place, "asked"),
+        ("self-test abort", place, "self-test aborted"),
+    ]
+    assert stat.S_IMODE(audit.path.stat().st_mode) == 0o600
+    assert [call for call in smartctl.asked() if "-t" in call.split()] == [
+        "--json=c -t short -d sat /dev/sda",
+        "--json=c -t long -d sat /dev/sda",
+    ]
+
+
+@needs_smartctl
+def test_a_smartctl_that_silently_does_nothing_is_no_success(tmp_path: Path) -> None:
+    """The real one, below 7.4, on an NVMe: status 0, no message, no self-test."""
+    smartctl = Smartctl(tmp_path)
+    smartctl.disk("nvme8", {"model": "M", "serial": "S"})
+    audit = Audit(Clock(), tmp_path / "state")
+    outcome = self_test("short", Target("nvme8n1", "/dev/nvme8", "nvme"), str(smartctl.path), Clock(), audit)
+    assert not outcome.done
+
+
+def test_without_an_audit_log_nothing_is_done(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file where the folder should be")
+    script = tmp_path / "smartctl"
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\necho '{{}}'\n")
+    script.chmod(0o755)
+    outcome = self_test("short", SDA, str(script), Clock(), Audit(Clock(), tmp_path / "state"), live=False)
+    assert not outcome.done
+    assert outcome.text.startswith("not done: the audit log")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [(Target("x", "/dev/../sda", "sat"), "short"), (Target("sda", "/dev/sda", "-x"), "short"), (SDA, "captive")],
+)
+def test_what_cannot_be_meant_is_not_run(tmp_path: Path, target: Target, what: str) -> None:
+    script = tmp_path / "smartctl"
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    script.chmod(0o755)
+    assert not self_test(what, target, str(script), Clock(), Audit(Clock(), tmp_path / "state"), live=False).done
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_missing_smartctl_and_a_silent_one(tmp_path: Path) -> None:
+    audit = Audit(Clock(), tmp_path / "state")
+    missing = self_test("short", SDA, "/nowhere/smartctl", Clock(), audit, live=False)
+    assert (missing.done, missing.text) == (False, "no smartctl at /nowhere/smartctl")
+    assert lines(audit)[-1][2] == "no smartctl at /nowhere/smartctl"
+
+
+@pytest.mark.parametrize(
+    ("response", "done", "text"),
+    [
+        ({"timed_out": True}, False, "smartctl did not answer within 20 s and was killed"),
+        ({"out": "", "stderr": "boom\n", "status": 1}, False, "boom"),
+        (
+            {"out": '{"smartctl":{"exit_status":4}}', "status": 4},
+            False,
+            "the disk refused (smartctl ended with status 4)",
+        ),
+        (
+            {"out": '{"smartctl":{"exit_status":2,"messages":[{"string":"open: Permission denied"}]}}', "status": 2},
+            False,
+            "a self-test needs root",
+        ),
+        ({"out": '{"smartctl":{"exit_status":0}}', "status": 0}, True, "long self-test begun"),
+    ],
+)
+def test_what_smartctl_says(response: dict[str, object], done: bool, text: str) -> None:
+    outcome = outcome_of("long", response)
+    assert (outcome.done, outcome.text) == (done, text)
+
+
+def test_the_audit_log_is_only_appended_to_and_clean(tmp_path: Path) -> None:
+    audit = Audit(Clock(), tmp_path)
+    audit.write("act", "a\x1b]0;x\x07b\n", "asked")
+    audit.write("act", "c", "done")
+    assert lines(audit) == [("act", "a\ufffd]0;x\ufffdb\ufffd", "asked"), ("act", "c", "done")]
+    audit.path.unlink()
+    audit.path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match=r"symbolic|loop"):
+        audit.write("act", "d", "asked")
