@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, spans_cells
@@ -92,6 +93,11 @@ def head(
 
     A title that is wider than its slot is cut at its left neighbour, never over it. note: dim, behind the title.
     """
+    return _head(width, title, tuple(columns), focus, frozenset(marked), note)
+
+
+@lru_cache(maxsize=32)
+def _head(width: int, title: str, columns: tuple[Placed, ...], focus: bool, marks: frozenset[str], note: str) -> Line:
     shown = [p for p in columns if p.column.title]
     dash, rule_token = ("━", "rule-focus") if focus else ("─", "rule")
     first = min((_title_start(p) for p in shown), default=width)
@@ -103,7 +109,6 @@ def head(
         x += 1 + cells(note)
     if first - x > 2:
         out.append(Cell(x, " " + dash * (first - x - 2) + " ", rule_token))
-    marks = set(marked)
     out += [
         Cell(_title_start(p), p.column.title, "title" if p.column.id in marks else "dim", right=False) for p in shown
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import compress
@@ -148,27 +149,31 @@ def _chars(base: int) -> _Chars:
 
 def coloured(cells: str, data: Series, limit: float | None = None) -> list[Span]:
     """One row of ``area`` as spans: ``hot`` past the limit, ``faint`` before anything was watched, ``dim`` gaps."""
-    values = data.values
-    first = len(values) - data.known
-    blank = 2 * (first // 2)
-    rest = [v for v in values[blank:] if v is not None]
-    whole = values[:blank].count(None) == blank and blank + len(rest) == len(values)
-    if whole and (limit is None or max(rest, default=0.0) <= limit):
-        parts = ((cells[: blank // 2], "faint"), (cells[blank // 2 :], "graph"))
-        return [Span(text, token) for text, token in parts if text]
-    runs: list[tuple[str, str]] = []
-    for i, char in enumerate(cells):
-        left, right = values[2 * i : 2 * i + 2]
-        if left is None and right is None:
-            token = "faint" if 2 * i + 1 < first else "dim"
-        else:
-            hot = limit is not None and ((left or 0.0) > limit or (right or 0.0) > limit)
-            token = "hot" if hot else "graph"
-        if runs and runs[-1][1] == token:
-            runs[-1] = (runs[-1][0] + char, token)
-        else:
-            runs.append((char, token))
-    return [Span(text, token) for text, token in runs]
+    out, start = [], 0
+    for length, token in _stretches(data, limit):
+        text = cells[start : start + length]
+        if text:
+            out.append(Span(text, token))
+        start += length
+    return out
+
+
+@lru_cache(maxsize=16)
+def _stretches(data: Series, limit: float | None) -> list[tuple[int, str]]:
+    """(cells, token) from left to right."""
+    if limit is None:
+        marks = "".join(["?" if v is None else "." for v in data.values])
+    else:
+        marks = "".join(["?" if v is None else "!" if v > limit else "." for v in data.values])
+    unwatched = (len(data.values) - data.known) // 2
+    kinds = "".join(map(_KINDS.__getitem__, zip(marks[::2], marks[1::2], strict=True)))
+    kinds = kinds[:unwatched].replace("?", " ") + kinds[unwatched:]
+    return [(found.end() - found.start(), _TOKENS[found[0][0]]) for found in _RUN(kinds)]
+
+
+_KINDS = {(left, right): max(left, right, key="?.!".index) for left in "?.!" for right in "?.!"}
+_TOKENS = {" ": "faint", "?": "dim", ".": "graph", "!": "hot"}
+_RUN = re.compile(r"(.)\1*").finditer
 
 
 class Shifted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from operator import itemgetter
@@ -11,6 +12,10 @@ from unicodedata import category, east_asian_width, normalize
 ELLIPSIS = "…"
 _INVISIBLE = frozenset(chr(c) for c in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), 0x200D, 0x034F))
 """Variation selectors and joiners: terminals disagree about the width of what they change."""
+
+
+_ONE_CELL = re.compile("[\x20-\x7e\xa0-\xac\xae-\xff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
+"""Text of which every character surely takes one column: told at once, without a look at each."""
 
 
 class Span(NamedTuple):
@@ -57,7 +62,12 @@ def char_cells(char: str) -> int:
 
 def cells(text: str) -> int:
     """Columns that the text takes on a terminal."""
-    return len(text) if text.isascii() else _wide_cells(text)
+    return len(text) if text.isascii() or _ONE_CELL(text) else _wide_cells(text)
+
+
+def even(text: str) -> bool:
+    """Whether each character takes one column."""
+    return text.isascii() or _ONE_CELL(text) is not None or all(char_cells(c) == 1 for c in text)
 
 
 def plain(text: str) -> str:
@@ -78,7 +88,7 @@ def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
 
 
 def _head(text: str, width: int) -> str:
-    if text.isascii():
+    if text.isascii() or _ONE_CELL(text):
         return text[: max(0, width)]
     x = 0
     for i, char in enumerate(text):
@@ -90,7 +100,7 @@ def _head(text: str, width: int) -> str:
 
 def spans_cells(spans: Iterable[Span]) -> int:
     """Columns of several spans."""
-    return sum(cells(span.text) for span in spans)
+    return sum([cells(span.text) for span in spans])
 
 
 def cut_spans(spans: Iterable[Span], width: int) -> list[Span]:
@@ -113,23 +123,48 @@ def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line
 
     A gap belongs to the span before it, so that a row has few spans.
     """
+    return _place(width, given, background, key)
+
+
+@lru_cache(maxsize=512)
+def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Line:
+    """``place``; most rows are those of the picture before."""
+    spots = []
+    for column, text, token, right in given:
+        if text:
+            takes = cells(text)
+            spots.append((column - takes + 1 if right else column, text, token, takes))
+    spots.sort(key=_first)
     spans: list[Span] = []
+    held, look = "", ""
     x = 0
-    for start, text, token in sorted(
-        [(c.column - cells(c.text) + 1 if c.right else c.column, c.text, c.token) for c in given if c.text], key=_first
-    ):
+    for start, text, token, takes in spots:
         if start < x:
-            text, start = _tail(text, x - start), x
+            text = _tail(text, x - start)
+            start, takes = x, cells(text)
         if start >= width or not text:
             continue
         if start > x:
-            _gap(spans, x, start)
-        text = _head(text, width - start)
-        if spans and spans[-1].token == token:
-            spans[-1] = Span(spans[-1].text + text, token)
+            blanks = " " * (start - x)
+            if not held:
+                held, look = blanks, "text"
+            elif _stretches(look):
+                held += blanks
+            else:
+                spans.append(Span(held, look))
+                held, look = blanks, "text"
+        if takes > width - start:
+            text = _head(text, width - start)
+            takes = cells(text)
+        if look == token and held:
+            held += text
         else:
-            spans.append(Span(text, token))
-        x = start + cells(text)
+            if held:
+                spans.append(Span(held, look))
+            held, look = text, token
+        x = start + takes
+    if held:
+        spans.append(Span(held, look))
     if x < width:
         _gap(spans, x, width)
     return Line(tuple(spans), background, key)
@@ -139,10 +174,17 @@ _first = itemgetter(0)
 _NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
 
 
+@lru_cache(maxsize=256)
+def _stretches(token: str) -> bool:
+    """Whether the gap behind a span may be its own: not after a block, a graph or an underlined word, which would be
+    painted or stretched.
+    """
+    return not token.startswith(_NO_GAP)
+
+
 def _gap(spans: list[Span], x: int, to: int) -> None:
     blanks = " " * (to - x)
-    # A gap after a block, a graph or an underlined word is its own: else it is painted, or stretches the graph.
-    if spans and not spans[-1].token.startswith(_NO_GAP):
+    if spans and _stretches(spans[-1].token):
         spans[-1] = Span(spans[-1].text + blanks, spans[-1].token)
     else:
         spans.append(Span(blanks))
@@ -150,7 +192,7 @@ def _gap(spans: list[Span], x: int, to: int) -> None:
 
 def _tail(text: str, skip: int) -> str:
     """The text without its first ``skip`` columns; a wide character cut in two becomes a blank."""
-    if text.isascii():
+    if text.isascii() or _ONE_CELL(text):
         return text[max(0, skip) :]
     x = 0
     for i, char in enumerate(text):
@@ -162,6 +204,11 @@ def _tail(text: str, skip: int) -> str:
 
 def row(width: int, left: Iterable[Span], right: Iterable[Span] = (), key: str = "", background: str = "") -> Line:
     """A line of exactly ``width`` columns: ``left`` from column 0, ``right`` ending at the last; left gives way."""
+    return _row(width, tuple(left), tuple(right), key, background)
+
+
+@lru_cache(maxsize=512)
+def _row(width: int, left: tuple[Span, ...], right: tuple[Span, ...], key: str, background: str) -> Line:
     end = cut_spans(right, width)
     room = width - spans_cells(end)
     start = cut_spans(left, room - (1 if end else 0))
@@ -171,6 +218,7 @@ def row(width: int, left: Iterable[Span], right: Iterable[Span] = (), key: str =
     return Line((*start, *end), background, key)
 
 
+@lru_cache(maxsize=8)
 def blank(width: int) -> Line:
     """An empty row."""
     return Line((Span(" " * width),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
@@ -52,7 +53,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     found = groups(frame, view)
     if height == 1:
         return [_sentence(frame, width, found)]
-    at = placed(chosen(COLUMNS, width - _name_room(width)), _name_room(width), width - 1)
+    at = _columns(width)
     out = [_head(frame, view, width, at)]
     if table is None:
         return [*out, quiet(width, frame.snapshot.processes)]
@@ -62,44 +63,76 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
         start = max(0, min(view.scroll, len(found) - room))
     part = found[start : start + room]
     seconds = rates_of(frame, view)[1]
-    out += [_row(view, width, group, table, at, seconds) for group in part]
+    command = bool(at) and at[-1].column.id == "command"
+    for group in part:
+        under_cursor = view.focus == "process" and view.cursor == group.row_key
+        facts = _facts(group, table, command=command)
+        out.append(_row(width, group, facts, seconds, "sel" if under_cursor else ""))
     out.append(_footer(frame, view, width, part, table))
     return out
+
+
+@lru_cache(maxsize=8)
+def _columns(width: int) -> tuple[Placed, ...]:
+    return tuple(placed(chosen(COLUMNS, width - _name_room(width)), _name_room(width), width - 1))
 
 
 def _name_room(width: int) -> int:
     return _NAME if width >= 72 else 20
 
 
-def _head(frame: Frame, view: View, width: int, at: list[Placed]) -> Line:
+def _head(frame: Frame, view: View, width: int, at: tuple[Placed, ...]) -> Line:
     seconds = rates_of(frame, view)[1]
     note = f"by {view.sort}{' reversed' if view.reverse else ''}"
     if view.base is not None:
-        at = [p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at]
+        at = tuple(p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at)
         note = f"sum of {duration(seconds)}"
     marked = _SORTED.get(view.sort, (view.sort,))
     return head(width, "process", at, focus=view.focus == "process", marked=marked, note=note)
 
 
-def _row(view: View, width: int, group: Group, table: ProcessTable, at: list[Placed], seconds: float | None) -> Line:
+class _Facts(NamedTuple):
+    """What a row shows beside its rates. known: (threads, resident pages) of those that are readable, summed."""
+
+    state: str
+    in_state: int
+    known: tuple[int, int] | None
+    page_bytes: int
+    wchan: str
+    command: str
+    delayacct: bool | None
+
+
+def _facts(group: Group, table: ProcessTable, *, command: bool) -> _Facts:
+    state, count_ = state_of(group.keys, table)
+    stats = [stat for key in group.keys if (stat := table.stat.get(key)) is not None]
+    known = (sum([s.threads for s in stats]), sum([s.rss_pages for s in stats])) if stats else None
+    info = table.info.get(group.keys[0]) if command else None
+    line = "" if info is None else " ".join(info.cmdline)
+    return _Facts(state, count_, known, table.page_bytes, _wchan(group, table), line, table.delayacct)
+
+
+@lru_cache(maxsize=256)
+def _row(width: int, group: Group, facts: _Facts, seconds: float | None, background: str) -> Line:
+    """One row; most are those of the second before."""
+    at = _columns(width)
     room = at[0].first - 2 if at else width - 1
     tail = "" if len(group.keys) == 1 else f" x{len(group.keys)}"
     out = [Cell(1, cut(group.name, room - len(tail)) + tail)]
     for spot in at:
-        out += _cells(group, table, spot, seconds)
-    background = "sel" if view.focus == "process" and view.cursor == group.row_key else ""
+        out += _cells(group, facts, spot, seconds)
     return place(width, *out, background=background, key=group.row_key)
 
 
-def _cells(group: Group, table: ProcessTable, spot: Placed, seconds: float | None) -> list[Cell]:
+def _cells(group: Group, facts: _Facts, spot: Placed, seconds: float | None) -> list[Cell]:
     id_ = spot.column.id
     if id_ in _BYTES:
         value = _BYTES[id_](group)
         return _scaled(spot, value if seconds is None or value is None else value * seconds)
     if id_ == "delay":
-        return [_delay(group, table, spot)]
+        return [_delay(group, facts, spot)]
     if id_ == "state":
-        state, count_ = state_of(group.keys, table)
+        state, count_ = facts.state, facts.in_state
         many = f" {count_}" if count_ < len(group.keys) and state in "DR" else ""
         token = "strong" if state == "D" else token_of(state)
         return [Cell(spot.first, state, token), Cell(spot.first + 1, many, "dim")]
@@ -107,12 +140,11 @@ def _cells(group: Group, table: ProcessTable, spot: Placed, seconds: float | Non
         pid = str(group.keys[0].pid)
         more = ".." if len(group.keys) > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""
         return [spot.cell(pid + more, "dim")]
-    return [spot.cell(*_word(group, table, id_))]
+    return [spot.cell(*_word(group, facts, id_))]
 
 
-def _word(group: Group, table: ProcessTable, id_: str) -> tuple[str, str]:
+def _word(group: Group, facts: _Facts, id_: str) -> tuple[str, str]:
     """(text, token) of a column that is one word."""
-    first = group.keys[0]
     if id_ == "user":
         return group.user, "dim"
     if id_ == "cpu":
@@ -120,16 +152,13 @@ def _word(group: Group, table: ProcessTable, id_: str) -> tuple[str, str]:
     if id_ == "majflt":
         return count(group.rates.major_faults_per_s), ""
     if id_ == "command":
-        info = table.info.get(first)
-        return ("" if info is None else " ".join(info.cmdline)), "dim"
+        return facts.command, "dim"
     if id_ == "wchan":
-        return _wchan(group, table), ""
-    stats = [stat for key in group.keys if (stat := table.stat.get(key)) is not None]
-    if not stats:
+        return facts.wchan, ""
+    if facts.known is None:
         return UNKNOWN, ""
-    if id_ == "threads":
-        return str(sum(stat.threads for stat in stats)), ""
-    return size(sum(stat.rss_pages for stat in stats) * table.page_bytes), ""
+    threads, pages = facts.known
+    return (str(threads), "") if id_ == "threads" else (size(pages * facts.page_bytes), "")
 
 
 def _wchan(group: Group, table: ProcessTable) -> str:
@@ -151,8 +180,8 @@ def _scaled(spot: Placed, value: float | None) -> list[Cell]:
     return [Cell(spot.last - 2, text, token_of(text), right=True), Cell(spot.last, letter, "dim", right=True)]
 
 
-def _delay(group: Group, table: ProcessTable, spot: Placed) -> Cell:
-    if table.delayacct is False:
+def _delay(group: Group, facts: _Facts, spot: Placed) -> Cell:
+    if facts.delayacct is False:
         return spot.cell("off", "dim")
     ratio = group.rates.io_delay_ratio
     return spot.cell(percent(ratio), "strong" if ratio is not None and ratio >= 0.5 else "")

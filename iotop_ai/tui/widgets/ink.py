@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from operator import ne
 from typing import NamedTuple
@@ -10,10 +9,8 @@ from typing import NamedTuple
 from rich.color import ColorSystem
 from rich.style import Style
 
-from iotop_ai.present.line import Line, cells
+from iotop_ai.present.line import Line, even
 
-_ONE_CELL = re.compile("[\x20-\x7e\xa0-\xac\xae-\xff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
-"""Text of which every character surely takes one column."""
 _BRIDGE = 4
 """So many unchanged cells are sent again rather than jumped over: a jump takes as many bytes."""
 _FIRST = 0xE000
@@ -60,8 +57,7 @@ class Ink:
             mark = marks.get((token, background))
             parts.append((mark or self._mark(token, background)) * len(text))
         text = line.text
-        jagged = not text.isascii() and _ONE_CELL(text) is None and any(cells(c) != 1 for c in text)
-        return Row(text, "".join(parts), jagged)
+        return Row(text, "".join(parts), not even(text))
 
     def _mark(self, token: str, background: str) -> str:
         """The character for a look; tokens that look alike share it."""
