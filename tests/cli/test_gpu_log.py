@@ -60,10 +60,11 @@ def test_the_default_query_is_the_seeds(rig: Path) -> None:
 def test_each_line_is_out_at_once_and_the_interval_holds(rig: Path) -> None:
     child = start(rig, "-d", "0.3", "--query", "timestamp,index", "--format", "csv,noheader")
     assert child.stdout is not None
+    waits = select.poll()
+    waits.register(child.stdout, select.POLLIN)
     seen = []
     while len(seen) < 6:
-        ready, _, _ = select.select([child.stdout], [], [], 15)
-        assert ready
+        assert waits.poll(15_000)
         seen.append(child.stdout.readline().strip())
     child.terminate()
     child.communicate(timeout=15)
