@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from iotop_ai.cli.first_frame import FirstFrame
+from iotop_ai.cli.log import quiet_log
 from iotop_ai.cli.terminal import Terminal, terminal
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from iotop_ai.tui.keeper import Keeper
 
 NO_TERMINAL = 2
-LOG_VARIABLE = "IOTOP_AI_LOG"
 
 
 def refusal(term: str, is_terminal: bool) -> str:
@@ -87,7 +86,7 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
         close()
         print(why, file=sys.stderr)
         return NO_TERMINAL
-    _quiet_log()
+    quiet_log()
     if settings.theme:  # chosen by hand: Textual would turn it grey under NO_COLOR
         os.environ.pop("NO_COLOR", None)
     here = terminal(settings, os.environ)
@@ -150,10 +149,3 @@ class _EndedError(BaseException):
 def _leave(number: int, _frame: FrameType | None) -> None:
     """Before the app takes over: unwind, so that the terminal is given back."""
     raise _EndedError(signal.Signals(number))
-
-
-def _quiet_log() -> None:
-    """Keep log lines off the screen: into the file that IOTOP_AI_LOG names, else nowhere."""
-    path = os.environ.get(LOG_VARIABLE)
-    handler = logging.FileHandler(path, delay=True) if path else logging.NullHandler()
-    logging.getLogger("iotop_ai").addHandler(handler)

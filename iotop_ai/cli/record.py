@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from iotop_ai.cli.log import quiet_log
 from iotop_ai.cli.record_options import RecordOptions, add_record_flags, record_options
 from iotop_ai.cli.record_output import Output
 from iotop_ai.cli.run_command import Command, replace_by, shown
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"{OFF_VARIABLE}=0: nothing is recorded")
         return 0
     options = record_options(args)
+    quiet_log()
     session = Session(options)
     numbers = PASSED if options.command else ENDING
     with Signals(numbers, session.signalled) as signals:

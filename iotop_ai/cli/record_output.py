@@ -9,9 +9,10 @@ from collections.abc import Callable
 from iotop_ai.cli.record_options import STREAM, RecordOptions, default_output
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import IotopError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.store.recorder import READER_GONE, Recorder
+from iotop_ai.store.recorder import READER_GONE, Recorder, Sink
 from iotop_ai.store.rotate import HOOK_S, Rotator
 from iotop_ai.store.sink import FileSink, PipeSink
 
@@ -42,7 +43,7 @@ class Output:
             clock,
             cmdline=options.settings.cmdline,
             rotation=options.rotation,
-            rotate=None if self._rotator is None else self._rotator.next_file,
+            rotate=None if self._rotator is None else self._next_file,
             min_free_bytes=options.min_free_bytes,
             ended=ended,
         )
@@ -64,6 +65,15 @@ class Output:
         """Record a Frame; say once what keeps it from being written, and once that it is written again."""
         self._recorder.put(frame)
         self._tell_trouble()
+
+    def _next_file(self, full: Sink) -> Sink:
+        assert self._rotator is not None
+        try:
+            return self._rotator.next_file(full)
+        except (OSError, IotopError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            self._say(f"no new file could be begun, the old one goes on: {why}")
+            raise
 
     def _tell_trouble(self) -> None:
         trouble = self.broken

@@ -61,7 +61,9 @@ class RunSummary:
         shares = ", ".join(f"{s} {c} {_percent(t / self._seconds)}" for (s, c), t in by_time[:6])
         out = [f"watched   {duration(self._seconds)}", f"verdicts  {shares}"]
         if self._lost_s:
-            out.append(f"stall     {_percent(self._lost / self._lost_s)} of the time was lost to what the verdict names")
+            out.append(
+                f"stall     {_percent(self._lost / self._lost_s)} of the time was lost to what the verdict names"
+            )
         else:
             out.append("stall     unknown: too short to judge")
         if self._known_s:

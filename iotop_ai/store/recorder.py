@@ -218,8 +218,8 @@ class Recorder:
         self._opened_ns, self._begun_bytes = now, self._sink.size
         try:
             self._sink = rotate(self._sink)
-        except (OSError, IotopError):
-            log.exception("no next file")
+        except (OSError, IotopError) as error:
+            log.warning("no next file: %s", error)
             self._encoder.restart()
             return
         self._header, self._continues = None, True
