@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from datetime import datetime
 
+from iotop_ai.cli.record_options import default_output
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.settings import Settings
 from iotop_ai.store.recorder import Recorder
 from iotop_ai.store.ring import Ring
 from iotop_ai.store.sink import FileSink
 from iotop_ai.tui.keeper import Keeper
-
-SUFFIX = ".iotop.jsonl"
 
 
 def live_keeper(settings: Settings) -> Keeper:
@@ -31,8 +29,7 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
 
     Raises what refuses the state directory.
     """
-    when = datetime.fromtimestamp(clock.wall_ns() // 1_000_000_000)
-    name = f"{os.uname().nodename}-{when:%Y%m%dT%H%M%S}{SUFFIX}"
+    name = default_output(os.uname().nodename, clock.wall_ns())
     if not private(folder):
         folder = state_folder()
         os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -121,6 +121,11 @@ class MonitorApp(App[None], inherit_bindings=False):
         self.main.played(message)
         self._follow()
 
+    def action_time(self, name: str, *arguments: int) -> None:
+        """A key of time on a screen above the main one."""
+        getattr(self.main, f"action_{name}")(*arguments)
+        self._follow()
+
     def _follow(self) -> None:
         if isinstance(self.screen, GpuScreen | HealthScreen):
             self.screen.follow()

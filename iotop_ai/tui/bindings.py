@@ -18,6 +18,16 @@ APP_KEYS: list[BindingType] = [
     _key("q", "quit", "Quit", "app.quit"),
 ]
 
+DETAIL_KEYS: list[BindingType] = [
+    _key("left_square_bracket", "app.time('step', -1)", "Step back", "detail.back"),
+    _key("right_square_bracket", "app.time('step', 1)", "Step on", "detail.on"),
+    _key("v", "app.time('verdict', 1)", "Next change of the verdict", "detail.next_verdict"),
+    _key("V", "app.time('verdict', -1)", "Previous change of the verdict", "detail.previous_verdict"),
+    _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark"),
+    _key("R", "app.time('record')", "Record", "detail.record"),
+]
+"""Keys of time on the screens above the main one: they move the main screen, which these follow."""
+
 MAIN_KEYS: list[BindingType] = [
     _key("question_mark,f1", "help", "Help", "help.open"),
     *(_key(str(n), f"panel('{panel}')", f"Panel {panel}", f"panel.{panel}") for n, panel in enumerate(PANEL_KEYS, 1)),

@@ -213,3 +213,20 @@ async def test_a_seek_shows_numbers_and_verdict_at_once(path: str) -> None:
         replay.app.main.deck.seek(LIVE[-2].snapshot.wall_ns)
         await replay.at(len(LIVE) - 2)
         assert time.monotonic() - started < 1.0  # far above the aim: other programs may be using the machine
+
+
+@pytest.mark.parametrize("key", ["g", "h"])
+async def test_the_screens_above_step_too(path: str, key: str) -> None:
+    async with replaying(path) as replay:
+        await replay.until(lambda: "STARVED" in replay.text("timeline"))
+        await replay.press(key)
+        above = replay.app.screen is not replay.app.main
+        await replay.press("v")
+        await replay.until(lambda: replay.shown.verdict.state == "STARVED")
+        there = replay.shown.snapshot.seq
+        await replay.press("left_square_bracket", "left_square_bracket")
+        await replay.at(there - 2)
+        assert above is (replay.app.screen is not replay.app.main)
+        await replay.press("escape")
+        assert replay.app.screen is replay.app.main
+        assert "► REPLAY" in replay.screen()

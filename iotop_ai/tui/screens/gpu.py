@@ -11,6 +11,7 @@ from textual.screen import Screen
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.gpu_screen import gpu_after, gpu_screen_rows
 from iotop_ai.present.view import View
+from iotop_ai.tui.bindings import DETAIL_KEYS
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.widgets.lines import LinePanel
 from iotop_ai.tui.widgets.styles import Styles
@@ -43,6 +44,8 @@ GPU_KEYS: list[BindingType] = [
     _key("plus", "interval(1)", "Longer interval", "gpu.longer"),
     _key("minus", "interval(-1)", "Shorter interval", "gpu.shorter"),
     _key("question_mark,f1", "help", "Help", "gpu.help"),
+    _key("end", "app.time('now')", "Back to now", "gpu.now"),
+    *DETAIL_KEYS,
 ]
 
 

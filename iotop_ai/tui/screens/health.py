@@ -28,6 +28,7 @@ from iotop_ai.present.health_view import (
 )
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
+from iotop_ai.tui.bindings import DETAIL_KEYS
 from iotop_ai.tui.choose import typed
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.widgets.lines import LinePanel, RowClicked
@@ -89,6 +90,7 @@ HEALTH_KEYS: list[BindingType] = [
     _key("T", "test", "Self-test", "health.test"),
     _key("u", "ask", "Ask the disks now", "health.ask"),
     _key("question_mark,f1", "help", "Help", "health.help"),
+    *DETAIL_KEYS,
 ]
 
 

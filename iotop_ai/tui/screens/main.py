@@ -237,7 +237,7 @@ class MainScreen(Moments):
     def action_clear(self) -> None:
         """Return to now, or clear the filter."""
         if self.view.mode == "back":
-            self.to_now("done: now")
+            self.action_now()
         elif self.view.pattern:
             self.change("done: filter cleared", pattern="", cursor="", scroll=0)
 
@@ -291,7 +291,7 @@ class MainScreen(Moments):
     def action_cursor(self, step: int) -> None:
         """Move the cursor of the focused panel; End returns to now, on the time line Home and End go to its ends."""
         if self.view.mode == "back" and step == TO_THE_END:
-            self.to_now("done: now")
+            self.action_now()
             return
         if self.on_timeline and self.deck is not None and abs(step) == TO_THE_END:
             self.deck.seek(self.deck.span()[step > 0])

@@ -159,6 +159,11 @@ class Moments(Screen[None]):
             self.deck.start()
             self.deck.seek(self.frame.snapshot.wall_ns - 1)
 
+    def action_now(self) -> None:
+        """Back to now."""
+        if self.view.mode == "back":
+            self.to_now("done: now")
+
     def action_sideways(self, step: int) -> None:
         """On the time line 10 s back or on, else the previous or next device."""
         if self.on_timeline and self.deck is not None:
