@@ -20,7 +20,7 @@ from iotop_ai.present.units import UNDEFINED, UNKNOWN, capacity, duration
 _DAY_S = 86_400
 _ATTRIBUTES = (
     Column("id", "id", 5),
-    Column("name", "", 25, 0, 27, left=True),
+    Column("name", "attribute", 25, 0, 27, left=True),
     Column("value", "value", 6),
     Column("worst", "worst", 6, 2),
     Column("limit", "limit", 6),
@@ -71,14 +71,13 @@ def _head(frame: Frame, one: DiskRow, width: int) -> list[Line]:
     hue = hue_of([one])
     spans = [Span(one.name, "strong"), Span("  " + "  ".join(filter(None, parts)))]
     lines = [top(width, hue, spans, f"{every.index(one.name) + 1} of {len(every)}  b/n")]
-    if hue in ("bad", "warn"):
-        because = "; ".join(said.text for said in state.judgements) if state is not None else one.health.reason
-    else:
-        because = one.health.reason or "no rule has anything to say against it"
+    clauses = [one.health.reason or "no rule has anything to say against it"]
+    if hue in ("bad", "warn") and state is not None and state.judgements:
+        clauses = [said.text for said in state.judgements]
     now = None if state is None else state.temperature_celsius
     right = [] if now is None else [Span("temp ", "dim"), Span(f"{now}"), Span(" C ", "dim")]
     edge = Span("▌", f"edge-{hue}")
-    lines.append(row(width, [edge, Span("because  ", "dim"), Span(because)], right))
+    lines.append(row(width, [edge, Span("because  ", "dim"), Span(whole_clauses(clauses, width - 24))], right))
     asked = asked_ago(frame, one)
     past = (
         ""
@@ -87,6 +86,16 @@ def _head(frame: Frame, one: DiskRow, width: int) -> list[Line]:
     )
     lines.append(row(width, [edge, Span("         ", "dim"), Span(f"{asked}{past}", "dim")]))
     return lines
+
+
+def whole_clauses(clauses: Sequence[str], room: int) -> str:
+    """As many clauses as fit, the first always: a sentence loses whole clauses, never half words."""
+    text = clauses[0]
+    for clause in clauses[1:]:
+        if cells(f"{text}; {clause}") > room:
+            break
+        text += f"; {clause}"
+    return text
 
 
 def body_rows(one: DiskRow, width: int, *, spread: bool) -> list[Line]:
@@ -133,7 +142,8 @@ def _tests(state: SmartState, width: int) -> list[Line]:
 
 def _durations(state: SmartState) -> list[Span]:
     parts = [("short", state.test_short_minutes), ("long", state.test_long_minutes)]
-    return [Span("  ".join(f"{name} {_minutes(value)}" for name, value in parts if value is not None), "dim")]
+    text = "  ".join(f"{name} {_minutes(value)}" for name, value in parts if value is not None)
+    return [Span(text, "dim")] if text else []
 
 
 def _minutes(value: int) -> str:

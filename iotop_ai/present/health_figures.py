@@ -5,10 +5,11 @@ from __future__ import annotations
 from iotop_ai.model.smart import HealthPoint, SmartState
 from iotop_ai.model.smart_growth import growth, left_words, wear_left_days
 from iotop_ai.present.columns import rule
-from iotop_ai.present.line import Cell, Line, place
+from iotop_ai.present.line import Cell, Line, cells, cut, place
 from iotop_ai.present.units import size
 
 _YEAR_H = 8766
+_LABEL = 19
 _REMEMBERED = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
 
@@ -45,16 +46,19 @@ def figure_rows(state: SmartState, width: int) -> list[Line]:
         ("smartctl's exit", _exit(state.exit_status)),
         ("asked as", f"-d {state.device_type} {state.device}" if state.device_type else None),
     ]  # fmt: skip
-    known = [(label, text) for label, text in facts if text is not None]
     columns = 3 if width >= 140 else 2 if width >= 72 else 1
     step = (width - 1) // columns
+    told = [(label, text) for label, text in facts if text is not None]
+    # What is too long for a column has a row of its own, so that nothing is cut.
+    known = [(label, text) for label, text in told if cells(text) <= step - _LABEL]
+    wide = [(label, text) for label, text in told if cells(text) > step - _LABEL]
     out = [rule(width, "figures")]
     for i in range(0, len(known), columns):
         found = []
         for k, (label, text) in enumerate(known[i : i + columns]):
-            room = step - 19
-            found += [Cell(1 + k * step, label, "dim"), Cell(19 + k * step, text[:room], "text")]
+            found += [Cell(1 + k * step, label, "dim"), Cell(_LABEL + k * step, text, "text")]
         out.append(place(width, *found))
+    out += [place(width, Cell(1, label, "dim"), Cell(_LABEL, cut(text, width - _LABEL))) for label, text in wide]
     return out
 
 

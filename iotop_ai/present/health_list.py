@@ -27,7 +27,7 @@ _COLUMNS = (
     Column("crc", "CRC", 7, 7),
     Column("media", "media", 7, 7),
     Column("word", "verdict", 10, left=True, gap=2),
-    Column("why", "", 20, 1, left=True),
+    Column("why", "", 27, 1, left=True),
 )
 
 

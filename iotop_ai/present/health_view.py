@@ -65,6 +65,13 @@ def disk_row(frame: Frame, name: str) -> DiskRow | None:
     return next((one for one in disk_rows(frame) if one.name == name), None)
 
 
+def first_shown(rows: Sequence[DiskRow]) -> str:
+    """The disk under the cursor at first: the worst; "" without any."""
+    order = {"bad": 0, "warn": 1}
+    worst = min(rows, key=lambda one: order.get(one.health.token, 2), default=None)
+    return "" if worst is None else worst.name
+
+
 def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool) -> str:
     """The disk ``step`` rows on; around: from the last to the first. "" without any."""
     names = [one.name for one in rows]

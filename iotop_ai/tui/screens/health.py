@@ -22,6 +22,7 @@ from iotop_ai.present.health_view import (
     HealthView,
     disk_row,
     disk_rows,
+    first_shown,
     next_disk,
     why_no_test,
     words_of,
@@ -132,7 +133,7 @@ class HealthScreen(Screen[None]):
         self.health = self.health._replace(may_test=self.may_act, may_ask=asks)
         rows = disk_rows(self.below.frame)
         if rows and not any(one.name == self.health.cursor for one in rows):
-            self.health = self.health._replace(cursor=rows[0].name)
+            self.health = self.health._replace(cursor=first_shown(rows))
         self.panel.show(health_screen_rows(self.below.frame, self.below.view, self.health, width, height))
 
     def show(self, **changes: object) -> None:

@@ -1,0 +1,84 @@
+"""A machine with disks in every condition, as one Frame."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from iotop_ai.collectors.smart_parse import parse_state
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.smart import ErrorEntry, HealthPoint, PastPoint, SelfTest, SmartState
+from iotop_ai.model.smart_growth import DAY_S
+from iotop_ai.model.smart_rules import judged
+from tests.present.make import NS, START_NS, TIB, Disk, Machine, disk, frame
+from tests.present.make import snapshots as grow
+
+DATA = Path(__file__).parents[1] / "data/smart"
+NOW_S = 1_794_884_000
+SUDOERS = (
+    "alice ALL=(root) NOPASSWD: /usr/sbin/smartctl --json\\=c --scan-open, "
+    "/usr/sbin/smartctl --json\\=c -a -n standby\\,3 -d nvme /dev/nvme3, "
+    "/usr/sbin/smartctl -n standby\\,3 -d nvme --all /dev/nvme3"
+)
+
+
+def saved(name: str, device: str, kind: str) -> SmartState:
+    return parse_state(json.loads((DATA / name).read_text()), None, device, kind)._replace(read_wall_s=NOW_S)
+
+
+def failing(running: int | None = None) -> SmartState:
+    state = saved("sata_failing_attr5.json", "/dev/sda", "sat")
+    past = tuple(PastPoint(NOW_S - (40 - n) * DAY_S, 41 + (n * 7) % 9 + n // 4, None) for n in range(41))
+    return judged(
+        state._replace(
+            model="ST4000NM0035",
+            serial="ZC1A7F4K",
+            earlier=HealthPoint(NOW_S - DAY_S, reallocated=1791, pending=20, uncorrectable=24),
+            past=past,
+            power_on_hours=31_204,
+            self_test_left_percent=running,
+            self_test_log=(
+                SelfTest("Extended offline", "Completed: read failure", False, 31_180),
+                SelfTest("Short offline", "Completed without error", True, 30_000),
+            ),
+            error_log=(ErrorEntry(12, 31_181, "Error: UNC at LBA = 0x00ffa1c8"),),
+            io_errors=37,
+            io_timeouts=2,
+            exit_status=0x60,
+        )
+    )
+
+
+def worn() -> SmartState:
+    state = saved("shim_nvme_a.json", "/dev/nvme0", "nvme")
+    past = tuple(PastPoint(NOW_S - (60 - n) * DAY_S, 38 + n % 5, 89 + n // 20) for n in range(61))
+    return judged(state._replace(serial="S64GNE0T500001", used_percent=92, past=past))
+
+
+def machine(running: int | None = None) -> Machine:
+    infos = [disk("sda", detail="HDD", transport="ata", model="ST4000NM0035", size_bytes=4 * TIB)]
+    infos += [disk(f"nvme{n}n1", detail="NVMe", transport="nvme", size_bytes=2 * TIB) for n in range(4)]
+    infos += [disk("sdb", detail="HDD", transport="ata", model="WDC WD40"), disk("vda", detail="virtio")]
+    fine = saved("shim_nvme_a.json", "/dev/nvme1", "nvme")
+
+    def told(state: SmartState | None, status: Status = Status.OK, reason: str = "", remedy: str = "") -> Reading:  # type: ignore[type-arg]
+        return Reading(state, status, reason, remedy, START_NS - 180 * NS)
+
+    sysfs = SmartState("/dev/nvme3", "nvme", "KXD51RUE", "", "", None, "unknown", (), io_errors=None)
+    return Machine(
+        disks=tuple(Disk(info) for info in infos),
+        smart={
+            "sda": told(failing(running)),
+            "nvme0n1": told(worn()),
+            "nvme1n1": told(fine),
+            "nvme2n1": told(None, Status.FAILED, "smartctl did not answer within 20 s and was killed"),
+            "nvme3n1": told(sysfs, Status.DENIED, "reading SMART needs root", SUDOERS),
+            "sdb": told(saved("sata_ok_from_dump.json", "/dev/sdb", "sat"), Status.ASLEEP, "the disk sleeps"),
+            "vda": told(None, Status.UNSUPPORTED, "a virtio disk has no SMART here: its health is the host's to read"),
+        },
+    )
+
+
+def ill(running: int | None = None) -> Frame:
+    return frame(grow(lambda _: machine(running), 3))
