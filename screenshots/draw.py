@@ -23,20 +23,28 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from iotop_ai.collectors.clock import Clock  # noqa: E402
 from iotop_ai.model.frame import Frame  # noqa: E402
 from iotop_ai.model.settings import Settings  # noqa: E402
 from iotop_ai.model.snapshot import Snapshot  # noqa: E402
 from iotop_ai.pipeline import frames  # noqa: E402
 from iotop_ai.present.theme import looks  # noqa: E402
-from iotop_ai.present.view import View  # noqa: E402
+from iotop_ai.present.view import Timeline, View  # noqa: E402
 from iotop_ai.sources.live import LiveSource  # noqa: E402
+from iotop_ai.store.file import FileRecording  # noqa: E402
+from iotop_ai.store.recorder import Recorder  # noqa: E402
 from iotop_ai.store.recording import MemoryRecording  # noqa: E402
+from iotop_ai.store.sink import FileSink  # noqa: E402
 from iotop_ai.tui.app import MonitorApp  # noqa: E402
+from iotop_ai.tui.deck import Deck  # noqa: E402
+from iotop_ai.tui.tape import Tape  # noqa: E402
 from tests.present.gpu_scenes import eight_snapshots, one_snapshots  # noqa: E402
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk  # noqa: E402
 
 CELL_WIDTH, CELL_HEIGHT = 12.2, 24.4
 """Of Rich's SVG, in its units; its frame and title bar stand left of and above the cells."""
+DECODED_S = 2.0
+"""Enough for a recording of minutes to be read through."""
 LEFT, TOP = 9, 41
 MOUNT = Path("/mnt/data")
 
@@ -44,7 +52,7 @@ MOUNT = Path("/mnt/data")
 class Picture(NamedTuple):
     """One picture: its file name without suffix, size, theme and keys pressed before it is taken.
 
-    scene: "" is this machine; else a made one of SCENES.
+    scene: "" is this machine; else a made one of SCENES. replay: from a recording of it, on its time line.
     """
 
     name: str
@@ -53,6 +61,7 @@ class Picture(NamedTuple):
     theme: str
     keys: tuple[str, ...] = ()
     scene: str = ""
+    replay: bool = False
 
 
 SCENES: dict[str, Callable[[int], list[Snapshot]]] = {"gpu-1": one_snapshots, "gpu-8": eight_snapshots}
@@ -64,6 +73,7 @@ PICTURES = (
     Picture("main-160x48", 160, 48, "dark"),
     Picture("help-80x24", 80, 24, "dark", ("question_mark",)),
     Picture("main-80x24-mono", 80, 24, "mono"),
+    Picture("replay-80x24", 80, 24, "dark", ("v", "v", "right_square_bracket"), replay=True),
     Picture("gpu-1-80x24", 80, 24, "dark", ("g",), "gpu-1"),
     Picture("gpu-1-160x48", 160, 48, "dark", ("g",), "gpu-1"),
     Picture("gpu-8-80x24", 80, 24, "dark", ("g", "n", "n"), "gpu-8"),
@@ -140,6 +150,9 @@ def record(seconds: float) -> MemoryRecording:
 async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
     """One picture of the last of the Frames, as SVG and PNG."""
     view = View(interval_s=1.0, utc_offset_s=0)
+    if picture.replay:
+        await draw_replay(picture, shown, view, folder)
+        return
     app = MonitorApp(shown[0], (), MemoryRecording(), view, picture.theme)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
         for frame in shown[1:]:  # one by one: graphs reach further back than one Frame does
@@ -148,6 +161,30 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
             await pilot.press(*picture.keys)
         await pilot.pause()
         svg = tidy(app.export_screenshot(simplify=True), picture)
+    rasterise(svg, folder / f"{picture.name}.png", picture)
+
+
+async def draw_replay(picture: Picture, shown: list[Frame], view: View, folder: Path) -> None:
+    """One picture of a recording of the Frames, at its start and then where the keys lead."""
+    with tempfile.TemporaryDirectory() as place:
+        recorder = Recorder(FileSink(f"{place}/a.iotop.jsonl"), Clock(), min_free_bytes=0)
+        for frame in shown:
+            recorder.put(frame)
+            while recorder.state().snapshots + 60 < frame.snapshot.seq - shown[0].snapshot.seq:
+                await asyncio.sleep(0.01)
+        recorder.close()
+        tape = Tape([FileRecording(f"{place}/a.iotop.jsonl")])
+        first = tape.go(0)
+        line = Timeline(tape.begin_wall_ns, tape.end_wall_ns(), tape.begin_wall_ns)
+        view = view._replace(mode="replay", timeline=line)
+        source = MemoryRecording()
+        app = MonitorApp(first, (), source, view, picture.theme, deck=lambda app: Deck(tape, app, Clock()))
+        async with app.run_test(size=(picture.width, picture.height)) as pilot:
+            for key in ("", *picture.keys):
+                if key:
+                    await pilot.press(key)
+                await pilot.pause(DECODED_S)
+            svg = tidy(app.export_screenshot(simplify=True), picture)
     rasterise(svg, folder / f"{picture.name}.png", picture)
 
 
