@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from iotop_ai.model.block import (
@@ -18,6 +19,7 @@ from iotop_ai.model.block import (
 from iotop_ai.model.block_tree import DeviceRow, folded, hidden_when_idle, leaves_below, mounts_on
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Rated
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.view import View
 
@@ -25,7 +27,6 @@ DISK_CLASSES = ("storage_read", "small_random", "io_limit", "loader_serial", "no
 """Classes whose subject is a device's kernel name."""
 _RECENT_NS = 60_000_000_000
 _DIGITS = re.compile(r"(\d+)")
-_TREE: list[tuple[Mapping[str, BlockInfo], Mapping[str, DeviceRow]]] = []
 
 
 class Device(NamedTuple):
@@ -54,6 +55,7 @@ class Device(NamedTuple):
         return f"disk:{self.key.name}"
 
 
+@lru_cache(maxsize=4096)
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts sda2 before sda10."""
     return tuple((0, int(p), "") if p.isdecimal() else (1, 0, p) for p in _DIGITS.split(name) if p)
@@ -66,11 +68,15 @@ def infos(frame: Frame) -> Mapping[str, BlockInfo]:
 
 def guilty_device(frame: Frame) -> str:
     """Kernel name of the device that a finding of warning or above names; "" when none does."""
+    named = [
+        finding.subject
+        for finding in frame.verdict.findings
+        if finding.class_id in DISK_CLASSES and finding.severity is not Severity.INFO
+    ]
+    if not named:
+        return ""
     known = {key.name for key in frame.snapshot.block.value or {}}
-    for finding in frame.verdict.findings:
-        if finding.class_id in DISK_CLASSES and finding.severity is not Severity.INFO and finding.subject in known:
-            return finding.subject
-    return ""
+    return next((name for name in named if name in known), "")
 
 
 @once_a_frame
@@ -87,20 +93,41 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[BlockKey, BlockRates], f
     return block_rates(base.block.value, now.block.value, seconds), seconds
 
 
+_Rates = Rated[Mapping[BlockKey, BlockRates]]
+_Did = tuple[tuple[str, float, bool], ...]
+_DID: dict[int, tuple[_Rates, _Did]] = {}
+"""What the devices of each Sample of the newest history did, by the identity of its rates."""
+
+
+def _did(rated: _Rates) -> _Did:
+    """(kernel name, request-seconds, whether it did anything) of those that are not known to have rested."""
+    seconds = rated.seconds or 0.0
+    return tuple(
+        (key.name, (rates.queue_size or 0.0) * seconds, rates.active)
+        for key, rates in (rated.value or {}).items()
+        if rates is not IDLE_BLOCK_RATES
+    )
+
+
 def _watched(frame: Frame) -> tuple[dict[str, float], set[str]]:
     """(request-seconds, who did anything) by kernel name, over the history."""
+    global _DID
     queue: dict[str, float] = {}
     busy: set[str] = set()
+    kept: dict[int, tuple[_Rates, _Did]] = {}
     for sample in frame.history:
-        if not sample.block.renewed:
+        rated = sample.block
+        if not rated.renewed:
             continue
-        seconds = sample.block.seconds or 0.0
-        for key, rates in (sample.block.value or {}).items():
-            if rates is IDLE_BLOCK_RATES:
-                continue
-            queue[key.name] = queue.get(key.name, 0.0) + (rates.queue_size or 0.0) * seconds
-            if rates.active:
-                busy.add(key.name)
+        entry = _DID.get(id(rated))
+        if entry is None or entry[0] is not rated:
+            entry = rated, _did(rated)
+        kept[id(rated)] = entry
+        for name, request_s, active in entry[1]:
+            queue[name] = queue.get(name, 0.0) + request_s
+            if active:
+                busy.add(name)
+    _DID = kept
     return queue, busy
 
 
@@ -204,22 +231,48 @@ def home_of(name: str, frame: Frame) -> str:
     return row.under if row is not None and row.under else name
 
 
-def _tree(frame: Frame) -> Mapping[str, DeviceRow]:
-    """Where each device stands in the list, by name; worked out once for each description of the devices."""
+class _Standing:
+    """What is asked of one description of the devices, each answered once."""
+
+    def __init__(self, known: Mapping[str, BlockInfo]) -> None:
+        self.known = known
+        self.rows = {row.name: row for row in folded(known)}
+        self.mounts: dict[str, list[Mount]] = {}
+        self.leaves: dict[str, list[str]] = {}
+
+
+_NEWEST: list[_Standing] = []
+
+
+def _standing(frame: Frame) -> _Standing:
     known = infos(frame)
-    if not _TREE or _TREE[0][0] is not known:
-        _TREE[:] = [(known, {row.name: row for row in folded(known)})]
-    return _TREE[0][1]
+    if not _NEWEST or _NEWEST[0].known is not known:
+        _NEWEST[:] = [_Standing(known)]
+    return _NEWEST[0]
+
+
+def _tree(frame: Frame) -> Mapping[str, DeviceRow]:
+    """Where each device stands in the list, by name."""
+    return _standing(frame).rows
 
 
 def mounts(name: str, frame: Frame) -> list[Mount]:
     """Everything mounted from the device, its partitions or what is stacked on it; the shortest path first."""
-    return sorted(mounts_on(name, infos(frame)), key=lambda m: (len(m.path), m.path))
+    standing = _standing(frame)
+    found = standing.mounts.get(name)
+    if found is None:
+        found = sorted(mounts_on(name, standing.known), key=lambda m: (len(m.path), m.path))
+        standing.mounts[name] = found
+    return found
 
 
 def leaves(name: str, frame: Frame) -> list[str]:
     """The physical devices below a device, natural order; the device itself when nothing is known below it."""
-    return sorted(leaves_below(name, infos(frame)), key=natural) or [name]
+    standing = _standing(frame)
+    found = standing.leaves.get(name)
+    if found is None:
+        found = standing.leaves[name] = sorted(leaves_below(name, standing.known), key=natural) or [name]
+    return found
 
 
 def title_of(device: Device, frame: Frame) -> str:
