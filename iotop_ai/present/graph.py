@@ -93,34 +93,63 @@ def area(values: Sequence[float | None], top: float, rows: int = 1) -> list[str]
     One row fills 3 of its 4 dot rows, two rows 7 of 8, so that stacked graphs do not merge. 0 is blank, any value
     above 0 has a dot, a cell with both samples unknown is a gap on the bottom row.
     """
-    levels = _levels(tuple(values), top, 4 * rows - 1)
-    pairs = list(zip(levels[::2], levels[1::2], strict=True))
-    return ["".join(map(_chars(base).__getitem__, pairs)) for base in range(4 * (rows - 1), -1, -4)]
+    values = tuple(values)
+    if len(_DRAWN) > _MOST_SCALES:
+        _DRAWN.clear()
+    kept = _DRAWN.setdefault((top, rows, len(values)), [])
+    at, before = -1, None
+    older = values[:-1]
+    for i, shown in enumerate(kept):
+        if shown.values == values:
+            return list(shown.rows)
+        if shown.rest == older:
+            at, before = i, shown
+            break
+    high = 4 * rows - 1
+    if before is not None and before.back:
+        last = _level(values[-1], top, high)
+        pair = before.last, last
+        made = [text[1:] + chars[pair] for text, chars in zip(before.back, map(_chars, _bases(rows)), strict=True)]
+    else:
+        levels = [_level(v, top, high) for v in values]
+        last = levels[-1] if levels else None
+        pairs = list(zip(levels[::2], levels[1::2], strict=True))
+        made = ["".join(map(_chars(base).__getitem__, pairs)) for base in _bases(rows)]
+    picture = _Picture(values, values[1:], last, tuple(made), before.rows if before is not None else ())
+    if at >= 0:
+        kept[at] = picture
+    else:
+        kept[:0] = [picture]
+        del kept[_MOST_DRAWN:]
+    return made
+
+
+def _bases(rows: int) -> range:
+    """The lowest dot of each row, top to bottom."""
+    return range(4 * (rows - 1), -1, -4)
 
 
 def _level(value: float | None, top: float, high: int) -> int | None:
     return None if value is None else 0 if value <= 0 else max(1, min(high, round(value / top * high)))
 
 
-_DRAWN: dict[tuple[float, int, int], tuple[tuple[float | None, ...], list[int | None]]] = {}
-"""The newest dots of each scale, because the next picture of it is mostly the same one column on."""
-_MOST_DRAWN = 32
+class _Picture(NamedTuple):
+    """What ``area`` made last. rest: the values without the first. last: the newest's height in dots.
+
+    back: the rows of the picture before, () when there was none. A cell holds two values, so the next picture of the
+    same graph is that one moved on by a cell.
+    """
+
+    values: tuple[float | None, ...]
+    rest: tuple[float | None, ...]
+    last: int | None
+    rows: tuple[str, ...]
+    back: tuple[str, ...]
 
 
-def _levels(values: tuple[float | None, ...], top: float, high: int) -> list[int | None]:
-    """The height of each value in dots; None for unknown."""
-    scale = (top, high, len(values))
-    before = _DRAWN.get(scale)
-    if before is not None and before[0] == values:
-        return before[1]
-    if before is not None and before[0][1:] == values[:-1]:
-        levels = [*before[1][1:], _level(values[-1], top, high)]
-    else:
-        levels = [_level(v, top, high) for v in values]
-    if len(_DRAWN) >= _MOST_DRAWN:
-        _DRAWN.clear()
-    _DRAWN[scale] = values, levels
-    return levels
+_DRAWN: dict[tuple[float, int, int], list[_Picture]] = {}
+"""The newest pictures by top, rows and values."""
+_MOST_SCALES, _MOST_DRAWN = 16, 4
 
 
 class _Chars(dict[tuple[int | None, int | None], str]):
@@ -149,8 +178,13 @@ def _chars(base: int) -> _Chars:
 
 def coloured(cells: str, data: Series, limit: float | None = None) -> list[Span]:
     """One row of ``area`` as spans: ``hot`` past the limit, ``faint`` before anything was watched, ``dim`` gaps."""
+    return painted(cells, stretches(data, limit))
+
+
+def painted(cells: str, parts: Sequence[tuple[int, str]]) -> list[Span]:
+    """One row of ``area`` in the tokens of ``stretches``."""
     out, start = [], 0
-    for length, token in _stretches(data, limit):
+    for length, token in parts:
         text = cells[start : start + length]
         if text:
             out.append(Span(text, token))
@@ -158,14 +192,22 @@ def coloured(cells: str, data: Series, limit: float | None = None) -> list[Span]
     return out
 
 
-@lru_cache(maxsize=16)
-def _stretches(data: Series, limit: float | None) -> list[tuple[int, str]]:
-    """(cells, token) from left to right."""
+def stretches(data: Series, limit: float | None = None) -> list[tuple[int, str]]:
+    """How many cells of which token, from left to right."""
+    values = data.values
+    unwatched = (len(values) - data.known) // 2
+    unknown = values.count(None)
+    if (
+        values[:unknown].count(None) == unknown
+        and unwatched <= unknown // 2
+        and (limit is None or (data.peak or 0.0) <= limit)
+    ):
+        gap = unknown // 2
+        return [(unwatched, "faint"), (gap - unwatched, "dim"), (len(values) // 2 - gap, "graph")]
     if limit is None:
-        marks = "".join(["?" if v is None else "." for v in data.values])
+        marks = "".join(["?" if v is None else "." for v in values])
     else:
-        marks = "".join(["?" if v is None else "!" if v > limit else "." for v in data.values])
-    unwatched = (len(data.values) - data.known) // 2
+        marks = "".join(["?" if v is None else "!" if v > limit else "." for v in values])
     kinds = "".join(map(_KINDS.__getitem__, zip(marks[::2], marks[1::2], strict=True)))
     kinds = kinds[:unwatched].replace("?", " ") + kinds[unwatched:]
     return [(found.end() - found.start(), _TOKENS[found[0][0]]) for found in _RUN(kinds)]

@@ -11,7 +11,7 @@ from iotop_ai.model.finding import State
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.present import devices
-from iotop_ai.present.graph import Series, Shifted, area, coloured, nice_top
+from iotop_ai.present.graph import Series, Shifted, area, nice_top, painted, stretches
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, place
 from iotop_ai.present.panel import panel
 from iotop_ai.present.units import GIB, MIB, UNKNOWN, brief, figure, percent, token_of
@@ -168,10 +168,11 @@ def graph_lines(graph: Graph, width: int, where: Room, rows: int) -> list[Line]:
     hot = graph.limit is not None and now is not None and now > graph.limit
     most = graph.data.peak
     peak = graph.text(most) if most else UNKNOWN if most is None else "0"
+    parts = stretches(graph.data, graph.limit)
     out = []
     for i, bits in enumerate(area(graph.data.values, graph.top, rows)):
         found, x = [], where.start
-        for span in coloured(bits, graph.data, graph.limit):
+        for span in painted(bits, parts):
             found.append(Cell(x, span.text, span.token))
             x += cells(span.text)
         if i == 0:
