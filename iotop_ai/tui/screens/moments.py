@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import timedelta, timezone
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 from textual.screen import Screen
@@ -55,13 +56,18 @@ class Moments(Screen[None]):
     look_back: Callable[[], Deck | None]
     _source: Source
 
-    def change(self, message: str = "", **changes: object) -> None:
-        """Change the View and draw it."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what the screen itself gives
 
-    def redraw(self) -> None:
-        """Draw the Frame again."""
-        raise NotImplementedError
+        def change(self, message: str = "", **changes: object) -> None:
+            """Change the View and draw it."""
+
+        def redraw(self) -> None:
+            """Draw the Frame again."""
+
+        def action_device(self, step: int) -> None:
+            """Choose the next or previous device."""
+
+        def _past_now(self) -> tuple[object, ...]: ...
 
     @property
     def elsewhere(self) -> bool:
@@ -143,9 +149,6 @@ class Moments(Screen[None]):
             self.frame = self.newest
             self.change("the other end has closed the connection", mode="ended")
 
-    def _past_now(self) -> tuple[object, ...]:
-        raise NotImplementedError
-
     def action_step(self, step: int) -> None:
         """A Frame back or on; from now a step back begins to look back."""
         if self.deck is not None and self.elsewhere:
@@ -155,9 +158,16 @@ class Moments(Screen[None]):
             if self.deck is None:
                 self.change(NOTHING_YET)
                 return
-            self.change(mode="back", playing=False, speed=1.0, back_s=0.0)
+            self.change(self._kept(), mode="back", playing=False, speed=1.0, back_s=0.0)
             self.deck.start()
             self.deck.seek(self.frame.snapshot.wall_ns - 1)
+
+    def _kept(self) -> str:
+        """How far back one can look, and what that takes."""
+        if self.keeper is None or self.keeper.ring is None:
+            return ""
+        kept = self.keeper.ring.state()
+        return f"the last {duration(kept.span_s)} are kept, {size(kept.size_bytes)}; End goes back to now"
 
     def action_now(self) -> None:
         """Back to now."""
@@ -170,10 +180,6 @@ class Moments(Screen[None]):
             self.deck.skip(step * SKIP_S)
         else:
             self.action_device(step)
-
-    def action_device(self, step: int) -> None:
-        """Choose the next or previous device."""
-        raise NotImplementedError
 
     def action_verdict(self, step: int) -> None:
         """The next or previous change of the verdict."""
