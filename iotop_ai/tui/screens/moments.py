@@ -167,7 +167,9 @@ class Moments(Screen[None]):
         if self.keeper is None or self.keeper.ring is None:
             return ""
         kept = self.keeper.ring.state()
-        return f"the last {duration(kept.span_s)} are kept, {size(kept.size_bytes)}; End goes back to now"
+        # The minute that is being packed has no size yet.
+        room = f" in {size(kept.size_bytes)}B" if kept.size_bytes >= 10_240 else ""
+        return f"the last {duration(kept.span_s)} are kept{room}; End goes back to now"
 
     def action_now(self) -> None:
         """Back to now."""
