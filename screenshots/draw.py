@@ -39,6 +39,7 @@ from iotop_ai.tui.app import MonitorApp  # noqa: E402
 from iotop_ai.tui.deck import Deck  # noqa: E402
 from iotop_ai.tui.tape import Tape  # noqa: E402
 from tests.present.gpu_scenes import eight_snapshots, one_snapshots  # noqa: E402
+from tests.present.health_scene import ill_snapshots  # noqa: E402
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk  # noqa: E402
 
 CELL_WIDTH, CELL_HEIGHT = 12.2, 24.4
@@ -64,7 +65,11 @@ class Picture(NamedTuple):
     replay: bool = False
 
 
-SCENES: dict[str, Callable[[int], list[Snapshot]]] = {"gpu-1": one_snapshots, "gpu-8": eight_snapshots}
+SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
+    "gpu-1": one_snapshots,
+    "gpu-8": eight_snapshots,
+    "health": ill_snapshots,
+}
 """Machines of other hardware than this one's, a Snapshot a second."""
 
 PICTURES = (
@@ -78,6 +83,11 @@ PICTURES = (
     Picture("gpu-1-160x48", 160, 48, "dark", ("g",), "gpu-1"),
     Picture("gpu-8-80x24", 80, 24, "dark", ("g", "n", "n"), "gpu-8"),
     Picture("gpu-8-160x48", 160, 48, "dark", ("g", "b"), "gpu-8"),
+    Picture("health-80x24", 80, 24, "dark", ("h",), "health"),
+    Picture("health-160x48", 160, 48, "dark", ("h",), "health"),
+    Picture("health-disk-80x24", 80, 24, "dark", ("h", "enter"), "health"),
+    Picture("health-disk-160x48", 160, 48, "dark", ("h", "enter"), "health"),
+    Picture("health-test-80x24", 80, 24, "dark", ("h", "enter", "T", "a", "b"), "health"),
     Picture("main-gpu-1-80x24", 80, 24, "dark", (), "gpu-1"),
     Picture("main-gpu-8-80x24", 80, 24, "dark", (), "gpu-8"),
     Picture("main-gpu-8-160x48", 160, 48, "dark", (), "gpu-8"),
@@ -147,13 +157,23 @@ def record(seconds: float) -> MemoryRecording:
     return recording
 
 
+class Own(MemoryRecording):
+    """Stands for the machine itself, whose keys act; none of these pictures lets one."""
+
+    live = True
+    smartctl = ""
+
+    def refresh_smart(self) -> None:
+        """There is no disk to ask."""
+
+
 async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
     """One picture of the last of the Frames, as SVG and PNG."""
     view = View(interval_s=1.0, utc_offset_s=0)
     if picture.replay:
         await draw_replay(picture, shown, view, folder)
         return
-    app = MonitorApp(shown[0], (), MemoryRecording(), view, picture.theme)
+    app = MonitorApp(shown[0], (), Own(), view, picture.theme)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
         for frame in shown[1:]:  # one by one: graphs reach further back than one Frame does
             app.main.receive(frame)

@@ -67,7 +67,9 @@ def _row(name: str, reading: Reading[SmartState]) -> list[str]:
 def _applies(state: SmartState) -> tuple[bool, ...]:
     """Whether a disk of this kind has such a figure at all."""
     ata, nvme = state.protocol == "ata", state.protocol == "nvme"
-    return True, not state.rotation_rpm, True, not nvme, ata, nvme
+    # An ATA disk whose attributes are known does not count what is not among them.
+    counts = not state.attributes
+    return True, not state.rotation_rpm, True, not nvme and counts, ata and counts, nvme
 
 
 def verdict_word(reading: Reading[SmartState]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.smart import PastPoint, SmartAttribute, SmartState
@@ -10,7 +11,7 @@ from iotop_ai.model.smart_attributes import meaning
 from iotop_ai.model.smart_growth import growth, span
 from iotop_ai.present import devices
 from iotop_ai.present.columns import Column, chosen, head, placed, rule
-from iotop_ai.present.graph import Series, area, coloured, nice_top
+from iotop_ai.present.graph import Series, area, coloured
 from iotop_ai.present.health_figures import figure_rows
 from iotop_ai.present.health_list import asked_ago, hue_of, top, why_rows
 from iotop_ai.present.health_view import DiskRow, HealthView, disk_row, disk_rows
@@ -98,10 +99,10 @@ def whole_clauses(clauses: Sequence[str], room: int) -> str:
     return text
 
 
-def body_rows(one: DiskRow, width: int, *, spread: bool) -> list[Line]:
-    """Everything below the head. spread: a blank row between sections."""
+def body_rows(one: DiskRow, width: int, *, spread: bool, verdict: bool = True) -> list[Line]:
+    """Everything below the head. spread: a blank row between sections. verdict: begin with it."""
     state = one.state
-    parts: list[list[Line]] = [[rule(width, "verdict"), *why_rows(one, width)]]
+    parts: list[list[Line]] = [[rule(width, "verdict"), *why_rows(one, width)] if verdict else []]
     if state is not None:
         parts += [_tests(state, width), figure_rows(state, width), _attribute_rows(state, width)]
         parts += [_curves(state, width), _errors(state, width), _messages(state, width)]
@@ -206,7 +207,7 @@ def _curves(state: SmartState, width: int) -> list[Line]:
         known = [value for value in values if value is not None]
         if not known:
             continue
-        scale = max(least, nice_top(max(known)))
+        scale = max(least, ceil(max(known) / 10) * 10.0)
         series = Series(tuple(values), len(values))
         for i, bits in enumerate(area(values, scale, 2)):
             found, x = [], 20

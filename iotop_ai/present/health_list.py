@@ -79,6 +79,8 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     return out[:height]
 
 
+_ATTRIBUTES = ("realloc", "pending", "crc")
+"""Columns that are attributes of an ATA disk: one without the attribute does not count that."""
 _COUNTED = (("bad", "fails", "fail"), ("warn", "warns", "warn"), ("unsure", "cannot be told", "cannot be told"))
 
 
@@ -138,7 +140,8 @@ def _cells(one: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
         ("media", state.media_errors, nvme),
     )
     for name, value, applies in figures:
-        text = str(value) if value is not None else UNKNOWN if applies else UNDEFINED
+        lacks = not applies or (name in _ATTRIBUTES and bool(state.attributes))
+        text = str(value) if value is not None else UNDEFINED if lacks else UNKNOWN
         counted = name in ("realloc", "pending", "media") and bool(value)
         out.append((name, text, "strong" if counted else ""))
     return out

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.glyphs import ascii_line
-from iotop_ai.present.health_detail import detail_rows
+from iotop_ai.present.health_detail import body_rows, detail_rows
 from iotop_ai.present.health_list import list_rows
 from iotop_ai.present.health_view import Dialogue, DiskRow, HealthView, disk_row, disk_rows, why_no_test, words_of
 from iotop_ai.present.keys import toast
@@ -18,6 +18,8 @@ SAFE = (
     "The disk tests itself, in the background: it goes on serving reads and writes, a little slower, and no data is "
     "changed. It is never begun in captive mode."
 )
+TALL = 40
+"""From here on the list has room for the page of the disk under its cursor."""
 _WIDEST = 64
 
 
@@ -25,6 +27,9 @@ def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int,
     """Exactly ``height`` lines of ``width`` columns."""
     room = max(0, height - 1)
     made = detail_rows(frame, health, width, room) if health.disk else list_rows(frame, health, width, room)
+    below = None if health.disk or height < TALL else subject(frame, health)
+    if below is not None and len(made) + 1 < room:
+        made = [*made, blank(width), *body_rows(below, width, spread=True, verdict=False)]
     out = [*made[:room], *[blank(width)] * (room - len(made))]
     answer = toast(view, width)
     if answer is not None and out:

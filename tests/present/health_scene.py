@@ -11,6 +11,7 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.smart import ErrorEntry, HealthPoint, PastPoint, SelfTest, SmartState
 from iotop_ai.model.smart_growth import DAY_S
 from iotop_ai.model.smart_rules import judged
+from iotop_ai.model.snapshot import Snapshot
 from tests.present.make import NS, START_NS, TIB, Disk, Machine, disk, frame
 from tests.present.make import snapshots as grow
 
@@ -29,7 +30,9 @@ def saved(name: str, device: str, kind: str) -> SmartState:
 
 def failing(running: int | None = None) -> SmartState:
     state = saved("sata_failing_attr5.json", "/dev/sda", "sat")
-    past = tuple(PastPoint(NOW_S - (40 - n) * DAY_S, 41 + (n * 7) % 9 + n // 4, None) for n in range(41))
+    past = tuple(
+        PastPoint(NOW_S - (40 - n) * DAY_S, 41 + (n * 7) % 9 + n // 4 + 6 * (n == 40), None) for n in range(41)
+    )
     return judged(
         state._replace(
             model="ST4000NM0035",
@@ -78,6 +81,11 @@ def machine(running: int | None = None) -> Machine:
             "vda": told(None, Status.UNSUPPORTED, "a virtio disk has no SMART here: its health is the host's to read"),
         },
     )
+
+
+def ill_snapshots(count: int) -> list[Snapshot]:
+    """The same, a second apart."""
+    return grow(lambda _: machine(running=40), count)
 
 
 def ill(running: int | None = None) -> Frame:

@@ -1,0 +1,72 @@
+"""A slow disk whose own counts of trouble grow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.finding import Finding, Severity, State
+from iotop_ai.model.smart import HealthPoint, SmartState
+from iotop_ai.model.smart_rules import judged
+from iotop_ai.present import finding
+from tests.diagnosis.build import MB, Disk, Machine, classes, play, verdict_of
+
+NOW_S = 1_790_000_000
+DAY_AGO = HealthPoint(NOW_S - 86_400)
+FINE = SmartState("sda", "ata", "X", "1", "1", "PASS", "unknown", (), read_wall_s=NOW_S)
+CABLE = judged(FINE._replace(crc_errors=640, earlier=DAY_AGO._replace(crc_errors=40)))
+HOT = judged(
+    FINE._replace(
+        protocol="nvme",
+        warning_temperature_minutes=90,
+        earlier=DAY_AGO._replace(warning_temperature_minutes=46),
+    )
+)
+MEDIA = judged(FINE._replace(protocol="nvme", media_errors=9, earlier=DAY_AGO._replace(media_errors=2)))
+SLOW = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
+
+
+def found(machine: Machine) -> list[Finding]:
+    return [one for one in verdict_of(machine).findings if one.class_id == "failing_disk"]
+
+
+@pytest.mark.parametrize(
+    ("state", "severity", "cure", "figure"),
+    [
+        (CABLE, Severity.WARNING, "check_cable", "crc_errors_growth"),
+        (HOT, Severity.WARNING, "cool_disk", "warning_temperature_minutes_growth"),
+        # What grows in the medium is critical by itself; both findings are one.
+        (MEDIA, Severity.CRITICAL, "replace_disk", "media_errors"),
+    ],
+)
+def test_a_slow_disk_that_gets_worse_says_why(state: SmartState, severity: Severity, cure: str, figure: str) -> None:
+    (one,) = found(Machine(disks=(SLOW,), smart=(state,), cpu=0.5))
+    assert (one.subject, one.severity, one.state) == ("sda", severity, State.SLOWED)
+    assert [advice.template for advice in one.advice] == [cure]
+    assert any(evidence.metric.endswith(figure) for evidence in one.evidence)
+
+
+def test_the_banner_tells_it() -> None:
+    frame = play((Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5), 15))[-1]
+    words = ["".join(span.text for span in part(frame.verdict, frame)) for part in (finding.headline, finding.advice)]
+    assert words[0] == ("sda is slow and gets worse: 640 CRC errors, +600 in 24 h: cable or backplane, not the disk")
+    assert words[1] == "check sda's cable, connector and backplane"
+    because = "".join(span.text for span in finding.because(frame.verdict, frame))
+    assert because.startswith("it answers in 60 ms (normal ")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        Machine(disks=(replace(SLOW, await_ms=0.4, busy=0.2),), smart=(CABLE,), cpu=0.5),
+        Machine(disks=(SLOW,), smart=(judged(FINE._replace(crc_errors=640)),), cpu=0.5),
+        Machine(disks=(SLOW,), smart=(CABLE._replace(device="sdb"),), cpu=0.5),
+        Machine(disks=(SLOW,), smart=(CABLE,), smart_silent=True, cpu=0.5),
+        Machine(disks=(replace(SLOW, unknown=True),), smart=(CABLE,), cpu=0.5),
+        Machine(disks=(SLOW,), cpu=0.5),
+    ],
+    ids=["fast", "old errors", "another disk", "silent", "unknown rates", "no SMART"],
+)
+def test_near_misses(machine: Machine) -> None:
+    assert "failing_disk" not in classes(verdict_of(machine))
