@@ -28,7 +28,9 @@ class Command(NamedTuple):
 
 COMMANDS: tuple[Command, ...] = (
     Command("snapshot", "iotop_ai.cli.snapshot", "one interval of everything as text or JSON"),
-    Command("health", "iotop_ai.cli.health", "every disk's health; its exit code is for cron: 0 fine, 1 not, 2 unknown"),
+    Command(
+        "health", "iotop_ai.cli.health", "every disk's health; its exit code is for cron: 0 fine, 1 not, 2 unknown"
+    ),
     Command("gpu-log", "iotop_ai.cli.gpu_log", "what nvidia-smi --query-gpu -l prints, each line out at once"),
     Command("trend", "iotop_ai.cli.trend", "watch a while, then print the curves"),
     Command("record", "iotop_ai.cli.record", "the counters of the whole machine into a file, or while a command runs"),
@@ -61,12 +63,23 @@ def build_parser(argv: Sequence[str]) -> Parser:
 
 def run(argv: Sequence[str]) -> int:
     """Parse and run; the exit code. Raises what the command raises."""
-    args = build_parser(argv).parse_args(argv)
+    args = build_parser(argv).parse_args(stream_named(argv))
     for command in COMMANDS:
         if command.name == args.command:
             result: int = importlib.import_module(command.module).run(args)
             return result
     return _bare(args)
+
+
+def stream_named(argv: Sequence[str]) -> list[str]:
+    """``record - ...`` as ``record -o - ...``: the short form of a pipe to another monitor."""
+    out = list(argv)
+    if "record" in out:
+        at = out.index("record") + 1
+        end = out.index("--", at) if "--" in out[at:] else len(out)
+        if "-" in out[at:end] and out[out.index("-", at) - 1] not in ("-o", "--output", "--csv"):
+            out.insert(out.index("-", at), "-o")
+    return out
 
 
 def _bare(args: argparse.Namespace) -> int:

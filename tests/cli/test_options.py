@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from iotop_ai.cli.main import build_parser
+from iotop_ai.cli.main import build_parser, stream_named
 from iotop_ai.cli.options import count, interval, settings_of
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
@@ -61,3 +61,18 @@ def test_counts() -> None:
 def test_abbreviated_flags_are_refused() -> None:
     with pytest.raises(UsageError):
         parse("--dev", "sda")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["record", "-"], ["record", "-o", "-"]),
+        (["record", "-d", "2", "-", "--duration", "3"], ["record", "-d", "2", "-o", "-", "--duration", "3"]),
+        (["record", "-o", "-"], ["record", "-o", "-"]),
+        (["record", "--csv", "-"], ["record", "--csv", "-"]),
+        (["record", "-o", "a", "--", "cat", "-"], ["record", "-o", "a", "--", "cat", "-"]),
+        (["replay", "-"], ["replay", "-"]),
+    ],
+)
+def test_record_to_a_pipe_in_short(given: list[str], meant: list[str]) -> None:
+    assert stream_named(given) == meant
