@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
@@ -19,6 +20,7 @@ DEBIAN_PACKAGES = (
     *("fio", "sysstat", "smartmontools", "tmux", "libfuse3-dev", "fuse3", "pkg-config", "gcc", "libc6-dev"),
     *("valgrind", "psmisc", "procps", "util-linux", "e2fsprogs"),
 )
+SLOW_PACKAGES = ("qemu-system-x86", "seabios", "ipxe-qemu", "busybox-static", "cpio", "kmod")
 SATISFIED = """
 import json, sys
 from importlib.metadata import PackageNotFoundError, distribution
@@ -72,21 +74,21 @@ def make_venv(folder: Path) -> Path:
     return python
 
 
-def missing_packages() -> list[str]:
-    """Those of DEBIAN_PACKAGES that dpkg does not have installed."""
-    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *DEBIAN_PACKAGES]
+def missing_packages(wanted: Sequence[str]) -> list[str]:
+    """Those of ``wanted`` that dpkg does not have installed."""
+    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted]
     answer = subprocess.run(query, capture_output=True, text=True, check=False).stdout
     # A library package may be listed once per architecture, as name:arch.
     have = {line.split(" ")[0].split(":")[0] for line in answer.splitlines() if line.endswith(" installed")}
-    return [name for name in DEBIAN_PACKAGES if name not in have]
+    return [name for name in wanted if name not in have]
 
 
-def install_packages() -> None:
+def install_packages(wanted: Sequence[str]) -> None:
     """The Debian packages, when root on Debian; else a printed reason."""
     if not shutil.which("dpkg-query") or not shutil.which("apt-get"):
-        say(f"skipped Debian packages: no apt here; the tests use {', '.join(DEBIAN_PACKAGES)} where they are found")
+        say(f"skipped Debian packages: no apt here; the tests use {', '.join(wanted)} where they are found")
         return
-    lacks = missing_packages()
+    lacks = missing_packages(wanted)
     if not lacks:
         return
     if os.geteuid() != 0:
@@ -127,7 +129,7 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         say(f"failed: {' '.join(map(str, error.cmd))}")
         return 2
-    install_packages()
+    install_packages((*DEBIAN_PACKAGES, *(SLOW_PACKAGES if ours.slow else ())))
     return run_tests(python, [*(["--slow"] if ours.slow else []), *theirs])
 
 
