@@ -20,6 +20,7 @@ _KEY = b',"key":true,'
 _HEADER = b'{"k":"hdr"'
 _EVENT = b'{"k":"ev"'
 _PART = 1 << 20
+_HELD = 16 << 20
 
 
 class Block(NamedTuple):
@@ -184,8 +185,14 @@ class PlainBlocks:
 
     def _index(self, text: mmap.mmap, scan: int, end: int, open_at: int) -> None:
         """Find the keyframes between scan and end; what lies before the first new one goes to the block before it."""
+        passed = scan - scan % mmap.PAGESIZE
         at = text.find(_KEY, scan, end)
         while at >= 0:
+            if at - passed > _HELD:
+                # What was looked through would count as our memory until the kernel wants it back.
+                length = (at - passed) // mmap.PAGESIZE * mmap.PAGESIZE
+                text.madvise(mmap.MADV_DONTNEED, passed, length)
+                passed += length
             line = text.rfind(b"\n", 0, at) + 1
             head = _SNAP.match(text[line : line + 120])
             if head is not None and at < line + 120:
