@@ -26,6 +26,7 @@ TURN = 5
 _STAT_SIZE = 1024
 _WCHAN_SIZE = 64
 _SCHEDSTAT_SIZE = 128
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class _Task:
@@ -49,6 +50,12 @@ class _Task:
             if file is not None:
                 file.close()
         self.stat = self.wchan = self.schedstat = None
+
+    def rss_bytes(self) -> int | None:
+        """Resident memory: field 24 of stat, in pages."""
+        fields = b"" if self.stat is None else _read(self.stat)
+        after = fields[fields.rfind(b")") + 1 :].split()
+        return int(after[21]) * _PAGE if len(after) > 21 else None
 
     def times(self) -> tuple[int | None, int | None]:
         """(ns on a CPU, ns runnable without one): ``3146527 14510 27`` of /proc/PID/task/TID/schedstat."""
@@ -129,7 +136,7 @@ class TaskSampler:
             out = {}
             for key, task in self._tasks.items():
                 run_ns, wait_ns = task.times()
-                out[key] = TaskCounts(*task.counts)._replace(run_ns=run_ns, wait_ns=wait_ns)
+                out[key] = TaskCounts(*task.counts)._replace(run_ns=run_ns, wait_ns=wait_ns, rss_bytes=task.rss_bytes())
             return out
 
     def sweep(self) -> None:

@@ -6,6 +6,7 @@ import math
 
 from iotop_ai.diagnosis.devices import DeviceFacts, base_of
 from iotop_ai.diagnosis.facts import Facts
+from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.mounts import mount_on
 from iotop_ai.diagnosis.tasks import Group
 from iotop_ai.model.finding import Advice
@@ -104,3 +105,41 @@ def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
     else:
         out.append(Advice("cheaper_transforms", (("cores", float(facts.allowed_cores or 0)),)))
     return tuple(out)
+
+
+_MOST_FOR_IO = 16
+"""Loaders per rank up to which more of them are proposed to keep more reads on their way: they cost little CPU."""
+
+
+def job_cores(facts: Facts, job: JobFacts) -> float | None:
+    """The cores that the job may use: by its CPU set, its quota and the machine; None when not known."""
+    known = [
+        float(cores)
+        for cores in (job.place.allowed_cores, job.place.cpu_cores, facts.physical_cores, facts.allowed_cores)
+        if cores is not None
+    ]
+    return min(known) if known else None
+
+
+def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple[Advice, ...]:
+    """More loaders per rank where that helps, else cheaper work.
+
+    io: they are blocked and not computing, so that there may be more of them than cores.
+    """
+    ranks = max(1, len(job.job.ranks))
+    now = round(job.workers / ranks)
+    cores = job_cores(facts, job)
+    numbers = (("now", float(now)), ("cores", cores), ("ranks", float(ranks)))
+    if io:
+        then = max(2, min(_MOST_FOR_IO, now * 2))
+        if then > now:
+            return (Advice("more_readers", (*numbers, ("then", float(then)))),)
+        return (Advice("more_reads_at_once", (("queue", None),)),)
+    most = None if cores is None else max(1, math.floor(cores * facts.limits.core_share / ranks))
+    short = (job.worker_cpu_wait or 0.0) >= facts.limits.cores_short
+    if most is not None and most > now and not short and (facts.idle_cores or 0.0) >= 1.0:
+        more = Advice("more_workers", (*numbers, ("then", float(most))))
+        return (more,) if now else (more, Advice("worker_options"))
+    if not now:
+        return (Advice("one_worker", numbers), Advice("cheaper_transforms", (("cores", cores),)))
+    return (Advice("cheaper_transforms", (("cores", cores),)),)

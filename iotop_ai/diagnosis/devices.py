@@ -21,7 +21,8 @@ class DeviceFacts(NamedTuple):
     read_await_ms is weighted by requests. prior_ms: what a read of this size normally takes on its kind.
     serial: requests are served one after the other, so that %util says how loaded it is.
     slow, severe: per sample, await against prior (on a serial disk %util and await); saturated, bad: the classic
-    rule's two levels, per sample. steady: the throughput is flat while the device is always busy.
+    rule's two levels, per sample. steady: the throughput is flat while the device is always busy. queue_size: mean
+    requests queued or in service.
     """
 
     name: str
@@ -40,6 +41,8 @@ class DeviceFacts(NamedTuple):
     saturated: Flags
     bad: Flags
     steady: bool
+    reads_per_s: float | None = None
+    queue_size: float | None = None
 
     @property
     def mount(self) -> str:
@@ -129,6 +132,8 @@ def device_facts(
         saturated=saturated,
         bad=bad,
         steady=flat and (mean(busy) or 0.0) >= limits.steady_busy,
+        reads_per_s=mean(None if r is None else r.reads_per_s for r in rates),
+        queue_size=mean(None if r is None else r.queue_size for r in rates),
     )
 
 

@@ -120,7 +120,7 @@ def _hold(carry: Carry, claims: Iterable[Claim], snapshot: Snapshot, full: bool,
 def _ranked(facts: Facts, held: dict[Key, Held], full: bool, unsure_ns: int) -> tuple[Finding, ...]:
     findings = [h.finding for h in held.values()]
     # Good news does not stand beside its contrary while one of them is only kept by its shortest stay.
-    if any(f.state is State.STARVED for f in findings):
+    if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) for f in findings):
         findings = [f for f in findings if f.state not in (State.OK, State.IDLE)]
     elif any(f.class_id == "gpu_bound" for f in findings):
         findings = [f for f in findings if f.class_id != "healthy"]

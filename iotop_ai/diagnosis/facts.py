@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from iotop_ai.diagnosis.devices import DeviceFacts, all_devices
 from iotop_ai.diagnosis.gpus import GpuFacts, gpu_facts
+from iotop_ai.diagnosis.jobs import JobFacts, job_facts
 from iotop_ai.diagnosis.tasks import TaskFacts, all_tasks
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Flags, Window, mean, window
@@ -31,6 +32,12 @@ class Facts(NamedTuple):
     io_pressure_ratio: float | None
     allowed_cores: int | None
     physical_cores: int | None
+    jobs: tuple[JobFacts, ...] = ()
+
+    @property
+    def judged(self) -> bool:
+        """Whether the tasks of a job are seen, so that rules about single processes have nothing to add."""
+        return any(job.stall is not None for job in self.jobs)
 
     @property
     def related(self) -> tuple[TaskFacts, ...]:
@@ -78,6 +85,7 @@ def gather(snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds =
     look = window(history, snapshot.at_ns, limits.window_s, ("block", "processes", "gpu", "cpu"), limits)
     table = snapshot.processes.value
     cpu = snapshot.cpu.value
+    gpu = gpu_facts(snapshot, table, look, limits)
     return Facts(
         snapshot=snapshot,
         history=history,
@@ -85,12 +93,13 @@ def gather(snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds =
         limits=limits,
         devices=all_devices(snapshot.disks.value, look, limits),
         tasks=all_tasks(table, look, snapshot.own.pid),
-        gpu=gpu_facts(snapshot, table, look, limits),
+        gpu=gpu,
         cpu_busy_ratio=mean(s.cpu.value.all.busy_ratio for s in look.samples if s.cpu.value is not None),
         cpu_pressure_ratio=pressure_ratio(look, "cpu"),
         io_pressure_ratio=pressure_ratio(look, "io"),
         allowed_cores=None if cpu is None else cpu.allowed,
         physical_cores=None if cpu is None else cpu.physical,
+        jobs=job_facts(snapshot, history, gpu, limits),
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Facts, gpu_args
 from iotop_ai.diagnosis.groups import signal_groups
+from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.mounts import mount_on
 from iotop_ai.diagnosis.tasks import Group, blocked_tasks, grouped
+from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.window import share
 from iotop_ai.model.finding import Advice, Evidence, Finding, RuledOut, Severity
 
@@ -47,6 +49,32 @@ def _cpu(facts: Facts) -> RuledOut | None:
     return RuledOut("cpu_prep", "cpu_low", (("task", top.name), ("cpu", top.cpu_ratio)))
 
 
+def worst_job(facts: Facts) -> JobFacts | None:
+    """The job that loses most; None where no job's tasks were looked at."""
+    known = [job for job in facts.jobs if job.stall is not None]
+    return max(known, key=lambda job: (job.stall or 0.0) * max(1, job.gpus), default=None)
+
+
+def _job(job: JobFacts, limits: Thresholds) -> tuple[RuledOut | None, ...]:
+    """What does not hold the job up."""
+    subject: Args = (("job", job.job.name),)
+    if (job.stall or 0.0) < limits.gate:
+        return (
+            RuledOut("storage_read", "no_wait", (*subject, ("stall", job.stall))),
+            RuledOut("cpu_prep", "no_wait", (*subject, ("stall", job.stall))),
+        )
+    disk, running = job.disk, job.running
+    blocked = RuledOut("storage_read", "workers_blocked", (*subject, ("share", disk)))
+    computes = RuledOut("cpu_prep", "workers_run", (*subject, ("share", running)))
+    mount = job.place.mounts[0].path if job.place.mounts else ""
+    return (
+        blocked if disk is not None and disk < limits.decider else None,
+        computes if running is not None and running < limits.decider else None,
+        RuledOut("io_limit", "no_limit", subject) if not job.place.limits else None,
+        RuledOut("network_fs", "path_local", (("mount", mount),)) if mount and job.remote_mount is None else None,
+    )
+
+
 def _gpu(facts: Facts) -> RuledOut | None:
     if facts.gpu.none:
         return RuledOut("gpu_bound", "no_gpu")
@@ -66,7 +94,9 @@ def _smart(facts: Facts) -> RuledOut | None:
 
 def ruled_out(facts: Facts, on: frozenset[str]) -> tuple[RuledOut, ...]:
     """The classes that are not on and why; silent about a class that could not be judged."""
-    every = (_storage(facts), _cpu(facts), _gpu(facts), _smart(facts))
+    job = worst_job(facts)
+    first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits)
+    every = (*first, _gpu(facts), _smart(facts))
     return tuple(r for r in every if r is not None and r.class_id not in on)
 
 
@@ -75,6 +105,11 @@ def unknown(facts: Facts, reason: str, since_ns: int | None) -> Finding:
     snapshot = facts.snapshot
     group, device = waiting_group(facts), busiest_device(facts)
     args: Args = (("reason", reason), *gpu_args(facts), ("cpu", facts.cpu_busy_ratio))
+    job = worst_job(facts)
+    if job is not None:
+        shares = (("w_cpu", job.worker_cpu), ("w_blocked", job.worker_disk), ("w_idle", job.worker_idle))
+        args += (("job", job.job.name), ("stall", job.stall), ("lost", job.stall), ("workers", float(job.workers)))
+        args += shares if job.workers else ()
     evidence = []
     if facts.gpu.busy_ratio is not None:
         evidence.append(Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", facts.limits.gpu_fair))
@@ -101,7 +136,9 @@ def unknown(facts: Facts, reason: str, since_ns: int | None) -> Finding:
             advice += (Advice("run_as_root"),)
         if "PSI off" in missing:
             advice += (Advice("psi_on"),)
-        if facts.gpu.used and facts.gpu.on_gpu:
+        if job is not None and reason != "measuring" and (job.stall or 0.0) >= facts.limits.gate:
+            advice += (Advice("look_into", (("pid", float(job.job.ranks[0].key.pid)),)),)
+        elif facts.gpu.used and facts.gpu.on_gpu:
             advice += (Advice("look_into", (("pid", float(min(facts.gpu.on_gpu))),)),)
         elif group is not None:
             advice += (Advice("look_into", (("pid", float(group.members[0].key.pid)),)),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
 
 
@@ -40,6 +40,7 @@ class Thresholds(NamedTuple):
     """
 
     window_s: float = 10.0
+    long_window_s: float = 60.0
     idle_window_s: float = 30.0
     shortest_s: float = 10.0
     enter_share: float = 0.7
@@ -78,6 +79,7 @@ class Thresholds(NamedTuple):
 
     worker_busy: float = 0.7
     gate: float = 0.08
+    long_gate: float = 0.05
     lost_moderate: float = 0.05
     lost_high: float = 0.20
     pressure: float = 0.1
@@ -93,6 +95,27 @@ class Thresholds(NamedTuple):
     idle_bytes_per_s: float = 1e6
     idle_disk_busy: float = 0.05
     core_share: float = 0.8
+
+    decider: float = 0.5
+    decider_sure: float = 0.7
+    main_share: float = 0.3
+    cores_short: float = 0.3
+    limit_near: float = 0.15
+    queue_share: float = 0.3
+    refault_ratio: float = 0.3
+    save_ticks: int = 3
+    save_reads: float = 0.1
+    save_writes: float = 0.2
+    save_bytes_per_s: float = 1e6
+    memory_pressure: float = 0.1
+    swap_bytes_per_s: float = 1e6
+    shm_full: float = 0.9
+    shm_leave: float = 0.8
+    full_ratio: float = 0.99
+    full_bytes: float = 1 << 30
+    settle_s: float = 15.0
+    starting_s: float = 1200.0
+    growing_bytes_per_s: float = 5e6
 
 
 LIMITS = Thresholds()

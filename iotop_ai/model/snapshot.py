@@ -32,8 +32,8 @@ class Event(NamedTuple):
 class Host(NamedTuple):
     """Who and where we are; constant within a session but for a rename.
 
-    euid: ours, None in an imported log. ptrace: whether other users' /proc/PID/io can be read. container: "" or its kind.
-    origin: "" for what was read here; else the program whose log was imported ("iostat", "nvidia-smi").
+    euid: ours, None in an imported log. ptrace: whether other users' /proc/PID/io can be read. container: "" or its
+    kind. origin: "" for what was read here; else the program whose log was imported ("iostat", "nvidia-smi").
     """
 
     name: str

@@ -70,7 +70,7 @@ class TaskCounts(NamedTuple):
     """Looks at one process's main thread since it is watched, by place; they only grow.
 
     run_ns, wait_ns: time on a CPU and time runnable without one, of the whole life of that thread (schedstat); None
-    when not readable.
+    when not readable. rss_bytes: resident memory now.
     """
 
     disk: int = 0
@@ -81,6 +81,7 @@ class TaskCounts(NamedTuple):
     hidden: int = 0
     run_ns: int | None = None
     wait_ns: int | None = None
+    rss_bytes: int | None = None
 
     @property
     def looks(self) -> int:
@@ -150,6 +151,7 @@ class TaskRates(NamedTuple):
     queue_ratio: Annotated[float | None, Metric("ratio", "Share of looks asleep in a queue.")]
     cpu_ratio: Annotated[float | None, Metric("ratio", "Share of time on a CPU, of its main thread.")]
     cpu_wait_ratio: Annotated[float | None, Metric("ratio", "Share of time runnable without a CPU.")]
+    grown_bytes_per_s: Annotated[float | None, Metric("B/s", "Growth of resident memory; 0 when it shrinks.")] = None
 
     @property
     def idle_ratio(self) -> float | None:
@@ -203,7 +205,14 @@ def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | No
         share(QUEUE),
         None if before is None else spent(before.run_ns, after.run_ns),
         None if before is None else spent(before.wait_ns, after.wait_ns),
+        None if before is None else _grown(before.rss_bytes, after.rss_bytes, seconds),
     )
+
+
+def _grown(before: int | None, after: int | None, seconds: float | None) -> float | None:
+    if before is None or after is None or not seconds:
+        return None
+    return max(0.0, (after - before) / seconds)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -84,6 +84,29 @@ def _workers(a: Args) -> str:
     return f"num_workers {whole(a, 'now')} -> {whole(a, 'then')}{each} ({share})"
 
 
+def _each(a: Args) -> str:
+    return " per rank" if (number(a, "ranks") or 1) > 1 else ""
+
+
+def _limit(a: Args) -> str:
+    if not word(a, "file"):
+        return "look for a limit above this machine: the volume's or the hypervisor's IOPS and MB/s"
+    figure = rate(number(a, "limit")) if word(a, "what").endswith("bytes") else f"{whole(a, 'limit')} reads/s"
+    return f"raise the limit of {figure} in {word(a, 'file')}, or read less"
+
+
+def _cache(a: Args) -> str:
+    if number(a, "memory_limit") is not None:
+        return f"raise the memory limit of {amount(a, 'memory_limit')}, or keep a fixed part of the data in memory"
+    return "keep a fixed part of the data in memory, store it smaller, or cache it on an NVMe"
+
+
+def _shm(a: Args) -> str:
+    if number(a, "container"):
+        return "start the container with --shm-size=8g or --ipc=host (Kubernetes: emptyDir medium: Memory)"
+    return "mount -o remount,size=50% /dev/shm, fewer workers, or a lower prefetch_factor"
+
+
 _ADVICE: dict[str, Callable[[Args], str]] = {
     "copy_data": _copy,
     "pack_files": lambda a: f"pack files into shards of 100 MB: its reads are {amount(a, 'read_size_bytes')} each",
@@ -93,6 +116,21 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "more_workers": _workers,
     "worker_options": lambda a: "with pin_memory=True, persistent_workers=True",
     "cheaper_transforms": lambda a: f"cheaper transforms: all {whole(a, 'cores')} cores are used; decode on the GPU",
+    "more_readers": lambda a: (
+        f"num_workers {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}: blocked workers cost no CPU, and read at once"
+    ),
+    "one_worker": lambda a: f"num_workers 0 -> 1{_each(a)}: loading then runs beside the training",
+    "stage_local": lambda a: f"copy the data from {word(a, 'mount')} to a local NVMe before the run",
+    "raise_limit": _limit,
+    "more_cache": _cache,
+    "more_connections": lambda a: "more connections at once, a nearer store, or larger shards",
+    "wait": lambda a: "wait: the verdict follows when it trains",
+    "save_async": lambda a: (
+        f"save in the background (torch.distributed.checkpoint.async_save), or not to {word(a, 'device')}"
+    ),
+    "less_memory": lambda a: "fewer workers or a lower prefetch_factor; keep lists of the dataset as arrays",
+    "larger_shm": _shm,
+    "make_room": lambda a: f"delete old checkpoints and logs on {word(a, 'mount')}",
     "replace_disk": lambda a: f"back {word(a, 'device')} up now, then replace it",
     "check_cable": lambda a: f"check {word(a, 'device')}'s cable, connector and backplane",
     "cool_disk": lambda a: f"cool {word(a, 'device')}: air flow or a heat sink; it throttles itself",
@@ -120,6 +158,11 @@ _WHY: dict[str, Callable[[Args], str]] = {
     "cpu_low": lambda a: f"{word(a, 'task')} runs {percent(a, 'cpu')}",
     "no_gpu": lambda a: "no GPU",
     "gpu_low": lambda a: f"GPU {percent(a, 'busy')} busy",
+    "workers_blocked": lambda a: f"workers are blocked {percent(a, 'share')} of the wait",
+    "workers_run": lambda a: f"workers compute in {percent(a, 'share')} of the wait",
+    "no_limit": lambda a: "no limit on its cgroup",
+    "path_local": lambda a: f"{word(a, 'mount')} is local",
+    "no_wait": lambda a: f"the trainer waits {percent(a, 'stall')}",
     "smart_fine": lambda a: f"SMART of {whole(a, 'disks')} disks is not critical",
 }
 

@@ -5,12 +5,12 @@ Every function gives spans whose clauses are parted by spans of their own, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
-from iotop_ai.present import units
+from iotop_ai.present import jobs, units
 from iotop_ai.present.advice import (
     Args,
     advice_text,
@@ -31,8 +31,10 @@ _PARTS = ("; ", ", ", ": ")
 SEMI, COMMA = Span("; "), Span(", ")
 
 Spans = list[Span]
+_Say = Callable[[Args], Spans]
 
 
+_MUCH_LOST = 0.08
 SLOW_DEVICE = 3.0
 """Await over normal from which a device is not called calm, whether or not somebody waits for it."""
 
@@ -142,6 +144,8 @@ def _failing(a: Args) -> Spans:
 
 def _unknown(a: Args) -> Spans:
     busy = number(a, "gpu_busy")
+    if jobs.of_job(a) and (number(a, "stall") or 0.0) >= _MUCH_LOST:
+        return [*jobs.waits_for_data(a), COMMA, _plain("cause not seen")]
     if number(a, "gpus") and busy is not None:
         if busy >= 0.7:
             return [
@@ -185,7 +189,15 @@ def headline(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def _headline(finding: Finding) -> Spans:
-    return _HEADLINES[finding.class_id](dict(finding.args))
+    return _words(_HEADLINES, jobs.HEADLINES, finding)
+
+
+def _words(plain: Mapping[str, _Say], of_job: Mapping[str, _Say], finding: Finding) -> Spans:
+    """A class has words of its own for a job whose tasks were looked at."""
+    a = dict(finding.args)
+    if finding.class_id in plain and not (jobs.of_job(a) and finding.class_id in of_job):
+        return plain[finding.class_id](a)
+    return of_job[finding.class_id](a)
 
 
 def _await(a: Args) -> Spans:
@@ -236,6 +248,9 @@ def _because_failing(a: Args) -> Spans:
 
 def _because_unknown(a: Args) -> Spans:
     parts: list[Spans] = []
+    if jobs.of_job(a) and number(a, "workers"):
+        shares = f"workers run {percent(a, 'w_cpu')}, blocked {percent(a, 'w_blocked')}, idle {percent(a, 'w_idle')}"
+        parts.append([_plain(shares)])
     if number(a, "gpus") and number(a, "power") is not None:
         parts.append([_plain("GPU power "), _strong(f"{percent(a, 'power')} of its limit")])
     if word(a, "task") and number(a, "gpus"):
@@ -275,7 +290,7 @@ def signals(verdict: Verdict) -> Spans:
 
 def because(verdict: Verdict, frame: Frame) -> Spans:
     """The cause with its figures and what is normal; when unsure, what was looked at and what is not seen."""
-    out = _BECAUSE[verdict.primary.class_id](dict(verdict.primary.args))
+    out = _words(_BECAUSE, jobs.BECAUSE, verdict.primary)
     if verdict.primary.class_id == "unknown":
         unseen = signals(verdict)
         return [*out, SEMI, *unseen] if out and unseen else out or unseen

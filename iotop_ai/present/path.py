@@ -9,6 +9,7 @@ from iotop_ai.present import devices
 from iotop_ai.present.columns import rule
 from iotop_ai.present.devices import Device
 from iotop_ai.present.groups import Group, groups
+from iotop_ai.present.jobs import job_hops, job_waits, shown_job
 from iotop_ai.present.line import Cell, Line, Span, cut, place, row
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.panel import panel, quiet
@@ -25,7 +26,7 @@ def path_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     out = [
         rule(width, "path", _right(frame, view, width), focus=view.focus == "path"),
         row(width, [Span(" "), *hops(frame, view, width - 2)]),
-        _waits(frame, view, width),
+        job_waits(frame, width) or _waits(frame, view, width),
     ]
     return out[: max(1, height)]
 
@@ -82,8 +83,10 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     kind = _direction(frame, device)
     part = _part(frame, view, device, kind)
     hop = part or device
+    job = shown_job(frame)
     for details in (True, False):
-        parts = [_who(frame, view, device, kind), _mounted(hop, frame, details)]
+        who = [_who(frame, view, device, kind)] if job is None else job_hops(job)
+        parts = [*who, _mounted(hop, frame, details)]
         if part is not None:
             parts.append([Span(devices.short_name(part))])
         parts += _devices(frame, device, details, wide=width >= 118)

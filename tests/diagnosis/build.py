@@ -12,7 +12,8 @@ from iotop_ai.model.filesystem import FilesystemUsage
 from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import HISTORY_S, Frame
 from iotop_ai.model.gpu import GpuProcess, GpuRates, GpuState
-from iotop_ai.model.memory import MemoryState
+from iotop_ai.model.job import IoLimit, Job, JobMount, JobPlace, JobTable, Rank
+from iotop_ai.model.memory import MemoryRates, MemoryState
 from iotop_ai.model.pressure import PressureRates, PressureTotals
 from iotop_ai.model.process import (
     UNKNOWN_PROCESS_RATES,
@@ -27,6 +28,7 @@ from iotop_ai.model.reading import Rated, Reading, Status
 from iotop_ai.model.sample import OwnRates, Sample
 from iotop_ai.model.smart import SmartState
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
+from iotop_ai.model.taskstate import JobRates, JobSample, SweepCounts, TaskCounts, TaskRates
 from iotop_ai.model.waits import Wait
 
 S = 1_000_000_000
@@ -50,6 +52,7 @@ class Disk:
     await_ms: float | None = None
     busy: float | None = 0.0
     size_bytes: float = 128 * 1024
+    queue: float | None = None
     unknown: bool = False
 
     @property
@@ -75,6 +78,7 @@ class Disk:
             write_bytes_per_s=self.write_bytes_per_s,
             await_ms=self.await_ms,
             busy_ratio=self.busy,
+            queue_size=self.queue,
         )
 
 
@@ -93,10 +97,11 @@ class Task:
     kernel: bool = False
     denied: bool = False
     cmdline: tuple[str, ...] = ()
+    start: int = 100
 
     @property
     def key(self) -> ProcessKey:
-        return ProcessKey(self.pid, 100)
+        return ProcessKey(self.pid, self.start)
 
     def in_d(self, second: int) -> bool:
         return int((second + 1) * self.blocked) > int(second * self.blocked)
@@ -104,6 +109,65 @@ class Task:
     @property
     def rates(self) -> ProcessRates:
         return ProcessRates(self.read, self.write, 0.0, self.read, 0.0, 1.0, 0.0, self.cpu, self.delay, 0.0)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A job that does the same each second: ``task`` trains, ``workers`` load.
+
+    stall: share of looks in which the trainer waits. disk, running, net: shares of what the workers that are not idle
+    do meanwhile, the rest sleeps elsewhere. main_*: where the trainer is. worker_*: means. blocked: tasks in D.
+    """
+
+    task: Task
+    workers: tuple[Task, ...] = ()
+    stall: float | None = 0.0
+    disk: float = 0.0
+    running: float = 0.0
+    net: float = 0.0
+    main_disk: float = 0.0
+    main_running: float = 0.0
+    worker_disk: float | None = 0.0
+    worker_cpu: float | None = 0.05
+    worker_cpu_wait: float | None = 0.0
+    blocked: float = 0.0
+    gpus: tuple[str, ...] = ()
+    mounts: tuple[JobMount, ...] = (JobMount("/data", "ext4", "/dev/sda", "8:0"),)
+    limits: tuple[IoLimit, ...] = ()
+    shm: float = 0.1
+    label: str = ""
+    blind: bool = False
+    grown: float = 0.0
+    evidence: tuple[str, ...] = ("loader",)
+    saving: frozenset[int] = frozenset()
+    cores: int | None = None
+    quota: float | None = None
+
+    @property
+    def job(self) -> Job:
+        rank = Rank(self.task.key, tuple(w.key for w in self.workers), self.gpus)
+        return Job(self.task.key, "train.py", "alice", 1000, (rank,), label=self.label, evidence=self.evidence)
+
+    @property
+    def place(self) -> JobPlace:
+        return JobPlace(
+            self.limits, self.quota, shm_total_bytes=GIB, shm_used_bytes=int(self.shm * GIB), mounts=self.mounts,
+            allowed_cores=self.cores,
+        )  # fmt: skip
+
+    def rates(self, second: int) -> JobRates | None:
+        if self.stall is None:
+            return None
+        saving = second in self.saving
+        waits = 0 if saving else round(20 * self.stall)
+        looks = waits * len(self.workers)
+        rest = max(0.0, 1 - self.disk - self.running - self.net)
+        idle = None if self.worker_cpu is None else 1 - self.worker_cpu - (self.worker_disk or 0.0)
+        return JobRates(
+            20, waits, round(looks * self.disk), round(looks * self.running), round(looks * self.net),
+            round(looks * rest), waits if self.blind else 0, self.stall, 0.95 if saving else self.main_disk,
+            self.main_running, self.stall, self.blocked, self.worker_disk, self.worker_cpu, self.worker_cpu_wait, idle,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -126,6 +190,10 @@ class Machine:
     ptrace: bool = True
     blind: bool = False
     interval_s: float = 1.0
+    job: Training | None = None
+    memory_pressure: float | None = 0.0
+    swap_in: float | None = 0.0
+    refault: float | None = 0.0
 
 
 def _gpu_reading(machine: Machine, at: int) -> Reading[dict[str, Reading[GpuState]]]:
@@ -168,6 +236,14 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
     )  # fmt: skip
     if machine.blind:
         return snapshot
+    job = machine.job
+    if job is not None:
+        if job.task.pid in machine.gpu_pids:
+            job = replace(job, gpus=tuple(f"GPU-{i}" for i in range(len(machine.gpus))))
+        keys = [job.task.key, *(w.key for w in job.workers)]
+        counts = dict.fromkeys(keys, TaskCounts())
+        jobs = JobTable({job.task.key: job.job}, {job.task.key: SweepCounts()}, counts, {job.task.key: job.place}, 0)
+        snapshot = snapshot._replace(jobs=Reading(jobs, **ok))
     return snapshot._replace(
         block=Reading({BlockKey(d.name, 0): BlockCounters(*[0] * 17) for d in machine.disks}, **ok),
         disks=Reading({d.name: d.info for d in machine.disks}, **ok),
@@ -198,12 +274,24 @@ def sample_of(machine: Machine, second: int) -> Sample:
     def rated(value: object) -> Rated:
         return Rated(value, at, seconds, True)
 
+    job = machine.job
+    if job is not None:
+        rates = job.rates(second) if seconds else None
+        task = TaskRates(job.main_disk, job.main_running, 0.0, 0.1, 0.0, job.grown)
+        jobs = JobSample({} if rates is None else {job.task.key: rates}, {job.task.key: task}, 0.005)
+        bare = bare._replace(jobs=rated(jobs))
     core = CoreRates(machine.cpu, machine.cpu, 0.0, 0.0, 0.0)
     return bare._replace(
         block=rated({BlockKey(d.name, 0): d.rates for d in machine.disks}),
         processes=rated(ProcessSample({t.key: t.rates for t in machine.tasks if not t.denied} if seconds else {})),
         cpu=rated(CpuRates(core, dict.fromkeys(range(machine.cores), core), 0)),
-        pressure=rated({"io": PressureRates(machine.io_pressure, machine.io_pressure)}),
+        memory=rated(MemoryRates(machine.refault, 0.0, 0.0, machine.swap_in, 0.0, 0.0, 0.0, 0.0)),
+        pressure=rated(
+            {
+                "io": PressureRates(machine.io_pressure, machine.io_pressure),
+                "memory": PressureRates(machine.memory_pressure, None),
+            }
+        ),
         gpu=rated(
             {
                 f"GPU-{i}": GpuRates(busy, None, None, None, None, machine.power, 700.0, None)
@@ -265,3 +353,26 @@ BUSY = Machine(
 )  # fmt: skip
 IDLE = Machine()
 UNKNOWN_TASK = UNKNOWN_PROCESS_RATES
+
+
+TRAINER_OLD = Task(50, "python", 1, cpu=0.06, start=-100_000)
+LOADERS = tuple(
+    Task(100 + i, "pt_data_worker", 50, cpu=0.01, read=11 * MB, blocked=0.97, start=-99_000) for i in range(8)
+)
+FETCHING = Training(
+    TRAINER_OLD, LOADERS, stall=0.8, disk=0.97, running=0.03, worker_disk=0.97, worker_cpu=0.01, blocked=7.8,
+)  # fmt: skip
+JOB_STARVED = replace(
+    STARVED, tasks=(TRAINER_OLD, *LOADERS), job=FETCHING, disks=(replace(SLOW_SSD, queue=7.9),), gpu_pids=(50,)
+)
+"""A job whose workers are blocked by a slow SSD, on 8 GPUs."""
+JOB_ALONE = replace(JOB_STARVED, gpus=(), gpu_pids=(), power=None)
+"""The same without a GPU."""
+COMPUTING = replace(
+    FETCHING, disk=0.02, running=0.98, worker_disk=0.01, worker_cpu=0.97, worker_cpu_wait=0.02, blocked=0.1
+)
+JOB_PREPARING = replace(JOB_ALONE, job=COMPUTING, disks=(Disk(read_bytes_per_s=20 * MB, await_ms=0.6, busy=0.1),))
+JOB_HEALTHY = replace(
+    JOB_PREPARING, job=replace(COMPUTING, stall=0.01, disk=0.5, running=0.5, worker_cpu=0.05, worker_disk=0.02)
+)
+"""Workers that mostly rest, without a GPU."""

@@ -28,6 +28,7 @@ from tests.diagnosis.build import (
     Task,
     play,
 )
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
 
 TB = 1 << 40
 DYING = SmartState("sda", "ata", "X", "1", "1", "FAIL", "critical", ("312 reallocated sectors", "2 pending"))
@@ -75,8 +76,9 @@ def words(part: object, frame: Frame) -> str:
 
 
 def test_every_class_has_a_scene() -> None:
-    got = {name: last(machine).verdict.primary.class_id for name, machine in MACHINES.items()}
-    assert got == {name: name.split()[0] for name in MACHINES}
+    scenes = {**MACHINES, **DATA_SCENES, **STATE_SCENES}
+    got = {name: last(machine).verdict.primary.class_id for name, machine in scenes.items()}
+    assert got == {name: name.split()[0] for name in scenes}
     assert set(got.values()) == set(PRECEDENCE)
 
 

@@ -6,24 +6,70 @@ from collections.abc import Callable
 
 from iotop_ai.diagnosis.facts import Claim, Facts
 from iotop_ai.diagnosis.rules.cpu import one_thread_loads, workers_compute
+from iotop_ai.diagnosis.rules.full import filesystem_is_full, memory_is_short, shared_memory_is_full
 from iotop_ai.diagnosis.rules.gpu import gpus_compute, gpus_fed
 from iotop_ai.diagnosis.rules.health import slow_disk_gets_worse
 from iotop_ai.diagnosis.rules.idle import nothing_runs
+from iotop_ai.diagnosis.rules.job_cpu import job_loads_by_itself, job_prepares_too_slowly, job_streams_from_far
+from iotop_ai.diagnosis.rules.job_data import (
+    job_asks_for_too_little,
+    job_is_throttled,
+    job_reads_from_network,
+    job_reads_small,
+    job_rereads_what_was_cached,
+    job_waits_for_storage,
+)
+from iotop_ai.diagnosis.rules.job_state import job_is_fed, job_saves, job_starts
 from iotop_ai.diagnosis.rules.storage import disk_fails, gpu_idle_while_disk_saturated, processes_wait_for_disk
 
 Rule = Callable[[Facts], tuple[Claim, ...]]
 
 RULES: tuple[Rule, ...] = (
+    filesystem_is_full,
+    shared_memory_is_full,
+    memory_is_short,
+    job_starts,
+    job_saves,
+    job_reads_from_network,
+    job_is_throttled,
+    job_rereads_what_was_cached,
+    job_reads_small,
+    job_asks_for_too_little,
+    job_waits_for_storage,
+    job_prepares_too_slowly,
+    job_streams_from_far,
+    job_loads_by_itself,
     processes_wait_for_disk,
     gpu_idle_while_disk_saturated,
     workers_compute,
     one_thread_loads,
     gpus_compute,
+    job_is_fed,
     gpus_fed,
     nothing_runs,
     disk_fails,
     slow_disk_gets_worse,
 )
 
-PRECEDENCE = ("storage_read", "cpu_prep", "single_thread", "gpu_bound", "healthy", "idle", "failing_disk", "unknown")
+PRECEDENCE = (
+    "fs_full",
+    "shm_full",
+    "mem_pressure",
+    "starting",
+    "checkpoint_write",
+    "network_fs",
+    "io_limit",
+    "cache_thrash",
+    "small_random",
+    "storage_read",
+    "loader_serial",
+    "cpu_prep",
+    "object_stream",
+    "single_thread",
+    "gpu_bound",
+    "healthy",
+    "idle",
+    "failing_disk",
+    "unknown",
+)
 """Which class names the state when several hold. A failing disk does so only when nothing but unknown is left."""

@@ -58,11 +58,11 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
         share of time in state D; GPU; without a GPU, a parent that itself uses little CPU.
     Threshold: worker CPU >= 70 % of a core and above its D; GPU < 70 %; time lost >= 8 %. Ours. Where processes on
         the GPUs cannot be found (a container): DataLoader's names, or several of one name at >= 90 % beside a GPU
-        < 30 %, the classic rule, with low confidence.
+        < 30 %, the classic rule, with low confidence. Only where no job's tasks are looked at.
     Blind spot: a starved worker that spins looks busy; in a container another program may be taken for a worker.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
-    if not facts.look.samples or table is None:
+    if not facts.look.samples or table is None or facts.judged:
         return ()
     busy = facts.gpu.busy_ratio
     with_gpu = facts.gpu.used > 0 and busy is not None
@@ -117,13 +117,14 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     Claim: single_thread: the training process loads its data itself, on one core.
     Evidence: a process on a GPU with one core's worth of CPU, no busy or waiting child, and an idle GPU; or, where
         processes on the GPUs cannot be found, the only process that keeps a core busy.
-    Threshold: CPU 90 to 130 % of a core; GPU < 30 %; no child above 10 % CPU or 35 % in D. Ours, the first two classic.
+    Threshold: CPU 90 to 130 % of a core; GPU < 30 %; no child above 10 % CPU or 35 % in D. Ours, the first two
+        classic. Only where no job's tasks are looked at.
     Blind spot: a thread that spins in cudaStreamSynchronize also shows 100 %, hence only beside an idle GPU; other
         single-threaded work of the job (start-up, validation) looks the same.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
     busy = facts.gpu.busy_ratio
-    if table is None or not facts.gpu.used or busy is None:
+    if table is None or not facts.gpu.used or busy is None or facts.judged:
         return ()
     mapped = facts.gpu.pids is not None
     alone = [

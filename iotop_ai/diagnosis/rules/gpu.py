@@ -52,12 +52,13 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: healthy: no process of the job waits for a device while the GPUs work.
     Evidence: utilisation of the GPUs in use; no process in state D for a third of the time.
-    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Ours.
+    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Ours. Only where no job's tasks are
+        looked at.
     Blind spot: short stalls between samples, and waits that are not in state D.
     """
     limits = facts.limits
     power = facts.gpu.power_ratio
-    if not facts.gpu.used or (power is not None and power < limits.power_share):
+    if facts.judged or not facts.gpu.used or (power is not None and power < limits.power_share):
         return ()
     if facts.snapshot.processes.value is None or blocked_tasks(facts.related, limits):
         return ()

@@ -128,11 +128,14 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
     Claim: storage_read: the processes that feed the GPUs (without a GPU: some process) are kept waiting by reads.
     Evidence: their share of time in state D; await of the device that carries their reads; GPU; I/O pressure.
     Threshold: D >= 50 %; await >= 3 times normal (1.5 where the rate is flat at 100 % busy; a rotating disk: %util
-        >= 80 and await >= 20 ms); GPU < 70 %. Ours but for the disk's, which are the classic ones for one HDD.
+        >= 80 and await >= 20 ms); GPU < 70 %. Ours but for the disk's, which are the classic ones for one HDD. Only
+        where no job's tasks are looked at.
     Blind spot: waits in poll for a worker's answer are not counted; a limit set on the process (io.max) leaves the
         device calm and shows nothing here; a read served by a network filesystem has no device.
     """
     limits = facts.limits
+    if facts.judged:
+        return ()
     out = []
     for group in grouped(blocked_tasks(facts.related, limits), facts.snapshot.processes.value):
         near = [
@@ -167,11 +170,12 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     Evidence: GPU utilisation; workers in state D or one busy CPU thread; %util and await of a device.
     Threshold: GPU < 30 %; thread >= 90 % of a core; %util >= 80 and await >= 20 ms, critical at 99 and 50 ms. A
         device that serves requests in parallel needs await >= 8 times normal instead, since its %util proves
-        nothing, and a rotating disk needs workers in D as well, since 20 ms is normal for it under load.
+        nothing, and a rotating disk needs workers in D as well, since 20 ms is normal for it under load. Only where no
+        job's tasks are looked at.
     Blind spot: without workers in D the disk may be busy for somebody else, so that confidence is low.
     """
     limits = facts.limits
-    if not facts.gpu.used:
+    if not facts.gpu.used or facts.judged:
         return ()
     idle = below(facts.gpu.busy, limits.gpu_starved)
     device = slowest([d for d in facts.devices if share(d.saturated) >= limits.leave_share])

@@ -1,0 +1,224 @@
+"""What the training jobs did over a window: the share of time without data, and what decides it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.devices import DeviceFacts
+from iotop_ai.diagnosis.gpus import GpuFacts
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.diagnosis.window import Window, mean, window
+from iotop_ai.model.job import Job, JobMount, JobPlace
+from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.taskstate import JobRates
+
+NO_PLACE = JobPlace()
+REMOTE = ("nfs", "cifs", "smb", "lustre", "ceph", "gluster", "beegfs", "gpfs", "afs", "orangefs", "weka", "panfs",
+          "9p", "virtiofs")  # fmt: skip
+"""Starts of the names of filesystems whose data comes from another machine; FUSE beside them."""
+
+
+def is_remote(fstype: str) -> bool:
+    """Whether a filesystem's data comes over a network or from a FUSE server."""
+    return fstype.startswith(REMOTE) or (fstype.startswith("fuse") and fstype != "fuseblk")
+
+
+class JobFacts(NamedTuple):
+    """One job over a window. Ratios 0..1, means over the looks in it; None unknown.
+
+    stall: share of time in which the trainer has no data. long_stall: the same over the long window.
+    disk, running, net, other: shares of what the workers that are not idle do while the trainer waits; without
+    workers the trainer's own shares of the time (net and other 0). None when nothing was looked at.
+    blocked_tasks: tasks of one rank in state D at one moment. blind: where the trainer sleeps is hidden.
+    read_*, write_*, cpu: of all its processes together. main_disk: per sample, for events.
+    gpu_busy: mean utilisation of its GPUs; None without or unknown. age_s: of its oldest trainer.
+    """
+
+    job: Job
+    place: JobPlace
+    look: Window
+    stall: float | None
+    long_stall: float | None
+    disk: float | None
+    running: float | None
+    net: float | None
+    other: float | None
+    main_disk_ratio: float | None
+    main_running_ratio: float | None
+    main_disk: tuple[float | None, ...]
+    blocked_tasks: float | None
+    blind: bool
+    worker_disk: float | None
+    worker_cpu: float | None
+    worker_cpu_wait: float | None
+    worker_idle: float | None
+    grown_bytes_per_s: float | None
+    read_bytes_per_s: float | None
+    read_chars_per_s: float | None
+    write_bytes_per_s: float | None
+    cpu_ratio: float | None
+    gpu_busy: float | None
+    gpus: int
+    age_s: float | None
+
+    @property
+    def workers(self) -> int:
+        """Loader processes of all ranks."""
+        return len(self.job.workers)
+
+    @property
+    def subject(self) -> str:
+        """Names the job in a finding: the pid at its top."""
+        return str(self.job.key.pid)
+
+    @property
+    def remote_mount(self) -> JobMount | None:
+        """The mount from which it reads most, when that is a network's; None else."""
+        first = self.place.mounts[0] if self.place.mounts else None
+        return first if first is not None and is_remote(first.fstype) else None
+
+
+def _rates(look: Window, key: ProcessKey) -> list[JobRates]:
+    return [r for s in look.samples if s.jobs.value is not None and (r := s.jobs.value.jobs.get(key)) is not None]
+
+
+def _weighed(rates: Sequence[JobRates], field: str) -> float | None:
+    """The mean of a share, each interval by its sweeps."""
+    known = [(value, r.sweeps) for r in rates if (value := getattr(r, field)) is not None]
+    whole = sum(sweeps for _, sweeps in known)
+    return sum(value * sweeps for value, sweeps in known) / whole if whole else None
+
+
+def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> float | None:
+    """Share of time without data; at most what the GPUs are idle.
+
+    Without workers the trainer loads itself: blocked, it waits for a device; running, it prepares, unless the GPU is
+    busy meanwhile, for which a trainer often spins.
+    """
+    idle = 1.0 if gpu_busy is None else max(0.0, 1 - gpu_busy)
+    if workers:
+        stall = _weighed(rates, "stall_ratio")
+        return None if stall is None else min(stall, idle)
+    disk, running = _weighed(rates, "main_disk_ratio"), _weighed(rates, "main_running_ratio")
+    if disk is None or running is None:
+        return None
+    return disk + min(running, max(0.0, idle - disk))
+
+
+def _decider(rates: Sequence[JobRates], workers: int) -> tuple[float | None, ...]:
+    if not workers:
+        disk, running = _weighed(rates, "main_disk_ratio"), _weighed(rates, "main_running_ratio")
+        return (None,) * 4 if disk is None else (disk, running, 0.0, 0.0)
+    counts = [sum(getattr(r, f"wait_{kind}") for r in rates) for kind in ("disk", "running", "net", "other")]
+    whole = sum(counts)
+    return tuple(count / whole for count in counts) if whole else (None,) * 4
+
+
+def _moved(samples: Sequence[Sample], job: Job, field: str, unreadable: bool) -> float | None:
+    """What all its processes moved per second; None when that of one of them may not be read."""
+    if unreadable:
+        return None
+    totals = []
+    for sample in samples:
+        if sample.processes.value is None or not sample.processes.renewed:
+            continue
+        rates = sample.processes.value.rates
+        totals.append(sum(getattr(rates[key], field) or 0.0 for key in job.members if key in rates))
+    return mean(totals)
+
+
+def job_facts(
+    snapshot: Snapshot, history: tuple[Sample, ...], gpu: GpuFacts, limits: Thresholds = LIMITS
+) -> tuple[JobFacts, ...]:
+    """Every job of the Snapshot over the window; () when none is known."""
+    table = snapshot.jobs.value
+    if table is None or not table.jobs:
+        return ()
+    look = window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits)
+    long = window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits)
+    processes = snapshot.processes.value
+    out = []
+    for key, job in table.jobs.items():
+        rates, more = _rates(look, key), _rates(long, key)
+        workers = len(job.workers)
+        busy = _gpu_busy(look, job, gpu, len(table.jobs))
+        disk, running, net, other = _decider(rates, workers)
+        denied = processes is None or any(member in processes.denied for member in job.members)
+        tick = 100 if processes is None else processes.clk_tck
+        blocked = _weighed(rates, "blocked_tasks")
+        blind, waits = sum(r.blind for r in rates), sum(r.waits for r in rates)
+        out.append(
+            JobFacts(
+                job,
+                table.places.get(key, NO_PLACE),
+                look,
+                _stall(rates, workers, busy),
+                _stall(more, workers, _gpu_busy(long, job, gpu, len(table.jobs))),
+                disk,
+                running,
+                net,
+                other,
+                _weighed(rates, "main_disk_ratio"),
+                _weighed(rates, "main_running_ratio"),
+                tuple(
+                    None if s.jobs.value is None or (r := s.jobs.value.jobs.get(key)) is None else r.main_disk_ratio
+                    for s in look.samples
+                ),
+                None if blocked is None else blocked * len(job.ranks),
+                bool(blind) and blind * 2 >= waits,
+                _weighed(rates, "worker_disk_ratio"),
+                _weighed(rates, "worker_cpu_ratio"),
+                _weighed(rates, "worker_cpu_wait_ratio"),
+                _weighed(rates, "worker_idle_ratio"),
+                _growth(look, job),
+                _moved(look.samples, job, "read_bytes_per_s", denied),
+                _moved(look.samples, job, "rchar_bytes_per_s", denied),
+                _moved(look.samples, job, "write_bytes_per_s", denied),
+                _moved(look.samples, job, "cpu_ratio", processes is None),
+                busy,
+                len(job.gpus) or (gpu.used if len(table.jobs) == 1 else 0),
+                max((snapshot.at_ns / 1e9 - rank.key.start_ticks / tick for rank in job.ranks), default=None),
+            )
+        )
+    return tuple(out)
+
+
+def _growth(look: Window, job: Job) -> float | None:
+    """Growth of its trainers' memory, bytes per second."""
+    ranks = [rank.key for rank in job.ranks]
+    return mean(
+        task.grown_bytes_per_s
+        for s in look.samples
+        if s.jobs.value is not None
+        for key in ranks
+        if (task := s.jobs.value.tasks.get(key)) is not None
+    )
+
+
+def _gpu_busy(look: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
+    """Its own GPUs' mean; of all in use where it is the only job and its GPUs are not seen."""
+    if job.gpus:
+        return mean(
+            rates.busy_ratio for s in look.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in job.gpus
+        )
+    return gpu.busy_ratio if jobs == 1 and gpu.used and gpu.pids is None else None
+
+
+def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
+    """The device that it reads from: behind its mounts, else one that delivers enough of what it reads."""
+    reading = [d for d in devices if d.read_bytes_per_s]
+    for mount in facts.place.mounts:
+        for device in reading:
+            info = device.info
+            if mount.device == f"{info.major}:{info.minor}" or any(m.path == mount.path for m in info.mounts):
+                return device
+    read = facts.read_bytes_per_s
+    if not read:
+        return None
+    near = [
+        d for d in reading if (d.read_bytes_per_s or 0.0) >= part * read and read >= part * (d.read_bytes_per_s or 0)
+    ]
+    return max(near, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)

@@ -1,0 +1,287 @@
+"""Rules about a job whose loaders are blocked: by a device, a limit, the network or the page cache."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.advice import job_worker_advice, storage_advice
+from iotop_ai.diagnosis.devices import DeviceFacts
+from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.jobs import JobFacts, job_device
+from iotop_ai.diagnosis.rules.job_parts import caps, device_args, gate, job_args, job_claim, lost, stall_evidence
+from iotop_ai.diagnosis.window import mean, share
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.job import IoLimit
+
+BASE = 0.85
+FUSE_BASE = 0.75
+THRASH_BASE = 0.9
+LIMIT_BASE = 0.9
+LIMIT_GUESS = 0.6
+SERIAL_BASE = 0.75
+NEARLY_SLOW = 0.6
+WITHOUT_DEVICE = 0.5
+MOST_READS = 0.8
+
+
+class _Wait(NamedTuple):
+    """A job held up by blocked readers. level: the main signal over its threshold."""
+
+    job: JobFacts
+    device: DeviceFacts | None
+    share: float
+    level: float
+
+
+def _held_by_disk(facts: Facts) -> list[_Wait]:
+    """Jobs over their gate whose workers (without workers: the trainer) mostly sit in state D meanwhile."""
+    limits, out = facts.limits, []
+    for job in facts.jobs:
+        over = gate(facts, job)
+        disk, running = job.disk, job.running
+        if over < limits.leave_level or disk is None:
+            continue
+        if job.workers:
+            level = min(over, disk / limits.decider)
+        else:
+            level = min(over, disk / limits.main_share) if disk >= (running or 0.0) else 0.0
+            # Of the time that it has no data: what it computes meanwhile is no wait for the device.
+            disk = disk / max(job.stall or 0.0, disk) if disk else 0.0
+        if level >= limits.leave_level:
+            out.append(_Wait(job, job_device(job, facts.devices, limits.carried_share), disk, level))
+    return out
+
+
+def _finding(
+    facts: Facts,
+    class_id: str,
+    wait: _Wait,
+    sure: float,
+    advice: tuple[Advice, ...],
+    args: Args = (),
+    evidence: tuple[Evidence, ...] = (),
+) -> Finding:
+    job = wait.job
+    severe = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
+    whole = (*job_args(facts, job), *device_args(facts, wait.device), *args)
+    return Finding(
+        class_id,
+        Severity.CRITICAL if severe else Severity.WARNING,
+        sure,
+        job.subject,
+        whole,
+        stall_evidence(facts, job, *_device_evidence(facts, wait.device), *evidence),
+        advice=advice,
+        lost_ratio=lost(job),
+    )
+
+
+def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence, ...]:
+    if device is None:
+        return ()
+    name, limits = f"disks.{device.name}", facts.limits
+    out = [Evidence(f"{name}.read_await_ms", device.read_await_ms, "ms", round(device.prior_ms, 3))]
+    out.append(Evidence(f"{name}.read_bytes_per_s", device.read_bytes_per_s, "B/s"))
+    out.append(Evidence(f"{name}.read_size_bytes", device.read_size_bytes, "B", limits.small_read_bytes))
+    out.append(Evidence(f"{name}.queue_size", device.queue_size, "count"))
+    return tuple(out)
+
+
+def _limit(facts: Facts, wait: _Wait) -> IoLimit | None:
+    """The cgroup limit at which the job reads."""
+    job, near = wait.job, facts.limits.limit_near
+    reads = None if wait.device is None else wait.device.reads_per_s
+    for limit in job.place.limits:
+        rate = {"read_bytes": job.read_bytes_per_s, "read_ios": reads}.get(limit.what)
+        if rate is not None and abs(rate - limit.value) <= near * limit.value:
+            return limit
+    return None
+
+
+def _not_in_the_queue(facts: Facts, wait: _Wait) -> bool:
+    """Readers are blocked, but the device has neither them in its queue nor is it slow."""
+    device, blocked = wait.device, wait.job.blocked_tasks
+    if blocked is None or blocked < facts.limits.decider or wait.job.remote_mount is not None:
+        return False
+    if device is None:
+        return bool(wait.job.place.mounts) and facts.snapshot.block.value is not None
+    slow = (device.inflation or 0.0) >= facts.limits.inflation_slow
+    return not slow and device.queue_size is not None and device.queue_size < facts.limits.queue_share * blocked
+
+
+def _refault(facts: Facts, wait: _Wait) -> float | None:
+    """Pages read again soon after they were dropped, over what the job reads; None where others read too."""
+    read, device = wait.job.read_bytes_per_s, wait.device
+    whole = None if device is None else device.read_bytes_per_s
+    if not read or not whole or read < MOST_READS * whole:
+        return None
+    again = mean(s.memory.value.refault_file_bytes_per_s for s in facts.look.samples if s.memory.value is not None)
+    return None if again is None else again / read
+
+
+def _class_of(facts: Facts, wait: _Wait) -> str:
+    """The one class of a job held by blocked readers, the specific before the general."""
+    limits, device = facts.limits, wait.device
+    if wait.job.remote_mount is not None and device is None:
+        return "network_fs"
+    if _limit(facts, wait) is not None or _not_in_the_queue(facts, wait):
+        return "io_limit"
+    if (_refault(facts, wait) or 0.0) >= limits.refault_ratio:
+        return "cache_thrash"
+    if device is None:
+        return "storage_read"
+    if device.read_size_bytes is not None and device.read_size_bytes < limits.small_read_bytes:
+        return "small_random"
+    slow = share(device.slow) >= limits.leave_share
+    if not device.serial and not slow and (device.inflation or 0.0) < limits.inflation_some:
+        return "loader_serial"
+    return "storage_read"
+
+
+def _of_class(facts: Facts, class_id: str) -> list[_Wait]:
+    return [wait for wait in _held_by_disk(facts) if _class_of(facts, wait) == class_id]
+
+
+def _families(facts: Facts, wait: _Wait) -> int:
+    pressed = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
+    return 1 + (wait.device is not None) + pressed + (wait.job.gpu_busy is not None)
+
+
+def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders are blocked by a device that answers slowly.
+
+    Claim: storage_read: the trainer waits, and meanwhile its loaders are blocked in reads of a slow device.
+    Evidence: joint looks at trainer and workers, 20 a second; await of the device behind the job's files.
+    Threshold: time lost >= 8 % of 10 s or 5 % of 60 s; >= 50 % of the busy workers in state D (no workers: the trainer
+        itself >= 30 %); await >= 3 times normal, or a busy rotating disk. Measured.
+    Blind spot: await of 1.5 to 3 times normal may be depth or speed: confidence stays at 60 %; without a device
+        behind the files 50 %.
+    """
+    out = []
+    for wait in _of_class(facts, "storage_read"):
+        device, sure = wait.device, facts.limits.decider_sure
+        slow = device is not None and share(device.slow) >= facts.limits.leave_share
+        more = [] if slow else [NEARLY_SLOW] if device is not None else [WITHOUT_DEVICE]
+        confident = confidence(BASE, _families(facts, wait), *caps(wait.job, wait.share, sure), *more)
+        advice: tuple[Advice, ...] = () if device is None else storage_advice(facts, device, lost(wait.job), None)
+        if not slow and wait.job.workers:
+            advice = (*job_worker_advice(facts, wait.job, io=True), *advice)
+        finding = _finding(facts, "storage_read", wait, confident, advice)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)
+
+
+def job_reads_small(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders are blocked in many small reads.
+
+    Claim: small_random: each request is small, so that latency and not bandwidth limits.
+    Evidence: as storage_read; mean size of the device's reads.
+    Threshold: as storage_read, and reads below 48 KiB; ours. No slow device is needed: small reads starve a fast one.
+    Blind spot: metadata that is cached by the server, and requests that the kernel merges.
+    """
+    out = []
+    for wait in _of_class(facts, "small_random"):
+        sure = confidence(BASE, _families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        size = None if wait.device is None else wait.device.read_size_bytes
+        advice = (Advice("pack_files", (("read_size_bytes", size),)), *job_worker_advice(facts, wait.job, io=True))
+        out.append(job_claim(facts, wait.job, _finding(facts, "small_random", wait, sure, advice), wait.level))
+    return tuple(out)
+
+
+def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders are blocked in a network or FUSE filesystem.
+
+    Claim: network_fs: the filesystem's server or the way to it is slow.
+    Evidence: as storage_read; the filesystem of the job's open files; no local device delivers what it reads.
+    Threshold: as storage_read; no local device with 20 % of the bytes. Ours.
+    Blind spot: a file that is closed again between two looks hides its mount; a FUSE server with a local cache.
+    """
+    out = []
+    for wait in _of_class(facts, "network_fs"):
+        mount = wait.job.remote_mount
+        if mount is None:
+            continue
+        base = FUSE_BASE if mount.fstype.startswith("fuse") else BASE
+        sure = confidence(base, 1 + _families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        where: Args = (
+            ("mount", mount.path),
+            ("fstype", mount.fstype),
+            ("source", mount.source),
+            ("rchar", wait.job.read_chars_per_s),
+        )
+        advice = (Advice("stage_local", where), *job_worker_advice(facts, wait.job, io=True))
+        finding = _finding(facts, "network_fs", wait, sure, advice, where)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)
+
+
+def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
+    """A limit set on the job holds its reads back, not the device.
+
+    Claim: io_limit: the loaders are blocked before their requests reach the device.
+    Evidence: as storage_read; limits of the job's cgroup and of those above it; requests queued in the device.
+    Threshold: read rate within 15 % of a limit (io.max, blkio.throttle), or fewer than 0.3 queued requests per
+        blocked task while the await is below 3 times normal. Measured: .005 under a limit, .9 and above else.
+    Blind spot: a limit outside this machine (a cloud volume's) shows in the device's own await.
+    """
+    out = []
+    for wait in _of_class(facts, "io_limit"):
+        limit = _limit(facts, wait)
+        base = LIMIT_GUESS if limit is None else LIMIT_BASE
+        families = _families(facts, wait) + (2 if limit is not None else 0)
+        sure = confidence(base, families, *caps(wait.job, wait.share, facts.limits.decider_sure))
+        args: Args = (("blocked_tasks", wait.job.blocked_tasks), ("rate", wait.job.read_bytes_per_s))
+        evidence: tuple[Evidence, ...] = (
+            Evidence(f"jobs.{wait.job.subject}.blocked_tasks", wait.job.blocked_tasks, "count"),
+        )
+        if limit is not None:
+            args += (("limit", float(limit.value)), ("what", limit.what), ("file", limit.file))
+            rate = wait.job.read_bytes_per_s
+            unit = "B/s"
+            if limit.what == "read_ios":
+                rate, unit = (None if wait.device is None else wait.device.reads_per_s), "1/s"
+            evidence += (Evidence(f"jobs.{wait.job.subject}.{limit.what}", rate, unit, float(limit.value)),)
+        advice = (Advice("raise_limit", args),)
+        finding = _finding(facts, "io_limit", wait, sure, advice, args, evidence)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)
+
+
+def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
+    """A job reads again what the page cache just dropped.
+
+    Claim: cache_thrash: the data almost fits into memory, and each epoch pushes out what the next one needs.
+    Evidence: as storage_read; refaults of file pages against the job's reads.
+    Threshold: refaults >= 30 % of the bytes read, where the job makes at least 80 % of the device's reads. Measured.
+    Blind spot: refaults are the whole machine's; beside another reader nothing is said.
+    """
+    out = []
+    for wait in _of_class(facts, "cache_thrash"):
+        ratio = _refault(facts, wait)
+        families = 1 + _families(facts, wait)
+        sure = confidence(THRASH_BASE, families, *caps(wait.job, wait.share, facts.limits.decider_sure))
+        memory = facts.snapshot.memory.value
+        args: Args = (("refault", ratio), ("available", None if memory is None else memory.available_bytes))
+        args += (("memory_limit", wait.job.place.memory_limit_bytes),)
+        evidence = (Evidence("memory.refault_ratio", ratio, "ratio", facts.limits.refault_ratio),)
+        finding = _finding(facts, "cache_thrash", wait, sure, (Advice("more_cache", args),), args, evidence)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)
+
+
+def job_asks_for_too_little(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders wait for a device that is not slow.
+
+    Claim: loader_serial: too few reads are on their way at once; the device has headroom.
+    Evidence: as storage_read; await at most 1.5 times normal, about as many requests queued as loaders blocked.
+    Threshold: as storage_read, await < 1.5 times normal and reads >= 48 KiB. Ours.
+    Blind spot: "normal" is that of the device's kind: a slow one with constant latency looks the same.
+    """
+    out = []
+    for wait in _of_class(facts, "loader_serial"):
+        sure = confidence(SERIAL_BASE, _families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        args: Args = (("blocked_tasks", wait.job.blocked_tasks),)
+        advice = job_worker_advice(facts, wait.job, io=True)
+        finding = _finding(facts, "loader_serial", wait, sure, advice, args)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)

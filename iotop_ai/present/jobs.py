@@ -1,0 +1,317 @@
+"""The verdict about a job in words, and where its workers spend their time.
+
+Like present/finding.py, every function gives spans whose clauses are parted by spans of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job import Job
+from iotop_ai.present import units
+from iotop_ai.present.advice import Args, amount, milliseconds, number, percent, rate, whole, word
+from iotop_ai.present.line import Cell, Line, Span, place
+from iotop_ai.present.units import token_of
+
+Spans = list[Span]
+SEMI, COMMA = Span("; "), Span(", ")
+_BLOCKED = 0.5
+
+
+def _plain(text: str) -> Span:
+    return Span(text)
+
+
+def _strong(text: str) -> Span:
+    return Span(text, "strong")
+
+
+def _bad(text: str) -> Span:
+    return Span(text, "bad")
+
+
+def of_job(a: Args) -> bool:
+    """Whether the finding is about a job whose tasks were looked at."""
+    return bool(word(a, "job"))
+
+
+def waits_for_data(a: Args) -> Spans:
+    """What is lost: "8 of 8 GPUs wait for data 78 % of the time", without a GPU the job."""
+    used, every = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
+    if used:
+        who = "the GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
+        verb = " waits for data " if every == 1 else " wait for data "
+        return [_strong(who), _plain(verb), _strong(percent(a, "lost")), _plain(" of the time")]
+    who = word(a, "job") or "training"
+    return [_strong(who), _plain(" waits for data "), _strong(percent(a, "lost")), _plain(" of the time")]
+
+
+def _healthy(a: Args) -> Spans:
+    if number(a, "gpus"):
+        return [_plain("GPUs are fed"), SEMI, _strong(f"{percent(a, 'gpu_busy')} busy"), COMMA, *_ready(a)]
+    return [_strong(word(a, "job")), _plain(" finds its "), *_ready(a)]
+
+
+def _ready(a: Args) -> Spans:
+    stall = number(a, "stall")
+    figure = units.percent(None if stall is None else 1 - stall)
+    return [_plain("data ready "), _strong(f"{figure} %"), _plain(" of the time")]
+
+
+def _starting(a: Args) -> Spans:
+    out = [_strong(word(a, "job") or "the job"), _plain(" is starting")]
+    if word(a, "compiler"):
+        out += [COMMA, _plain("it compiles")]
+    return out
+
+
+def _saving(a: Args) -> Spans:
+    who = _strong(word(a, "job") or "the trainer")
+    return [who, _plain(" waits for its checkpoint "), _strong(percent(a, "lost")), _plain(" of the time")]
+
+
+def _memory(a: Args) -> Spans:
+    return [_plain("programs wait for memory "), _strong(percent(a, "pressure")), _plain(" of the time")]
+
+
+def _shm(a: Args) -> Spans:
+    return [_bad("/dev/shm"), _plain(f" of {word(a, 'job')} is "), _strong(f"{percent(a, 'used')} full")]
+
+
+def _full(a: Args) -> Spans:
+    what = "out of inodes" if number(a, "inodes") is not None else "full"
+    return [_bad(word(a, "mount")), _plain(" is "), _strong(what)]
+
+
+HEADLINES: dict[str, Callable[[Args], Spans]] = {
+    **dict.fromkeys(
+        (
+            "storage_read",
+            "small_random",
+            "network_fs",
+            "io_limit",
+            "cache_thrash",
+            "loader_serial",
+            "cpu_prep",
+            "object_stream",
+            "single_thread",
+        ),
+        waits_for_data,
+    ),
+    "healthy": _healthy,
+    "starting": _starting,
+    "checkpoint_write": _saving,
+    "mem_pressure": _memory,
+    "shm_full": _shm,
+    "fs_full": _full,
+}
+
+
+def _blocked(a: Args) -> Spans:
+    """The workers' share in state D: "2 workers blocked 97 %"."""
+    if not number(a, "workers"):
+        return [_strong(word(a, "job") or "the trainer"), _plain(f" itself blocked {percent(a, 'blocked')}")]
+    return [_strong(f"{whole(a, 'workers')} {_workers(a)} blocked"), _plain(f" {percent(a, 'blocked')}")]
+
+
+def _workers(a: Args) -> str:
+    return "worker" if number(a, "workers") == 1 else "workers"
+
+
+def _await(a: Args) -> Spans:
+    figure = milliseconds(number(a, "await_ms"))
+    return [_plain("r_await "), _strong(f"{figure} ms"), _plain(f" (normal {milliseconds(number(a, 'normal_ms'))})")]
+
+
+def _because_storage(a: Args) -> Spans:
+    if not word(a, "device"):
+        return [*_blocked(a), SEMI, _plain("no device is seen behind its files")]
+    out = [_plain("disk "), _bad(word(a, "device")), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
+    return [*out, COMMA, *_await(a), SEMI, *_blocked(a)]
+
+
+def _because_small(a: Args) -> Spans:
+    reads = [_plain("disk "), _bad(word(a, "device")), _plain(" reads of "), _strong(amount(a, "read_size_bytes"))]
+    return [*reads, COMMA, _strong(rate(number(a, "read_bytes_per_s"))), COMMA, *_await(a), SEMI, *_blocked(a)]
+
+
+def _because_network(a: Args) -> Spans:
+    where = [_bad(word(a, "mount")), _plain(f" ({word(a, 'fstype')}) gives "), _strong(rate(number(a, "rchar")))]
+    return [*where, SEMI, *_blocked(a), COMMA, _plain("no local disk delivers it")]
+
+
+def limit_text(a: Args) -> str:
+    """A cgroup's limit: "10 MB/s", "300 reads/s"."""
+    if word(a, "what").endswith("bytes"):
+        return rate(number(a, "limit"))
+    return f"{whole(a, 'limit')} reads/s"
+
+
+def _because_limit(a: Args) -> Spans:
+    if word(a, "file"):
+        out = [_plain("limit "), _bad(limit_text(a)), _plain(f" in {word(a, 'file')}")]
+        return [*out, COMMA, _plain("it reads "), _strong(rate(number(a, "rate"))), SEMI, *_blocked(a)]
+    queue = units.figure(number(a, "queue")) if number(a, "queue") is not None else "0"
+    tasks = units.figure(number(a, "blocked_tasks"))
+    out = [_strong(f"{tasks} tasks"), _plain(" are blocked, but "), _bad(word(a, "device") or "every disk")]
+    return [*out, _plain(" has "), _strong(queue), _plain(" requests queued")]
+
+
+def _because_thrash(a: Args) -> Spans:
+    out = [_strong(percent(a, "refault")), _plain(" of what it reads was in the page cache before")]
+    return [*out, SEMI, *_blocked(a)]
+
+
+def _because_serial(a: Args) -> Spans:
+    tasks = units.figure(number(a, "blocked_tasks"))
+    out = [_plain(f"{word(a, 'device')} is not slow: "), *_await(a)]
+    return [*out, SEMI, _strong(f"{tasks} reads at once"), _plain(" are too few")]
+
+
+def _because_cpu(a: Args) -> Spans:
+    if not number(a, "workers"):
+        out = [_bad(word(a, "job")), _plain(" loads its data itself: it runs "), _strong(percent(a, "run_share"))]
+        return [*out, COMMA, _plain(f"blocked {percent(a, 'disk_share')}")]
+    out = [_bad(f"{whole(a, 'workers')} {_workers(a)}"), _plain(" compute at "), _strong(f"{percent(a, 'cpu')} CPU")]
+    wait = number(a, "cpu_wait")
+    if wait is not None and wait >= 0.1:
+        out += [COMMA, _strong(percent(a, "cpu_wait")), _plain(" wait for a core")]
+    idle = number(a, "idle_cores")
+    if idle is not None:
+        out += [COMMA, _plain(f"{idle:.0f} of {whole(a, 'cores')} cores idle")]
+    if number(a, "quota") is not None:
+        out += [COMMA, _plain(f"CPU quota {units.figure(number(a, 'quota'))} cores")]
+    return [*out, SEMI, _plain(f"disks hold them {percent(a, 'blocked')}")]
+
+
+def _because_stream(a: Args) -> Spans:
+    out = [_bad(f"{whole(a, 'workers')} {_workers(a)}"), _plain(" wait in sockets "), _strong(percent(a, "net"))]
+    if number(a, "received") is not None:
+        out += [COMMA, _strong(rate(number(a, "received"))), _plain(" received")]
+    return out
+
+
+def _because_healthy(a: Args) -> Spans:
+    if not number(a, "workers"):
+        return [_plain("it loads by itself: blocked "), _strong(percent(a, "blocked"))]
+    out = [_plain(f"{whole(a, 'workers')} {_workers(a)} idle "), _strong(percent(a, "idle"))]
+    return [*out, COMMA, _plain(f"run {percent(a, 'cpu')}"), COMMA, _plain(f"blocked {percent(a, 'blocked')}")]
+
+
+def _because_starting(a: Args) -> Spans:
+    age = number(a, "age_s")
+    out = [_plain("it is "), _strong(units.duration(age) if age is not None else units.UNKNOWN), _plain(" old")]
+    if word(a, "compiler"):
+        return [*out, COMMA, _strong(word(a, "compiler")), _plain(" runs below it")]
+    return [*out, COMMA, _plain("has no loader, and its memory grows by "), _strong(rate(number(a, "grown")))]
+
+
+def _because_saving(a: Args) -> Spans:
+    out = [_bad(word(a, "device")), _plain(" writes "), _strong(rate(number(a, "write_bytes_per_s")))]
+    return [*out, SEMI, _plain(f"blocked in {whole(a, 'seconds')} s of the last {whole(a, 'window_s')} s")]
+
+
+def _because_memory(a: Args) -> Spans:
+    out: Spans = []
+    if number(a, "swap_in"):
+        out += [_strong(rate(number(a, "swap_in"))), _plain(" swapped in")]
+    if number(a, "available") is not None:
+        out += [*([COMMA] if out else []), _plain("free "), _strong(amount(a, "available"))]
+        out.append(_plain(f" of {amount(a, 'total')}"))
+    if word(a, "task"):
+        largest = [_plain("largest: "), _strong(word(a, "task")), _plain(f" {amount(a, 'rss')}")]
+        out += [*([SEMI] if out else []), *largest]
+    return out
+
+
+def _because_shm(a: Args) -> Spans:
+    out = [_plain("it holds "), _strong(amount(a, "total"))]
+    return [*out, COMMA, _plain(f"{whole(a, 'workers')} {_workers(a)} hand their batches over in it")]
+
+
+def _because_full(a: Args) -> Spans:
+    if number(a, "inodes") is not None:
+        return [_strong(percent(a, "inodes")), _plain(" of its inodes are used")]
+    return [_strong(amount(a, "available")), _plain(f" free, {percent(a, 'used')} used")]
+
+
+BECAUSE: dict[str, Callable[[Args], Spans]] = {
+    "storage_read": _because_storage,
+    "small_random": _because_small,
+    "network_fs": _because_network,
+    "io_limit": _because_limit,
+    "cache_thrash": _because_thrash,
+    "loader_serial": _because_serial,
+    "cpu_prep": _because_cpu,
+    "object_stream": _because_stream,
+    "single_thread": _because_cpu,
+    "healthy": _because_healthy,
+    "starting": _because_starting,
+    "checkpoint_write": _because_saving,
+    "mem_pressure": _because_memory,
+    "shm_full": _because_shm,
+    "fs_full": _because_full,
+}
+
+
+def shown_job(frame: Frame) -> Job | None:
+    """The job that the verdict speaks of, else one of one's own, else the first; None when there is none."""
+    table = frame.snapshot.jobs.value
+    if table is None or not table.jobs:
+        return None
+    pid = number(dict(frame.verdict.primary.args), "job_pid")
+    for key, job in table.jobs.items():
+        if pid == key.pid:
+            return job
+    own = [job for job in table.jobs.values() if job.uid == frame.snapshot.host.euid]
+    return (own or list(table.jobs.values()))[0]
+
+
+def job_hops(job: Job) -> list[list[Span]]:
+    """The job and its workers as hops: "slurm 48213 alice train.py x8", "64 workers"."""
+    many = f" x{len(job.ranks)}" if len(job.ranks) > 1 else ""
+    label = [Span(f"{job.label} ", "dim")] if job.label else []
+    out = [[*label, Span(f"{job.user} ", "dim"), Span(f"{job.name}{many}")]]
+    workers = len(job.workers)
+    if workers:
+        out.append([Span(f"{workers} worker{'s' if workers > 1 else ''}")])
+    return out
+
+
+def job_waits(frame: Frame, width: int) -> Line | None:
+    """Where the job's workers spend their time, in fixed order; None when that is not known.
+
+    Without workers it is the trainer's own time.
+    """
+    job, sample = shown_job(frame), frame.sample.jobs.value
+    rates = None if job is None or sample is None else sample.jobs.get(job.key)
+    if job is None or sample is None or rates is None:
+        return None
+    if job.workers:
+        name, shares = "workers", (
+            rates.worker_disk_ratio, rates.worker_cpu_ratio, rates.worker_cpu_wait_ratio, rates.worker_idle_ratio,
+        )  # fmt: skip
+    else:
+        task = sample.tasks.get(job.ranks[0].key)
+        if task is None:
+            return None
+        name, shares = "trainer", (task.disk_ratio, task.cpu_ratio, task.cpu_wait_ratio, task.idle_ratio)
+    blocked = shares[0]
+    loud = blocked is not None and blocked >= _BLOCKED
+    room = max(0, min(40, width - 57))
+    out = [Cell(1, name, "dim"), Cell(10, "BLOCKED" if loud else "blocked", "bad" if loud else "dim")]
+    if room and blocked is not None:
+        filled = min(room, round(room * blocked))
+        out += [Cell(18, "━" * filled, "hot" if loud else "graph"), Cell(18 + filled, "─" * (room - filled), "faint")]
+    text = units.percent(blocked)
+    x = 18 + room + (3 if room else 2)
+    out += [Cell(x, text, "strong" if loud else token_of(text), right=True), Cell(x + 2, "%", "dim")]
+    x += 5
+    for label, value in zip(("run", "cpu-wait", "idle"), shares[1:], strict=True):
+        text, end = units.percent(value), x + len(label) + 3
+        if end >= width:
+            break
+        out += [Cell(x, label, "dim"), Cell(end, text, token_of(text), right=True)]
+        x = end + 3
+    return place(width, *out)
