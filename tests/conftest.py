@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # What a test makes the program remember is not the developer's.
+    folder = tempfile.TemporaryDirectory(prefix="iotop-ai-state-")
+    os.environ["XDG_STATE_HOME"] = folder.name
+    config.add_cleanup(folder.cleanup)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.selftest import Target, self_test
-from iotop_ai.cli.options import settings_of
+from iotop_ai.cli.options import add_smart_type, settings_of
 from iotop_ai.collectors.base import take
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.health_history import HealthHistory
@@ -34,14 +34,6 @@ _SILENT = (Status.ASLEEP, Status.UNSUPPORTED)
 Table = dict[str, Reading[SmartState]]
 
 
-def smart_type(text: str) -> tuple[str, str]:
-    """DISK=TYPE as a pair. Raises ArgumentTypeError."""
-    disk, equals, kind = text.partition("=")
-    if not (disk and equals and kind):
-        raise argparse.ArgumentTypeError(f"{text!r} is no DISK=TYPE; write sda=megaraid,3")
-    return disk, kind
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``health``."""
     parser.add_argument("disk", metavar="DEV", nargs="*", help="disks by name, /dev path or serial number; default all")
@@ -52,10 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true", help="with --test: until it is over, then its result")
     parser.add_argument("--history", action="store_true", help="plot what is known of each DEV's past")
     parser.add_argument("--smartctl", metavar="PATH", default=argparse.SUPPRESS, help="the smartctl to run")
-    parser.add_argument(
-        "--smart-type", metavar="DISK=TYPE", action="append", type=smart_type, default=[],
-        help="what smartctl -d is given for a disk: sda=megaraid,3 (repeatable), sdb=sntjmicron",
-    )  # fmt: skip
+    add_smart_type(parser)
     parser.add_argument("--ascii", action="store_true", help="no character beyond ASCII")
 
 
@@ -67,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--test {args.test} needs the disk: iotop-ai health sda --test {args.test}")
     if args.test and args.history:
         raise UsageError("--test and --history exclude each other")
-    settings = settings_of(args)._replace(smart=True, smart_types=tuple(args.smart_type))
+    settings = settings_of(args)._replace(smart=True)
     if args.test and settings.readonly:
         raise UsageError("--readonly allows no self-test")
     return Health(settings, args, Clock(), Root("/")).run()

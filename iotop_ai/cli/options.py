@@ -67,6 +67,27 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
     flag("--path", metavar="DIR", help="only the disks behind this folder")
     flag("--no-smart", action="store_true", default=off, help="never ask smartctl")
     flag("--smartctl", metavar="PATH", help="the smartctl to run (default: the system's)")
+    add_smart_type(parser)
+
+
+def add_smart_type(parser: argparse.ArgumentParser) -> None:
+    """The flag for disks that smartctl does not find by itself."""
+    parser.add_argument(
+        "--smart-type",
+        metavar="DISK=TYPE",
+        action="append",
+        type=smart_type,
+        default=argparse.SUPPRESS,
+        help="what smartctl -d is given for a disk: sda=megaraid,3 (repeatable), sdb=sntjmicron",
+    )
+
+
+def smart_type(text: str) -> tuple[str, str]:
+    """DISK=TYPE as a pair. Raises ArgumentTypeError."""
+    disk, equals, kind = text.partition("=")
+    if not (disk and equals and kind):
+        raise argparse.ArgumentTypeError(f"{text!r} is no DISK=TYPE; write sda=megaraid,3")
+    return disk, kind
 
 
 def add_screen_flags(parser: argparse.ArgumentParser) -> None:
@@ -107,4 +128,5 @@ def settings_of(args: argparse.Namespace) -> Settings:
         readonly=getattr(args, "readonly", False),
         smart=not getattr(args, "no_smart", False),
         smartctl=getattr(args, "smartctl", None) or "",
+        smart_types=tuple(getattr(args, "smart_type", None) or ()),
     )

@@ -10,6 +10,8 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 PLAIN = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "TERM": "xterm", "PYTHONDONTWRITEBYTECODE": "1"}
 """An environment without HOME."""
+if "XDG_STATE_HOME" in os.environ:
+    PLAIN["XDG_STATE_HOME"] = os.environ["XDG_STATE_HOME"]
 
 
 def command(*arguments: str) -> list[str]:

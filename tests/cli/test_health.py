@@ -40,8 +40,7 @@ def run(smartctl: Smartctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def command(*words: str, path: str = "") -> int:
         argv = ["health", *words, "--smartctl", path or str(smartctl.path)]
         args = build_parser(argv).parse_args(argv)
-        settings = settings_of(args)._replace(smart_types=tuple(args.smart_type))
-        return health.Health(settings, args, Clock(), Root(str(smartctl.tree))).run()
+        return health.Health(settings_of(args), args, Clock(), Root(str(smartctl.tree))).run()
 
     return command
 
@@ -227,3 +226,13 @@ def test_the_program_itself(tmp_path: Path) -> None:
     done = iotop("health", "nosuch", XDG_STATE_HOME=str(tmp_path))
     assert (done.returncode, done.stderr) == (2, "unknown: nosuch: no such disk\n")
     assert iotop("--readonly", "health", "sda", "--test", "short", XDG_STATE_HOME=str(tmp_path)).returncode == 2
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_types_of_disks_behind_controllers(place: str) -> None:
+    flags = ["--smart-type", "sda=megaraid,0", "--smart-type", "sda=megaraid,1"]
+    argv = [*flags, "health"] if place == "before" else ["health", *flags]
+    settings = settings_of(build_parser(argv).parse_args(argv))
+    assert settings.smart_types == (("sda", "megaraid,0"), ("sda", "megaraid,1"))
+    with pytest.raises(UsageError, match="write sda=megaraid,3"):
+        build_parser(["health"]).parse_args(["health", "--smart-type", "megaraid"])
