@@ -6,6 +6,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.smart import PastPoint, SmartState
 from iotop_ai.model.smart_attributes import MEANINGS
+from iotop_ai.pipeline import frames
 from iotop_ai.present.health import health, of_reading
 from iotop_ai.present.health_detail import most_scroll, resampled
 from iotop_ai.present.health_screen import health_screen_rows
@@ -13,7 +14,8 @@ from iotop_ai.present.health_view import Dialogue, HealthView, disk_row, disk_ro
 from iotop_ai.present.line import spans_cells
 from iotop_ai.present.theme import TOKENS
 from iotop_ai.present.view import View
-from tests.present.health_scene import SUDOERS, failing, ill, worn
+from iotop_ai.store.codec import Decoder, Encoder, Snap
+from tests.present.health_scene import SUDOERS, failing, ill, ill_snapshots, worn
 from tests.present.make import Disk, Machine, disk, frame, snapshot
 
 SIZES = [(80, 24), (160, 48), (60, 15)]
@@ -218,3 +220,15 @@ def test_curves_hold_a_value_over_a_day_and_not_over_a_gap() -> None:
 
 def test_every_meaning_fits_a_wide_row() -> None:
     assert all(0 < number < 256 and len(words) <= 80 for number, words in MEANINGS.items())
+
+
+def test_a_recording_shows_what_the_live_screen_showed() -> None:
+    """Growth, forecast and curves are values of the Snapshot: a replay needs no state folder of that machine."""
+    live = list(frames(ill_snapshots(3)))
+    encoder, decoder = Encoder(), Decoder()
+    lines = [line for one in live for line in encoder.lines(one)]
+    read = [item.snapshot for line in lines if isinstance(item := decoder.read(line.encode()), Snap)]
+    again = list(frames(read))
+    assert len(again) == 3
+    for view in (LIST, LIST._replace(disk="sda"), LIST._replace(disk="nvme0n1")):
+        assert text(again[-1], view, 160, 90) == text(live[-1], view, 160, 90)
