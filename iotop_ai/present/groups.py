@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -138,31 +138,94 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
     if table is None:
         return ()
     rates = rates_of(frame, view)[0]
-    wanted = pattern(view.pattern) if view.pattern else None
-    own = frame.snapshot.own.pid
-    active: dict[tuple[str, str], list[ProcessKey]] = {}
-    idle: dict[tuple[str, str], list[ProcessKey]] = {}
-    for key, info in table.info.items():
-        if wanted is not None and not matches(info, wanted):
-            continue
-        rate = None if rates is None else rates.get(key)
-        if rate is not None and not _is_idle(rate, key, table):
-            active.setdefault((info.name, info.user), []).append(key)
-        elif not (view.only_active or (info.kernel and wanted is None) or key.pid == own):
-            idle.setdefault((info.name, info.user), []).append(key)
+    resting = _resting(table, view.pattern, frame.snapshot.own.pid)
     if rates is None:
-        found = [_group(who, keys, [UNKNOWN_PROCESS_RATES]) for who, keys in idle.items()]
+        if view.only_active:
+            return ()
+        found = [_group(g[:2], list(g.keys), [UNKNOWN_PROCESS_RATES]) for g in resting.groups.values()]
         return tuple(ordered(found, view))
-    delay = 0.0 if table.delayacct else None
-    resting, hidden = _ZERO._replace(io_delay_ratio=delay), UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)
-    # There are many of these and few are shown: nothing is worked out that a row would not need.
-    quiet = [
-        Group(*who, tuple(keys), hidden if table.denied and keys[0] in table.denied else resting, True)
-        for who, keys in idle.items()
-    ]
+    wanted = pattern(view.pattern) if view.pattern else None
+    active: dict[tuple[str, str], list[ProcessKey]] = {}
+    busy = [key for key, rate in rates.items() if key in resting.place and not _is_idle(rate, key, table)]
+    for key in sorted(busy, key=resting.place.__getitem__):
+        info = table.info[key]
+        if wanted is None or matches(info, wanted):
+            active.setdefault((info.name, info.user), []).append(key)
+    found = ordered([_group(who, keys, [rates[k] for k in keys]) for who, keys in active.items()], view)
+    if view.only_active:
+        return tuple(found)
+    quiet = resting.without(active)
     if view.sort in ("name", "user"):
-        quiet = ordered(quiet, view)
-    return (*ordered([_group(who, keys, [rates[k] for k in keys]) for who, keys in active.items()], view), *quiet)
+        quiet = ordered(list(quiet), view)
+    return (*found, *quiet)
+
+
+class _Resting:
+    """All processes folded as if none did anything: what of it is busy is taken out each second.
+
+    There are many of these and few come or go, so the folds are kept. place: each process's place in the table.
+    """
+
+    def __init__(self, table: ProcessTable, pattern_: str, own: int) -> None:
+        self.told = (pattern_, own, table.denied, bool(table.delayacct))
+        self.keys, self.infos = list(table.info), list(table.info.values())
+        self.place = {key: i for i, key in enumerate(self.keys)}
+        wanted = pattern(pattern_) if pattern_ else None
+        found: dict[tuple[str, str], list[ProcessKey]] = {}
+        for key, info in table.info.items():
+            if wanted is None:
+                if info.kernel:
+                    continue
+            elif not matches(info, wanted):
+                continue
+            if key.pid != own:
+                found.setdefault((info.name, info.user), []).append(key)
+        resting = _ZERO._replace(io_delay_ratio=0.0 if table.delayacct else None)
+        hidden = UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)
+        self._denied, self._rates = table.denied, (resting, hidden)
+        self.groups = {who: self._fold(who, keys) for who, keys in found.items()}
+
+    def _fold(self, who: tuple[str, str], keys: Sequence[ProcessKey]) -> Group:
+        return Group(*who, tuple(keys), self._rates[keys[0] in self._denied], True)
+
+    def without(self, active: Mapping[tuple[str, str], Sequence[ProcessKey]]) -> Sequence[Group]:
+        """The folds of those that rest, in the table's order."""
+        changed: dict[tuple[str, str], Group | None] = {}
+        moved = False
+        for who, keys in active.items():
+            whole = self.groups.get(who)
+            if whole is not None:
+                busy = set(keys)
+                left = [key for key in whole.keys if key not in busy]
+                changed[who] = self._fold(who, left) if left else None
+                moved = moved or bool(left and left[0] != whole.keys[0])
+        if not changed:
+            return tuple(self.groups.values())
+        out = [
+            group
+            for who, whole in self.groups.items()
+            if (group := changed.get(who, whole)) is not None
+        ]
+        if moved:
+            out.sort(key=lambda g: self.place[g.keys[0]])
+        return out
+
+
+_FOLDED: list[_Resting] = []
+
+
+def _resting(table: ProcessTable, pattern_: str, own: int) -> _Resting:
+    """The folds of this table: those of the one before while the same processes are there."""
+    told = (pattern_, own, table.denied, bool(table.delayacct))
+    keys, infos = list(table.info), list(table.info.values())
+    for i, kept in enumerate(_FOLDED):
+        if kept.told == told and kept.keys == keys and kept.infos == infos:
+            if i:
+                _FOLDED[:] = [kept, *_FOLDED[:i]]
+            return kept
+    made = _Resting(table, pattern_, own)
+    _FOLDED[:] = [made, *_FOLDED[:1]]
+    return made
 
 
 _ZERO = ProcessRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0)

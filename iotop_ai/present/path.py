@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
+from operator import attrgetter
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import devices
@@ -125,7 +127,8 @@ def _who(frame: Frame, view: View, device: Device, kind: str) -> list[Span]:
         value = group.rates.read_bytes_per_s if kind == "read" else group.rates.write_bytes_per_s
         return value or 0.0
 
-    best = max(every, key=moved, default=None)
+    # Those that rest stand last and are many.
+    best = max(takewhile(lambda group: not group.idle, every), key=moved, default=None)
     # Writes reach the device later than the process made them, so only reads can be held against each other.
     short = kind == "read" and delivered is not None and delivered > MIB
     if best is None or moved(best) <= 0:
@@ -207,7 +210,7 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
     table = frame.snapshot.processes.value
     if table is None:
         return quiet(width, frame.snapshot.processes)
-    states = [stat.state for stat in table.stat.values()]
+    states = list(map(attrgetter("state"), table.stat.values()))
     blocked, running = states.count("D"), states.count("R")
     out = [Cell(1, "waits", "dim")]
     out += [Cell(10, "in D", "dim"), Cell(18, _count(blocked), "strong" if blocked else "zero", right=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
@@ -68,7 +69,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
         under_cursor = view.focus == "process" and view.cursor == group.row_key
         facts = _facts(group, table, command=command)
         out.append(_row(width, group, facts, seconds, "sel" if under_cursor else ""))
-    out.append(_footer(frame, view, width, part, table))
+    out.append(_footer(frame, view, width, part, (*found[:start], *found[start + room :]), table))
     return out
 
 
@@ -194,7 +195,9 @@ class _Clause(NamedTuple):
     short: list[Span]
 
 
-def _footer(frame: Frame, view: View, width: int, part: tuple[Group, ...], table: ProcessTable) -> Line:
+def _footer(
+    frame: Frame, view: View, width: int, part: tuple[Group, ...], hidden: tuple[Group, ...], table: ProcessTable
+) -> Line:
     """What the rows leave out, what may not be read, and what is off, as far as it fits."""
     found = groups(frame, view)
     more = len(table.info) - sum(len(g.keys) for g in part)
@@ -203,8 +206,7 @@ def _footer(frame: Frame, view: View, width: int, part: tuple[Group, ...], table
         said = [Span(f"{sum(len(g.keys) for g in found)} of {len(table.info)} match ", "dim"), Span(view.pattern)]
         clauses.append(_Clause(said, said))
     elif more > 0:
-        shown = {g.keys for g in part}
-        most = _at_most([g for g in found if g.keys not in shown])
+        most = _at_most(hidden)
         clauses.append(_Clause([Span(f"{more} more{most}", "dim")], [Span(f"{more} more", "dim")]))
     if table.denied:
         many, root = len(table.denied), frame.snapshot.host.euid == 0
@@ -235,12 +237,11 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
     return [span for i, spans in enumerate(clauses) for span in ([Span("; ", "dim")] if i else []) + spans]
 
 
-def _at_most(hidden: list[Group]) -> str:
-    """How much the hidden ones do at most; "" when nobody knows."""
-    known = [g.io for g in hidden if g.io is not None]
-    if hidden and not known:
+def _at_most(hidden: tuple[Group, ...]) -> str:
+    """How much the hidden ones do at most; "" when nobody knows. Those that rest come last and do nothing."""
+    if hidden and all(g.io is None for g in hidden):
         return ""
-    most = max(known, default=0.0)
+    most = max((g.io or 0.0 for g in takewhile(lambda g: not g.idle, hidden)), default=0.0)
     if most <= 0:
         return ", none with I/O"
     for limit in (10 * KIB, 100 * KIB, MIB, 10 * MIB, 100 * MIB, GIB):
