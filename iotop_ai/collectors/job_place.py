@@ -201,15 +201,19 @@ class PlaceReader:
         return tuple(mount for mount, _ in seen.most_common(MOST_MOUNTS))
 
     def _open_files(self, key: ProcessKey) -> Iterator[int]:
-        """mnt_id of each open regular file that looks like data: no library, script, log or terminal."""
+        """mnt_id of each open regular file that may be read as data: no library, script, log or terminal."""
         here = f"proc/{key.pid}"
         for name in self._root.names(f"{here}/fd")[:MOST_FILES]:
             path = self._root.link(f"{here}/fd/{name}")
             if not path.startswith("/") or path.startswith(_NOT_DATA) or path.endswith((*_CODE, " (deleted)")):
                 continue
-            for line in self._raw(f"{here}/fdinfo/{name}").splitlines():
-                if line.startswith(b"mnt_id:") and line[7:].strip().isdigit():
-                    yield int(line[7:])
+            facts = dict(
+                line.split(b":", 1) for line in self._raw(f"{here}/fdinfo/{name}").splitlines() if b":" in line
+            )
+            flags, mount = facts.get(b"flags", b"").strip(), facts.get(b"mnt_id", b"").strip()
+            # What is only written (a log) says nothing about where the data comes from.
+            if mount.isdigit() and flags.isdigit() and int(flags, 8) & os.O_ACCMODE != os.O_WRONLY:
+                yield int(mount)
 
 
 def count_cpus(text: bytes) -> int | None:

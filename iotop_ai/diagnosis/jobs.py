@@ -208,17 +208,18 @@ def _gpu_busy(look: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
 
 
 def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
-    """The device that it reads from: behind its mounts, else one that delivers enough of what it reads."""
-    reading = [d for d in devices if d.read_bytes_per_s]
+    """The device that it reads from: behind its mounts, else one that delivers about what it reads.
+
+    part: the share of what the job reads that a device must deliver.
+    """
+    read = facts.read_bytes_per_s
+    reading = [d for d in devices if d.read_bytes_per_s and (read is None or d.read_bytes_per_s >= part * read)]
     for mount in facts.place.mounts:
         for device in reading:
             info = device.info
             if mount.device == f"{info.major}:{info.minor}" or any(m.path == mount.path for m in info.mounts):
                 return device
-    read = facts.read_bytes_per_s
     if not read:
         return None
-    near = [
-        d for d in reading if (d.read_bytes_per_s or 0.0) >= part * read and read >= part * (d.read_bytes_per_s or 0)
-    ]
+    near = [d for d in reading if (d.read_bytes_per_s or 0.0) * part <= read]
     return max(near, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)

@@ -103,6 +103,7 @@ class Thresholds(NamedTuple):
     limit_near: float = 0.15
     queue_share: float = 0.3
     refault_ratio: float = 0.3
+    thrash_window_s: float = 30.0
     save_ticks: int = 3
     save_reads: float = 0.1
     save_writes: float = 0.2

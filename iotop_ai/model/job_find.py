@@ -146,7 +146,7 @@ def find_jobs(
     groups: dict[object, list[Rank]] = {}
     tops: dict[object, ProcessKey] = {}
     for rank in ranks:
-        top = _top(tree, rank.key, frozenset(r.key for r in ranks))
+        top = _top(tree, rank.key, why)
         ids = job_ids(info[rank.key].cgroup)
         whole: object = ids.slurm.partition(".")[0] or ids.pod or top
         groups.setdefault(whole, []).append(rank)
@@ -206,12 +206,15 @@ def _ranks(tree: _Tree, looks: Mapping[ProcessKey, Look], why: Mapping[ProcessKe
     return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in above]
 
 
-def _top(tree: _Tree, key: ProcessKey, ranks: frozenset[ProcessKey]) -> ProcessKey:
-    """The launcher or trainer highest above."""
+def _top(tree: _Tree, key: ProcessKey, why: Mapping[ProcessKey, tuple[str, ...]]) -> ProcessKey:
+    """The launcher or trainer highest above, or whoever started it by multiprocessing."""
     top = key
     for up in tree.above(key):
         record = tree.info.get(up)
-        if up in ranks or (record is not None and is_launcher(record)):
+        if record is None:
+            continue
+        started = _SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == up.pid
+        if up in why or is_launcher(record) or started:
             top = up
     return top
 
@@ -236,9 +239,12 @@ def _job(
     words = dict.fromkeys(word for rank in ranks for word in why[rank.key])
     if is_launcher(tree.info.get(top, record)):
         words["launcher"] = None
+    name = script_name(record)
+    if not name.endswith(".py") and top in tree.info and script_name(tree.info[top]).endswith(".py"):
+        name = script_name(tree.info[top])
     return Job(
         top,
-        script_name(record),
+        name,
         record.user,
         record.uid,
         tuple(ranks),

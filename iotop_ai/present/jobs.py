@@ -173,7 +173,11 @@ def _because_cpu(a: Args) -> Spans:
     if not number(a, "workers"):
         out = [_bad(word(a, "job")), _plain(" loads its data itself: it runs "), _strong(percent(a, "run_share"))]
         return [*out, COMMA, _plain(f"blocked {percent(a, 'disk_share')}")]
-    out = [_bad(f"{whole(a, 'workers')} {_workers(a)}"), _plain(" compute at "), _strong(f"{percent(a, 'cpu')} CPU")]
+    out = [
+        _bad(f"{whole(a, 'workers')} {_workers(a)}"),
+        _plain(f" compute{'s' if number(a, 'workers') == 1 else ''} at "),
+    ]
+    out.append(_strong(f"{percent(a, 'cpu')} CPU"))
     wait = number(a, "cpu_wait")
     if wait is not None and wait >= 0.1:
         out += [COMMA, _strong(percent(a, "cpu_wait")), _plain(" wait for a core")]

@@ -157,13 +157,19 @@ COMPUTED = [0.0]
 
 
 def report(target: Path) -> None:
-    """Write the share of each half second that was spent in steps, as a GPU's utilisation in percent."""
+    """Tell the share of each half second that was spent in steps as a GPU's utilisation and power.
+
+    target: the text file that the C NVML library answers from (tests/rigs/nvml).
+    """
+    keep = [line for line in target.read_text().splitlines() if not line.startswith(("gpu0.util", "gpu0.power_mw"))]
     before, at = 0.0, time.monotonic()
     while True:
         time.sleep(0.5)
         now, done = time.monotonic(), COMPUTED[0]
+        share = min(1.0, (done - before) / (now - at))
         fresh = target.with_suffix(".new")
-        fresh.write_text(str(min(100, round(100 * (done - before) / (now - at)))))
+        figures = [f"gpu0.util={round(100 * share)}", f"gpu0.power_mw={round(70_000 + 600_000 * share)}"]
+        fresh.write_text("\n".join([*keep, *figures, f"gpu0.procs={os.getpid()}:8589934592"]) + "\n")
         os.replace(fresh, target)
         before, at = done, now
 

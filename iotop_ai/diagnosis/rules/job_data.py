@@ -9,7 +9,8 @@ from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.jobs import JobFacts, job_device
 from iotop_ai.diagnosis.rules.job_parts import caps, device_args, gate, job_args, job_claim, lost, stall_evidence
-from iotop_ai.diagnosis.window import mean, share
+from iotop_ai.diagnosis.window import mean, share, window
+from iotop_ai.model.block import block_totals
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job import IoLimit
 
@@ -110,13 +111,23 @@ def _not_in_the_queue(facts: Facts, wait: _Wait) -> bool:
 
 
 def _refault(facts: Facts, wait: _Wait) -> float | None:
-    """Pages read again soon after they were dropped, over what the job reads; None where others read too."""
-    read, device = wait.job.read_bytes_per_s, wait.device
-    whole = None if device is None else device.read_bytes_per_s
-    if not read or not whole or read < MOST_READS * whole:
+    """Pages read again soon after they were dropped, over what the job reads; None where others read too.
+
+    The count is the whole machine's, so that the job must make most of all disks' reads.
+    """
+    read, infos = wait.job.read_bytes_per_s, facts.snapshot.disks.value
+    samples = window(facts.history, facts.snapshot.at_ns, facts.limits.thrash_window_s, ("memory",), facts.limits)
+    if not read or not infos:
         return None
-    again = mean(s.memory.value.refault_file_bytes_per_s for s in facts.look.samples if s.memory.value is not None)
-    return None if again is None else again / read
+    again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in samples.samples)
+    whole = mean(
+        block_totals(s.block.value, infos.values()).read_bytes_per_s
+        for s in samples.samples
+        if s.block.value is not None
+    )
+    if again is None or not whole or read < MOST_READS * whole:
+        return None
+    return again / read
 
 
 def _class_of(facts: Facts, wait: _Wait) -> str:
@@ -252,7 +263,8 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: cache_thrash: the data almost fits into memory, and each epoch pushes out what the next one needs.
     Evidence: as storage_read; refaults of file pages against the job's reads.
-    Threshold: refaults >= 30 % of the bytes read, where the job makes at least 80 % of the device's reads. Measured.
+    Threshold: refaults >= 30 % of the bytes read, over 30 s, where the job makes at least 80 % of all
+        disks' reads. Measured.
     Blind spot: refaults are the whole machine's; beside another reader nothing is said.
     """
     out = []

@@ -1,0 +1,153 @@
+"""Jobs on the running machine: a trainer with loaders of its own is found, and its tasks are looked at."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.job import JobCollector
+from iotop_ai.collectors.process import ProcessCollector
+from iotop_ai.collectors.root import Root
+from iotop_ai.collectors.taskstate import MOST_TASKS, TaskSampler
+from iotop_ai.model.job import Job, JobTable, Rank, job_rates
+from iotop_ai.model.process import ProcessKey
+
+TRAINER = Path(__file__).resolve().parents[1] / "scenarios" / "trainer.py"
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def start_ticks(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def key_of(pid: int) -> ProcessKey:
+    return ProcessKey(pid, start_ticks(pid))
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, str(TRAINER), str(tmp_path), "--workers", "2", "--cpu-ms", "5", "--step", "0.02"]
+    process = subprocess.Popen(command, start_new_session=True)
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        if len(children) == 2 and all(Path(f"/proc/{pid}/comm").read_text() == "pt_data_worker\n" for pid in children):
+            break
+        time.sleep(0.02)
+    yield process
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_a_trainer_and_its_loaders_are_found_and_looked_at(trainer: subprocess.Popen[bytes]) -> None:
+    root, clock = Root("/"), Clock()
+    before, threads = descriptors(), threading.active_count()
+    processes, jobs = ProcessCollector(root, clock), JobCollector(root, clock)
+
+    def read() -> JobTable:
+        jobs.see(processes.read(), None)
+        return jobs.read()
+
+    first = read()
+    job = next(job for job in first.jobs.values() if job.key.pid == trainer.pid)
+    assert (job.name, len(job.workers), job.evidence) == ("trainer.py", 2, ("loader",))
+    assert first.places[job.key].allowed_cores == len(os.sched_getaffinity(0))
+    time.sleep(1.0)
+    second = read()
+    rates = job_rates(first, second, 1.0)
+    got = rates.jobs[job.key]
+    assert 10 <= got.sweeps <= 21
+    assert got.stall_ratio is not None
+    assert got.waits > 0
+    assert got.wait_running > got.wait_disk
+    assert rates.own_cpu_ratio is not None
+    assert 0 < rates.own_cpu_ratio < 0.2
+    assert all(task.cpu_ratio is not None for task in rates.tasks.values())
+    os.killpg(trainer.pid, signal.SIGKILL)
+    trainer.wait()
+    assert job.key not in read().jobs
+    processes.close()
+    jobs.close()
+    assert descriptors() <= before
+    assert threading.active_count() <= threads
+
+
+def test_without_a_job_nothing_is_read_again() -> None:
+    class Nobody(JobCollector):
+        def _follow(self, table: object, now: int) -> None:
+            pass
+
+    root, clock = Root("/"), Clock()
+    processes, jobs = ProcessCollector(root, clock), Nobody(root, clock)
+    jobs.see(processes.read(), None)
+    first, at = jobs.read(), jobs.at_ns()
+    jobs.see(processes.read(), None)
+    assert jobs.read() is first
+    assert jobs.at_ns() == at
+    assert first == JobTable(own_cpu_ns=0)
+    processes.close()
+    jobs.close()
+
+
+def test_a_pid_with_another_owner_is_not_looked_at() -> None:
+    sampler = TaskSampler(Root("/"), Clock(), period_s=60.0)
+    stranger = ProcessKey(os.getpid(), 1)
+    sampler.select({stranger: Job(stranger, "x.py", "a", 0, (Rank(stranger),))})
+    sampler.sweep()
+    assert sampler.sweeps()[stranger].sweeps == 0
+    assert sampler.tasks()[stranger].looks == 0
+    sampler.close()
+
+
+def test_a_task_that_ends_leaves_the_others_alone() -> None:
+    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(3)]
+    keys = [key_of(process.pid) for process in sleepers]
+    sampler = TaskSampler(Root("/"), Clock(), period_s=60.0)
+    jobs = {keys[0]: Job(keys[0], "x.py", "a", 0, (Rank(keys[0], tuple(keys[1:])),))}
+    sampler.select(jobs)
+    sampler.sweep()
+    sleepers[1].kill()
+    sleepers[1].wait()
+    sampler.sweep()
+    sampler.sweep()
+    assert sampler.sweeps()[keys[0]].sweeps == 3
+    assert [sampler.tasks()[key].looks for key in keys] == [3, 1, 3]
+    sampler.select(jobs)
+    sampler.close()
+    for process in (sleepers[0], sleepers[2]):
+        process.kill()
+        process.wait()
+
+
+def test_many_ranks_take_turns_and_one_is_always_whole() -> None:
+    me = key_of(os.getpid())
+    ranks = tuple(
+        Rank(ProcessKey(n * 100, n), tuple(ProcessKey(n * 100 + w, n) for w in range(1, 8))) for n in range(1, 9)
+    )
+    job = Job(me, "x.py", "a", 0, ranks)
+    sampler = TaskSampler(Root("/nowhere"), Clock(), period_s=60.0)
+    seen = set()
+    for _ in range(60):
+        sampler.select({me: job})
+        watched = set(sampler.tasks())
+        assert len(watched) <= MOST_TASKS
+        whole = [rank.key for rank in ranks if {rank.key, *rank.workers} <= watched]
+        assert len(whole) == MOST_TASKS // 8
+        seen.update(whole)
+    assert seen == {rank.key for rank in ranks}
+    large = Job(me, "x.py", "a", 0, (Rank(me, tuple(ProcessKey(9000 + n, 1) for n in range(64))),))
+    sampler.select({me: large})
+    assert len(sampler.tasks()) == MOST_TASKS
+    sampler.close()

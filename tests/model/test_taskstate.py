@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.job import Job, JobTable, Rank, job_rates
+from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.taskstate import (
+    DISK,
+    HIDDEN,
+    NET,
+    OTHER,
+    QUEUE,
+    RUNNING,
+    SweepCounts,
+    TaskCounts,
+    add_sweep,
+    place_of,
+    sweep_rates,
+    task_rates,
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "wchan", "place"),
+    [
+        (b"D", b"folio_wait_bit_common", DISK),
+        (b"D", b"0", DISK),
+        (b"R", b"0", RUNNING),
+        (b"S", b"poll_schedule_timeout.constprop.0", QUEUE),
+        (b"S", b"futex_do_wait", QUEUE),
+        (b"S", b"anon_pipe_read", QUEUE),
+        (b"S", b"unix_stream_read_generic", QUEUE),
+        (b"S", b"wait_woken", NET),
+        (b"S", b"hrtimer_nanosleep", OTHER),
+        (b"S", b"0", HIDDEN),
+        (b"S", b"", HIDDEN),
+        (b"I", b"ptlrpc_set_wait", DISK),
+        (b"I", b"rescuer_thread", OTHER),
+        (b"T", b"do_signal_stop", OTHER),
+    ],
+)
+def test_place_of(state: bytes, wchan: bytes, place: int) -> None:
+    assert place_of(state, wchan) == place
+
+
+def swept(*looks: tuple[int, list[int]]) -> SweepCounts:
+    counts = [0] * len(SweepCounts._fields)
+    for main, workers in looks:
+        add_sweep(counts, main, workers)
+    return SweepCounts(*counts)
+
+
+def test_a_queue_with_a_worker_at_work_is_a_wait_for_data() -> None:
+    got = swept((QUEUE, [DISK, QUEUE]), (QUEUE, [RUNNING, DISK]), (QUEUE, [NET, OTHER]))
+    assert (got.sweeps, got.waits, got.main_queue) == (3, 3, 3)
+    assert (got.wait_disk, got.wait_running, got.wait_net, got.wait_other) == (2, 1, 1, 1)
+    assert got.blocked == 2
+
+
+@pytest.mark.parametrize(
+    ("main", "workers"), [(QUEUE, [QUEUE, QUEUE]), (QUEUE, []), (RUNNING, [DISK]), (OTHER, [RUNNING]), (DISK, [DISK])]
+)
+def test_everything_else_is_none(main: int, workers: list[int]) -> None:
+    got = swept((main, workers))
+    assert (got.waits, got.wait_disk, got.wait_running) == (0, 0, 0)
+
+
+def test_where_the_kernel_does_not_say_sleep_beside_work_counts_as_blind() -> None:
+    got = swept((HIDDEN, [DISK, HIDDEN]), (HIDDEN, [HIDDEN]), (HIDDEN, [QUEUE]))
+    assert (got.sweeps, got.waits, got.blind, got.wait_disk, got.main_hidden) == (3, 1, 1, 1, 3)
+
+
+def test_task_rates_are_shares_of_the_looks() -> None:
+    before = TaskCounts(10, 10, 10, 0, 0, 0, 1_000_000_000, 500_000_000, 100)
+    after = TaskCounts(25, 12, 13, 0, 0, 0, 1_250_000_000, 600_000_000, 300)
+    got = task_rates(before, after, 1.0)
+    assert got == (0.75, 0.1, 0.15, 0.25, 0.1, 200.0)
+    assert got.idle_ratio == 0.0
+    assert after.looks == 50
+
+
+def test_unknown_stays_unknown() -> None:
+    counts = TaskCounts(5)
+    assert task_rates(None, counts, 1.0) == (None,) * 6
+    assert task_rates(counts, counts, 1.0)[:3] == (None, None, None)
+    assert task_rates(TaskCounts(9), counts, 1.0).disk_ratio is None
+    assert task_rates(counts, TaskCounts(9), 1.0).idle_ratio is None
+    assert sweep_rates(None, SweepCounts(), ()) is None
+    assert sweep_rates(SweepCounts(5), SweepCounts(4), ()) is None
+
+
+def test_job_rates_join_sweeps_and_workers() -> None:
+    main, one, two = ProcessKey(10, 1), ProcessKey(11, 2), ProcessKey(12, 3)
+    job = Job(main, "train.py", "alice", 1000, (Rank(main, (one, two)),))
+
+    def table(n: int) -> JobTable:
+        sweeps = swept(*[(QUEUE, [DISK, QUEUE])] * n, *[(RUNNING, [QUEUE, QUEUE])] * n)
+        tasks = {one: TaskCounts(disk=n, queue=n, run_ns=0, wait_ns=0), two: TaskCounts(queue=2 * n)}
+        return JobTable({main: job}, {main: sweeps}, tasks, own_cpu_ns=n * 1_000_000)
+
+    got = job_rates(table(10), table(20), 1.0)
+    rates = got.jobs[main]
+    assert (rates.sweeps, rates.waits, rates.stall_ratio) == (20, 10, 0.5)
+    assert (rates.main_running_ratio, rates.blocked_tasks, rates.worker_disk_ratio) == (0.5, 0.5, 0.25)
+    assert (rates.worker_cpu_ratio, rates.worker_idle_ratio) == (0.0, 0.5)
+    assert got.own_cpu_ratio == 0.01
+    assert job_rates(None, table(1), None).jobs == {}
+
+
+PLACES = st.integers(0, 5)
+
+
+@given(st.lists(st.tuples(PLACES, st.lists(PLACES, max_size=5)), max_size=30), st.floats(0.01, 100))
+def test_shares_are_shares(looks: list[tuple[int, list[int]]], seconds: float) -> None:
+    counts = swept(*looks)
+    rates = sweep_rates(SweepCounts(), counts, ())
+    assert rates is not None
+    assert counts.waits <= counts.sweeps
+    assert sum(counts[1:7]) == counts.sweeps
+    assert rates.stall_ratio is None or 0 <= rates.stall_ratio <= 1
+    assert (rates.stall_ratio is None) == (not looks)

@@ -1,0 +1,135 @@
+"""The causes: each makes its trouble for real in a folder and says how the trainer is to be started in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
+from tests.rigs.slowdisk.loop import run
+
+TRAINER = Path(__file__).with_name("trainer.py")
+BLKIO = Path("/sys/fs/cgroup/blkio")
+
+
+class Setting(NamedTuple):
+    """Where a trainer runs. ``within``: what stands before its command."""
+
+    folder: Path
+    within: tuple[str, ...] = ()
+
+
+Scene = Callable[[Path], "contextlib.AbstractContextManager[Setting]"]
+
+
+class Cause(NamedTuple):
+    """label: the class that is right. options: the trainer's. gpu: it shows itself on the C NVML library's GPU."""
+
+    label: str
+    scene: Scene
+    options: tuple[str, ...]
+    gpu: bool = False
+
+    def command(self, setting: Setting, log: Path, conf: Path | None) -> list[str]:
+        """The trainer's command line."""
+        shown = [] if conf is None else ["--gpu", str(conf)]
+        trainer = [sys.executable, str(TRAINER), str(setting.folder), "--log", str(log)]
+        return [*setting.within, *trainer, *self.options, *shown]
+
+
+def write_files(folder: Path, count: int, mebibytes: int) -> None:
+    block = os.urandom(1 << 20)
+    for number in range(count):
+        with (folder / f"{number:03}.bin").open("wb") as file:
+            for _ in range(mebibytes):
+                file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+@contextlib.contextmanager
+def plain(folder: Path) -> Iterator[Setting]:
+    """A folder on the machine's own disk."""
+    data = folder / "data"
+    data.mkdir()
+    write_files(data, 4, 8)
+    yield Setting(data)
+
+
+def slow(delay_us: int, bytes_per_s: int = 0) -> Scene:
+    """A disk that is slow for everybody: a loop over FUSE with ext4."""
+
+    @contextlib.contextmanager
+    def scene(folder: Path) -> Iterator[Setting]:
+        data = folder / "data"
+        data.mkdir()
+        with FuseDisk(folder, 256) as disk:
+            run("mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", disk.node)
+            run("mount", "-o", "noatime,nodiscard", disk.node, str(data))
+            try:
+                write_files(data, 8, 16)
+                disk.set(delay_us=delay_us, bytes_per_s=bytes_per_s)
+                yield Setting(data)
+                disk.set()
+            finally:
+                disk.set()
+                run("umount", "-l", str(data))
+
+    return scene
+
+
+def limited(read_bytes_per_s: int) -> Scene:
+    """A folder on the machine's own disk, and a control group that may read so many bytes per second from it."""
+
+    @contextlib.contextmanager
+    def scene(folder: Path) -> Iterator[Setting]:
+        group = BLKIO / f"scenario-{os.getpid()}"
+        group.mkdir()
+        disk = os.stat(folder).st_dev
+        device = f"{os.major(disk)}:{os.minor(disk)}"
+        (group / "blkio.throttle.read_bps_device").write_text(f"{device} {read_bytes_per_s}")
+        try:
+            with plain(folder) as setting:
+                yield setting._replace(within=("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"))
+        finally:
+            subprocess.run(["rmdir", str(group)], check=False)
+
+    return scene
+
+
+LOADING = ("--workers", "2", "--batch", "4", "--step", "0.05")
+ALONE = ("--workers", "0", "--batch", "4", "--step", "0.05")
+CAUSES: dict[str, Cause] = {
+    "storage_read": Cause("storage_read", slow(40_000), LOADING),
+    "small_random": Cause("small_random", slow(8_000), (*LOADING, "--size", "8192", "--batch", "16")),
+    "loader_serial": Cause("loader_serial", slow(4_000), (*LOADING, "--workers", "1", "--step", "0.01")),
+    "io_limit": Cause("io_limit", limited(8 << 20), LOADING),
+    "cpu_prep": Cause("cpu_prep", plain, (*LOADING, "--warm", "--cpu-ms", "30", "--workers", "1")),
+    "healthy": Cause("healthy", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1")),
+    "healthy gpu": Cause("gpu_bound", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1"), gpu=True),
+    "single_thread": Cause(
+        "single_thread", plain, (*ALONE, "--warm", "--cpu-ms", "20", "--batch", "8"), gpu=True
+    ),
+    "storage_read nw=0": Cause(
+        "storage_read", slow(40_000), ALONE, gpu=True
+    ),
+    "checkpoint_write": Cause(
+        "checkpoint_write", slow(0, 10_000_000),
+        (*LOADING, "--warm", "--size", "4096", "--step", "0.1", "--save-every", "60", "--save-bytes", "50000000"),
+    ),
+}  # fmt: skip
+
+
+def why_not(name: str) -> str:
+    """Why this machine cannot make the cause; "" when it can."""
+    if CAUSES[name].scene is plain:
+        return ""
+    if name == "io_limit":
+        return "" if (BLKIO / "blkio.throttle.read_bps_device").exists() else "needs cgroup v1 with blkio"
+    return why_no_fuse_disk()
