@@ -50,6 +50,8 @@ class LinePanel(Widget, can_focus=True):
         self._strips: list[Strip | None] = []
         self._painted: list[Row | None] = []
         """What our pen left on the terminal, by row; None where Textual painted last."""
+        self._ink: Ink | None = None
+        """Whose rows those are."""
         self._changed: set[int] = set()
         """Rows that wait for the pen."""
         self._hovered: int | None = None
@@ -96,6 +98,8 @@ class LinePanel(Widget, can_focus=True):
 
     def take(self, ink: Ink, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:
         """Rows that changed: (row, what stands there, what shall); None when the panel has another width."""
+        if ink is not self._ink:
+            self._ink, self._painted = ink, [None] * len(self.lines)
         out: list[tuple[int, Row | None, Row]] = []
         for y in sorted(self._changed):
             if y < height:

@@ -1,0 +1,89 @@
+"""How many instructions parts of a refresh take, counted by valgrind: a figure that no other load changes.
+
+``python -m tests.bench.callgrind [--record]`` prints them; ``--record`` keeps them in tests/data/cost_gates.json for
+tests/test_cost_gates.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench.parts import PARTS, per_item
+
+RECORDED = Path(__file__).parents[1] / "data" / "cost_gates.json"
+LIMIT_S = 110
+_TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
+
+
+def python_version() -> str:
+    """The minor version: another one runs other bytecode."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def why_not() -> str:
+    """Why instructions cannot be counted here; "" when they can."""
+    return "" if shutil.which("valgrind") else "valgrind is not installed"
+
+
+def instructions() -> dict[str, float]:
+    """Instructions in user space of one item of each part. Raises RuntimeError when valgrind fails."""
+    with tempfile.TemporaryDirectory(prefix="callgrind-") as name:
+        out = Path(name) / "out"
+        words = [
+            "valgrind",
+            "--tool=callgrind",
+            f"--callgrind-out-file={out}",
+            # The program calls it where a counted step begins and ends; nothing else does.
+            "--dump-before=getpriority",
+            sys.executable,
+            "-m",
+            "tests.bench.parts",
+            "--marks",
+        ]
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        if done.returncode:
+            raise RuntimeError(done.stderr[-2000:])
+        order = json.loads(done.stdout.strip().splitlines()[-1])
+        parts = sorted(out.parent.glob("out.*"), key=lambda path: int(path.suffix[1:]))
+        costs = [int(found[1]) for path in parts if (found := _TOTALS.search(path.read_text()))]
+    # Each mark ends a part of the count: what lies before a step, then the step itself.
+    steps = iter(costs[1::2])
+    totals: dict[str, dict[int, float]] = {}
+    for part, size, count in order:
+        totals.setdefault(part, {})[size] = sum(next(steps) for _ in range(count))
+    return {part.name: per_item(part, totals[part.name]) for part in PARTS}
+
+
+def main() -> int:
+    """Count and print."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.callgrind", description=__doc__)
+    parser.add_argument("--record", action="store_true")
+    args = parser.parse_args()
+    if why := why_not():
+        print(f"unknown: {why}", file=sys.stderr)
+        return 2
+    found = {name: round(cost) for name, cost in instructions().items()}
+    for name, cost in found.items():
+        print(f"{name:<14} {cost:>12,} instructions")
+    if args.record:
+        RECORDED.write_text(json.dumps({"python": python_version(), "instructions": found}, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

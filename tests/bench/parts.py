@@ -1,0 +1,312 @@
+"""Parts of a refresh alone, on made machines: the sweep over processes, the block devices, the picture.
+
+``python -m tests.bench.parts [--rounds 5] [--write]`` prints CPU time an item; with ``--marks`` it runs each part once
+for a counter of instructions that watches for ``getpriority`` (tests/bench/callgrind.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.color import ColorSystem
+
+from iotop_ai.collectors.block import BlockCollector
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.process import COHORTS, ProcessCollector
+from iotop_ai.collectors.root import Root
+from iotop_ai.model.block import BlockCounters, BlockKey, block_rates
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.process import ProcessTable
+from iotop_ai.model.process_rates import process_rates
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.pipeline import frames
+from iotop_ai.present.layout import PANELS, plan, screen_rows
+from iotop_ai.present.line import Line
+from iotop_ai.present.view import View
+from iotop_ai.tui.widgets.ink import Ink, Row
+from iotop_ai.tui.widgets.styles import Styles
+from tests.bench.peers import machine, markdown
+from tests.present.scenes import starved_snapshots
+
+WIDTH, HEIGHT = 120, 40
+DOCUMENT = Path(__file__).parents[2] / "docs" / "cost.md"
+HEADING = "## Where the time goes"
+WARM = 6
+"""Steps before counting: files are opened, tables filled, looks made."""
+
+
+class Work(NamedTuple):
+    """One part set up. before: what makes the next step's input, not counted; step: what is counted."""
+
+    before: Callable[[], None]
+    step: Callable[[], None]
+
+
+class Part(NamedTuple):
+    """One part. sizes: items of a small and a large machine, whose difference is the cost of an item; () when a step
+    is one item.
+    """
+
+    name: str
+    says: str
+    make: Callable[[int, Path], Work]
+    sizes: tuple[int, ...]
+    steps: int
+
+
+IO = "rchar: 1000\nwchar: 2000\nsyscr: 10\nsyscw: 20\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n"
+STAT = (
+    "{pid} (sleep) S 1 {pid} {pid} 0 -1 4194304 120 0 0 0 3 2 0 0 20 0 1 0 {start} 8000000 250 18446744073709551615 "
+    "1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+)
+
+
+def idle_processes(count: int, folder: Path) -> Work:
+    """A sweep over processes that do nothing, and their rates."""
+    proc = folder / "proc"
+    for pid in range(1000, 1000 + count):
+        place = proc / str(pid)
+        place.mkdir(parents=True)
+        (place / "io").write_text(IO)
+        (place / "stat").write_text(STAT.format(pid=pid, start=pid * 10))
+        (place / "status").write_text(f"Name:\tsleep\nTgid:\t{pid}\nPid:\t{pid}\nUid:\t0\t0\t0\t0\n")
+        (place / "cmdline").write_bytes(b"sleep\x00100000\x00")
+        (place / "cgroup").write_text("0::/\n")
+    (proc / "loadavg").write_text(f"0.00 0.00 0.00 1/{count} {999 + count}\n")
+    collector = ProcessCollector(Root(str(folder)), Clock(), fd_cap=2 * count + 50)
+    taken: list[Reading[ProcessTable]] = []
+
+    def step() -> None:
+        reading = Reading(collector.read(), Status.OK, at_ns=(len(taken) + 1) * 1_000_000_000)
+        rated = process_rates(taken[-1] if taken else None, reading, None)
+        assert rated.value is None or not rated.value.rates or len(taken) < WARM
+        taken[-1:] = [reading]
+
+    return Work(lambda: None, step)
+
+
+def _devices(count: int, folder: Path, busy: bool) -> Work:
+    stats = folder / "proc" / "diskstats"
+    stats.parent.mkdir(parents=True)
+    done = 0
+
+    def before() -> None:
+        nonlocal done
+        done += busy
+        # The ninth is the number of requests in flight, a level: 0, else no device is at rest.
+        counts = " ".join(str(0 if k == 8 else k * 100 + done * 3) for k in range(17))
+        stats.write_text("".join(f"   8 {i:7d} sd{i} {counts}\n" for i in range(count)))
+
+    before()
+    collector = BlockCollector(Root(str(folder)), Clock())
+    taken: list[dict[BlockKey, BlockCounters] | None] = [None]
+
+    def step() -> None:
+        now = collector.read()
+        rates = block_rates(taken[0], now, 1.0)
+        assert len(rates) == count
+        taken[0] = now
+
+    return Work(before, step)
+
+
+def idle_devices(count: int, folder: Path) -> Work:
+    """Block devices that do nothing: their counters read and rated."""
+    return _devices(count, folder, busy=False)
+
+
+def busy_devices(count: int, folder: Path) -> Work:
+    """Block devices of which every counter moves."""
+    return _devices(count, folder, busy=True)
+
+
+class Paper:
+    """A terminal of one theme: remembers what stands on it and takes only what changed."""
+
+    def __init__(self) -> None:
+        self._ink = Ink(Styles("dark").style, ColorSystem.TRUECOLOR)
+        self._lines: list[Line] = []
+        self._rows: dict[int, Row] = {}
+
+    def draw(self, frame: Frame, view: View) -> str:
+        """The bytes that bring the newest picture onto the terminal."""
+        lines = screen_rows(WIDTH, HEIGHT, frame, view)
+        changed = [(y, line) for y, line in enumerate(lines) if not self._lines or line != self._lines[y]]
+        new = [(0, y, self._rows.get(y), self._ink.row(line)) for y, line in changed]
+        self._lines = lines
+        self._rows.update((y, row) for _, y, _, row in new)
+        return self._ink.paint(new)
+
+
+def starved_frames(count: int) -> list[Frame]:
+    """The newest seconds of a server with 8 GPUs, 8 disks and 75 processes that starves: much changes."""
+    return list(frames(starved_snapshots(count, onset=2)))
+
+
+def picture(count: int, folder: Path) -> Work:
+    """A picture of 120x40 drawn over the one before."""
+    made = starved_frames(WARM + PICTURE_STEPS + 4)[4:]
+    paper = Paper()
+    at = iter(made)
+    newest = [next(at)]
+
+    def step() -> None:
+        assert paper.draw(newest[0], View())
+
+    def before() -> None:
+        newest[0] = next(at)
+
+    step()
+    return Work(before, step)
+
+
+PICTURE_STEPS = 4
+PARTS = (
+    Part("idle process", "a sweep over idle processes, with rates", idle_processes, (40, 80), COHORTS),
+    Part("idle device", "a block device at rest, read and rated", idle_devices, (40, 80), 3),
+    Part("busy device", "a block device of which all counters move", busy_devices, (40, 80), 3),
+    Part("frame", "a picture of 120x40 drawn over the one before", picture, (), PICTURE_STEPS),
+)
+
+
+def mark() -> None:
+    """Call what a counter of instructions watches for."""
+    os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def measured(part: Part, size: int, folder: Path, around: Callable[[Callable[[], None]], None]) -> None:
+    """Run one part: warm, then each counted step through ``around``."""
+    work = part.make(size, folder)
+    for _ in range(WARM - 1):
+        work.before()
+        work.step()
+    for _ in range(part.steps):
+        work.before()
+        around(work.step)
+
+
+def _marked(step: Callable[[], None]) -> None:
+    mark()
+    step()
+    mark()
+
+
+def run_marked() -> list[tuple[str, int, int]]:
+    """Each part once, every counted step between two marks: (part, size, steps) in order."""
+    order = []
+    with tempfile.TemporaryDirectory(prefix="parts-") as name:
+        for part in PARTS:
+            for size in part.sizes or (1,):
+                measured(part, size, Path(name) / f"{part.name} {size}", _marked)
+                order.append((part.name, size, part.steps))
+    return order
+
+
+def per_item(part: Part, totals: dict[int, float]) -> float:
+    """The cost of one item in one step. totals: the cost of all steps by size."""
+    if not part.sizes:
+        return totals[1] / part.steps
+    small, large = part.sizes
+    return (totals[large] - totals[small]) / (large - small) / part.steps
+
+
+def timed(part: Part, rounds: int) -> list[float]:
+    """Microseconds an item, by round."""
+    out = []
+    for _ in range(rounds):
+        totals: dict[int, float] = {}
+        for size in part.sizes or (1,):
+            spent: list[int] = []
+
+            def around(step: Callable[[], None], spent: list[int] = spent) -> None:
+                begin = time.process_time_ns()
+                step()
+                spent.append(time.process_time_ns() - begin)
+
+            with tempfile.TemporaryDirectory(prefix="parts-") as name:
+                measured(part, size, Path(name), around)
+            totals[size] = min(spent) * part.steps / 1000
+        out.append(per_item(part, totals))
+    return out
+
+
+def panels(rounds: int) -> dict[str, float]:
+    """Microseconds of each panel in one picture, and of the plan and the terminal's bytes."""
+    made = starved_frames(80)[60:]
+    view, rows_of = View(), dict(PANELS)
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        spent: dict[str, int] = {}
+        paper = Paper()
+
+        def timed_step(name: str, step: Callable[[], object], spent: dict[str, int] = spent) -> None:
+            begin = time.process_time_ns()
+            step()
+            spent[name] = spent.get(name, 0) + time.process_time_ns() - begin
+
+        for frame in made:
+            timed_step("plan", lambda frame=frame: plan(WIDTH, HEIGHT, frame, view))
+            for slot in plan(WIDTH, HEIGHT, frame, view):
+                timed_step(
+                    slot.panel, lambda slot=slot, frame=frame: rows_of[slot.panel](frame, view, WIDTH, slot.height)
+                )
+            # The rows are made once more here from what is kept, so this is a little more than the bytes alone.
+            timed_step("cells to bytes", lambda frame=frame, paper=paper: paper.draw(frame, view))
+        for name, total in spent.items():
+            best[name] = min(best.get(name, 1e9), total / len(made) / 1000)
+    return best
+
+
+def sent_bytes() -> float:
+    """Bytes a picture of the starving server takes."""
+    paper = Paper()
+    sizes = [len(paper.draw(frame, View()).encode()) for frame in starved_frames(80)[20:]]
+    return statistics.mean(sizes[1:])
+
+
+def report(rounds: int) -> str:
+    """The section of the document."""
+    rows = [(p.name, p.says, f"{min(t):.2f} ({statistics.median(t):.2f})") for p in PARTS for t in [timed(p, rounds)]]
+    found = sorted(panels(rounds).items(), key=lambda item: -item[1])
+    return (
+        f"{HEADING}\n\n"
+        f"`python -m tests.bench.parts --write`, on {machine()}. Made machines in a tight loop (at 1 Hz caches are "
+        f"cold, and the same work takes about half as long again); minimum, median of {rounds} rounds, CPU time.\n\n"
+        + markdown(("an item", "what", "µs"), rows)
+        + f"\n\nThe picture of a starving server (8 GPUs, 8 disks) takes {sent_bytes():.0f} bytes a second to the "
+        "terminal, because only cells that changed are sent. Its time by panel:\n\n"
+        + markdown(("panel", "µs"), [(name, f"{us:.0f}") for name, us in found])
+        + "\n"
+    )
+
+
+def main() -> int:
+    """Measure and print, or run once for a counter of instructions."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.parts", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--marks", action="store_true", help="run once, print the order as JSON")
+    parser.add_argument("--write", action="store_true", help="put the section into docs/cost.md")
+    args = parser.parse_args()
+    if args.marks:
+        print(json.dumps(run_marked()))
+        return 0
+    section = report(args.rounds)
+    print(section)
+    if args.write:
+        text = DOCUMENT.read_text()
+        kept = re.sub(rf"\n*{re.escape(HEADING)}\n.*?(?=\n## |\Z)", "", text, flags=re.DOTALL)
+        DOCUMENT.write_text(kept.rstrip("\n") + "\n\n" + section)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,27 @@
+"""What a process, a device and a picture cost, in instructions: no clock, so it holds on a busy machine too."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.bench.callgrind import RECORDED, instructions, python_version, why_not
+
+SLACK = 1.10
+
+
+def test_parts_take_no_more_instructions_than_recorded() -> None:
+    if why := why_not():
+        pytest.skip(why)
+    recorded = json.loads(RECORDED.read_text())
+    if recorded["python"] != python_version():
+        pytest.skip(f"recorded with Python {recorded['python']}: `python -m tests.bench.callgrind --record` makes them")
+    found = instructions()
+    assert found.keys() == recorded["instructions"].keys()
+    dearer = {
+        name: f"{cost:,.0f} instead of {recorded['instructions'][name]:,}"
+        for name, cost in found.items()
+        if cost > SLACK * recorded["instructions"][name]
+    }
+    assert not dearer
