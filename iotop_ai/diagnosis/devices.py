@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from statistics import pstdev
+from math import sqrt
 from typing import NamedTuple
 
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
@@ -91,6 +91,12 @@ def _await(rates: BlockRates | None) -> float | None:
     return rates.read_await_ms if rates.read_await_ms is not None else rates.await_ms
 
 
+def _spread(values: list[float], level: float) -> float:
+    """The standard deviation around ``level``."""
+    # statistics.pstdev works in fractions: many times as dear, in time and to import.
+    return sqrt(sum([(v - level) ** 2 for v in values]) / len(values))
+
+
 def device_facts(
     key: BlockKey, info: BlockInfo, infos: Mapping[str, BlockInfo], look: Window, limits: Thresholds = LIMITS
 ) -> DeviceFacts:
@@ -114,7 +120,7 @@ def device_facts(
         saturated, bad = severe, both(severe, at_least(awaits, limits.disk_await_bad_ms))
     known = [v for v in reads if v is not None]
     level = mean(known) or 0.0
-    flat = len(known) >= look.needed and level > 0 and pstdev(known) <= limits.steady_variation * level
+    flat = len(known) >= look.needed and level > 0 and _spread(known, level) <= limits.steady_variation * level
     return DeviceFacts(
         name=key.name,
         info=info,

@@ -200,9 +200,10 @@ def _growth(look: Window, job: Job) -> float | None:
 
 def _gpu_busy(look: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
     """Its own GPUs' mean; of all in use where it is the only job and its GPUs are not seen."""
-    if job.gpus:
+    own = job.gpus
+    if own:
         return mean(
-            rates.busy_ratio for s in look.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in job.gpus
+            rates.busy_ratio for s in look.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in own
         )
     return gpu.busy_ratio if jobs == 1 and gpu.used and gpu.pids is None else None
 

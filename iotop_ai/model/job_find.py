@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from iotop_ai.model.job import MOST_JOBS, Job, Rank
@@ -13,6 +14,8 @@ from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessStat
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
 """comm of a DataLoader worker; the second is what the kernel keeps of PyTorch main's pt_multiprocess_data_worker."""
 LAUNCHERS = ("torchrun", "deepspeed", "accelerate", "horovodrun", "torch.distributed.run", "torch.distributed.launch")
+_NAME = re.compile(r"[\w.+-]{1,64}")
+_MODULE = re.compile(r"[\w.]{1,64}")
 _LAUNCHER_COMM = "pt_elastic"
 _PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]*[a-z]*$")
 _TRACKERS = ("multiprocessing.resource_tracker", "_inductor.compile_worker", "multiprocessing.semaphore_tracker")
@@ -55,12 +58,19 @@ def is_candidate(info: ProcessInfo) -> bool:
 
 
 def script_name(info: ProcessInfo) -> str:
-    """What people call the program: "train.py", a module's name behind -m, else its own name."""
+    """What people call the program: "train.py", a module's name behind -m, else its own name.
+
+    Never another argument: those may hold secrets, and a job's name is written into recordings.
+    """
     for part in info.cmdline[1:]:
-        if part.endswith(".py"):
-            return part.rsplit("/", 1)[-1]
-    if "-m" in info.cmdline[:-1]:
-        return info.cmdline[info.cmdline.index("-m") + 1]
+        name = part.rsplit("/", 1)[-1]
+        if name.endswith(".py") and _NAME.fullmatch(name):
+            return name
+    for option, value in pairwise(info.cmdline[1:]):
+        if option == "-m" and _MODULE.fullmatch(value):
+            return value
+        if not option.startswith("-"):
+            break
     return info.name
 
 

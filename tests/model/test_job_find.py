@@ -171,6 +171,8 @@ def test_names() -> None:
     assert script_name(info("/usr/bin/python3.11", "-u", "/a/b/train.py", "x.py")) == "train.py"
     assert script_name(info("python", "-m", "pkg.train", "--lr", "1")) == "pkg.train"
     assert script_name(info("python")) == "python"
+    assert script_name(info("python", "train", "-m", "secret")) == "python"
+    assert script_name(info("python", "-m", "a b")) == "python"
     assert is_python(info("/opt/conda/bin/python3.12", "x"))
     assert is_python(ProcessInfo("pt_main_thread", ("train",), "a", 1))
     assert is_launcher(info("python", "-m", "torch.distributed.run", "train.py"))

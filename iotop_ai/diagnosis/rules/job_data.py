@@ -120,12 +120,14 @@ def _refault(facts: Facts, wait: _Wait) -> float | None:
     if not read or not infos:
         return None
     again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in samples.samples)
+    if again is None or again < facts.limits.leave_level * facts.limits.refault_ratio * read:
+        return None if again is None else again / read
     whole = mean(
         block_totals(s.block.value, infos.values()).read_bytes_per_s
         for s in samples.samples
         if s.block.value is not None
     )
-    if again is None or not whole or read < MOST_READS * whole:
+    if not whole or read < MOST_READS * whole:
         return None
     return again / read
 
