@@ -127,8 +127,10 @@ class MonitorApp(App[None], inherit_bindings=False):
         self._follow()
 
     def _follow(self) -> None:
-        if isinstance(self.screen, GpuScreen | HealthScreen):
-            self.screen.follow()
+        # A message may still come when the app is leaving and has no screen any more.
+        front = self.screen_stack[-1:] and self.screen_stack[-1]
+        if isinstance(front, GpuScreen | HealthScreen):
+            front.follow()
 
     def on_past_read(self, message: PastRead) -> None:
         """Show what came before."""

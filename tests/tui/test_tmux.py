@@ -75,7 +75,12 @@ def chosen(text: str) -> str:
 def running(terminal: Terminal) -> str:
     """Start the program and wait for its whole screen."""
     terminal.type(COMMAND + "\n")
-    return terminal.wait_until(lambda text: {"path", "disk", "process"} <= sections(text).keys(), what="the sections")
+    return terminal.wait_until(whole, what="the whole screen")
+
+
+def whole(text: str) -> bool:
+    """Whether the sections and the row of keys, which is painted last, are there."""
+    return {"path", "disk", "process"} <= sections(text).keys() and text.splitlines()[-1].startswith(" q ")
 
 
 def leave(terminal: Terminal) -> None:
