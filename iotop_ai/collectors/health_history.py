@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import threading
@@ -198,6 +197,8 @@ def file_name(serial: str) -> str:
     """The file of a serial number: what is no letter, digit, "-" or "_" is written as %XX, so that names stay apart."""
     name = quote(serial, safe="").replace(".", "%2E").replace("~", "%7E")
     if len(name) > _LONGEST_NAME:
+        import hashlib  # dear to import, and few names are that long
+
         name = name[: _LONGEST_NAME - 17] + "-" + hashlib.sha256(name.encode()).hexdigest()[:16]
     return name + _SUFFIX
 

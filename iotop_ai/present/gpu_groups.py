@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
@@ -112,6 +111,8 @@ def _near(values: Sequence[float | None], apart: float) -> list[bool]:
     known = [v for v in values if v is not None]
     if not known:
         return [True] * len(values)
+    from statistics import median  # dear to import, and not needed where there is no GPU
+
     middle = median(known)
     most_know = 2 * len(known) >= len(values)
     return [(abs(v - middle) <= apart) if v is not None else not most_know for v in values]
