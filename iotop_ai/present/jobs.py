@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job import Job
+from iotop_ai.model.job import Job, JobMount
 from iotop_ai.present import units
 from iotop_ai.present.advice import Args, amount, milliseconds, number, percent, rate, whole, word
 from iotop_ai.present.line import Cell, Line, Span, place
@@ -270,6 +270,14 @@ def shown_job(frame: Frame) -> Job | None:
             return job
     own = [job for job in table.jobs.values() if job.uid == frame.snapshot.host.euid]
     return (own or list(table.jobs.values()))[0]
+
+
+def job_mount(frame: Frame, job: Job) -> JobMount | None:
+    """The mount that its data comes from: the one that the verdict names, else the one seen most; None unknown."""
+    table = frame.snapshot.jobs.value
+    mounts = () if table is None or job.key not in table.places else table.places[job.key].mounts
+    named = word(dict(frame.verdict.primary.args), "mount")
+    return next((mount for mount in mounts if mount.path == named), mounts[0] if mounts else None)
 
 
 def job_hops(job: Job) -> list[list[Span]]:

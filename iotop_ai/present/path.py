@@ -7,11 +7,12 @@ from itertools import takewhile
 from operator import attrgetter
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job import JobMount
 from iotop_ai.present import devices
 from iotop_ai.present.columns import rule
 from iotop_ai.present.devices import Device
 from iotop_ai.present.groups import Group, groups
-from iotop_ai.present.jobs import job_hops, job_waits, shown_job
+from iotop_ai.present.jobs import job_hops, job_mount, job_waits, shown_job
 from iotop_ai.present.line import Cell, Line, Span, cut, place, row
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.panel import panel, quiet
@@ -78,27 +79,60 @@ def _recording(view: View) -> list[Span]:
 
 
 def hops(frame: Frame, view: View, width: int) -> list[Span]:
-    """Process > mount > partition > device, as much as is known; hops lose their details first, then the mount."""
-    device = devices.chosen(frame, view)
+    """Process or job > mount > partition > device, as much as is known; hops lose their details first, then the mount.
+
+    Of a job it is the way to its own files, unless the viewer chose a device.
+    """
+    job = None if view.device else shown_job(frame)
+    if job is not None:
+        mount = job_mount(frame, job)
+        device = None if mount is None else _behind(frame, view, mount)
+        if device is None:
+            return _joined([*job_hops(job), *_ends(mount)])
+    else:
+        device = devices.chosen(frame, view)
     if device is None:
         return [Span("no disk here", "dim")]
     kind = _direction(frame, device)
     part = _part(frame, view, device, kind)
     hop = part or device
-    job = shown_job(frame)
     for details in (True, False):
         who = [_who(frame, view, device, kind)] if job is None else job_hops(job)
         parts = [*who, _mounted(hop, frame, details)]
         if part is not None:
             parts.append([Span(devices.short_name(part))])
         parts += _devices(frame, device, details, wide=width >= 118)
-        out: list[Span] = []
-        for spans in parts:
-            if spans:
-                out += ([Span(" › ", "dim")] if out else []) + spans
+        out = _joined(parts)
         if sum(len(s.text) for s in out) <= width:
             break
     return out
+
+
+def _joined(parts: Sequence[Sequence[Span]]) -> list[Span]:
+    out: list[Span] = []
+    for spans in parts:
+        if spans:
+            out += [*([Span(" › ", "dim")] if out else []), *spans]
+    return out
+
+
+def _ends(mount: JobMount | None) -> list[list[Span]]:
+    """Where the way ends that no local device stands on: a server, or files that nobody saw open."""
+    if mount is None:
+        return [[Span("no data file is seen open", "dim")]]
+    return [[Span(mount.path), Span(f" {mount.fstype}", "dim")], [Span(mount.source)]]
+
+
+def _behind(frame: Frame, view: View, mount: JobMount) -> Device | None:
+    """The device that the mount lies on; None for a network's, or one that is not seen."""
+    for device in devices.everything(frame, view):
+        info = device.info
+        if info is None:
+            continue
+        if mount.device == f"{info.major}:{info.minor}":
+            above = info.parent if info.kind == "partition" else ""
+            return next((d for d in devices.everything(frame, view) if d.name == above), device)
+    return None
 
 
 def _direction(frame: Frame, device: Device) -> str:

@@ -11,7 +11,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present import finding, jobs
 from iotop_ai.present.path import path_rows
 from iotop_ai.present.view import View
-from tests.diagnosis.build import JOB_ALONE, JOB_STARVED, STARVED, Machine, play
+from tests.diagnosis.build import JOB_ALONE, JOB_STARVED, MB, STARVED, Disk, Machine, play
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
 
 SCENES = {**DATA_SCENES, **STATE_SCENES}
@@ -118,6 +118,17 @@ def test_the_path_leads_from_the_job_to_the_device() -> None:
     assert text(last(JOB_ALONE), 1) == " alice train.py › 8 workers › /data ext4 › sda"
     labelled = replace(JOB_ALONE, job=replace(JOB_ALONE.job, label="slurm 48213"))
     assert text(last(labelled), 1).startswith(" slurm 48213 alice train.py › 8 workers › ")
+
+
+def test_the_path_of_a_job_is_its_own_whatever_else_is_busy() -> None:
+    other = Disk("sdz", mount="/other", read_bytes_per_s=900 * MB, await_ms=90.0, busy=1.0)
+    machine = replace(SCENES["cpu_prep"], disks=(*JOB_ALONE.disks, other))
+    assert text(last(machine), 1) == " alice train.py › 8 workers › /data ext4 › sda"
+    frame = last(machine)
+    assert "sdz" in path_rows(frame, View(device="sdz"), 80, 3)[1].text
+    assert text(last(SCENES["network_fs"]), 1) == " alice train.py › 8 workers › /nfs nfs4 › srv:/in21k"
+    unseen = replace(JOB_ALONE, job=replace(JOB_ALONE.job, mounts=()))
+    assert text(last(unseen), 1) == " alice train.py › 8 workers › no data file is seen open"
 
 
 def test_the_wait_line_shows_the_workers_in_fixed_order() -> None:
