@@ -170,6 +170,7 @@ for share in (0.1, 0.35, 0.62, 0.9, 0.9999):
     numbers.append(time.perf_counter() - start)
     start = time.perf_counter()
     entry = recording.entry(blocks[-1].session, at)
+    assert not entry.warming, "the rules changed while it was measured"
     for frame in frames(recording.items(entry.block, folds_ns=entry.fold_ns)):
         if frame.snapshot.at_ns >= at:
             break
@@ -242,8 +243,8 @@ recorder's thread.
 
 The aim is not reached. Every changed number is written whole, never as a difference, so that anybody can read a line
 from its keyframe on; that costs about 4 packed bytes a number, and these machines change 150 (idle) to 700 (busy) a
-second. A keyframe a minute is 160 B of each Snapshot. Each core costs the digits of its idle time: compare the rows with
-0 cores. `-d 10 --burst 1` writes a tenth of it while nothing happens.
+second. A keyframe a minute is 160 B of each Snapshot. Each core costs the digits of its idle time: compare the rows
+with 0 cores. `-d 10 --burst 1` writes a tenth of it while nothing happens.
 
 ## Looking back while live
 
