@@ -7,6 +7,7 @@ program imports its framework after it started.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from iotop_ai.collectors.base import Unavailable
@@ -31,8 +32,8 @@ LIBRARIES = (
     (b"libmxnet", "mxnet"),
     (b"libpaddle", "paddle"),
 )
-DEVICES = ("/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia2", "/dev/nvidia3", "/dev/nvidia4", "/dev/nvidia5",
-           "/dev/nvidia6", "/dev/nvidia7", "/dev/nvidia8", "/dev/nvidia9", "/dev/kfd", "/dev/accel")  # fmt: skip
+DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
+"""Device files that computing opens. A monitor opens /dev/nvidia0 as well, so that one says nothing."""
 AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
 """Ages, since it was first seen, at which a process is looked into until a library is found."""
 LOOKS_A_TICK = 4
@@ -65,6 +66,7 @@ class JobCollector:
         self._looks: dict[ProcessKey, Look] = {}
         self._basis: object = None
         self._jobs: Mapping[ProcessKey, Job] = {}
+        self._own_pid = os.getpid() if root.live else -1
         self._newest: JobTable | None = None
         self._at_ns: int | None = None
 
@@ -125,7 +127,7 @@ class JobCollector:
         """Take in who came, changed its name or went."""
         old = self._info
         for key in [key for key, info in table.info.items() if old.get(key) is not info]:
-            if is_candidate(table.info[key]):
+            if is_candidate(table.info[key]) and key.pid != self._own_pid:
                 self._candidates.add(key)
                 self._due_ns.setdefault(key, (now, 0))
             else:

@@ -37,7 +37,7 @@ class Facts(NamedTuple):
     @property
     def judged(self) -> bool:
         """Whether the tasks of a job are seen, so that rules about single processes have nothing to add."""
-        return any(job.stall is not None for job in self.jobs)
+        return any(job.stall is not None and job.active for job in self.jobs)
 
     @property
     def related(self) -> tuple[TaskFacts, ...]:

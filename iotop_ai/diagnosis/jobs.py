@@ -21,6 +21,10 @@ REMOTE = ("nfs", "cifs", "smb", "lustre", "ceph", "gluster", "beegfs", "gpfs", "
 """Starts of the names of filesystems whose data comes from another machine; FUSE beside them."""
 
 
+_ACTIVE = 0.1
+"""Share of a core, or of time in state D, below which a job without workers and GPU rests."""
+
+
 def is_remote(fstype: str) -> bool:
     """Whether a filesystem's data comes over a network or from a FUSE server."""
     return fstype.startswith(REMOTE) or (fstype.startswith("fuse") and fstype != "fuseblk")
@@ -68,6 +72,12 @@ class JobFacts(NamedTuple):
     def workers(self) -> int:
         """Loader processes of all ranks."""
         return len(self.job.workers)
+
+    @property
+    def active(self) -> bool:
+        """Whether it does anything: a notebook that only has its framework loaded does not."""
+        busy = max(self.cpu_ratio or 0.0, self.main_disk_ratio or 0.0, self.main_running_ratio or 0.0)
+        return bool(self.workers or self.gpus) or busy >= _ACTIVE
 
     @property
     def subject(self) -> str:

@@ -174,7 +174,9 @@ _HEADLINES: dict[str, Callable[[Args], Spans]] = {
     "single_thread": _starved_gpus,
     "gpu_bound": _gpu_bound,
     "healthy": _healthy,
-    "idle": lambda a: [_plain("no training job seen")],
+    "idle": lambda a: (
+        [_strong(word(a, "job")), _plain(" rests")] if jobs.of_job(a) else [_plain("no training job seen")]
+    ),
     "failing_disk": _failing,
     "unknown": _unknown,
 }

@@ -9,11 +9,14 @@ from iotop_ai.model.finding import State
 from tests.diagnosis.build import (
     COMPUTING,
     GIB,
+    JOB_ALONE,
     JOB_HEALTHY,
     LOADERS,
     MB,
     TRAINER_OLD,
+    Disk,
     Machine,
+    Task,
     Training,
     classes,
     play,
@@ -85,6 +88,15 @@ def test_shared_memory_that_empties_a_little_stays_full() -> None:
     assert frames[10].verdict.primary.class_id == "shm_full"
     assert frames[30].verdict.primary.class_id == "shm_full"
     assert frames[-1].verdict.primary.class_id == "healthy"
+
+
+def test_a_job_that_rests_leaves_the_word_to_the_other_rules() -> None:
+    resting = Training(replace(TRAINER_OLD, cpu=0.0), evidence=("library",))
+    tasks = (resting.task, Task(60, "python", cpu=0.05, read=10 * MB, blocked=0.93))
+    slow = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
+    assert verdict_of(replace(JOB_ALONE, job=resting, tasks=tasks, disks=(slow,))).primary.class_id == "storage_read"
+    idle = verdict_of(Machine(job=resting, tasks=(resting.task,)), 40).primary
+    assert (idle.class_id, dict(idle.args)["job"]) == ("idle", "train.py")
 
 
 def test_good_news_is_sure_only_with_a_gpu() -> None:

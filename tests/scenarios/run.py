@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +29,7 @@ class Score(NamedTuple):
     """What came out of one run. after_s: seconds of watching to the first right verdict; None when never.
 
     right: share of the decided ticks from then on with the right class first. flaps: changes of the first class after
-    that. errors: of the share of time lost, per tick, against the trainer's own log.
+    that; wrong: to which. errors: of the share of time lost, per tick, against the trainer's own log.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Score(NamedTuple):
     errors: tuple[float, ...]
     truth: float | None
     cost: float
+    wrong: dict[str, int]
     last: dict[str, Any]
 
 
@@ -77,6 +79,7 @@ def score(name: str, cause: Cause, rows: Sequence[dict[str, Any]], steps: Sequen
         tuple(errors),
         true_stall(steps, last["at"]),
         sum(costs) / len(costs) if costs else 0.0,
+        dict(Counter(first for first in later if first != cause.label)),
         last,
     )
 
@@ -115,7 +118,7 @@ def told(s: Score) -> str:
     truth = "?" if s.truth is None else f"{s.truth:.2f}"
     return (
         f"{'ok   ' if s.got == s.label else 'WRONG'} {s.name:18} got {s.got:16} after {after:6} right {s.right:4.0%}"
-        f" flaps {s.flaps} truth {truth} stall {s.last['stall']} error {error} cost {s.cost:.2%}\n"
+        f" flaps {s.flaps} {s.wrong or ''} truth {truth} stall {s.last['stall']} error {error} cost {s.cost:.2%}\n"
         f"      {s.last['confidence']} {s.last['state']} | {s.last['because']} | {s.last['do']}"
         f" | top3 {','.join(s.top3)} parts {s.last['parts']}"
     )

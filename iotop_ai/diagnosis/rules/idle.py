@@ -35,9 +35,13 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
         Severity.INFO,
         WITHOUT_GPU if facts.gpu.none else BASE,
         "",
-        (("gpus_all", float(facts.gpu.all)), ("cpu", facts.cpu_busy_ratio)),
+        (
+            ("gpus_all", float(facts.gpu.all)),
+            ("cpu", facts.cpu_busy_ratio),
+            ("job", facts.jobs[0].job.name if facts.jobs else ""),
+        ),
         (Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio", limits.idle_cpu),),
-        advice=(Advice("start_job"),),
+        advice=() if facts.jobs else (Advice("start_job"),),
     )
     newest = [f for f, s in zip(flags, look.samples, strict=True) if s.at_ns > snapshot.at_ns - ACTIVE_NS]
     # Activity ends idleness at once; the window would hold it for most of its length.
