@@ -50,7 +50,7 @@ def decoded(lines: list[str]) -> list[Snapshot]:
     return [item.snapshot for item in items if isinstance(item, Snap)]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_snapshots_in_a_row_come_back_equal(data: st.DataObject) -> None:
     given_ones = [plausible(data) for _ in range(3)]

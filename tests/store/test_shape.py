@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -42,6 +43,7 @@ SCALARS: dict[type, st.SearchStrategy[Any]] = {
 }
 
 
+@cache
 def keys(key: KeyText) -> st.SearchStrategy[Any]:
     """Keys of any kind: tried in turn, because a KeyText does not say what it holds."""
     for sample in ("a", "1", "sda/7", "12/34"):
@@ -65,6 +67,7 @@ def keys(key: KeyText) -> st.SearchStrategy[Any]:
     raise AssertionError("a key of no known kind")
 
 
+@cache
 def values(shape: Shape) -> st.SearchStrategy[Any]:
     """Any value that a shape can hold."""
     if isinstance(shape, Scalar):
@@ -92,7 +95,7 @@ def wire(raw: Any) -> Any:
     return json.loads(json.dumps(raw, allow_nan=False))
 
 
-SLOW = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("kind", [Snapshot, Sample, Carry, Verdict])
