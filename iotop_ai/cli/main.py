@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -94,10 +95,12 @@ def _bare(args: argparse.Namespace) -> int:
         from iotop_ai.cli.remote import show_host
 
         return show_host(settings_of(args), args.host)
+    gc.disable()  # nothing of what is imported is garbage
     from iotop_ai.cli.monitor import run_monitor
     from iotop_ai.cli.select import resolved
     from iotop_ai.sources.live import LiveSource
 
+    gc.enable()
     settings = resolved(settings_of(args))
     return run_monitor(settings, LiveSource(settings, marks=True))
 

@@ -88,7 +88,8 @@ class MainScreen(Moments):
         else:
             self.frame = frame
             self.view = self.view._replace(past=self._past)
-        if not self.is_attached or self.is_current:
+        # Screen.is_current is also true of the screen below the one in front.
+        if not self.is_attached or self.app.screen is self:
             self.redraw()
 
     def _past_now(self) -> tuple[Sample, ...]:

@@ -108,7 +108,7 @@ class Moments(Screen[None]):
         elif state.judged_anew and not self._told_anew:
             self._told_anew = True
             self.change(JUDGED_ANEW)
-        elif not self.is_attached or self.is_current:
+        elif not self.is_attached or self.app.screen is self:
             self.redraw()
 
     def _back_s(self, frame: Frame) -> float:
