@@ -35,9 +35,11 @@ class Placed(NamedTuple):
 
     def cell(self, text: str, token: str = "") -> Cell:
         """The text in this column; the token follows from the figure unless one is given."""
-        token = token or token_of(text)
-        room = self.last - self.first + 1
-        return Cell(self.first if self.column.left else self.last, cut(text, room), token, right=not self.column.left)
+        first, last = self.first, self.last
+        if len(text) > last - first + 1 or not text.isascii():
+            text = cut(text, last - first + 1)
+        left = self.column.left
+        return Cell(first if left else last, text, token or token_of(text), not left)
 
 
 def chosen(columns: Sequence[Column], room: int) -> list[Column]:

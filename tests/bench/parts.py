@@ -139,7 +139,10 @@ class Paper:
 
     def draw(self, frame: Frame, view: View) -> str:
         """The bytes that bring the newest picture onto the terminal."""
-        lines = screen_rows(WIDTH, HEIGHT, frame, view)
+        return self.paint(screen_rows(WIDTH, HEIGHT, frame, view))
+
+    def paint(self, lines: list[Line]) -> str:
+        """The bytes that bring these rows onto the terminal."""
         changed = [(y, line) for y, line in enumerate(lines) if not self._lines or line != self._lines[y]]
         new = [(0, y, self._rows.get(y), self._ink.row(line)) for y, line in changed]
         self._lines = lines
@@ -259,8 +262,8 @@ def panels(rounds: int) -> dict[str, float]:
                 timed_step(
                     slot.panel, lambda slot=slot, frame=frame: rows_of[slot.panel](frame, view, WIDTH, slot.height)
                 )
-            # The rows are made once more here from what is kept, so this is a little more than the bytes alone.
-            timed_step("cells to bytes", lambda frame=frame, paper=paper: paper.draw(frame, view))
+            lines = screen_rows(WIDTH, HEIGHT, frame, view)
+            timed_step("cells to bytes", lambda lines=lines, paper=paper: paper.paint(lines))
         for name, total in spent.items():
             best[name] = min(best.get(name, 1e9), total / len(made) / 1000)
     return best
