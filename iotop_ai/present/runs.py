@@ -31,16 +31,19 @@ def runs_between(states: Sequence[tuple[int, str]], from_ns: int, to_ns: int) ->
 def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
     """The row: "─" is OK, "╌" UNSURE, "━" anything else, so that it reads without colour.
 
-    Widths follow the seconds; a run too short for a cell is left out, the longest gives what the others lack.
+    Widths follow the seconds; a run too short for a cell is left out.
     """
     whole = sum(run.seconds for run in runs)
     if not whole or width <= 0:
         return []
-    sizes = [round(run.seconds / whole * width) for run in runs]
-    sizes[max(range(len(runs)), key=lambda i: runs[i].seconds)] += width - sum(sizes)
     out: list[Span] = []
-    for run, size in zip(runs, sizes, strict=True):
-        out += _run(run, max(0, size))
+    passed, begin = 0.0, 0
+    for i, run in enumerate(runs, 1):
+        # Each run ends where its share of the whole ends, so that rounding never adds up.
+        passed += run.seconds
+        end = width if i == len(runs) else round(passed / whole * width)
+        out += _run(run, end - begin)
+        begin = end
     return out
 
 
