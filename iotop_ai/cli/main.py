@@ -29,9 +29,7 @@ class Command(NamedTuple):
 
 COMMANDS: tuple[Command, ...] = (
     Command("snapshot", "iotop_ai.cli.snapshot", "one interval of everything as text or JSON"),
-    Command(
-        "health", "iotop_ai.cli.health", "every disk's health; exits 0 fine, 1 not, 2 unknown, for cron"
-    ),
+    Command("health", "iotop_ai.cli.health", "every disk's health; exits 0 fine, 1 not, 2 unknown, for cron"),
     Command("gpu-log", "iotop_ai.cli.gpu_log", "what nvidia-smi --query-gpu -l prints, each line out at once"),
     Command("trend", "iotop_ai.cli.trend", "watch a while, then print the curves"),
     Command("record", "iotop_ai.cli.record", "the counters of the whole machine into a file, or while a command runs"),

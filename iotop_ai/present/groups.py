@@ -201,11 +201,7 @@ class _Resting:
                 moved = moved or bool(left and left[0] != whole.keys[0])
         if not changed:
             return tuple(self.groups.values())
-        out = [
-            group
-            for who, whole in self.groups.items()
-            if (group := changed.get(who, whole)) is not None
-        ]
+        out = [group for who, whole in self.groups.items() if (group := changed.get(who, whole)) is not None]
         if moved:
             out.sort(key=lambda g: self.place[g.keys[0]])
         return out
