@@ -70,10 +70,18 @@ def test_a_trainer_and_its_loaders_are_found_and_looked_at(trainer: subprocess.P
     got = rates.jobs[job.key]
     assert 10 <= got.sweeps <= 21
     assert got.stall_ratio is not None
+    # On a loaded machine the loaders' prefetched batches may last for the first seconds.
+    end = time.monotonic() + 20
+    while not got.waits and time.monotonic() < end:
+        time.sleep(1.0)
+        second = read()
+        rates = job_rates(first, second, 1.0)
+        got = rates.jobs[job.key]
     assert got.waits > 0
     assert got.wait_running > got.wait_disk
     assert rates.own_cpu_ratio is not None
-    assert 0 < rates.own_cpu_ratio < 0.2
+    seconds = (got.sweeps or 20) / 20
+    assert 0 < rates.own_cpu_ratio / max(1.0, seconds) < 0.2
     assert all(task.cpu_ratio is not None for task in rates.tasks.values())
     os.killpg(trainer.pid, signal.SIGKILL)
     trainer.wait()
