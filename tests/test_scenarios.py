@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.causes import CAUSES, why_not
+from iotop_ai.diagnosis.rules import PRECEDENCE
+from tests.scenarios.causes import CAUSES
+from tests.scenarios.registry import all_causes, why_not
 from tests.scenarios.run import score, true_stall
 
 REPO = Path(__file__).resolve().parent.parent
@@ -53,11 +55,17 @@ def test_a_run_that_is_never_right_says_so() -> None:
     assert (out.got, out.after_s, out.right, out.errors, out.truth) == ("unknown", None, 0.0, (), None)
 
 
+def test_every_cause_has_a_class_that_the_rules_know() -> None:
+    known = {*PRECEDENCE, "unknown"}
+    assert {cause.label for cause in CAUSES.values()} <= known
+    assert set(CAUSES) <= set(all_causes())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cpu_prep", "storage_read", "healthy"])
 def test_a_real_cause_is_named(name: str) -> None:
-    if why_not(name):
-        pytest.skip(why_not(name))
+    if why_not(CAUSES[name]):
+        pytest.skip(why_not(CAUSES[name]))
     command = [sys.executable, "-m", "tests.scenarios.run", "--class", name, "--seconds", "30"]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stdout + done.stderr

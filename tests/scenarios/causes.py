@@ -5,41 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 from tests.rigs.slowdisk.loop import run
+from tests.scenarios.cause import Cause, Scene, Setting, with_options
 
-TRAINER = Path(__file__).with_name("trainer.py")
 BLKIO = Path("/sys/fs/cgroup/blkio")
 
-
-class Setting(NamedTuple):
-    """Where a trainer runs. ``within``: what stands before its command."""
-
-    folder: Path
-    within: tuple[str, ...] = ()
-
-
-Scene = Callable[[Path], "contextlib.AbstractContextManager[Setting]"]
-
-
-class Cause(NamedTuple):
-    """label: the class that is right. options: the trainer's. gpu: it shows itself on the C NVML library's GPU."""
-
-    label: str
-    scene: Scene
-    options: tuple[str, ...]
-    gpu: bool = False
-
-    def command(self, setting: Setting, log: Path, conf: Path | None) -> list[str]:
-        """The trainer's command line."""
-        shown = [] if conf is None else ["--gpu", str(conf)]
-        trainer = [sys.executable, str(TRAINER), str(setting.folder), "--log", str(log)]
-        return [*setting.within, *trainer, *self.options, *shown]
+__all__ = ["CAUSES", "Cause", "Scene", "Setting", "limited", "plain", "slow", "with_options", "write_files"]
 
 
 def write_files(folder: Path, count: int, mebibytes: int) -> None:
@@ -103,13 +78,18 @@ def limited(read_bytes_per_s: int) -> Scene:
     return scene
 
 
+def why_no_blkio() -> str:
+    """Why no group can be limited here; "" when one can."""
+    return "" if (BLKIO / "blkio.throttle.read_bps_device").exists() else "needs cgroup v1 with blkio"
+
+
 LOADING = ("--workers", "2", "--batch", "4", "--step", "0.05")
 ALONE = ("--workers", "0", "--batch", "4", "--step", "0.05")
 CAUSES: dict[str, Cause] = {
     "storage_read": Cause("storage_read", slow(40_000), LOADING),
     "small_random": Cause("small_random", slow(8_000), (*LOADING, "--size", "8192", "--batch", "16")),
     "loader_serial": Cause("loader_serial", slow(4_000), (*LOADING, "--workers", "1", "--step", "0.01")),
-    "io_limit": Cause("io_limit", limited(8 << 20), LOADING),
+    "io_limit": Cause("io_limit", limited(8 << 20), LOADING, why_not=why_no_blkio, window_s=15.0),
     "cpu_prep": Cause("cpu_prep", plain, (*LOADING, "--warm", "--cpu-ms", "30", "--workers", "1")),
     "healthy": Cause("healthy", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1")),
     "healthy gpu": Cause("gpu_bound", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1"), gpu=True),
@@ -124,12 +104,3 @@ CAUSES: dict[str, Cause] = {
         (*LOADING, "--warm", "--size", "4096", "--step", "0.1", "--save-every", "60", "--save-bytes", "50000000"),
     ),
 }  # fmt: skip
-
-
-def why_not(name: str) -> str:
-    """Why this machine cannot make the cause; "" when it can."""
-    if CAUSES[name].scene is plain:
-        return ""
-    if name == "io_limit":
-        return "" if (BLKIO / "blkio.throttle.read_bps_device").exists() else "needs cgroup v1 with blkio"
-    return why_no_fuse_disk()

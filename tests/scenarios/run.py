@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.rigs.nvml.library import SERVER, build, machine, why_no_library
-from tests.scenarios.causes import CAUSES, Cause, why_not
+from tests.scenarios.cause import Cause
+from tests.scenarios.registry import all_causes, why_not
 
 REPO = Path(__file__).resolve().parents[2]
 WINDOW_S = 10.0
@@ -125,22 +126,23 @@ def told(s: Score) -> str:
 
 
 def main() -> int:
+    causes = all_causes()
     parser = argparse.ArgumentParser()
-    parser.add_argument("--class", dest="only", action="append", choices=list(CAUSES))
+    parser.add_argument("--class", dest="only", action="append", choices=list(causes))
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=40)
     a = parser.parse_args()
-    names = [name for name in a.only or CAUSES for _ in range(a.repeat)]
+    names = [name for name in a.only or causes for _ in range(a.repeat)]
     random.shuffle(names)
     scores = []
     with tempfile.TemporaryDirectory(prefix="nvml-") as place:
         library = None if why_no_library() else build(Path(place))
         for name in names:
-            why = why_not(name) or ("needs cc" if CAUSES[name].gpu and library is None else "")
+            why = why_not(causes[name]) or ("needs cc" if causes[name].gpu and library is None else "")
             if why:
                 print(f"skip  {name}: {why}", flush=True)
                 continue
-            scores.append(play(name, CAUSES[name], a.seconds, library))
+            scores.append(play(name, causes[name], a.seconds, library))
             print(told(scores[-1]), flush=True)
     right = sum(s.got == s.label for s in scores)
     inside = [abs(e) <= 0.1 for s in scores for e in s.errors]

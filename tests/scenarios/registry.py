@@ -1,0 +1,38 @@
+"""All causes by name, of every family."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+
+from tests.rigs.slowdisk import why_no_fuse_disk
+from tests.scenarios.cause import Cause
+from tests.scenarios.torch_python import why_no_torch
+
+FAMILIES = ("causes", "causes_gpu", "causes_host", "causes_data", "causes_memory")
+"""Modules beside this one, each with ``CAUSES``: causes by name, or a list of (name, cause)."""
+
+
+def all_causes() -> dict[str, Cause]:
+    """Every cause; a name is there once."""
+    out: dict[str, Cause] = {}
+    for family in FAMILIES:
+        name = f"tests.scenarios.{family}"
+        if importlib.util.find_spec(name) is None:
+            continue
+        found = importlib.import_module(name).CAUSES
+        for key, cause in found.items() if isinstance(found, Mapping) else found:
+            if key in out:
+                raise ValueError(f"two causes are called {key!r}")
+            out[key] = cause
+    return out
+
+
+def why_not(cause: Cause) -> str:
+    """Why this machine cannot make the cause; "" when it can."""
+    if cause.torch and why_no_torch():
+        return why_no_torch()
+    if cause.why_not is not None:
+        return cause.why_not()
+    return "" if getattr(cause.scene, "__name__", "") == "plain" else why_no_fuse_disk()
