@@ -10,11 +10,9 @@ from pathlib import Path
 
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 from tests.rigs.slowdisk.loop import run
-from tests.scenarios.cause import Cause, Scene, Setting, with_options
+from tests.scenarios.cause import Cause, Scene, Setting
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
-
-__all__ = ["CAUSES", "Cause", "Scene", "Setting", "limited", "plain", "slow", "with_options", "write_files"]
 
 
 def write_files(folder: Path, count: int, mebibytes: int) -> None:
@@ -85,22 +83,29 @@ def why_no_blkio() -> str:
 
 LOADING = ("--workers", "2", "--batch", "4", "--step", "0.05")
 ALONE = ("--workers", "0", "--batch", "4", "--step", "0.05")
+
+
+def on_slow_disk(label: str, delay_us: int, bytes_per_s: int, *options: str, gpu: bool = False) -> Cause:
+    """A trainer on a disk that is slow for everybody."""
+    return Cause(label, slow(delay_us, bytes_per_s), options, gpu=gpu, why_not=why_no_fuse_disk)
+
+
 CAUSES: dict[str, Cause] = {
-    "storage_read": Cause("storage_read", slow(40_000), LOADING),
-    "small_random": Cause("small_random", slow(8_000), (*LOADING, "--size", "8192", "--batch", "16")),
-    "loader_serial": Cause("loader_serial", slow(4_000), (*LOADING, "--workers", "1", "--step", "0.01")),
+    "storage_read": on_slow_disk("storage_read", 40_000, 0, *LOADING),
+    "small_random": on_slow_disk("small_random", 8_000, 0, *LOADING, "--size", "8192", "--batch", "16"),
+    "loader_serial": on_slow_disk("loader_serial", 4_000, 0, *LOADING, "--workers", "1", "--step", "0.01"),
     "io_limit": Cause("io_limit", limited(8 << 20), LOADING, why_not=why_no_blkio, window_s=15.0),
     "cpu_prep": Cause("cpu_prep", plain, (*LOADING, "--warm", "--cpu-ms", "30", "--workers", "1")),
-    "healthy": Cause("healthy", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1")),
-    "healthy gpu": Cause("gpu_bound", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1"), gpu=True),
+    "healthy": Cause("healthy", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1"), negative=True),
+    "healthy gpu": Cause(
+        "gpu_bound", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1"), gpu=True, negative=True
+    ),
     "single_thread": Cause(
-        "single_thread", plain, (*ALONE, "--warm", "--cpu-ms", "20", "--batch", "8"), gpu=True
+        "single_thread", plain, (*ALONE, "--warm", "--cpu-ms", "20", "--batch", "8"), gpu=True, window_s=15.0
     ),
-    "storage_read nw=0": Cause(
-        "storage_read", slow(40_000), ALONE, gpu=True
-    ),
-    "checkpoint_write": Cause(
-        "checkpoint_write", slow(0, 10_000_000),
-        (*LOADING, "--warm", "--size", "4096", "--step", "0.1", "--save-every", "60", "--save-bytes", "50000000"),
+    "storage_read nw=0": on_slow_disk("storage_read", 40_000, 0, *ALONE, gpu=True),
+    "checkpoint_write": on_slow_disk(
+        "checkpoint_write", 0, 10_000_000,
+        *LOADING, "--warm", "--size", "4096", "--step", "0.1", "--save-every", "60", "--save-bytes", "50000000",
     ),
 }  # fmt: skip

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 from collections.abc import Mapping
 
-from tests.rigs.slowdisk import why_no_fuse_disk
 from tests.scenarios.cause import Cause
 from tests.scenarios.torch_python import why_no_torch
 
@@ -33,6 +32,4 @@ def why_not(cause: Cause) -> str:
     """Why this machine cannot make the cause; "" when it can."""
     if cause.torch and why_no_torch():
         return why_no_torch()
-    if cause.why_not is not None:
-        return cause.why_not()
-    return "" if getattr(cause.scene, "__name__", "") == "plain" else why_no_fuse_disk()
+    return "" if cause.why_not is None else cause.why_not()
