@@ -5,51 +5,57 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.present.keymap import key_shown
 from iotop_ai.present.line import Line, Span, cells, cut, row, spans_cells
 from iotop_ai.present.panel import panel
 from iotop_ai.present.view import View
 
 
 class Key(NamedTuple):
-    """One entry: the key or keys as printed, a word, and what it does in the help. drop: larger goes first."""
+    """One entry: the key or keys as printed, a word, and what it does in the help. drop: larger goes first.
+
+    acts: names of the actions (present/keymap.py) in the order of ``keys``; where the user has given them other keys,
+    those are printed.
+    """
 
     keys: str
     word: str
     text: str
     drop: int
+    acts: tuple[str, ...] = ()
 
 
 KEYS = (
-    Key("q", "", "quit", 0),
-    Key("?", "", "this help, also F1", 0),
+    Key("q", "", "quit", 0, ("app.quit",)),
+    Key("?", "", "this help, also F1", 0, ("help.open",)),
     Key("Tab", "panel", "next panel; Up, Down, PgUp, PgDn move in it", 2),
-    Key("b/n", "disk", "previous, next; Left, Right", 1),
-    Key("g", "GPU", "GPU screen, also Enter", 2),
-    Key("h", "health", "disks' health, also Enter", 2),
-    Key("/", "find", "filter processes; Enter keeps it, Esc clears it", 1),
-    Key("< >", "sort", "sort by another column", 3),
-    Key("r", "turn", "reverse the order", 6),
-    Key("o", "active", "only what is active", 4),
-    Key("a", "sums", "sums since now, or rates", 5),
-    Key("Space", "pause", "stop drawing, go on watching", 3),
-    Key("+ -", "interval", "interval, 0.1 s to 60 s", 4),
-    Key("R", "record", "record, the minute before too", 1),
-    Key("[ ]", "back", "look back, on; End: now", 2),
-    Key("'", "mark", "mark this moment", 5),
-    Key("1-7", "panels", "show or hide a panel", 7),
+    Key("b/n", "disk", "previous, next; Left, Right", 1, ("device.previous", "device.next")),
+    Key("g", "GPU", "GPU screen, also Enter", 2, ("gpu.open",)),
+    Key("h", "health", "disks' health, also Enter", 2, ("health.open",)),
+    Key("/", "find", "filter processes; Enter keeps it, Esc clears it", 1, ("filter.open",)),
+    Key("< >", "sort", "sort by another column", 3, ("sort.previous", "sort.next")),
+    Key("r", "turn", "reverse the order", 6, ("sort.reverse",)),
+    Key("o", "active", "only what is active", 4, ("rows.active",)),
+    Key("a", "sums", "sums since now, or rates", 5, ("rows.accumulate",)),
+    Key("Space", "pause", "stop drawing, go on watching", 3, ("time.pause",)),
+    Key("+ -", "interval", "interval, 0.1 s to 60 s", 4, ("interval.longer", "interval.shorter")),
+    Key("R", "record", "record, the minute before too", 1, ("time.record",)),
+    Key("[ ]", "back", "look back, on; End: now", 2, ("time.back", "time.on")),
+    Key("'", "mark", "mark this moment", 5, ("time.mark",)),
+    Key("1-7", "panels", "show or hide a panel", 7, ("panel.banner", "panel.system")),
 )
 """In the order of the row; every one of them works."""
 
 REPLAY_KEYS = (
     *(key for key in KEYS if key.keys in ("q", "?")),
-    Key("Space", "play", "play, pause", 0),
-    Key("[ ]", "step", "step; Left, Right: 10 s on its line", 0),
-    Key("@", "go", "go to 14:32, -3m or 45%", 1),
-    Key("v/V", "verdict", "next, last verdict change", 1),
-    Key("'", "mark", "next mark", 3),
-    Key("+ -", "speed", "speed, 0.25x to 64x", 2),
+    Key("Space", "play", "play, pause", 0, ("time.pause",)),
+    Key("[ ]", "step", "step; Left, Right: 10 s on its line", 0, ("time.back", "time.on")),
+    Key("@", "go", "go to 14:32, -3m or 45%", 1, ("time.go",)),
+    Key("v/V", "verdict", "next, last verdict change", 1, ("time.next_verdict", "time.previous_verdict")),
+    Key("'", "mark", "next mark", 3, ("time.mark",)),
+    Key("+ -", "speed", "speed, 0.25x to 64x", 2, ("interval.longer", "interval.shorter")),
     Key("Tab", "panel", "next panel; Up, Down in it", 2),
-    Key("b/n", "disk", "previous, next disk", 1),
+    Key("b/n", "disk", "previous, next disk", 1, ("device.previous", "device.next")),
     *(key for key in KEYS if key.keys in ("/", "< >", "r", "o", "a", "1-7")),
 )
 """Of a recording that is looked at."""
@@ -62,7 +68,29 @@ BACK_KEYS = (
 
 
 def keys_of(view: View) -> tuple[Key, ...]:
-    """The keys that work in this mode."""
+    """The keys that work in this mode, as the user has set them."""
+    chosen = dict(view.keymap)
+    return tuple(_as_chosen(key, chosen) for key in _of_mode(view)) if chosen else _of_mode(view)
+
+
+def _as_chosen(key: Key, chosen: dict[str, tuple[str, ...]]) -> Key:
+    """The entry with the user's keys; an action without a key is printed as "none"."""
+    if not any(name in chosen for name in key.acts):
+        return key
+    between = next((sign for sign in "/-" if sign in key.keys[1:-1]), " ")
+    defaults = key.keys.split(between) if len(key.acts) > 1 else [key.keys]
+    printed = [
+        (key_shown(chosen[name][0]) if chosen[name] else "none") if name in chosen else default
+        for name, default in zip(key.acts, defaults, strict=True)
+    ]
+    text = key.text.partition(", also ")[0]
+    more = chosen.get(key.acts[0], ())[1:] if len(key.acts) == 1 else ()
+    return key._replace(
+        keys=between.join(printed), text=", also ".join((text, ", ".join(map(key_shown, more)))) if more else text
+    )
+
+
+def _of_mode(view: View) -> tuple[Key, ...]:
     if view.mode == "back":
         return BACK_KEYS
     if view.mode == "replay":

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.keymap import Keymap
 
 
 class Timeline(NamedTuple):
@@ -80,3 +81,5 @@ class View(NamedTuple):
     """Whether what is shown comes from elsewhere as it happens: nothing can be asked of its source."""
     asking: str | None = None
     """A time that is being typed, None when none is."""
+    keymap: Keymap = ()
+    """The actions that have other keys than the defaults."""

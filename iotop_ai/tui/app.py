@@ -19,7 +19,7 @@ from iotop_ai.model.frame import HISTORY_S, Frame
 from iotop_ai.present.theme import looks
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
-from iotop_ai.tui.bindings import APP_KEYS
+from iotop_ai.tui.bindings import APP_KEYS, textual_keymap
 from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
 from iotop_ai.tui.follow import Follower, Takes
 from iotop_ai.tui.keeper import Keeper
@@ -69,6 +69,8 @@ class MonitorApp(App[None], inherit_bindings=False):
         super().__init__(driver_class=driver_class, ansi_color=True if ansi else None)
         if ansi:
             self.theme = ansi
+        if view.keymap:
+            self.set_keymap(textual_keymap(view.keymap))
         self._ground = looks(theme)["bg"].bg
         self.keeper = keeper
         self.main = MainScreen(first, view, source, Styles(theme), keeper, self._look_back)

@@ -7,11 +7,11 @@ import pytest
 from textual.pilot import Pilot
 
 from iotop_ai.model.settings import SORT_KEYS
+from iotop_ai.present.keymap import PANEL_KEYS
 from iotop_ai.present.select import chosen_device
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
-from iotop_ai.tui.bindings import PANEL_KEYS
 from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.help import HelpScreen
 from tests.tui.scene import DISKS, made_frames

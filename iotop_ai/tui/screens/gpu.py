@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.gpu_screen import gpu_after, gpu_screen_rows
 from iotop_ai.present.view import View
-from iotop_ai.tui.bindings import DETAIL_KEYS
+from iotop_ai.tui.bindings import GPU_KEYS
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.widgets.lines import LinePanel
 from iotop_ai.tui.widgets.styles import Styles
@@ -30,23 +29,6 @@ class Below(Protocol):
     def action_interval(self, step: int) -> None:
         """A longer or shorter interval."""
         ...
-
-
-def _key(key: str, action: str, description: str, name: str) -> Binding:
-    return Binding(key, action, description, show=False, id=name)
-
-
-GPU_KEYS: list[BindingType] = [
-    _key("escape,g", "back", "Back", "gpu.back"),
-    _key("n,right", "gpu(1)", "Next GPU", "gpu.next"),
-    _key("b,left", "gpu(-1)", "Previous GPU", "gpu.previous"),
-    _key("space", "pause", "Pause", "gpu.pause"),
-    _key("plus", "interval(1)", "Longer interval", "gpu.longer"),
-    _key("minus", "interval(-1)", "Shorter interval", "gpu.shorter"),
-    _key("question_mark,f1", "help", "Help", "gpu.help"),
-    _key("end", "app.time('now')", "Back to now", "gpu.now"),
-    *DETAIL_KEYS,
-]
 
 
 class GpuScreen(Screen[None]):

@@ -6,7 +6,6 @@ import threading
 from typing import Protocol, runtime_checkable
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.events import Key, Paste
 from textual.message import Message
 from textual.screen import Screen
@@ -29,7 +28,7 @@ from iotop_ai.present.health_view import (
 )
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
-from iotop_ai.tui.bindings import DETAIL_KEYS
+from iotop_ai.tui.bindings import HEALTH_KEYS
 from iotop_ai.tui.choose import typed
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.widgets.lines import LinePanel, RowClicked
@@ -70,29 +69,6 @@ class TestSaid(Message):
         self.disk = disk
         self.outcome = outcome
         super().__init__()
-
-
-def _key(key: str, action: str, description: str, name: str) -> Binding:
-    return Binding(key, action, description, show=False, id=name)
-
-
-HEALTH_KEYS: list[BindingType] = [
-    _key("escape", "back", "Back", "health.back"),
-    _key("h", "main", "To the main screen", "health.main"),
-    _key("enter", "open", "Open the disk", "health.open"),
-    _key("down", "move(1)", "Down", "health.down"),
-    _key("up", "move(-1)", "Up", "health.up"),
-    _key("pagedown", "page(1)", "Page down", "health.page_down"),
-    _key("pageup", "page(-1)", "Page up", "health.page_up"),
-    _key("home", "move(-1000000)", "First", "health.first"),
-    _key("end", "move(1000000)", "Last", "health.last"),
-    _key("n,right", "disk(1)", "Next disk", "health.next"),
-    _key("b,left", "disk(-1)", "Previous disk", "health.previous"),
-    _key("T", "test", "Self-test", "health.test"),
-    _key("u", "ask", "Ask the disks now", "health.ask"),
-    _key("question_mark,f1", "help", "Help", "health.help"),
-    *DETAIL_KEYS,
-]
 
 
 class HealthScreen(Screen[None]):
