@@ -16,13 +16,13 @@ from iotop_ai.cli.record_output import Output
 from iotop_ai.cli.run_command import Command, replace_by, shown
 from iotop_ai.cli.signals import ENDING, PASSED, Signals
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.happened import how_it_ended
 from iotop_ai.diagnosis.burst import Burst
 from iotop_ai.diagnosis.saturation import saturated
 from iotop_ai.export.disk_log import HEADER, disk_log_lines
 from iotop_ai.export.run_summary import RunSummary
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job_end import how_it_ended
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.live import SHORTEST_S, LiveSource
@@ -127,6 +127,8 @@ class Session:
         with self._lock:
             self._code = code
             if self._source is not None:
+                if self._command is not None:
+                    self._source.child_ended(self._command.pid, code)
                 self._source.add_event(COMMAND_END, how_it_ended(code))
         self._finish()
 

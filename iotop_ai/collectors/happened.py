@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 
+from iotop_ai.model.job_end import MEMBER, Ended, job_ends
 from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Event, Snapshot
 
+ENDED = "process_ended"
 _KILLED = -int(signal.SIGKILL)
 
 
-def how_it_ended(code: int) -> str:
-    """ "exit 1", or "SIGKILL" for -9."""
-    if code >= 0:
-        return f"exit {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
-
-
-def happened(before: Snapshot | None, after: Snapshot, watched: frozenset[ProcessKey] = frozenset()) -> list[Event]:
+def happened(
+    before: Snapshot | None,
+    after: Snapshot,
+    watched: frozenset[ProcessKey] = frozenset(),
+    told: Mapping[int, int] = {},
+) -> list[Event]:
     """The events that two Snapshots of one boot show, at the later one's time.
 
     oom_kill: vmstat's oom_kill grew, with the names of those that SIGKILL ended. drop_caches: vmstat's drop_pagecache
-    or drop_slab grew. process_ended: a process of ``watched`` ended other than by exit 0, where its end is known.
+    or drop_slab grew. process_ended: a trainer or worker of a job ended, however it did; or a process of ``watched``
+    other than by exit 0, where its end is known. told: pid to exit code, or minus the signal, of our own children.
     """
     if before is None or before.host.boot_id != after.host.boot_id:
         return []
@@ -33,18 +32,24 @@ def happened(before: Snapshot | None, after: Snapshot, watched: frozenset[Proces
     ends = {} if old is None or new is None else _ends(old, new)
     texts: list[tuple[str, str]] = []
     if before.memory.value is not None and after.memory.value is not None:
-        texts += _memory(before.memory.value, after.memory.value, [name for name, c in ends.values() if c == _KILLED])
-    texts += [
-        ("process_ended", f"{name} (pid {key.pid}): {how_it_ended(code)}")
-        for key, (name, code) in ends.items()
-        if code and key in watched
+        killed = [ended.name for ended in ends.values() if ended.code == _KILLED]
+        texts += _memory(before.memory.value, after.memory.value, killed)
+    of_jobs = job_ends(before, after)
+    told_of = [e if e.code is not None else e._replace(code=told.get(e.key.pid)) for e in of_jobs.values()]
+    told_of += [e for key, e in ends.items() if e.code and key in watched and key not in of_jobs]
+    return [
+        *(Event(after.at_ns, after.wall_ns, kind, text) for kind, text in texts),
+        *(Event(after.at_ns, after.wall_ns, ENDED, e.text, e.role, e.key.pid, e.code, e.job_pid) for e in told_of),
     ]
-    return [Event(after.at_ns, after.wall_ns, kind, text) for kind, text in texts]
 
 
-def _ends(old: ProcessTable, new: ProcessTable) -> dict[ProcessKey, tuple[str, int]]:
-    """Name and exit code of the processes that are gone, where the code is known."""
-    return {key: (old.info[key].name, new.exits[key]) for key in new.gone if key in new.exits and key in old.info}
+def _ends(old: ProcessTable, new: ProcessTable) -> dict[ProcessKey, Ended]:
+    """The processes that are gone, where their code is known."""
+    return {
+        key: Ended(key, old.info[key].name, MEMBER, new.exits[key])
+        for key in new.gone
+        if key in new.exits and key in old.info
+    }
 
 
 def _memory(old: MemoryState, new: MemoryState, killed: list[str]) -> list[tuple[str, str]]:

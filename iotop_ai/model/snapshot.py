@@ -21,12 +21,19 @@ from iotop_ai.model.smart import SmartState
 
 
 class Event(NamedTuple):
-    """Something that happened since the Snapshot before. kind: device_added, device_removed, mark, action, ..."""
+    """Something that happened since the Snapshot before. kind: device_added, device_removed, mark, action, ...
+
+    role, pid, code, job_pid: of kind process_ended, as in model.job_end.Ended; code None: nobody knows how it ended.
+    """
 
     at_ns: int
     wall_ns: int
     kind: str
     text: str
+    role: str = ""
+    pid: int | None = None
+    code: int | None = None
+    job_pid: int | None = None
 
 
 class Host(NamedTuple):

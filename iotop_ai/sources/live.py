@@ -97,6 +97,7 @@ class LiveSource:
         self._coarse = Coarse()
         self._before: Snapshot | None = None
         self._family: Family | None = None
+        self._told: dict[int, int] = {}
         self._marks = listen(self._clock, lambda text: self.add_event("mark", text), os.environ) if marks else None
         self._seq = 0
         self._iterating = False
@@ -146,7 +147,7 @@ class LiveSource:
         cost = own(self._own.read(self._clock.monotonic_ns() - at_ns, late_ns))
         snapshot = Snapshot(self._seq, at_ns, wall_ns, interval_s, self._host, events, cost, **readings)
         family, table = self._family, snapshot.processes.value
-        more = happened(self._before, snapshot, frozenset() if family is None else family.members)
+        more = happened(self._before, snapshot, frozenset() if family is None else family.members, self._told)
         if family is not None and table is not None:
             family.look(table)
         self._before = snapshot
@@ -198,6 +199,10 @@ class LiveSource:
     def watch(self, pid: int) -> None:
         """Tell how the processes end that descend from this one."""
         self._family = Family(pid)
+
+    def child_ended(self, pid: int, code: int) -> None:
+        """How a child of ours ended, which its parent knows without being root: an exit code, or minus the signal."""
+        self._told = {pid: code}
 
     def close(self) -> None:
         """Stop iterating, and give descriptors, threads and helpers back; safe from any thread and more than once.

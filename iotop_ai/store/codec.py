@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.errors import InputError
@@ -107,9 +107,7 @@ class Encoder:
         gap: Snapshots before this one were dropped. pre: a line of the pre-roll, which yields no Frame when read.
         """
         snapshot = frame.snapshot
-        out = [
-            to_line({"k": "ev", "m": e.at_ns, "t": e.wall_ns, "kind": e.kind, "text": e.text}) for e in snapshot.events
-        ]
+        out = [to_line(_event(e)) for e in snapshot.events]
         line: dict[str, Any] = {"k": "snap", "m": snapshot.at_ns, "t": snapshot.wall_ns}
         if gap:
             line["gap"] = True
@@ -220,7 +218,8 @@ class Decoder:
         if kind == "snap":
             return self._snap(raw)
         if kind == "ev":
-            event = Event(_int(raw["m"]), _int(raw["t"]), _text(raw["kind"]), _text(raw["text"]))
+            more = {name: shape.load(raw[name]) for name, shape in _OF_AN_EVENT.items() if name in raw}
+            event = Event(_int(raw["m"]), _int(raw["t"]), _text(raw["kind"]), _text(raw["text"]), **more)
             self._events.append(event)
             return event
         if kind == "verdict":
@@ -288,6 +287,18 @@ class Decoder:
         snapshot = with_times(bare, raw, before, self._timed)
         processes = settled(change.get("processes", {}), before.processes, snapshot.processes)
         return snapshot._replace(processes=processes)
+
+
+_OF_AN_EVENT: dict[str, Any] = {name: shape_of(get_type_hints(Event)[name]) for name in Event._field_defaults}
+"""What an ev line holds only where it is known."""
+
+
+def _event(event: Event) -> dict[str, Any]:
+    line = {"k": "ev", "m": event.at_ns, "t": event.wall_ns, "kind": event.kind, "text": event.text}
+    for name, default in Event._field_defaults.items():
+        if (value := getattr(event, name)) != default:
+            line[name] = value
+    return line
 
 
 _OF_THE_LINE = ("seq", "at_ns", "wall_ns", "events")

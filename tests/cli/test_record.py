@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
 from iotop_ai.store.codec import Header, Snap
 from iotop_ai.store.file import FileRecording
@@ -42,7 +43,7 @@ def until_it_has(path: Path, snapshots: int) -> None:
 
 
 def lines(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
 
 
 def kinds(path: Path) -> list[object]:
@@ -242,6 +243,49 @@ def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
     assert alone.stderr.startswith("unknown: no monitor")
     if os.geteuid() == 0:
         assert any(kind == "process_ended" and text.endswith("SIGSEGV") for kind, text in told)
+
+
+TRAINER = TOP / "tests" / "scenarios" / "trainer.py"
+
+
+def ends(path: Path) -> list[Event]:
+    events = [e for item in FileRecording(str(path)).lines() if isinstance(item, Snap) for e in item.snapshot.events]
+    return [event for event in events if event.kind == "process_ended"]
+
+
+def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
+    """A worker is killed, then the trainer; the command's own end is known without being root."""
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "a"
+    trainer = [sys.executable, str(TRAINER), str(tmp_path / "data"), "--workers", "2", "--log", str(tmp_path / "log")]
+    running = started("-o", str(path), "--", *trainer)
+    try:
+        killed, found = 0, 0
+        for _ in range(600):
+            rows = [row for row in lines(path) if row["k"] == "snap"] if path.exists() else []
+            for row in rows:
+                jobs = row["v"].get("jobs", {}).get("value", {}).get("jobs", {})  # type: ignore[attr-defined]
+                for job in jobs.get("+", jobs).values():
+                    if isinstance(job, list) and job[1] == "trainer.py" and len(job[4][0][1]) == 2:
+                        found, killed = job[0][0], job[4][0][1][0][0]
+            if found:
+                break
+            time.sleep(0.05)
+        assert found
+        os.kill(killed, signal.SIGKILL)
+        for _ in range(600):
+            if ends(path):
+                break
+            time.sleep(0.05)
+        os.kill(found, signal.SIGTERM)
+        assert running.wait(20) == 128 + signal.SIGTERM
+    finally:
+        running.kill()
+    told = ends(path)
+    assert (told[0].role, told[0].pid, told[0].job_pid) == ("worker", killed, found)
+    assert told[0].code == -signal.SIGKILL or os.geteuid() != 0
+    last = next(event for event in told if event.role == "trainer")
+    assert (last.pid, last.code, last.text) == (found, -signal.SIGTERM, f"trainer trainer.py (pid {found}): SIGTERM")
 
 
 @pytest.mark.parametrize(

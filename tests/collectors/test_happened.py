@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from iotop_ai.collectors.happened import Family, happened, how_it_ended
+from iotop_ai.collectors.happened import Family, happened
+from iotop_ai.model.job import Job, JobTable, Rank
+from iotop_ai.model.job_end import how_it_ended
 from iotop_ai.model.process import ProcessKey, ProcessTable
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
 from tests.store.scenario import Machine
 
@@ -74,8 +77,51 @@ def test_only_the_watched_ones_end_is_told_and_not_a_good_one() -> None:
     assert told(before, ended(after, key, 3), key) == [("process_ended", f"{name} (pid {key.pid}): exit 3")]
 
 
+def with_job(snapshot: Snapshot, job: Job) -> Snapshot:
+    table = JobTable({job.key: job})
+    return snapshot._replace(jobs=Reading(table, Status.OK, at_ns=snapshot.at_ns))
+
+
+def test_every_end_in_a_job_is_told_with_what_is_known_of_it() -> None:
+    before, after = pair()
+    trainer, first, second = sorted(before.processes.value.stat)[:3]  # type: ignore[union-attr]
+    names = {key: before.processes.value.info[key].name for key in (first, second)}  # type: ignore[union-attr]
+    before = with_job(before, Job(trainer, "train.py", "alice", 1000, (Rank(trainer, (first, second)),)))
+    table = after.processes.value
+    assert table is not None
+    left = {k: v for k, v in table.stat.items() if k not in (trainer, first, second)}
+    gone = table._replace(stat=left, gone=(first, second, trainer), exits={first: 0, trainer: -9})
+    after = after._replace(processes=after.processes._replace(value=gone))
+    ends = happened(before, after, told={second.pid: 3})
+    assert [(e.kind, e.role, e.pid, e.code, e.job_pid) for e in ends] == [
+        ("process_ended", "trainer", trainer.pid, -9, trainer.pid),
+        ("process_ended", "worker", first.pid, 0, trainer.pid),
+        ("process_ended", "worker", second.pid, 3, trainer.pid),
+    ]
+    assert ends[0].text == f"trainer train.py (pid {trainer.pid}): SIGKILL"
+    assert ends[1].text == f"worker {names[first]} (pid {first.pid}) of train.py: exit 0"
+    # Watched as well, an end is told once; where nobody knows how it was, that is said.
+    assert len(happened(before, after, frozenset({trainer}))) == 3
+    unknown = happened(before, after)[2]
+    assert (unknown.code, unknown.text) == (None, f"worker {names[second]} (pid {second.pid}) of train.py: end unknown")
+
+
+def test_a_zombie_has_ended_once() -> None:
+    before, after = pair()
+    trainer = min(before.processes.value.stat)  # type: ignore[union-attr]
+    before = with_job(before, Job(trainer, "train.py", "alice", 1000, (Rank(trainer),)))
+    table = after.processes.value
+    assert table is not None
+    dead = {**table.stat, trainer: table.stat[trainer]._replace(state="Z")}
+    after = with_job(after, next(iter(before.jobs.value.jobs.values())))  # type: ignore[union-attr]
+    zombie = after._replace(processes=after.processes._replace(value=table._replace(stat=dead, exits={trainer: 1})))
+    assert [(e.role, e.code) for e in happened(before, zombie)] == [("trainer", 1)]
+    assert happened(zombie, ended(zombie, trainer, 1)) == []
+
+
 def test_how_it_ended() -> None:
     assert [how_it_ended(c) for c in (0, 1, -9, -200)] == ["exit 0", "exit 1", "SIGKILL", "signal 200"]
+    assert how_it_ended(None) == "end unknown"
 
 
 def test_a_family_grows_and_keeps_orphans() -> None:
