@@ -9,7 +9,6 @@ from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
 from iotop_ai.diagnosis.ruled_out import ruled_out, unknown
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
-from iotop_ai.diagnosis.window import period_s
 from iotop_ai.model.carry import Carry, Held
 from iotop_ai.model.finding import Finding, Severity, State, Verdict
 from iotop_ai.model.reading import Status
@@ -41,9 +40,9 @@ def fold(
     if verdict is not None and decided is not None and 0 <= now - decided < limits.decide_s * 1e9:
         return carry._replace(started_ns=started, active_ns=active), verdict
     watched = (now - started) / 1e9
-    longest = max((p for f in ("block", "processes") if (p := period_s(history, f)) is not None), default=0.0)
-    needed = max(limits.shortest_s, limits.periods * longest)
     facts = gather(snapshot, history, limits)
+    longest = max((p for f in ("block", "processes") if (p := facts.periods.of(f)) is not None), default=0.0)
+    needed = max(limits.shortest_s, limits.periods * longest)
     claims = [c for rule in RULES for c in rule(facts)]
     held = _hold(carry, claims, snapshot, watched >= needed, limits)
     # Nothing fits since the state last became so; while measuring that is since the start.

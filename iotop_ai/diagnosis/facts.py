@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from iotop_ai.diagnosis.devices import DeviceFacts, all_devices
 from iotop_ai.diagnosis.gpus import GpuFacts, gpu_facts
 from iotop_ai.diagnosis.jobs import JobFacts, job_facts
-from iotop_ai.diagnosis.tasks import TaskFacts, all_tasks
+from iotop_ai.diagnosis.tasks import Family, TaskFacts, all_tasks, family
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
-from iotop_ai.diagnosis.window import Flags, Window, mean, window
+from iotop_ai.diagnosis.window import Flags, Periods, Window, mean, window
 from iotop_ai.model.finding import Evidence, Finding
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 Args = tuple[tuple[str, str | float | None], ...]
+T = TypeVar("T")
+
+
+class Late:
+    """What is worked out when a rule first asks for it, and then once a decision."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """The value of that name."""
+        if name not in self._known:
+            self._known[name] = make()
+        value: T = self._known[name]
+        return value
 
 
 class Facts(NamedTuple):
@@ -25,14 +43,33 @@ class Facts(NamedTuple):
     look: Window
     limits: Thresholds
     devices: tuple[DeviceFacts, ...]
-    tasks: tuple[TaskFacts, ...]
     gpu: GpuFacts
     cpu_busy_ratio: float | None
     cpu_pressure_ratio: float | None
     io_pressure_ratio: float | None
     allowed_cores: int | None
     physical_cores: int | None
-    jobs: tuple[JobFacts, ...] = ()
+    jobs: tuple[JobFacts, ...]
+    periods: Periods
+    late: Late
+
+    @property
+    def tasks(self) -> tuple[TaskFacts, ...]:
+        """Every process that did or waited for something in the window; most decisions do without."""
+        return self.late.once("tasks", lambda: self._tasks(None))
+
+    @property
+    def family(self) -> Family:
+        """The processes by descent."""
+        return self.late.once("family", lambda: family(self.snapshot.processes.value))
+
+    def _tasks(self, only: frozenset[int] | None) -> tuple[TaskFacts, ...]:
+        table, own = self.snapshot.processes.value, self.snapshot.own.pid
+        return all_tasks(table, self.look, own, only=only, tree=self.family)
+
+    def window(self, seconds: float, fields: Iterable[str]) -> Window:
+        """The samples of the last ``seconds``, as window.window says."""
+        return window(self.history, self.snapshot.at_ns, seconds, fields, self.limits, self.periods)
 
     @property
     def judged(self) -> bool:
@@ -43,7 +80,9 @@ class Facts(NamedTuple):
     def related(self) -> tuple[TaskFacts, ...]:
         """The tasks that feed the GPUs: those on a GPU and below; all of them where that cannot be told."""
         pids = self.gpu.pids
-        return self.tasks if pids is None or not self.gpu.used else tuple(t for t in self.tasks if t.key.pid in pids)
+        if pids is None or not self.gpu.used:
+            return self.tasks
+        return self.late.once("related", lambda: self._tasks(pids))
 
     @property
     def idle_cores(self) -> float | None:
@@ -82,24 +121,26 @@ def pressure_ratio(look: Window, key: str) -> float | None:
 
 def gather(snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds = LIMITS) -> Facts:
     """The facts of the class window that ends now."""
-    look = window(history, snapshot.at_ns, limits.window_s, ("block", "processes", "gpu", "cpu"), limits)
-    table = snapshot.processes.value
+    periods = Periods(history)
+    look = window(history, snapshot.at_ns, limits.window_s, ("block", "processes", "gpu", "cpu"), limits, periods)
     cpu = snapshot.cpu.value
-    gpu = gpu_facts(snapshot, table, look, limits)
+    late = Late()
+    gpu = gpu_facts(snapshot, lambda: late.once("family", lambda: family(snapshot.processes.value)), look, limits)
     return Facts(
         snapshot=snapshot,
         history=history,
         look=look,
         limits=limits,
         devices=all_devices(snapshot.disks.value, look, limits),
-        tasks=all_tasks(table, look, snapshot.own.pid),
         gpu=gpu,
         cpu_busy_ratio=mean(s.cpu.value.all.busy_ratio for s in look.samples if s.cpu.value is not None),
         cpu_pressure_ratio=pressure_ratio(look, "cpu"),
         io_pressure_ratio=pressure_ratio(look, "io"),
         allowed_cores=None if cpu is None else cpu.allowed,
         physical_cores=None if cpu is None else cpu.physical,
-        jobs=job_facts(snapshot, history, gpu, limits),
+        jobs=job_facts(snapshot, history, gpu, limits, periods),
+        periods=periods,
+        late=late,
     )
 
 

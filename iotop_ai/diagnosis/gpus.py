@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-from iotop_ai.diagnosis.tasks import descendants
+from iotop_ai.diagnosis.tasks import Family
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Window, mean
-from iotop_ai.model.process import ProcessTable
 from iotop_ai.model.reading import Status
 from iotop_ai.model.snapshot import Snapshot
 
@@ -39,8 +39,8 @@ class GpuFacts(NamedTuple):
         return mean(self.busy)
 
 
-def gpu_facts(snapshot: Snapshot, table: ProcessTable | None, look: Window, limits: Thresholds = LIMITS) -> GpuFacts:
-    """The GPUs over the window."""
+def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], look: Window, limits: Thresholds = LIMITS) -> GpuFacts:
+    """The GPUs over the window. tree: gives the processes; asked where one is on a GPU."""
     reading = snapshot.gpu
     unknown: tuple[float | None, ...] = (None,) * len(look.samples)
     if reading.value is None:
@@ -68,5 +68,5 @@ def gpu_facts(snapshot: Snapshot, table: ProcessTable | None, look: Window, limi
         watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
         power.append(watts / limit if watts is not None and limit else None)
     on_gpu = frozenset(p.pid for state in states.values() for p in state.processes or () if p.kind == COMPUTE)
-    pids = descendants(table, on_gpu) if table is not None and on_gpu else frozenset()
+    pids = tree().below(on_gpu) if on_gpu else frozenset()
     return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu)

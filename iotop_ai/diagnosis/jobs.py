@@ -8,7 +8,7 @@ from typing import NamedTuple
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.gpus import GpuFacts
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
-from iotop_ai.diagnosis.window import Window, mean, window
+from iotop_ai.diagnosis.window import Periods, Window, mean, window
 from iotop_ai.model.job import Job, JobMount, JobPlace
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.sample import Sample
@@ -127,28 +127,50 @@ def _decider(rates: Sequence[JobRates], workers: int) -> tuple[float | None, ...
     return tuple(count / whole for count in counts) if whole else (None,) * 4
 
 
-def _moved(samples: Sequence[Sample], job: Job, field: str, unreadable: bool) -> float | None:
-    """What all its processes moved per second; None when that of one of them may not be read."""
-    if unreadable:
-        return None
-    totals = []
+class _Moved(NamedTuple):
+    """What all processes of a job did per second, bytes and cores; None unknown."""
+
+    read: float | None
+    rchar: float | None
+    write: float | None
+    cpu: float | None
+
+
+def _moved(samples: Sequence[Sample], job: Job, unreadable: bool, unlisted: bool) -> _Moved:
+    """unreadable: what one of them moved may not be read; unlisted: the processes are not known at all."""
+    members, sums, known = job.members, [0.0] * 4, 0
     for sample in samples:
         if sample.processes.value is None or not sample.processes.renewed:
             continue
-        rates = sample.processes.value.rates
-        totals.append(sum(getattr(rates[key], field) or 0.0 for key in job.members if key in rates))
-    return mean(totals)
+        known += 1
+        listed = sample.processes.value.rates
+        for rates in [listed[key] for key in members if key in listed]:
+            read, write, _, rchar, _, _, _, cpu, *_ = rates
+            sums[0] += read or 0.0
+            sums[1] += rchar or 0.0
+            sums[2] += write or 0.0
+            sums[3] += cpu or 0.0
+    if not known:
+        return _Moved(None, None, None, None)
+    read, rchar, write, cpu = (value / known for value in sums)
+    if unreadable:
+        return _Moved(None, None, None, None if unlisted else cpu)
+    return _Moved(read, rchar, write, cpu)
 
 
 def job_facts(
-    snapshot: Snapshot, history: tuple[Sample, ...], gpu: GpuFacts, limits: Thresholds = LIMITS
+    snapshot: Snapshot,
+    history: tuple[Sample, ...],
+    gpu: GpuFacts,
+    limits: Thresholds = LIMITS,
+    periods: Periods | None = None,
 ) -> tuple[JobFacts, ...]:
     """Every job of the Snapshot over the window; () when none is known."""
     table = snapshot.jobs.value
     if table is None or not table.jobs:
         return ()
-    look = window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits)
-    long = window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits)
+    look = window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
+    long = window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
     processes = snapshot.processes.value
     out = []
     for key, job in table.jobs.items():
@@ -158,6 +180,7 @@ def job_facts(
         disk, running, net, other = _decider(rates, workers)
         denied = processes is None or any(member in processes.denied for member in job.members)
         tick = 100 if processes is None else processes.clk_tck
+        moved = _moved(look.samples, job, denied, processes is None)
         blocked = _weighed(rates, "blocked_tasks")
         blind, waits = sum(r.blind for r in rates), sum(r.waits for r in rates)
         out.append(
@@ -184,10 +207,7 @@ def job_facts(
                 _weighed(rates, "worker_cpu_wait_ratio"),
                 _weighed(rates, "worker_idle_ratio"),
                 _growth(look, job),
-                _moved(look.samples, job, "read_bytes_per_s", denied),
-                _moved(look.samples, job, "rchar_bytes_per_s", denied),
-                _moved(look.samples, job, "write_bytes_per_s", denied),
-                _moved(look.samples, job, "cpu_ratio", processes is None),
+                *moved,
                 busy,
                 len(job.gpus) or (gpu.used if len(table.jobs) == 1 else 0),
                 max((snapshot.at_ns / 1e9 - rank.key.start_ticks / tick for rank in job.ranks), default=None),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
@@ -71,21 +71,39 @@ class Group(NamedTuple):
         return sum(known) if known else None
 
 
-def descendants(table: ProcessTable, roots: Iterable[int]) -> frozenset[int]:
-    """The pids of ``roots`` that exist, and of all their children and children's children."""
+class Family(NamedTuple):
+    """Who started whom. keys: by pid; children: the pids below each pid."""
+
+    keys: Mapping[int, ProcessKey]
+    children: Mapping[int, Collection[int]]
+
+    def below(self, roots: Iterable[int]) -> frozenset[int]:
+        """The pids of ``roots`` that exist, and of all their children and children's children."""
+        found: set[int] = set()
+        todo = [pid for pid in roots if pid in self.keys]
+        while todo:
+            pid = todo.pop()
+            if pid not in found:
+                found.add(pid)
+                todo.extend(self.children.get(pid, ()))
+        return frozenset(found)
+
+
+NO_FAMILY = Family({}, {})
+
+
+def family(table: ProcessTable | None) -> Family:
+    """The processes of a table by descent."""
+    if table is None:
+        return NO_FAMILY
     children: dict[int, list[int]] = {}
-    present = set()
     for key, stat in table.stat.items():
-        children.setdefault(stat.ppid, []).append(key.pid)
-        present.add(key.pid)
-    found: set[int] = set()
-    todo = [pid for pid in roots if pid in present]
-    while todo:
-        pid = todo.pop()
-        if pid not in found:
-            found.add(pid)
-            todo.extend(children.get(pid, ()))
-    return frozenset(found)
+        below = children.get(stat.ppid)
+        if below is None:
+            children[stat.ppid] = [key.pid]
+        else:
+            below.append(key.pid)
+    return Family({key.pid: key for key in table.stat}, children)
 
 
 class _Sum:
@@ -98,29 +116,38 @@ class _Sum:
         self.looks = self.unknown_cpu = self.unknown_io = 0
 
 
-def _sums(look: Window) -> tuple[dict[ProcessKey, _Sum], int]:
-    """Per process what it did, and the number of samples; a process that is not listed in one did nothing in it."""
+def _sums(look: Window, only: Collection[ProcessKey] | None) -> tuple[dict[ProcessKey, _Sum], int]:
+    """Per process what it did, and the number of samples; a process that is not listed in one did nothing in it.
+
+    only: these processes; None all.
+    """
     sums: dict[ProcessKey, _Sum] = {}
     known = 0
     for sample in look.samples:
         if sample.processes.value is None:
             continue
         known += 1
-        for key, rates in sample.processes.value.rates.items():
+        listed, waits = sample.processes.value.rates, sample.waits
+        for key in listed if only is None else only:
+            rates = listed.get(key)
+            if rates is None:
+                continue
             one = sums.get(key)
             if one is None:
                 one = sums[key] = _Sum()
-            if rates.cpu_ratio is None:
+            read, write, _, _, _, _, _, cpu, delay, *_ = rates
+            if cpu is None:
                 one.unknown_cpu += 1
             else:
-                one.cpu += rates.cpu_ratio
-            if rates.read_bytes_per_s is None or rates.write_bytes_per_s is None:
+                one.cpu += cpu
+            if read is None or write is None:
                 one.unknown_io += 1
             else:
-                one.read += rates.read_bytes_per_s
-                one.write += rates.write_bytes_per_s
-            one.delay += rates.io_delay_ratio or 0.0
-        for key in sample.waits:
+                one.read += read
+                one.write += write
+            if delay:
+                one.delay += delay
+        for key in waits if only is None else (key for key in only if key in waits):
             one = sums.get(key)
             if one is None:
                 one = sums[key] = _Sum()
@@ -128,22 +155,35 @@ def _sums(look: Window) -> tuple[dict[ProcessKey, _Sum], int]:
     return sums, known
 
 
-def monitor_pids(table: ProcessTable, own_pid: int) -> frozenset[int]:
+def monitor_pids(table: ProcessTable, own_pid: int, tree: Family | None = None) -> frozenset[int]:
     """This monitor and its helpers with what they start (smartctl); a command that it records is no helper."""
+    tree = tree or family(table)
     helpers = {
-        key.pid
-        for key, stat in table.stat.items()
-        if stat.ppid == own_pid and any(part.startswith("iotop_ai.") for part in table.info[key].cmdline)
+        pid
+        for pid in tree.children.get(own_pid, ())
+        if any(part.startswith("iotop_ai.") for part in table.info[tree.keys[pid]].cmdline)
     }
-    return frozenset({own_pid}) | descendants(table, helpers)
+    return frozenset({own_pid}) | tree.below(helpers)
 
 
-def all_tasks(table: ProcessTable | None, look: Window, own_pid: int) -> tuple[TaskFacts, ...]:
-    """Every process that is alive and did or waited for something in the window, but for this monitor's own."""
+def all_tasks(
+    table: ProcessTable | None,
+    look: Window,
+    own_pid: int,
+    *,
+    only: frozenset[int] | None = None,
+    tree: Family | None = None,
+) -> tuple[TaskFacts, ...]:
+    """Every process that is alive and did or waited for something in the window, but for this monitor's own.
+
+    only: the pids asked for; None all.
+    """
     if table is None:
         return ()
-    sums, known = _sums(look)
-    ours = monitor_pids(table, own_pid)
+    tree = tree or family(table)
+    keys = None if only is None else [tree.keys[pid] for pid in sorted(only) if pid in tree.keys]
+    sums, known = _sums(look, keys)
+    ours = monitor_pids(table, own_pid, tree)
     out = []
     for key, one in sums.items():
         stat, info = table.stat.get(key), table.info.get(key)

@@ -29,16 +29,38 @@ def period_s(history: Sequence[Sample], field: str) -> float | None:
     return known[len(known) // 2] if known else None
 
 
+class Periods:
+    """The periods of a history's subsystems, each worked out once."""
+
+    __slots__ = ("_history", "_known")
+
+    def __init__(self, history: Sequence[Sample]) -> None:
+        self._history = history
+        self._known: dict[str, float | None] = {}
+
+    def of(self, field: str) -> float | None:
+        """As ``period_s``."""
+        if field not in self._known:
+            self._known[field] = period_s(self._history, field)
+        return self._known[field]
+
+
 def window(
-    history: Sequence[Sample], now_ns: int, seconds: float, fields: Iterable[str], limits: Thresholds = LIMITS
+    history: Sequence[Sample],
+    now_ns: int,
+    seconds: float,
+    fields: Iterable[str],
+    limits: Thresholds = LIMITS,
+    known: Periods | None = None,
 ) -> Window:
     """The samples of the last ``seconds``, or of three periods of the slowest of ``fields`` where that is longer.
 
     A sample counts when the slowest of the fields was read again in it: else one reading of a slow subsystem would
     fill several samples. Where the history is too short for three periods, two samples suffice: each is then the
-    mean of a long interval.
+    mean of a long interval. known: the periods of this history where the caller has them.
     """
-    periods = {field: p for field in fields if (p := period_s(history, field)) is not None}
+    known = known or Periods(history)
+    periods = {field: p for field in fields if (p := known.of(field)) is not None}
     if not periods:
         return Window((), seconds, limits.least_samples)
     slowest = max(periods, key=lambda field: periods[field])

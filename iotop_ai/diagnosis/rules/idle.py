@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts import Claim, Facts
 from iotop_ai.diagnosis.thresholds import Thresholds
-from iotop_ai.diagnosis.window import Flags, share, window
+from iotop_ai.diagnosis.window import Flags, share
 from iotop_ai.model.block import block_totals, is_leaf
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.sample import Sample
@@ -28,7 +28,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     snapshot, limits = facts.snapshot, facts.limits
     if not (facts.gpu.none or facts.gpu.seen) or snapshot.processes.value is None or snapshot.disks.value is None:
         return ()
-    look = window(facts.history, snapshot.at_ns, limits.idle_window_s, ("block", "processes", "cpu"), limits)
+    look = facts.window(limits.idle_window_s, ("block", "processes", "cpu"))
     flags: Flags = tuple(_idle(snapshot, sample, limits, facts.gpu.none) for sample in look.samples)
     finding = Finding(
         "idle",

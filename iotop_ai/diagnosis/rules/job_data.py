@@ -9,7 +9,7 @@ from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.jobs import JobFacts, job_device
 from iotop_ai.diagnosis.rules.job_parts import caps, device_args, gate, job_args, job_claim, lost, stall_evidence
-from iotop_ai.diagnosis.window import mean, share, window
+from iotop_ai.diagnosis.window import mean, share
 from iotop_ai.model.block import block_totals
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job import IoLimit
@@ -116,7 +116,7 @@ def _refault(facts: Facts, wait: _Wait) -> float | None:
     The count is the whole machine's, so that the job must make most of all disks' reads.
     """
     read, infos = wait.job.read_bytes_per_s, facts.snapshot.disks.value
-    samples = window(facts.history, facts.snapshot.at_ns, facts.limits.thrash_window_s, ("memory",), facts.limits)
+    samples = facts.window(facts.limits.thrash_window_s, ("memory",))
     if not read or not infos:
         return None
     again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in samples.samples)
@@ -152,7 +152,8 @@ def _class_of(facts: Facts, wait: _Wait) -> str:
 
 
 def _of_class(facts: Facts, class_id: str) -> list[_Wait]:
-    return [wait for wait in _held_by_disk(facts) if _class_of(facts, wait) == class_id]
+    waits = facts.late.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in _held_by_disk(facts)])
+    return [wait for known, wait in waits if known == class_id]
 
 
 def _families(facts: Facts, wait: _Wait) -> int:

@@ -33,13 +33,14 @@ def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
     return max(devices, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)
 
 
-def carries(group: Group, device: DeviceFacts, part: float) -> bool:
-    """Whether the group makes enough of the device's reads; also when its reads cannot be seen."""
+def carried(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
+    """The devices of whose reads the group makes enough; all where its reads cannot be seen."""
     read = group.read_bytes_per_s
     if read is None:
-        return True
-    whole = device.read_bytes_per_s
-    return read > 0 and read >= (group.write_bytes_per_s or 0.0) and whole is not None and read >= part * whole
+        return devices
+    if read <= 0 or read < (group.write_bytes_per_s or 0.0):
+        return []
+    return [d for d in devices if d.read_bytes_per_s is not None and read >= part * d.read_bytes_per_s]
 
 
 def _lost(facts: Facts, blocked: float) -> float:
@@ -137,14 +138,13 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
     if facts.judged:
         return ()
     out = []
-    for group in grouped(blocked_tasks(facts.related, limits), facts.snapshot.processes.value):
-        near = [
-            d
-            for d in facts.devices
-            if carries(group, d, limits.carried_share)
-            and (share(d.slow) >= limits.leave_share or (d.steady and share(d.some) >= limits.leave_share))
-        ]
-        device = slowest(near)
+    slow = [
+        d
+        for d in facts.devices
+        if share(d.slow) >= limits.leave_share or (d.steady and share(d.some) >= limits.leave_share)
+    ]
+    for group in grouped(blocked_tasks(facts.related, limits), facts.snapshot.processes.value) if slow else ():
+        device = slowest(carried(group, slow, limits.carried_share))
         lost = _lost(facts, group.blocked_ratio)
         if device is None or lost < limits.gate:
             continue
@@ -183,7 +183,7 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
         return ()
     table = facts.snapshot.processes.value
     waiting = grouped((t for t in blocked_tasks(facts.related, limits)), table)
-    group = next((g for g in waiting if carries(g, device, limits.carried_share)), None)
+    group = next((g for g in waiting if carried(g, [device], limits.carried_share)), None)
     spinning = [t for t in facts.related if limits.thread_busy <= (t.cpu_ratio or 0.0) <= limits.thread_most]
     if group is None and (device.serial or not spinning):
         return ()
