@@ -1,26 +1,33 @@
-"""How a run is scored, and (slow) that a real cause is named."""
+"""How runs are planned, kept and scored, and (slow) that a real cause is named."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iotop_ai.diagnosis.rules import PRECEDENCE
-from tests.scenarios.causes import CAUSES
+from tests.scenarios import run as scenarios
+from tests.scenarios.cause import Cause, with_options
+from tests.scenarios.causes import CAUSES, plain
+from tests.scenarios.figures import apart, confusion, figures, scored
+from tests.scenarios.plan import BACKGROUND, HELD_OUT, PLAIN, Run, plan
 from tests.scenarios.registry import all_causes, why_not
-from tests.scenarios.run import score, true_stall
+from tests.scenarios.report import document, summary
+from tests.scenarios.results import OtherPlanError, Results
+from tests.scenarios.score import score, true_stall
 
 REPO = Path(__file__).resolve().parent.parent
-
-
-def row(at: float, first: str, stall: float | None = 0.5, measuring: bool = False) -> dict[str, object]:
-    return {"at": at, "classes": [first], "measuring": measuring, "stall": stall, "cost": 0.003, "confidence": 0.75}
-
-
 STEPS = [{"at": float(at), "wait": 0.5, "all": 1.0} for at in range(40)]
+
+
+def row(at: float, first: str, stall: float | None = 0.5, measuring: bool = False, **more: Any) -> dict[str, Any]:
+    usual = {"at": at, "classes": [first], "measuring": measuring, "stall": stall, "truth": true_stall(STEPS, at)}
+    told = {"cost": 0.003, "confidence": 0.75, "state": "", "because": "", "do": "", "parts": None}
+    return {**usual, "alarm": first != "healthy", "blocked_tasks": None, **told, **more}
 
 
 def test_the_truth_is_the_share_of_the_window_that_was_waited() -> None:
@@ -35,24 +42,128 @@ def test_a_step_across_the_edge_counts_in_part() -> None:
     assert true_stall(steps, 20.0) == pytest.approx(0.5)
 
 
-def test_a_run_is_scored_by_its_first_right_tick() -> None:
-    cause = CAUSES["cpu_prep"]
-    rows = [
-        *(row(10.0 + i, "unknown", measuring=True) for i in range(10)),
-        *(row(20.0 + i, "unknown") for i in range(2)),
-        *(row(22.0 + i, "cpu_prep", stall=0.6) for i in range(8)),
-        row(30.0, "storage_read"),
-        row(31.0, "cpu_prep"),
-    ]
-    out = score("cpu_prep", cause, rows, STEPS)
-    assert (out.got, out.after_s, out.flaps) == ("cpu_prep", 12.0, 2)
-    assert out.right == pytest.approx(9 / 10)
+RIGHT = [
+    *(row(10.0 + i, "unknown", measuring=True) for i in range(10)),
+    *(row(20.0 + i, "unknown") for i in range(2)),
+    *(row(22.0 + i, "cpu_prep", stall=0.6) for i in range(8)),
+    row(30.0, "storage_read", classes=["storage_read", "cpu_prep"]),
+    row(31.0, "cpu_prep"),
+]
+
+
+def test_a_run_is_scored_by_its_ticks() -> None:
+    out = score("cpu_prep", RIGHT)
+    assert (out.got, out.top3, out.late_s, out.flaps) == ("cpu_prep", True, 2.0, 2)
+    assert out.right == pytest.approx(9 / 12)
+    assert out.watched_s == 9.0
     assert max(out.errors) == pytest.approx(0.1)
 
 
+def test_what_is_said_of_a_job_that_just_started_is_not_counted() -> None:
+    assert score("cpu_prep", RIGHT, started=16.0).late_s == 0.0
+    assert score("cpu_prep", RIGHT, started=10.0).right == pytest.approx(6 / 7)
+    assert score("cpu_prep", RIGHT, window_s=15.0).right == pytest.approx(6 / 7)
+
+
+def test_a_class_that_stands_second_is_among_the_first_three() -> None:
+    rows = [row(20.0 + i, "storage_read", classes=["storage_read", "cpu_prep"]) for i in range(9)]
+    out = score("cpu_prep", rows)
+    assert (out.got, out.top3, out.late_s, out.right) == ("storage_read", True, None, 0.0)
+
+
 def test_a_run_that_is_never_right_says_so() -> None:
-    out = score("cpu_prep", CAUSES["cpu_prep"], [row(20.0 + i, "unknown", None) for i in range(5)], [])
-    assert (out.got, out.after_s, out.right, out.errors, out.truth) == ("unknown", None, 0.0, (), None)
+    out = score("cpu_prep", [row(20.0 + i, "unknown", None) for i in range(5)])
+    assert (out.got, out.top3, out.late_s, out.right, out.errors) == ("unknown", False, None, 0.0, ())
+    assert score("cpu_prep", []).got == ""
+
+
+def test_only_an_alarm_about_another_class_is_false() -> None:
+    rows = [row(20.0, "healthy"), row(21.0, "cpu_prep"), row(22.0, "checkpoint_write"), row(23.0, "idle", alarm=False)]
+    assert score("healthy", rows).alarms == 2
+    assert score("healthy", rows, also=("checkpoint_write",)).alarms == 1
+
+
+def record(name: str, label: str, number: int, kind: str, rows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    usual = {"label": label, "negative": False, "also": [], "captured": False, "window_s": 10.0, "told": "--batch 4"}
+    run = Run(name, number, kind, "1", 40)._asdict()
+    return {**run, **usual, "started": 0.0, "exit": None, "steps": 40, "rows": rows, **more}
+
+
+RECORDS = [
+    record("a", "cpu_prep", 0, PLAIN, RIGHT),
+    record("a", "cpu_prep", 2, HELD_OUT, RIGHT),
+    record("b", "healthy", 1, BACKGROUND, [row(25.0, "cpu_prep", 0.62), row(26.0, "healthy", 0.62)], negative=True),
+]
+
+
+def test_figures_are_summed_over_runs_and_the_held_out_ones_stand_apart() -> None:
+    tuned, held = apart(scored(RECORDS))
+    assert [r.record["name"] for r in held] == ["a"]
+    found = figures(tuned)
+    assert (found.runs, found.top1, found.false_alarms) == (2, 0.5, 0.5)
+    assert found.near == pytest.approx(1.0)
+    assert found.flaps_per_minute == pytest.approx(60 * 2 / 9)
+    assert confusion(tuned)["healthy"] == {"cpu_prep": 1}
+    assert figures([])[:2] == (0, None)
+
+
+def test_the_document_holds_the_matrix_the_command_and_every_run() -> None:
+    failed = {"name": "c", "number": 0, "error": "no disk"}
+    text = document([*RECORDS, failed], "python -m tests.scenarios.run --repeat 3")
+    assert "python -m tests.scenarios.run --repeat 3" in text
+    assert " 2 healthy       1   ." in text
+    assert "| b | background | --batch 4 | healthy | **cpu_prep** |" in text
+    assert "- c #0: no disk" in text
+    assert "not made: c #0: no disk" in summary([*RECORDS, failed])
+
+
+MADE = {name: Cause("healthy", plain, ("--step", "1"), background=name != "q") for name in "pqr"}
+
+
+def test_a_plan_is_the_same_for_the_same_seed_and_each_cause_comes_once_before_any_comes_twice() -> None:
+    runs = plan(MADE, MADE, 3, 1, 40)
+    assert runs == plan(MADE, MADE, 3, 1, 40) != plan(MADE, MADE, 3, 2, 40)
+    assert [{run.name for run in runs[i : i + 3]} for i in (0, 3, 6)] == [set("pqr")] * 3
+    assert sorted(run.kind for run in runs if run.name == "p") == [BACKGROUND, HELD_OUT, PLAIN]
+    assert sorted(run.kind for run in runs if run.name == "q") == [HELD_OUT, PLAIN, PLAIN]
+    assert len({run.seed for run in runs}) == len({run.file for run in runs}) == 9
+
+
+def test_parameters_are_drawn_by_the_seed_of_the_run() -> None:
+    cause = Cause("healthy", plain, draw=lambda c, chance: with_options(c, "--batch", chance.randint(1, 1000)))
+    one, other = (Run("x", i, PLAIN, f"1/x/{i}", 40).cause({"x": cause}) for i in range(2))
+    assert one.options != other.options
+    assert one.told == " ".join(one.options)
+    assert one == Run("x", 0, PLAIN, "1/x/0", 40).cause({"x": cause})
+
+
+def test_what_was_played_is_not_played_again_and_old_results_are_set_aside(tmp_path: Path) -> None:
+    runs, folder, begun = plan(MADE, MADE, 1, 1, 40), tmp_path / "results", {"seed": 1}
+    results = Results(folder, begun, resume=False)
+    results.fail(runs[0], "no disk")
+    assert [r["error"] for r in results.all()] == ["no disk"]
+    results.add(runs[0], {"label": "healthy"})
+    again = Results(folder, begun, resume=True)
+    assert [again.done(run) for run in runs] == [True, False, False]
+    assert again.all() == [{"label": "healthy"}]
+    with pytest.raises(OtherPlanError, match="seed"):
+        Results(folder, {"seed": 2}, resume=True)
+    assert Results(folder, {"seed": 2}, resume=False).all() == []
+    assert (tmp_path / "results.1" / f"{runs[0].file}.json").exists()
+
+
+def test_the_list_tells_what_there_is_and_how_long_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert scenarios.main(["--list", "--repeat", "3", "--class", "healthy"]) == 0
+    out = capsys.readouterr().out
+    assert "healthy" in out
+    assert "minutes" in out
+
+
+def test_a_name_that_is_not_there_is_a_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        scenarios.main(["--class", "nothing"])
+    assert ended.value.code == 2
+    assert "no cause or class is called 'nothing'" in capsys.readouterr().err
 
 
 def test_every_cause_has_a_class_that_the_rules_know() -> None:

@@ -37,7 +37,8 @@ class Cause(NamedTuple):
     program: what is run as ``program FOLDER --log FILE [options] [--gpu CONF]``; None: no trainer at all.
     torch: the trainer runs with a Python that has torch, and the cause is skipped where there is none.
     negative: what must not be taken for trouble. also: classes beside the label that are no false alarm.
-    window_s: what the verdict may look at before it is late; seconds: the shortest time to watch.
+    window_s: what the verdict may look at before it is late; seconds: the shortest time to watch when that is more than
+    is asked for.
     background: whether one of the repeats runs beside a busy core. draw: the same cause with other parameters;
     told: these in words. captured: made from a captured tree. why_not: why this machine cannot make it, "" when it can.
     """
@@ -53,7 +54,7 @@ class Cause(NamedTuple):
     negative: bool = False
     also: tuple[str, ...] = ()
     window_s: float = 10.0
-    seconds: int = 40
+    seconds: int = 0
     background: bool = True
     draw: Callable[[Cause, random.Random], Cause] | None = None
     told: str = ""

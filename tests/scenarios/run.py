@@ -1,153 +1,158 @@
-"""Runs causes and scores the verdicts: ``python -m tests.scenarios.run [--class NAME] [--repeat N] [--seconds S]``."""
+"""Makes causes for real and scores the verdicts: ``python -m tests.scenarios.run [--repeat 3] [--resume] [--write]``.
+
+Run as root on a machine that does nothing else. --class tries single ones, --list tells what there is and how long it
+takes, --until HH:MM ends in time, --resume goes on after an interrupt with what is not yet there, --write puts the
+figures into docs/verdict.md.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
+import datetime
 import os
-import random
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from tests.rigs.nvml.library import SERVER, build, machine, why_no_library
+from tests.rigs.nvml.library import build, why_no_library
 from tests.scenarios.cause import Cause
+from tests.scenarios.figures import figures, scored
+from tests.scenarios.place import clear_dead
+from tests.scenarios.plan import AROUND_S, Run, estimate_s, plan
+from tests.scenarios.play import REPO, play
 from tests.scenarios.registry import all_causes, why_not
+from tests.scenarios.report import document, summary, told
+from tests.scenarios.results import OtherPlanError, Results
 
-REPO = Path(__file__).resolve().parents[2]
-WINDOW_S = 10.0
-SETTLE_S = 3.0
-
-
-class Score(NamedTuple):
-    """What came out of one run. after_s: seconds of watching to the first right verdict; None when never.
-
-    right: share of the decided ticks from then on with the right class first. flaps: changes of the first class after
-    that; wrong: to which. errors: of the share of time lost, per tick, against the trainer's own log.
-    """
-
-    name: str
-    label: str
-    got: str
-    top3: tuple[str, ...]
-    after_s: float | None
-    right: float
-    flaps: int
-    errors: tuple[float, ...]
-    truth: float | None
-    cost: float
-    wrong: dict[str, int]
-    last: dict[str, Any]
+RESULTS = REPO / "tests/scenarios/results"
+DOCUMENT = REPO / "docs/verdict.md"
 
 
-def true_stall(steps: Sequence[dict[str, float]], end: float, seconds: float = WINDOW_S) -> float | None:
-    """The share of the window without data, by the trainer's log; None while it does not cover the window."""
-    start = end - seconds
-    if not steps or steps[0]["at"] > start or steps[-1]["at"] < end - 3:
-        return None
-    lost = sum(max(0.0, min(end, s["at"]) - max(start, s["at"] - s["wait"])) for s in steps)
-    return lost / seconds
+def moment(text: str) -> datetime.datetime:
+    """Today's HH:MM, or tomorrow's when that has passed."""
+    hour, _, minute = text.partition(":")
+    now = datetime.datetime.now()
+    try:
+        then = now.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time of day (HH:MM)") from None
+    return then if then > now else then + datetime.timedelta(days=1)
 
 
-def score(name: str, cause: Cause, rows: Sequence[dict[str, Any]], steps: Sequence[dict[str, float]]) -> Score:
-    """Hold the watcher's rows against the label and the log."""
-    decided = [row for row in rows if not row["measuring"]]
-    firsts = [row["classes"][0] for row in decided]
-    hit = next((i for i, first in enumerate(firsts) if first == cause.label), None)
-    later = firsts[hit:] if hit is not None else firsts
-    errors = []
-    for row in decided:
-        truth = true_stall(steps, row["at"])
-        if truth is not None and row["stall"] is not None:
-            errors.append(row["stall"] - truth)
-    costs = [row["cost"] for row in rows if row["cost"]]
-    last = decided[-1] if decided else rows[-1]
-    return Score(
-        name,
-        cause.label,
-        max(set(firsts), key=firsts.count) if firsts else "",
-        tuple(last["classes"][:3]),
-        None if hit is None else decided[hit]["at"] - rows[0]["at"],
-        later.count(cause.label) / len(later) if later else 0.0,
-        sum(a != b for a, b in pairwise(later)),
-        tuple(errors),
-        true_stall(steps, last["at"]),
-        sum(costs) / len(costs) if costs else 0.0,
-        dict(Counter(first for first in later if first != cause.label)),
-        last,
-    )
+def listed(causes: Mapping[str, Cause], names: Sequence[str], runs: Sequence[Run]) -> str:
+    """What there is, why some of it cannot be made here, and how long the rest takes."""
+    lines = []
+    for name in sorted(names):
+        cause = causes[name]
+        mark = "negative" if cause.negative else "captured" if cause.captured else ""
+        lines.append(f"{name:28} {cause.label:18} {mark:9} {why_not(cause)}".rstrip())
+    classes = {causes[name].label for name in names if not why_not(causes[name])}
+    negatives = [name for name in names if causes[name].negative and not why_not(causes[name])]
+    lines.append(f"{len(names)} causes, {len(classes)} classes and {len(negatives)} negatives can be made here")
+    lines.append(f"{len(runs)} runs to do, about {estimate_s(runs) / 60:.0f} minutes")
+    return "\n".join(lines)
 
 
-def play(name: str, cause: Cause, seconds: int, library: Path | None) -> Score:
-    """Make the cause, watch it, score it."""
-    with tempfile.TemporaryDirectory(prefix="scenario-") as place:
-        folder = Path(place)
-        env = {**os.environ, "PYTHONPATH": str(REPO)}
-        conf = None
-        if cause.gpu and library is not None:
-            conf = folder / "gpu.conf"
-            machine(conf, [{k: v for k, v in SERVER.items() if k not in ("util", "power_mw", "energy_mj", "procs")}])
-            env |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
-        log = folder / "steps.jsonl"
-        with cause.scene(folder) as setting:
-            trainer = subprocess.Popen(cause.command(setting, log, conf), start_new_session=True)
-            try:
-                time.sleep(SETTLE_S)
-                watch = [sys.executable, "-m", "tests.scenarios.watch", str(seconds), str(trainer.pid)]
-                done = subprocess.run(watch, env=env, cwd=REPO, stdout=subprocess.PIPE, text=True, check=True)
-                rows = [json.loads(line) for line in done.stdout.splitlines()]
-                steps = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
-            finally:
-                os.killpg(trainer.pid, signal.SIGKILL)
-                trainer.wait()
-                time.sleep(0.3)
-        return score(name, cause, rows, steps)
-
-
-def told(s: Score) -> str:
-    """One line about a run."""
-    after = "never" if s.after_s is None else f"{s.after_s:.0f} s"
-    size = sorted(abs(e) for e in s.errors)
-    error = "no log" if not size else f"median {size[len(size) // 2]:.3f} p90 {size[int(len(size) * 0.9)]:.3f}"
-    truth = "?" if s.truth is None else f"{s.truth:.2f}"
-    return (
-        f"{'ok   ' if s.got == s.label else 'WRONG'} {s.name:18} got {s.got:16} after {after:6} right {s.right:4.0%}"
-        f" flaps {s.flaps} {s.wrong or ''} truth {truth} stall {s.last['stall']} error {error} cost {s.cost:.2%}\n"
-        f"      {s.last['confidence']} {s.last['state']} | {s.last['because']} | {s.last['do']}"
-        f" | top3 {','.join(s.top3)} parts {s.last['parts']}"
-    )
-
-
-def main() -> int:
-    causes = all_causes()
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--class", dest="only", action="append", choices=list(causes))
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--seconds", type=int, default=40)
-    a = parser.parse_args()
-    names = [name for name in a.only or causes for _ in range(a.repeat)]
-    random.shuffle(names)
-    scores = []
+def play_all(
+    runs: Sequence[Run], causes: Mapping[str, Cause], results: Results, until: datetime.datetime | None
+) -> bool:
+    """Play what has no result yet; whether all of it was."""
     with tempfile.TemporaryDirectory(prefix="nvml-") as place:
         library = None if why_no_library() else build(Path(place))
-        for name in names:
-            why = why_not(causes[name]) or ("needs cc" if causes[name].gpu and library is None else "")
-            if why:
-                print(f"skip  {name}: {why}", flush=True)
+        for count, run in enumerate(runs, 1):
+            end = datetime.datetime.now() + datetime.timedelta(seconds=run.seconds + AROUND_S)
+            if until is not None and end > until:
+                print(f"stopped before {run.name}: it would end at {end:%H:%M:%S}", flush=True)
+                return False
+            cause = run.cause(causes)
+            try:
+                record = play(run, cause, library, results.file(run, "iotop.jsonl.new"))
+            except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+                results.fail(run, str(error))
+                print(f"FAILED {run.name} #{run.number}: {error}", flush=True)
                 continue
-            scores.append(play(name, causes[name], a.seconds, library))
-            print(told(scores[-1]), flush=True)
-    right = sum(s.got == s.label for s in scores)
-    inside = [abs(e) <= 0.1 for s in scores for e in s.errors]
-    print(f"top-1 {right}/{len(scores)}; share lost within 0.10 in {sum(inside)}/{len(inside)} windows")
-    return 0 if right == len(scores) else 1
+            os.replace(results.file(run, "iotop.jsonl.new"), results.file(run, "iotop.jsonl"))
+            results.add(run, record)
+            for one in scored([record]):
+                print(f"[{count}/{len(runs)}] {told(one)}", flush=True)
+    return True
+
+
+def arguments(causes: Mapping[str, Cause]) -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--class", dest="only", action="append", metavar="NAME", help="a class, or a cause by its name")
+    parser.add_argument("--repeat", type=int, default=1, help="3: by itself, beside a busy core, and held out")
+    parser.add_argument("--seconds", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--background", action="store_true", help="every run beside a busy core")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--until", type=moment, metavar="HH:MM", help="begin no run that would end later")
+    parser.add_argument("--results", type=Path, help=f"default {RESULTS.relative_to(REPO)}; with --class a new folder")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write docs/verdict.md, also from what is there already")
+    return parser
+
+
+def chosen(causes: Mapping[str, Cause], only: Sequence[str] | None) -> list[str]:
+    """The names that were asked for. Raises ValueError for one that is not there."""
+    if not only:
+        return list(causes)
+    out: dict[str, None] = {}
+    for word in only:
+        found = [name for name, cause in causes.items() if word in (name, cause.label)]
+        if not found:
+            raise ValueError(f"no cause or class is called {word!r}; --list tells them")
+        out |= dict.fromkeys(found)
+    return list(out)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    causes = all_causes()
+    parser = arguments(causes)
+    a = parser.parse_args(argv)
+    try:
+        names = chosen(causes, a.only)
+    except ValueError as error:
+        parser.error(str(error))
+    made = [name for name in names if not why_not(causes[name])]
+    runs = plan(causes, made, a.repeat, a.seed, a.seconds, background=a.background)
+    folder = a.results or (Path(tempfile.mkdtemp(prefix="scenario-results-")) if a.only else RESULTS)
+    if a.list:
+        done = Results.done_in(folder) if a.resume else frozenset()
+        print(listed(causes, names, [run for run in runs if run.file not in done]))
+        return 0
+    begun = {"seed": a.seed, "seconds": a.seconds, "repeat": a.repeat, "background": a.background}
+    try:
+        results = Results(folder, begun, resume=a.resume)
+    except OtherPlanError as error:
+        parser.error(str(error))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in names:
+        if name not in made:
+            print(f"skip  {name}: {why_not(causes[name])}", flush=True)
+    left = [run for run in runs if not results.done(run)]
+    print(f"{len(left)} of {len(runs)} runs to do, about {estimate_s(left) / 60:.0f} minutes, in {folder}", flush=True)
+    cleared = clear_dead()
+    if cleared:
+        print(f"cleared away what {cleared} killed runs left", flush=True)
+    complete = False
+    try:
+        complete = play_all(left, causes, results, a.until)
+    except KeyboardInterrupt:
+        print("interrupted; --resume goes on", flush=True)
+    records = results.all()
+    if not any("rows" in record for record in records):
+        return 2
+    print(summary(records))
+    if a.write:
+        words = shlex.join(["python", "-m", "tests.scenarios.run", "--repeat", str(a.repeat), "--seed", str(a.seed)])
+        DOCUMENT.write_text(document(records, words))
+    return 0 if complete and figures(scored(records)).top1 == 1.0 else 1
 
 
 if __name__ == "__main__":

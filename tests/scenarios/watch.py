@@ -1,48 +1,86 @@
 """Watches the machine as the product does, a line of JSON a tick: ``python -m tests.scenarios.watch SECONDS PID``.
 
-A process of its own, since a GPU library is found through LD_LIBRARY_PATH, which is read at exec.
+A process of its own, since a GPU library is found through LD_LIBRARY_PATH, which is read at exec. With --record FILE
+it keeps what it saw as a recording.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.root import Root
 from iotop_ai.diagnosis.facts import gather
+from iotop_ai.model.finding import Severity, State
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.present import finding
 from iotop_ai.sources.live import LiveSource
+from iotop_ai.store.recorder import Recorder
+from iotop_ai.store.sink import FileSink
+
+ALARMS = (State.STARVED, State.BLOCKED, State.SLOWED)
+
+
+def row_of(frame: Frame, pid: int) -> dict[str, Any]:
+    """A tick: what is said first, and what is measured of the job that the process belongs to."""
+    facts = gather(frame.snapshot, frame.history)
+    job = next((j for j in facts.jobs if pid in {key.pid for key in j.job.members}), None)
+    verdict, sample = frame.verdict, frame.sample.jobs.value
+    first = verdict.primary
+    return {
+        "at": frame.snapshot.at_ns / 1e9,
+        "classes": [f.class_id for f in verdict.findings],
+        "measuring": verdict.measuring,
+        "alarm": first.state in ALARMS and first.severity is not Severity.INFO,
+        "confidence": first.confidence,
+        "stall": None if job is None else job.stall,
+        "parts": None if job is None else (job.disk, job.running, job.net, job.other),
+        "blocked_tasks": None if job is None else job.blocked_tasks,
+        "state": finding.text_of(finding.headline(verdict, frame)),
+        "because": finding.text_of(finding.because(verdict, frame)),
+        "do": finding.text_of(finding.advice(verdict, frame)),
+        "cost": None if sample is None else sample.own_cpu_ratio,
+        "own": frame.sample.own.cpu_ratio,
+    }
+
+
+@contextlib.contextmanager
+def recorded(path: Path | None) -> Iterator[Recorder | None]:
+    """A recorder into the file; None without one."""
+    if path is None:
+        yield None
+        return
+    recorder = Recorder(FileSink(str(path)), Clock())
+    try:
+        yield recorder
+    finally:
+        recorder.close(30.0)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("seconds", type=int)
     parser.add_argument("pid", type=int)
+    parser.add_argument("--record", type=Path)
+    parser.add_argument("--root", help="a captured machine to watch instead of this one")
+    parser.add_argument("--smartctl", default="", help="what is asked about disks; not given: no disk is asked")
     a = parser.parse_args()
-    source = LiveSource(Settings(interval_s=1.0, smart=False))
-    for frame in islice(frames(source), a.seconds + 1):
-        facts = gather(frame.snapshot, frame.history)
-        job = next((j for j in facts.jobs if a.pid in {key.pid for key in j.job.members}), None)
-        verdict = frame.verdict
-        sample = frame.sample.jobs.value
-        row = {
-            "at": frame.snapshot.at_ns / 1e9,
-            "classes": [f.class_id for f in verdict.findings],
-            "measuring": verdict.measuring,
-            "confidence": verdict.primary.confidence,
-            "stall": None if job is None else job.stall,
-            "parts": None if job is None else (job.disk, job.running, job.net, job.other),
-            "blocked_tasks": None if job is None else job.blocked_tasks,
-            "state": finding.text_of(finding.headline(verdict, frame)),
-            "because": finding.text_of(finding.because(verdict, frame)),
-            "do": finding.text_of(finding.advice(verdict, frame)),
-            "cost": None if sample is None else sample.own_cpu_ratio,
-            "own": frame.sample.own.cpu_ratio,
-        }
-        print(json.dumps(row), flush=True)
+    settings = Settings(interval_s=1.0, smart=bool(a.smartctl), smartctl=a.smartctl)
+    source = LiveSource(settings, Root(a.root) if a.root else None)
+    with recorded(a.record) as recorder:
+        for frame in islice(frames(source), a.seconds + 1):
+            if recorder is not None:
+                recorder.put(frame)
+            print(json.dumps(row_of(frame, a.pid)), flush=True)
     source.close()
     return 0
 

@@ -1,0 +1,99 @@
+"""A folder for one run, and clearing away what a run left that was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+PREFIX = "iotop-scenario-"
+GROUPS = ("blkio", "memory", "cpu", "cpuset")
+SWAPS = "swaps.json"
+"""In the folder: the numbers of the zram devices that the run swaps to."""
+
+
+@contextlib.contextmanager
+def run_folder() -> Iterator[Path]:
+    """A folder named after this process."""
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as place:
+        yield Path(place)
+
+
+def group_name(folder: Path) -> str:
+    """A name for the run's control groups, by which they are found again."""
+    return folder.name
+
+
+def _alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def dead_folders(base: Path) -> list[Path]:
+    """Run folders whose process is gone."""
+    out = []
+    for folder in base.glob(f"{PREFIX}*"):
+        found = re.match(rf"{PREFIX}(\d+)-", folder.name)
+        if found and not _alive(int(found[1])):
+            out.append(folder)
+    return out
+
+
+def clear_dead() -> int:
+    """Clear away what killed runs left: swaps, mounts, loops, control groups, folders. The number of folders."""
+    dead = dead_folders(Path(tempfile.gettempdir()))
+    for folder in dead:
+        clear(folder)
+    return len(dead)
+
+
+def clear(folder: Path) -> None:
+    """Take one run's things off the machine, innermost first."""
+    for number in json.loads((folder / SWAPS).read_text()) if (folder / SWAPS).exists() else ():
+        give_back_zram(number)
+    for group in (Path("/sys/fs/cgroup") / kind / folder.name for kind in GROUPS):
+        drop_group(group)
+    for kind in ("ext4", "other"):
+        for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+            _, target, fstype, *_ = line.split()
+            if target.startswith(f"{folder}/") and (kind == "other" or fstype == "ext4"):
+                subprocess.run(["umount", "-l", target], capture_output=True)
+        _detach(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _detach(folder: Path) -> None:
+    done = subprocess.run(["losetup", "-n", "-O", "NAME,BACK-FILE", "-l"], capture_output=True, text=True)
+    ours = [words[0] for line in done.stdout.splitlines() if len(words := line.split()) > 1]
+    backs = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines() if len(line.split()) > 1}
+    mine = [name for name in ours if backs[name].startswith(f"{folder}/")]
+    for name in [*(n for n in ours if backs[n] in mine), *mine]:
+        subprocess.run(["losetup", "-d", name], capture_output=True)
+
+
+def drop_group(group: Path) -> None:
+    """End what still runs in a control group and remove it."""
+    if not group.exists():
+        return
+    for pid in (group / "cgroup.procs").read_text().split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+    for _ in range(100):
+        with contextlib.suppress(OSError):
+            group.rmdir()
+            return
+        subprocess.run(["sleep", "0.05"])
+
+
+def give_back_zram(number: int) -> None:
+    """Stop swapping to a zram device and remove it."""
+    subprocess.run(["swapoff", f"/dev/zram{number}"], capture_output=True)
+    with contextlib.suppress(OSError):
+        Path(f"/sys/block/zram{number}/reset").write_text("1")
+        Path("/sys/class/zram-control/hot_remove").write_text(str(number))

@@ -1,0 +1,112 @@
+"""Plays one run: makes the cause, starts the trainer in it, watches, and gives back what was seen."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.rigs.nvml.library import SERVER, machine
+from tests.scenarios.cause import Cause, Setting
+from tests.scenarios.place import run_folder
+from tests.scenarios.plan import BACKGROUND, Run
+from tests.scenarios.score import true_stall
+
+REPO = Path(__file__).resolve().parents[2]
+SETTLE_S = 3.0
+PR_SET_PDEATHSIG = 1
+BUSY = "import os\nwhile os.getppid() != 1:\n    sum(range(20000))\n"
+
+
+def _die_with_us() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def running(command: list[str], **more: Any) -> Iterator[subprocess.Popen[bytes] | None]:
+    """A program with all that it starts, ended at the end; None for no command."""
+    if not command:
+        yield None
+        return
+    program = subprocess.Popen(command, start_new_session=True, preexec_fn=_die_with_us, **more)
+    try:
+        yield program
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+
+
+def _answers(folder: Path, cause: Cause, library: Path | None) -> Path | None:
+    """The file that the GPU library answers from; None without a GPU."""
+    if not cause.gpu or library is None:
+        return None
+    card = {k: v for k, v in SERVER.items() if k not in ("util", "power_mw", "energy_mj", "procs")} | dict(cause.card)
+    conf = folder / "gpu.conf"
+    machine(conf, [card] * cause.gpus)
+    return conf
+
+
+def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dict[str, Any]:
+    """Make the cause, watch it; the run as a record for JSON. keep: where its recording goes.
+
+    Raises OSError, RuntimeError or subprocess.SubprocessError when the cause cannot be made or watched.
+    """
+    with run_folder() as folder:
+        conf = _answers(folder, cause, library)
+        log = folder / "steps.jsonl"
+        with cause.scene(folder) as setting, contextlib.ExitStack() as stack:
+            if run.kind == BACKGROUND:
+                stack.enter_context(running([sys.executable, "-c", BUSY]))
+            started = time.monotonic()
+            with running(cause.command(setting, log, conf)) as trainer:
+                time.sleep(SETTLE_S)
+                rows = _watch(run, setting, 0 if trainer is None else trainer.pid, conf, library, keep)
+                ended = None if trainer is None else trainer.poll()
+            time.sleep(0.3)
+        lines = log.read_text().splitlines() if log.exists() else []
+    steps = [json.loads(line) for line in lines if line.endswith("}")]
+    return {
+        **run._asdict(),
+        "label": cause.label,
+        "negative": cause.negative,
+        "also": list(cause.also),
+        "captured": cause.captured,
+        "window_s": cause.window_s,
+        "told": cause.told,
+        "started": started,
+        "exit": ended,
+        "steps": len(steps),
+        "rows": [{**row, "truth": true_stall(steps, row["at"])} for row in rows],
+    }
+
+
+def _watch(
+    run: Run, setting: Setting, pid: int, conf: Path | None, library: Path | None, keep: Path | None
+) -> list[dict[str, Any]]:
+    env = {**os.environ, "PYTHONPATH": str(REPO), **dict(setting.env)}
+    if conf is not None and library is not None:
+        env |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
+    command = [sys.executable, "-m", "tests.scenarios.watch", str(run.seconds), str(pid)]
+    command += [] if setting.root is None else ["--root", str(setting.root)]
+    command += ["--smartctl", env["SMARTCTL"]] if "SMARTCTL" in env else []
+    command += [] if keep is None else ["--record", str(keep)]
+    with subprocess.Popen(
+        command, env=env, cwd=REPO, stdout=subprocess.PIPE, text=True, preexec_fn=_die_with_us
+    ) as watcher:
+        try:
+            out, _ = watcher.communicate(timeout=2 * run.seconds + 60)
+        except BaseException:
+            watcher.kill()
+            raise
+    if watcher.returncode:
+        raise RuntimeError(f"the watcher ended with {watcher.returncode}")
+    return [json.loads(line) for line in out.splitlines()]

@@ -1,0 +1,165 @@
+"""The figures as text: lines while it runs, and docs/verdict.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+
+from tests.scenarios.figures import Figures, Record, Scored, apart, confusion, figures, scored
+from tests.scenarios.plan import BACKGROUND
+
+WANTED = ("at least 90 %", "at least 97 %", "at most 2 %", "at most 10 s", "at most 1", "at least 90 %")
+HEAD = """# How often the verdict is right
+
+Each row of the tables below stands for programs that make one cause for real, on a slow disk, under a limit, with real
+loaders, and log how long every step waited. The GPUs are answered for by a small C library in the place of NVML, which
+the trainer's own steps drive, so that GPU and CPU tell the same story. Parameters (batch, workers, sizes, step time,
+speed of the disk) are drawn at random for each repeat; of three repeats one runs beside a busy core, and one has
+parameters of its own seed that no rule was tuned on: these are reported apart.
+
+```
+{command}
+```
+
+Measured on {machine}.
+"""
+MEANING = """
+- **top-1**: the class that the verdict named most often, once the class's window had passed, is the right one.
+- **top-3**: the right class was among the first three findings in at least half of that time.
+- **false alarms**: seconds of the negatives (nothing wrong, or something that is easily mistaken for something worse)
+  in which the first finding raises an alarm about another class.
+- **time to the right verdict**: from the end of the class's window, and 15 s after the trainer's start.
+- **flaps**: changes of the first finding after the first right one, a minute.
+- **share lost**: seconds in which the share of time lost is within 0.10 of the trainer's own log (0.15 beside a busy
+  core), over 10 s.
+"""
+
+
+def percent(value: float | None) -> str:
+    """ "97.5 %", or "-" for nothing to tell."""
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """One decimal and its unit."""
+    return "-" if value is None else f"{value:.1f}{unit}"
+
+
+def cells(f: Figures) -> tuple[str, ...]:
+    """The figures in the order of ``WANTED``."""
+    return (
+        percent(f.top1),
+        percent(f.top3),
+        percent(f.false_alarms),
+        number(f.late_s, " s"),
+        number(f.flaps_per_minute),
+        f"{percent(f.near)} of {f.windows}",
+    )
+
+
+NAMES = (
+    "top-1",
+    "top-3",
+    "false alarms on negatives",
+    "median time to the right verdict",
+    "flaps a minute",
+    "share lost is right",
+)
+
+
+def told(run: Scored) -> str:
+    """One line about a run, and one about what the screen said."""
+    s, r = run.score, run.record
+    late = "never" if s.late_s is None else f"+{s.late_s:.0f} s"
+    errors = sorted(abs(e) for e in s.errors)
+    error = (
+        "no log" if not errors else f"median {errors[len(errors) // 2]:.3f} p90 {errors[int(len(errors) * 0.9)]:.3f}"
+    )
+    last = r["rows"][-1]
+    costs = [row["cost"] for row in r["rows"] if row["cost"]]
+    cost = sum(costs) / len(costs) if costs else 0.0
+    return (
+        f"{'ok   ' if run.right else 'WRONG'} {r['name']} #{r['number']} ({r['kind']}) {r['told']}\n"
+        f"      label {run.label}, got {s.got} {late} right {s.right:.0%} top3 {s.top3} flaps {s.flaps}"
+        f" alarms {s.alarms}/{s.decided if r['negative'] else '-'} stall {last['stall']} truth {last['truth']}"
+        f" error {error} cost {cost:.2%}\n"
+        f"      {last['confidence']} {last['classes'][:4]} {last['state']} | {last['because']} | {last['do']}"
+        f" | parts {last['parts']} blocked {last['blocked_tasks']} exit {r['exit']}"
+    )
+
+
+def summary(records: Sequence[Record]) -> str:
+    """The figures of everything, for a terminal."""
+    tuned, held = apart(scored(records))
+    out = [f"{'':34} {'tuned':>16} {'held out':>16}   wanted"]
+    for name, one, other, wanted in zip(NAMES, cells(figures(tuned)), cells(figures(held)), WANTED, strict=True):
+        out.append(f"{name:34} {one:>16} {other:>16}   {wanted}")
+    out.append(f"{'runs':34} {len(tuned):>16} {len(held):>16}")
+    failed = [r for r in records if "error" in r]
+    out += [f"not made: {r['name']} #{r['number']}: {r['error']}" for r in failed]
+    return "\n".join(out)
+
+
+def matrix(runs: Sequence[Scored]) -> list[str]:
+    """The confusion matrix: a row a label, a numbered column a class."""
+    table = confusion(runs)
+    columns = sorted({*table, *(got for row in table.values() for got in row)})
+    width = max(len(name) for name in columns) + 3
+    lines = ["```", " " * (width + 3) + "".join(f"{i + 1:4}" for i in range(len(columns)))]
+    for i, name in enumerate(columns):
+        row = table.get(name)
+        counts = "" if row is None else "".join(f"{row[c]:4}" if row[c] else "   ." for c in columns)
+        lines.append(f"{i + 1:2} {name:{width}}{counts}".rstrip())
+    return [*lines, "```"]
+
+
+def per_class(runs: Sequence[Scored]) -> list[str]:
+    """A row of figures a class."""
+    lines = ["| class | runs | " + " | ".join(NAMES) + " |", "|" + "---|" * (2 + len(NAMES))]
+    for label in sorted({r.label for r in runs}):
+        mine = [r for r in runs if r.label == label]
+        lines.append(f"| {label} | {len(mine)} | " + " | ".join(cells(figures(mine))) + " |")
+    return lines
+
+
+def document(records: Sequence[Record], command: str) -> str:
+    """docs/verdict.md."""
+    runs = scored(records)
+    tuned, held = apart(runs)
+    cores = os.cpu_count()
+    machine = f"a virtual machine with {cores} cores, Linux {platform.release()}, Python {platform.python_version()}"
+    lines = [HEAD.format(command=command, machine=machine), "## All together", ""]
+    lines += [
+        "| | " + " | ".join(("tuned", "beside a busy core", "held out", "wanted")) + " |",
+        "|---|---|---|---|---|",
+    ]
+    beside = [r for r in tuned if r.record["kind"] == BACKGROUND]
+    columns = [cells(figures(part)) for part in (tuned, beside, held)]
+    lines.append(f"| runs | {len(tuned)} | {len(beside)} of these | {len(held)} | |")
+    for i, name in enumerate(NAMES):
+        lines.append(f"| {name} | " + " | ".join(c[i] for c in columns) + f" | {WANTED[i]} |")
+    classes = sorted({r.label for r in runs})
+    negatives = sorted({str(r.record["name"]) for r in runs if r.record["negative"]})
+    captured = sorted({str(r.record["name"]) for r in runs if r.record["captured"]})
+    lines += [MEANING, f"{len(classes)} classes; {len(negatives)} negatives: {', '.join(negatives)}."]
+    if captured:
+        lines += ["", f"Made from a captured tree and not for real: {', '.join(captured)}."]
+    lines += ["", "## Which class is named", "", "A row a cause, a column the class that was named.", ""]
+    lines += [*matrix(runs), "", "## By class", "", *per_class(runs), "", "## Every run", "", *every_run(runs)]
+    failed = [r for r in records if "error" in r]
+    if failed:
+        lines += ["", "Could not be made:", ""]
+        lines += [f"- {r['name']} #{r['number']}: {r['error']}" for r in failed]
+    return "\n".join(lines) + "\n"
+
+
+def every_run(runs: Sequence[Scored]) -> list[str]:
+    """A row a run."""
+    lines = ["| cause | repeat | parameters | class | named | after its window |", "|---|---|---|---|---|---|"]
+    for run in sorted(runs, key=lambda r: (r.record["name"], r.record["number"])):
+        r, s = run.record, run.score
+        late = "never" if s.late_s is None else f"{s.late_s:.0f} s"
+        named = s.got if run.right else f"**{s.got or 'nothing'}**"
+        lines.append(f"| {r['name']} | {r['kind']} | {r['told']} | {run.label} | {named} | {late} |")
+    return lines

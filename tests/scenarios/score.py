@@ -1,0 +1,72 @@
+"""What a run is worth: the verdicts of its ticks against its label and the trainer's own log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+WINDOW_S = 10.0
+SETTLED_S = 15.0
+"""A job that just started still fills its queues: so long nothing is said about it, and nothing is counted."""
+
+Row = Mapping[str, Any]
+"""One tick, as watch.py prints it."""
+
+
+class Score(NamedTuple):
+    """What came out of one run.
+
+    got: the class that stood first most often in the scored ticks, which begin when the class's window has passed.
+    top3: whether the label was among the first three in at least half of them. late_s: from the end of the window to
+    the first tick with the right class; None when never. right: share of the scored ticks with the right class first.
+    flaps: changes of the first class after the first right tick, in ``watched_s`` seconds. errors: of the share of
+    time lost, per tick, against the trainer's own log. alarms: ticks that raise a false alarm, of ``decided``.
+    """
+
+    got: str
+    top3: bool
+    late_s: float | None
+    right: float
+    flaps: int
+    watched_s: float
+    errors: tuple[float, ...]
+    alarms: int
+    decided: int
+
+
+def true_stall(steps: Sequence[Mapping[str, float]], end: float, seconds: float = WINDOW_S) -> float | None:
+    """The share of the window without data, by the trainer's log; None while it does not cover the window."""
+    start = end - seconds
+    if not steps or steps[0]["at"] > start or steps[-1]["at"] < end - 3:
+        return None
+    lost = sum(max(0.0, min(end, s["at"]) - max(start, s["at"] - s["wait"])) for s in steps)
+    return lost / seconds
+
+
+def score(
+    label: str, rows: Sequence[Row], *, window_s: float = WINDOW_S, started: float = 0.0, also: Sequence[str] = ()
+) -> Score:
+    """Hold the rows against the label. started: the monotonic second at which the trainer was started."""
+    due = max(rows[0]["at"] + window_s, started + SETTLED_S) if rows else 0.0
+    decided = [row for row in rows if not row["measuring"] and row["classes"]]
+    scored = [row for row in decided if row["at"] >= due] or decided
+    firsts = [row["classes"][0] for row in scored]
+    hit = next((i for i, row in enumerate(decided) if row["classes"][0] == label), None)
+    later = [] if hit is None else decided[hit:]
+    near = [label in row["classes"][:3] for row in scored]
+    got = max(dict.fromkeys(firsts), key=firsts.count) if firsts else ""
+    fine = {label, *also}
+    return Score(
+        got=got,
+        top3=got == label or (bool(near) and sum(near) * 2 >= len(near)),
+        late_s=None if hit is None else max(0.0, decided[hit]["at"] - due),
+        right=firsts.count(label) / len(firsts) if firsts else 0.0,
+        flaps=sum(a["classes"][0] != b["classes"][0] for a, b in pairwise(later)),
+        watched_s=later[-1]["at"] - later[0]["at"] if len(later) > 1 else 0.0,
+        errors=tuple(
+            row["stall"] - row["truth"] for row in decided if row["stall"] is not None and row["truth"] is not None
+        ),
+        alarms=sum(bool(row["alarm"]) and row["classes"][0] not in fine for row in decided),
+        decided=len(decided),
+    )
