@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +28,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture
+def disk_folder(tmp_path: Path) -> Path:
+    """A folder whose pages can leave memory."""
+    found = subprocess.run(["stat", "-f", "-c", "%T", str(tmp_path)], capture_output=True, text=True, check=True)
+    if found.stdout.strip() in ("tmpfs", "ramfs"):
+        pytest.skip(f"{tmp_path} lies in memory")
+    return tmp_path

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from iotop_ai.actions.audit import Audit, user_name
+from iotop_ai.actions.outcome import Outcome, audited
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.smart_commands import TEST_COMMANDS, is_device, is_type, sudoers_line
@@ -30,14 +31,6 @@ class Target(NamedTuple):
     kind: str
 
 
-class Outcome(NamedTuple):
-    """Whether the disk took the command, in words, and what would mend a refusal."""
-
-    done: bool
-    text: str
-    remedy: str = ""
-
-
 def self_test(what: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True) -> Outcome:
     """Give one of TEST_COMMANDS to a disk; blocks until smartctl has answered, TIMEOUT_S at most.
 
@@ -46,22 +39,17 @@ def self_test(what: str, target: Target, smartctl: str, clock: Clock, audit: Aud
     """
     action = f"self-test {what}"
     place = f"{target.name} ({target.device}, -d {target.kind})"
-    try:
-        audit.write(action, place, "asked")
-    except OSError as error:
-        return Outcome(False, f"not done: the audit log {audit.path} cannot be written: {error.strerror}")
-    helper = SmartProcess(clock)
-    try:
-        outcome = _ask(helper, what, target, find_smartctl(smartctl, live))
-    except Unavailable as why:
-        outcome = Outcome(False, clean(why.reason), clean(why.remedy))
-    finally:
-        helper.stop()
-    try:
-        audit.write(action, place, outcome.text)
-    except OSError as error:
-        return outcome._replace(text=f"{outcome.text}; the audit log cannot be written: {error.strerror}")
-    return outcome
+
+    def act() -> Outcome:
+        helper = SmartProcess(clock)
+        try:
+            return _ask(helper, what, target, find_smartctl(smartctl, live))
+        except Unavailable as why:
+            return Outcome(False, clean(why.reason), clean(why.remedy))
+        finally:
+            helper.stop()
+
+    return audited(audit, action, place, act)
 
 
 def _ask(helper: SmartProcess, what: str, target: Target, smartctl: str) -> Outcome:

@@ -36,6 +36,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("replay", "iotop_ai.cli.replay", "a recording on this screen; of a pipe, another machine as it happens"),
     Command("mark", "iotop_ai.cli.mark", "a mark on the time line of every monitor and recording of this user"),
     Command("export", "iotop_ai.cli.export", "a recording as CSV, JSON Lines, SQLite or Parquet tables"),
+    Command("cache", "iotop_ai.cli.cache", "what of a dataset is in memory; evict it; drop the host's caches"),
     Command("import", "iotop_ai.cli.import_logs", "a log of iostat or nvidia-smi as a recording"),
 )
 

@@ -68,7 +68,7 @@ def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
     return tuple(out)
 
 
-def _levels(path: str) -> Iterator[str]:
+def levels(path: str) -> Iterator[str]:
     """The cgroup and those above it, nearest first: "a/b", "a", ""."""
     parts = [part for part in path.split("/") if part and part != ".."][:MOST_LEVELS]
     for end in range(len(parts), -1, -1):
@@ -119,11 +119,11 @@ class PlaceReader:
 
     def _limits(self, groups: dict[str, str]) -> tuple[IoLimit, ...]:
         out: list[IoLimit] = []
-        for level in _levels(groups.get("blkio", "/")):
+        for level in levels(groups.get("blkio", "/")):
             for name, what in V1_LIMITS.items():
                 file = f"blkio/{level}/{name}".replace("//", "/")
                 out += parse_v1_limits(self._raw(f"sys/fs/cgroup/{file}"), what, file)
-        for level in _levels(groups.get("", "/")):
+        for level in levels(groups.get("", "/")):
             file = f"{level}/io.max".lstrip("/")
             out += parse_io_max(self._raw(f"{self._unified}/{file}"), file)
         return tuple(out)
@@ -131,12 +131,12 @@ class PlaceReader:
     def _cpu(self, groups: dict[str, str]) -> tuple[float | None, int | None]:
         """The tightest quota in cores and how often it ran out."""
         best: tuple[float, int | None] | None = None
-        for level in _levels(groups.get("", "/")):
+        for level in levels(groups.get("", "/")):
             fields = self._raw(f"{self._unified}/{level}/cpu.max").split()
             if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit():
                 found = int(fields[0]) / int(fields[1]), self._throttled(f"{self._unified}/{level}/cpu.stat")
                 best = min(best or found, found, key=lambda pair: pair[0])
-        for level in _levels(groups.get("cpu", "/")):
+        for level in levels(groups.get("cpu", "/")):
             here = f"sys/fs/cgroup/cpu/{level}"
             quota, period = (self._root.number_or_none(f"{here}/cpu.cfs_{n}_us") for n in ("quota", "period"))
             if quota is not None and period and quota > 0:
@@ -153,12 +153,12 @@ class PlaceReader:
     def _memory(self, groups: dict[str, str]) -> tuple[int | None, int | None, int | None]:
         """Limit, use and failures of the nearest cgroup with a limit."""
         number = self._root.number_or_none
-        for level in _levels(groups.get("", "/")):
+        for level in levels(groups.get("", "/")):
             here = f"{self._unified}/{level}"
             limit = number(f"{here}/memory.max")
             if limit is not None:
                 return limit, number(f"{here}/memory.current"), self._events(f"{here}/memory.events")
-        for level in _levels(groups.get("memory", "/")):
+        for level in levels(groups.get("memory", "/")):
             here = f"sys/fs/cgroup/memory/{level}"
             limit = number(f"{here}/memory.limit_in_bytes")
             if limit is not None and limit < NO_MEMORY_LIMIT:

@@ -117,6 +117,14 @@ class Root:
         """The canonical absolute path behind links."""
         return os.path.realpath(self.path + relative)
 
+    def write(self, relative: str, text: str) -> None:
+        """Write a kernel file that is there, in one call; only actions/ does. Raises OSError."""
+        handle = os.open(self.path + relative, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(handle, text.encode())
+        finally:
+            os.close(handle)
+
     def exists(self, relative: str) -> bool:
         """Whether the path exists."""
         return os.path.exists(self.path + relative)

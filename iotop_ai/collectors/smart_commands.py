@@ -52,6 +52,11 @@ def is_type(kind: str) -> bool:
     return _TYPE.fullmatch(kind) is not None
 
 
+def is_user(name: str) -> bool:
+    """Whether sudoers takes the name as it stands, without quotes."""
+    return _USER.fullmatch(name) is not None
+
+
 def argv(command: str, smartctl: str, kind: str = "", device: str = "") -> list[str]:
     """The arguments of one call of the table. Raises ValueError for a path, type or device that cannot be meant."""
     if not smartctl.startswith("/"):
@@ -80,7 +85,7 @@ def sudoers_line(
 
     disks: (type, device) pairs. A user whose name needs quoting is named by number.
     """
-    who = user if _USER.fullmatch(user) else f"#{uid}"
+    who = user if is_user(user) else f"#{uid}"
     calls = [argv("scan", smartctl)] if "scan" in commands else []
     each = [command for command in commands if command != "scan"]
     calls += [argv(command, smartctl, kind, device) for kind, device in disks for command in each]

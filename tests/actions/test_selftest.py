@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.actions.audit import Audit
-from iotop_ai.actions.selftest import Outcome, Target, outcome_of, self_test
+from iotop_ai.actions.outcome import Outcome
+from iotop_ai.actions.selftest import Target, outcome_of, self_test
 from iotop_ai.collectors.clock import Clock
 from tests.rigs.smart import Smartctl, why_no_smartctl
 

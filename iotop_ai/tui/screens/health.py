@@ -11,7 +11,8 @@ from textual.message import Message
 from textual.screen import Screen
 
 from iotop_ai.actions.audit import Audit
-from iotop_ai.actions.selftest import Outcome, Target, self_test
+from iotop_ai.actions.outcome import Outcome
+from iotop_ai.actions.selftest import Target, self_test
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.health_detail import most_scroll

@@ -1,0 +1,76 @@
+"""Take one dataset out of the page cache: harmless to everybody else, and no root needed.
+
+posix_fadvise(2) with POSIX_FADV_DONTNEED drops a file's clean pages; those that somebody maps, locks or is writing
+stay, so what is dirty is written out first, file by file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.outcome import Outcome, audited
+from iotop_ai.collectors.dataset import Tree
+from iotop_ai.collectors.pagecache import PageCache, seen_before
+from iotop_ai.model.clean import clean
+from iotop_ai.model.pagecache import Evicted
+
+TELL_EVERY = 200
+
+
+def evict(
+    top: str, audit: Audit, cache: PageCache, tell: Callable[[Evicted], None] = lambda _: None
+) -> tuple[Outcome, Evicted | None]:
+    """Evict every file below ``top``. tell: called with what is done so far, every TELL_EVERY files."""
+    told: list[Evicted] = []
+
+    def act() -> Outcome:
+        try:
+            done = _evict(top, cache, tell)
+        except OSError as error:
+            return Outcome(False, f"not done: {clean(top)}: {error.strerror}")
+        told.append(done)
+        return Outcome(
+            bool(done.files), f"{done.files} files evicted: {done.before_bytes} -> {done.after_bytes} B in memory"
+        )
+
+    outcome = audited(audit, "evict", clean(top), act)
+    return outcome, told[0] if told else None
+
+
+def _evict(top: str, cache: PageCache, tell: Callable[[Evicted], None]) -> Evicted:
+    tree = Tree(top)
+    now = Evicted(clean(tree.top))
+    seen: set[tuple[int, int]] = set()
+    for entry in tree:
+        if not entry.regular or not entry.stat.st_size or seen_before(seen, entry.stat):
+            continue
+        try:
+            before, after = _evict_file(entry.open(), cache)
+        except OSError as error:
+            tree.lose(entry.path, error)
+            continue
+        now = now._replace(files=now.files + 1, size_bytes=now.size_bytes + entry.stat.st_size)
+        if before is None or after is None:
+            now = now._replace(unknown_files=now.unknown_files + 1)
+        else:
+            now = now._replace(before_bytes=now.before_bytes + before, after_bytes=now.after_bytes + after)
+        if now.files % TELL_EVERY == 0:
+            tell(now)
+    return now._replace(
+        unreadable=tree.unreadable, first_unreadable=clean(tree.first_unreadable), elsewhere=tree.elsewhere
+    )
+
+
+def _evict_file(handle: int, cache: PageCache) -> tuple[int | None, int | None]:
+    try:
+        before = cache.resident(handle)
+        # Nobody says whether it is dirty where mincore is asked: then it is written out in any case.
+        if before is None or before.dirty_bytes is None or before.dirty_bytes:
+            os.fdatasync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        after = cache.resident(handle)
+        return None if before is None else before.bytes, None if after is None else after.bytes
+    finally:
+        os.close(handle)

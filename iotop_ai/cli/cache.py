@@ -1,0 +1,170 @@
+"""``iotop-ai cache``: what of a dataset lies in memory, take it out, or drop the whole host's caches."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import Any
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.drop_caches import drop_caches, wait_s
+from iotop_ai.actions.evict import evict
+from iotop_ai.actions.kernel import DROP_CACHES, right_to
+from iotop_ai.cli.ask import Progress, confirm
+from iotop_ai.cli.options import settings_of
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.marks import send_mark
+from iotop_ai.collectors.pagecache import PageCache, read_cached, read_levels, read_memory_limit, room_for_data
+from iotop_ai.collectors.root import Root
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, IotopError, UnknownError, UsageError
+from iotop_ai.model.pagecache import CACHES
+from iotop_ai.model.settings import Settings
+from iotop_ai.present import caches
+from iotop_ai.sources.live import LiveSource
+
+FINE, PROBLEM, NO_ANSWER = 0, 1, 2
+GPU_WAIT_S = 2.0
+WORD = "drop"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``cache``."""
+    what = parser.add_subparsers(dest="cache", metavar="status|evict|drop", required=True)
+    status = what.add_parser("status", help="how much of PATH is in memory, and whether it fits", allow_abbrev=False)
+    status.add_argument("path", metavar="PATH", help="a folder or a file")
+    out = what.add_parser("evict", help="take PATH out of memory; harms nobody else, needs no root", allow_abbrev=False)
+    out.add_argument("path", metavar="PATH", help="a folder or a file")
+    drop = what.add_parser(
+        "drop", help="drop the host's caches, for timing a cold start; needs root", allow_abbrev=False
+    )
+    drop.add_argument(
+        "--level",
+        type=int,
+        choices=sorted(CACHES),
+        default=1,
+        help="1 page cache (default), 2 dentries and inodes, 3 both",
+    )
+    drop.add_argument("--yes", action="store_true", help="do not ask")
+    for each in (status, out, drop):
+        each.add_argument("--json", action="store_true", help="a JSON object instead of text")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 done, or it fits; 1 some stayed in memory, or it does not fit; 2 not done, or not known."""
+    settings = settings_of(args)
+    if args.cache == "status":
+        return _status(args)
+    if settings.readonly:
+        raise UsageError(f"--readonly allows no cache {args.cache}")
+    return _evict(args) if args.cache == "evict" else _drop(args, settings)
+
+
+def _status(args: argparse.Namespace) -> int:
+    root = Root("/")
+    with Progress() as tell:
+        try:
+            found = read_cached(
+                args.path, PageCache(), lambda c: tell(f"{c.files} files, {caches.amount(c.size_bytes)} ...")
+            )
+        except OSError as error:
+            raise InputError(f"{clean(args.path)}: {error.strerror}") from None
+    room = room_for_data(read_levels(root), read_memory_limit(root))
+    fits = caches.fits(found, room)
+    if args.json:
+        _json({**found._asdict(), "resident_ratio": found.resident_ratio, "room_bytes": room, "fits": fits})
+    else:
+        print("\n".join(caches.cached_text(found, room)))
+    if fits is None or (found.files and found.unknown_files == found.files):
+        return NO_ANSWER
+    return FINE if fits else PROBLEM
+
+
+def _evict(args: argparse.Namespace) -> int:
+    with Progress() as tell:
+        outcome, done = evict(
+            args.path,
+            Audit(Clock()),
+            PageCache(),
+            lambda e: tell(f"{e.files} files, {caches.amount(e.size_bytes)} ..."),
+        )
+    if done is None:
+        raise UnknownError(outcome.text)
+    if args.json:
+        _json(done._asdict())
+    else:
+        print("\n".join([caches.evicted_text(done), *caches.lacks_text(done.unreadable, done.first_unreadable, 0, 0)]))
+    if done.files:
+        _tell(caches.evicted_text(done))
+    if done.unreadable and not done.files:
+        return NO_ANSWER
+    return PROBLEM if done.after_bytes or done.unreadable else FINE
+
+
+def _drop(args: argparse.Namespace, settings: Settings) -> int:
+    root, clock = Root("/"), Clock()
+    right = right_to(DROP_CACHES, root)
+    if not right.how:
+        other = "'iotop-ai cache evict PATH' takes one dataset out of memory without root"
+        raise UnknownError(f"not done: {right.reason}; remedy: {right.remedy}; {other}")
+    wait = wait_s(root, clock)
+    if wait > 0:
+        raise UnknownError(f"not done: dropped less than a minute ago; again in {wait:.0f} s")
+    if not args.yes or sys.stderr.isatty():
+        levels = read_levels(root)
+        said = [
+            f"This drops {caches.level_text(args.level, levels)}, "
+            + ("by sudo" if right.how == "sudo" else "as root")
+            + f". {caches.sync_text(levels.dirty_bytes)}",
+            caches.COST,
+            _who(settings),
+        ]
+        print("\n".join(said), file=sys.stderr)
+    if not confirm("", WORD, args.yes):
+        raise UnknownError("not done: not confirmed")
+    with Progress(clock) as tell:
+        words = {"sync": "writing out what is dirty ...", "drop": "dropping ..."}
+        dropped = drop_caches(args.level, root, clock, Audit(clock), lambda step: tell(words[step], now=True))
+    effect = dropped.effect
+    if effect is None or not dropped.outcome.done:
+        remedy = f"; remedy: {dropped.outcome.remedy}" if dropped.outcome.remedy else ""
+        raise UnknownError(dropped.outcome.text + remedy)
+    if args.json:
+        _json(
+            {
+                "level": effect.level,
+                "before": effect.before._asdict(),
+                "after": effect.after._asdict(),
+                "sync_s": round(effect.sync_s, 3),
+                "drop_s": round(effect.drop_s, 3),
+            }
+        )
+    else:
+        print(f"{CACHES[effect.level]} dropped {caches.took_text(effect)}")
+        print("\n".join(f"{name:<13}{old:>9} -> {new:>7}" for name, old, new in caches.effect_rows(effect)))
+    _tell(caches.effect_text(effect))
+    return FINE
+
+
+def _who(settings: Settings) -> str:
+    """Who is running on this host now."""
+    source = LiveSource(settings._replace(smart=False))
+    try:
+        source.wait_gpu(GPU_WAIT_S)
+        return caches.who_runs(source.snapshot(), os.geteuid())
+    finally:
+        source.close()
+
+
+def _tell(text: str) -> None:
+    """Mark the moment in every monitor and recording of this user; without any it is in the audit log alone."""
+    try:
+        send_mark(text, os.environ)
+    except (OSError, IotopError) as error:
+        print(f"not marked in the recordings: {clean(str(error))}", file=sys.stderr)
+
+
+def _json(value: dict[str, Any]) -> None:
+    print(json.dumps(value))
