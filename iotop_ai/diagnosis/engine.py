@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from iotop_ai.diagnosis.facts import Claim, Facts, gather
 from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
+from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.ruled_out import ruled_out, unknown
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.diagnosis.which_job import job_pid, leading_job, lost_so_far, sided, with_hours
 from iotop_ai.model.carry import Carry, Held
 from iotop_ai.model.finding import Finding, Severity, State, Verdict
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.reading import Status
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
@@ -47,10 +51,31 @@ def fold(
     held = _hold(carry, claims, snapshot, watched >= needed, limits)
     # Nothing fits since the state last became so; while measuring that is since the start.
     unsure = carry.states[-1][0] if carry.states and carry.states[-1][1] == State.UNSURE else now
-    findings = _ranked(facts, held, watched >= needed, unsure)
+    on = [one.finding for one in held.values()]
+    lost = lost_so_far(carry.lost, facts, on, decided)
+    lead = leading_job(facts, on, lost)
+    findings = _ranked(facts, on, lead, lost, watched >= needed, unsure)
     seen, missing = signal_groups(snapshot)
     verdict = Verdict(findings, watched, needed, seen, GROUPS_ALL, missing)
-    return Carry(started, held, active, verdict, now, _states(carry, verdict, now)), verdict
+    states = _changed(carry.states, verdict.state.value, now)
+    classes = _changed(carry.classes, verdict.primary.class_id, now)
+    return Carry(started, held, active, verdict, now, states, lost, classes), verdict
+
+
+def verdict_of_job(frame: Frame, pid: int, limits: Thresholds = LIMITS) -> Verdict:
+    """The Frame's verdict with another job in the lead: that of the process ``pid``.
+
+    It is the Frame's own where no job has such a process, or that job leads already.
+    """
+    verdict, carry = frame.verdict, frame.carry
+    facts = gather(frame.snapshot, frame.history, limits)
+    lead = next((j for j in facts.jobs if any(key.pid == pid for key in (j.job.key, *j.job.members))), None)
+    if lead is None or job_pid(verdict.primary) == lead.job.key.pid:
+        return verdict
+    unsure = verdict.primary.since_ns if verdict.state is State.UNSURE else None
+    on = [one.finding for one in carry.held.values()]
+    findings = _ranked(facts, on, lead, carry.lost, not verdict.measuring, unsure)
+    return verdict._replace(findings=findings)
 
 
 def _active(carry: Carry, history: tuple[Sample, ...], now: int) -> dict[str, int]:
@@ -116,8 +141,16 @@ def _hold(carry: Carry, claims: Iterable[Claim], snapshot: Snapshot, full: bool,
     return held
 
 
-def _ranked(facts: Facts, held: dict[Key, Held], full: bool, unsure_ns: int) -> tuple[Finding, ...]:
-    findings = [h.finding for h in held.values()]
+def _ranked(
+    facts: Facts,
+    on: list[Finding],
+    lead: JobFacts | None,
+    lost: Mapping[ProcessKey, float],
+    full: bool,
+    unsure_ns: int | None,
+) -> tuple[Finding, ...]:
+    """The findings in order: of the leading job and the machine, then what other jobs lose."""
+    findings, others = sided(facts, on, lead)
     # Good news does not stand beside its contrary while one of them is only kept by its shortest stay.
     if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) for f in findings):
         findings = [f for f in findings if f.state not in (State.OK, State.IDLE)]
@@ -125,19 +158,24 @@ def _ranked(facts: Facts, held: dict[Key, Held], full: bool, unsure_ns: int) -> 
         findings = [f for f in findings if f.class_id != "healthy"]
     if any(f.state is State.OK for f in findings):
         findings = [f for f in findings if f.state is not State.IDLE]
-    findings.sort(key=lambda f: (PRECEDENCE.index(f.class_id), -f.confidence, -(f.lost_ratio or 0.0), f.subject))
+    findings.sort(key=_order)
     if not full or not findings:
-        findings.insert(0, unknown(facts, "nothing fits" if full else "measuring", unsure_ns))
+        findings.insert(0, unknown(facts, "nothing fits" if full else "measuring", unsure_ns, lead))
     if full and len(findings) > 1 and findings[0].class_id == "unknown":
         findings = findings[1:]
-    on = frozenset(f.class_id for f in findings)
-    first = findings[0]._replace(ruled_out=ruled_out(facts, on) if full else ())
-    return (first, *findings[1:])
+    findings += sorted(others, key=_order)
+    shown = frozenset(f.class_id for f in findings)
+    first = findings[0]._replace(ruled_out=ruled_out(facts, shown, lead) if full else ())
+    return tuple(with_hours(facts, f, lost) for f in (first, *findings[1:]))
 
 
-def _states(carry: Carry, verdict: Verdict, now: int) -> tuple[tuple[int, str], ...]:
-    word = verdict.state.value
-    recent = sum(now - at <= _STATES_NS for at, _ in carry.states)
+def _order(finding: Finding) -> tuple[int, float, float, str]:
+    return (PRECEDENCE.index(finding.class_id), -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
+
+
+def _changed(known: tuple[tuple[int, str], ...], word: str, now: int) -> tuple[tuple[int, str], ...]:
+    """The changes of the last hour, with the newest word at their end."""
+    recent = sum(now - at <= _STATES_NS for at, _ in known)
     # One more than the hour holds: the state in which the hour begins.
-    states = carry.states[-min(recent + 1, _STATES_MOST) :]
-    return states if states and states[-1][1] == word else (*states, (now, word))
+    known = known[-min(recent + 1, _STATES_MOST) :]
+    return known if known and known[-1][1] == word else (*known, (now, word))

@@ -49,12 +49,6 @@ def _cpu(facts: Facts) -> RuledOut | None:
     return RuledOut("cpu_prep", "cpu_low", (("task", top.name), ("cpu", top.cpu_ratio)))
 
 
-def worst_job(facts: Facts) -> JobFacts | None:
-    """The job that loses most; None where no job's tasks were looked at."""
-    known = [job for job in facts.jobs if job.stall is not None]
-    return max(known, key=lambda job: (job.stall or 0.0) * max(1, job.gpus), default=None)
-
-
 def _job(job: JobFacts, limits: Thresholds) -> tuple[RuledOut | None, ...]:
     """What does not hold the job up."""
     subject: Args = (("job", job.job.name),)
@@ -92,20 +86,27 @@ def _smart(facts: Facts) -> RuledOut | None:
     return RuledOut("failing_disk", "smart_fine", (("disks", float(len(known))),))
 
 
-def ruled_out(facts: Facts, on: frozenset[str]) -> tuple[RuledOut, ...]:
-    """The classes that are not on and why; silent about a class that could not be judged."""
-    job = worst_job(facts)
+def ruled_out(facts: Facts, on: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
+    """The classes that are not on and why; silent about a class that could not be judged. lead: the job spoken of."""
+    job = _looked_at(lead)
     first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits)
     every = (*first, _gpu(facts), _smart(facts))
     return tuple(r for r in every if r is not None and r.class_id not in on)
 
 
-def unknown(facts: Facts, reason: str, since_ns: int | None) -> Finding:
-    """What is said when no rule holds. reason: "measuring" or "nothing fits"."""
+def _looked_at(lead: JobFacts | None) -> JobFacts | None:
+    """The job where its tasks were looked at, else None."""
+    return lead if lead is not None and lead.stall is not None else None
+
+
+def unknown(facts: Facts, reason: str, since_ns: int | None, lead: JobFacts | None) -> Finding:
+    """What is said when no rule holds. reason: "measuring" or "nothing fits". lead: the job spoken of."""
     snapshot = facts.snapshot
     group, device = waiting_group(facts), busiest_device(facts)
     args: Args = (("reason", reason), *gpu_args(facts), ("cpu", facts.cpu_busy_ratio))
-    job = worst_job(facts)
+    job = _looked_at(lead)
+    if lead is not None:
+        args += (("job_pid", float(lead.job.key.pid)),)
     if job is not None:
         shares = (("w_cpu", job.worker_cpu), ("w_blocked", job.worker_disk), ("w_idle", job.worker_idle))
         args += (("job", job.job.name), ("stall", job.stall), ("lost", job.stall), ("workers", float(job.workers)))

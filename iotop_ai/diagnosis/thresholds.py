@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-RULES_VERSION = 2
+RULES_VERSION = 3
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
 
 

@@ -83,7 +83,9 @@ class Finding(NamedTuple):
     """One claim of one rule.
 
     class_id: as in STATE_OF_CLASS. confidence 0..1. args: the figures of the claim's sentence (device, MB/s, ...).
-    lost_ratio: share of time lost, 0..1. since_ns: monotonic, when it was entered. subject: the device, GPU or pid.
+    lost_ratio: share of time lost, 0..1. gpu_hours_lost: by its job since that was first seen, set by the engine;
+    None for what is about no job or one without a GPU. since_ns: monotonic, when it was entered. subject: the device,
+    GPU or pid.
     """
 
     class_id: str

@@ -334,7 +334,8 @@ def right_end(verdict: Verdict, frame: Frame) -> Spans:
 
 def loss(verdict: Verdict, frame: Frame) -> Spans:
     """What it costs: "6.2 GPU-h lost/h"; [] when no GPU loses anything."""
-    lost = verdict.primary.gpu_hours_lost
+    gpus = number(dict(verdict.primary.args), "gpus")
+    lost = (gpus or 0.0) * (verdict.primary.lost_ratio or 0.0)
     return [] if not lost else [_strong(units.figure(lost)), Span(" GPU-h lost/h", "dim")]
 
 

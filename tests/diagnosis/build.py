@@ -142,11 +142,12 @@ class Training:
     saving: frozenset[int] = frozenset()
     cores: int | None = None
     quota: float | None = None
+    uid: int = 1000
 
     @property
     def job(self) -> Job:
         rank = Rank(self.task.key, tuple(w.key for w in self.workers), self.gpus)
-        return Job(self.task.key, "train.py", "alice", 1000, (rank,), label=self.label, evidence=self.evidence)
+        return Job(self.task.key, "train.py", "alice", self.uid, (rank,), label=self.label, evidence=self.evidence)
 
     @property
     def place(self) -> JobPlace:
@@ -194,6 +195,12 @@ class Machine:
     memory_pressure: float | None = 0.0
     swap_in: float | None = 0.0
     refault: float | None = 0.0
+    beside: Training | None = None
+    euid: int = 0
+
+    @property
+    def jobs(self) -> tuple[Training, ...]:
+        return tuple(job for job in (self.job, self.beside) if job is not None)
 
 
 def _gpu_reading(machine: Machine, at: int) -> Reading[dict[str, Reading[GpuState]]]:
@@ -231,18 +238,23 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         frozenset(t.key for t in tasks if t.denied), at, at, (at,), {}, {}, {}, {},
     )  # fmt: skip
     snapshot = Snapshot(
-        second, at, at, machine.interval_s, Host("h", "boot", "6", 0, "root", machine.ptrace), (),
+        second, at, at, machine.interval_s, Host("h", "boot", "6", machine.euid, "root", machine.ptrace), (),
         OwnCost(OWN_PID, 0, None, 0, 0),
     )  # fmt: skip
     if machine.blind:
         return snapshot
-    job = machine.job
-    if job is not None:
-        if job.task.pid in machine.gpu_pids:
-            job = replace(job, gpus=tuple(f"GPU-{i}" for i in range(len(machine.gpus))))
-        keys = [job.task.key, *(w.key for w in job.workers)]
-        counts = dict.fromkeys(keys, TaskCounts())
-        jobs = JobTable({job.task.key: job.job}, {job.task.key: SweepCounts()}, counts, {job.task.key: job.place}, 0)
+    found = machine.jobs
+    if found:
+        every = tuple(f"GPU-{i}" for i in range(len(machine.gpus)))
+        found = tuple(replace(job, gpus=every) if job.task.pid in machine.gpu_pids else job for job in found)
+        keys = [key for job in found for key in (job.task.key, *(w.key for w in job.workers))]
+        jobs = JobTable(
+            {job.task.key: job.job for job in found},
+            {job.task.key: SweepCounts() for job in found},
+            dict.fromkeys(keys, TaskCounts()),
+            {job.task.key: job.place for job in found},
+            0,
+        )
         snapshot = snapshot._replace(jobs=Reading(jobs, **ok))
     return snapshot._replace(
         block=Reading({BlockKey(d.name, 0): BlockCounters(*[0] * 17) for d in machine.disks}, **ok),
@@ -274,12 +286,11 @@ def sample_of(machine: Machine, second: int) -> Sample:
     def rated(value: object) -> Rated:
         return Rated(value, at, seconds, True)
 
-    job = machine.job
-    if job is not None:
-        rates = job.rates(second) if seconds else None
-        task = TaskRates(job.main_disk, job.main_running, 0.0, 0.1, 0.0, job.grown)
-        jobs = JobSample({} if rates is None else {job.task.key: rates}, {job.task.key: task}, 0.005)
-        bare = bare._replace(jobs=rated(jobs))
+    found = machine.jobs
+    if found:
+        rates = {job.task.key: r for job in found if seconds and (r := job.rates(second)) is not None}
+        tasks = {job.task.key: TaskRates(job.main_disk, job.main_running, 0.0, 0.1, 0.0, job.grown) for job in found}
+        bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005)))
     core = CoreRates(machine.cpu, machine.cpu, 0.0, 0.0, 0.0)
     return bare._replace(
         block=rated({BlockKey(d.name, 0): d.rates for d in machine.disks}),

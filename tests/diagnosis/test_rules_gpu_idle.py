@@ -52,7 +52,6 @@ def test_a_desktop_on_the_gpu_is_no_training() -> None:
         Machine(tasks=(shell, copy), disks=(SLOW_SSD,), gpus=(0.1,), gpu_pids=(50,), gpu_kind="graphics")
     )
     assert dict(verdict.primary.args)["gpus"] == 0
-    assert verdict.primary.gpu_hours_lost is None
     assert classes(verdict_of(replace(BUSY, gpu_kind="graphics"))) == ["unknown"]
 
 

@@ -88,7 +88,6 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
             evidence,
             advice=worker_advice(facts, group.doing),
             lost_ratio=lost,
-            gpu_hours_lost=facts.gpu.used * lost if with_gpu else None,
         )
         out.append(claim(facts, finding, flags, cpu / limits.worker_busy))
     return tuple(out)
@@ -149,7 +148,6 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
             _evidence(facts, group, limits.thread_busy) + gpu_evidence(facts, limits.gpu_starved),
             advice=worker_advice(facts, 0),
             lost_ratio=1 - busy,
-            gpu_hours_lost=facts.gpu.used * (1 - busy),
         )
         flags = below(facts.gpu.busy, limits.gpu_starved)
         out.append(claim(facts, finding, flags, (group.cpu_ratio or 0.0) / limits.thread_busy))

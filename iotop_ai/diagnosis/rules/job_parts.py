@@ -111,5 +111,4 @@ def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Eviden
 def job_claim(facts: Facts, job: JobFacts, finding: Finding, level: float) -> Claim:
     """A claim about means over the job's window: the level decides, not a vote of the samples."""
     samples = len(job.look.samples)
-    hours = None if job.gpu_busy is None or finding.lost_ratio is None else job.gpus * finding.lost_ratio
-    return Claim(finding._replace(gpu_hours_lost=hours), 1.0, samples, job.look.needed, level)
+    return Claim(finding, 1.0, samples, job.look.needed, level)

@@ -182,7 +182,6 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
             evidence,
             advice=(Advice("save_async", args),),
             lost_ratio=lost,
-            gpu_hours_lost=None if job.gpu_busy is None else job.gpus * lost,
         )
         flags = at_least(job.main_disk, limits.decider)
         out.append(claim(facts, finding, flags)._replace(share=1.0, at_once=True))

@@ -109,7 +109,6 @@ def _caps(facts: Facts, group: Group | None) -> list[float]:
 
 
 def _finding(facts: Facts, stall: _Stall, evidence: tuple[Evidence, ...], severe: bool, sure: float) -> Finding:
-    hours = facts.gpu.used * stall.lost if facts.gpu.used else None
     return Finding(
         "storage_read",
         Severity.CRITICAL if severe else Severity.WARNING,
@@ -119,7 +118,6 @@ def _finding(facts: Facts, stall: _Stall, evidence: tuple[Evidence, ...], severe
         evidence,
         advice=storage_advice(facts, stall.device, stall.lost, stall.group),
         lost_ratio=stall.lost,
-        gpu_hours_lost=hours,
     )
 
 

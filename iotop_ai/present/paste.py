@@ -1,0 +1,75 @@
+"""The verdict as a few lines of plain text that people paste to each other: whole sentences, no command lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present import finding
+from iotop_ai.present.advice import why_text
+from iotop_ai.present.finding import text_of
+from iotop_ai.present.jobs import job_waits, shown_job
+from iotop_ai.present.path import hops
+from iotop_ai.present.units import clock
+from iotop_ai.present.view import View
+
+LABEL = 10
+"""Columns before each sentence: the state's word or the line's label, as in the banner."""
+_PATH_CELLS = 400
+_WAITS_CELLS = 80
+_BAR = "━─"
+
+
+def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008 - a frozen record
+    """The banner's sentences, uncut, then the path of the data, where its workers wait, and of what this is.
+
+    A line without anything to say is left out. ASCII but for what outside names hold.
+    """
+    verdict = frame.verdict
+    state = "; ".join(filter(None, (text_of(finding.headline(verdict, frame)), text_of(finding.loss(verdict, frame)))))
+    lines = [(verdict.state.value, state)]
+    parts = (
+        ("because", finding.because),
+        ("and", finding.second),
+    )
+    lines += [(label, text_of(part(verdict, frame))) for label, part in parts]
+    lines.append(("not", "; ".join(f"{one.class_id}: {why_text(one)}" for one in verdict.primary.ruled_out)))
+    lines.append(("do", text_of(finding.advice(verdict, frame))))
+    lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits(frame))]
+    lines.append(("seen", _seen(frame, view)))
+    return [f"{label:<{LABEL}}{text.replace('›', '>')}" for label, text in lines if text]
+
+
+def _waits(frame: Frame) -> str:
+    """Where the workers of the job spend their time; "" where that is not known."""
+    line = job_waits(frame, _WAITS_CELLS)
+    job = shown_job(frame)
+    if line is None or job is None:
+        return ""
+    words = line.text.split()
+    who = "" if words[0] == "workers" else f"{words[0]} "
+    return who + " ".join(word for word in words[1:] if word.strip(_BAR))
+
+
+def _seen(frame: Frame, view: View) -> str:
+    """Host, job, when, for how long, and how sure."""
+    snapshot, verdict = frame.snapshot, frame.verdict
+    job = shown_job(frame)
+    out = [snapshot.host.name]
+    if job is not None:
+        out.append(f"job {job.label or job.key.pid} of {job.user}")
+    out.append(clock(snapshot.wall_ns, view.utc_offset_s, "%Y-%m-%d %H:%M:%S"))
+    out.append(f"watched {verdict.watched_s:.0f} s")
+    sure = text_of(finding.right_end(verdict, frame))
+    return ", ".join([*out, *([sure] if sure else [])])
+
+
+def fenced(lines: Sequence[str]) -> list[str]:
+    """The lines as a block of Markdown; the fence is longer than any run of back-ticks in them."""
+    longest = max((len(run) for line in lines for run in _ticks(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, *lines, fence]
+
+
+def _ticks(line: str) -> list[str]:
+    return "".join(c if c == "`" else " " for c in line).split()
