@@ -56,7 +56,7 @@ class CpuCollector:
         for number, core in zip(self._numbers, times, strict=True):
             cores[number] = CpuTicks(*(round(getattr(core, name, 0.0) * self._clk_tck) for name in _TICKS))
         allowed = len(os.sched_getaffinity(0)) if self._root.live else len(cores)
-        return CpuTable(cores, allowed, self._physical, self._load1())
+        return CpuTable(cores, allowed, self._physical, self._load1(), clk_tck=self._clk_tck)
 
     def _core_numbers(self, count: int) -> list[int]:
         # psutil counts lines, and an offline core has none, so numbers come from the list of online ones.

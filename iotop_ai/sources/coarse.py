@@ -5,23 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from iotop_ai.model.cpu import CpuTable, without_idle
+from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import OwnCost
 
-AT_NS = 10_000
-"""A Reading's time and a Snapshot's: 1e-4 of the shortest interval."""
+FINEST_NS, COARSEST_NS = 10_000, 1_000_000
 INNER_AT_NS = 1_000_000
 """The time of one of many devices that answer by themselves: a GPU's own figures are at least 20 ms old."""
 TOOK_NS = 100_000
+_LIMIT_PAGES = 1024
 EXACT = ("processes",)
 """Readings whose time also stands in their value."""
 
 
-def _taken(reading: Reading[Any], step: int) -> Reading[Any]:
+def step_ns(interval_s: float) -> int:
+    """How fine a Reading's time and a Snapshot's is: 1e-4 of the interval."""
+    return max(FINEST_NS, min(COARSEST_NS, int(interval_s * 1e5)))
+
+
+def _taken(reading: Reading[Any], step: int, took: int = TOOK_NS) -> Reading[Any]:
     at_ns = reading.at_ns
     return reading._replace(
-        at_ns=None if at_ns is None else at_ns - at_ns % step, took_ns=-(-reading.took_ns // TOOK_NS) * TOOK_NS
+        at_ns=None if at_ns is None else at_ns - at_ns % step, took_ns=-(-reading.took_ns // took) * took
     )
+
+
+def _limits(state: MemoryState) -> MemoryState:
+    """The two limits of dirty pages, which the kernel works out anew from what is free, to 1024 pages."""
+    return state._replace(
+        dirty_threshold_pages=_rounded(state.dirty_threshold_pages),
+        dirty_background_pages=_rounded(state.dirty_background_pages),
+    )
+
+
+def _rounded(pages: int | None) -> int | None:
+    return pages if pages is None or pages < _LIMIT_PAGES else pages - pages % _LIMIT_PAGES
 
 
 class Coarse:
@@ -30,18 +49,23 @@ class Coarse:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[Reading[Any], Reading[Any]]] = {}
 
-    def reading(self, field: str, reading: Reading[Any]) -> Reading[Any]:
-        """The Reading with its time rounded down to 10 µs and its duration up to 0.1 ms."""
+    def reading(self, field: str, reading: Reading[Any], step: int) -> Reading[Any]:
+        """The Reading with its time rounded down to a step and its duration up to 0.1 ms; cores without idle time."""
         seen = self._seen.get(field)
         if seen is not None and seen[0] is reading:
             return seen[1]
-        out = _taken(reading, 1 if field in EXACT else AT_NS)
+        out = _taken(reading, 1 if field in EXACT else step)
         value = reading.value
         if isinstance(value, Mapping) and any(isinstance(part, Reading) for part in value.values()):
             inner = {
-                key: _taken(part, INNER_AT_NS) if isinstance(part, Reading) else part for key, part in value.items()
+                key: _taken(part, INNER_AT_NS, INNER_AT_NS) if isinstance(part, Reading) else part
+                for key, part in value.items()
             }
             out = out._replace(value=inner)
+        elif isinstance(value, CpuTable):
+            out = out._replace(value=without_idle(value))
+        elif isinstance(value, MemoryState):
+            out = out._replace(value=_limits(value))
         self._seen[field] = (reading, out)
         return out
 

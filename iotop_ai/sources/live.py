@@ -34,7 +34,7 @@ from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Event, Snapshot
-from iotop_ai.sources.coarse import AT_NS, Coarse, own
+from iotop_ai.sources.coarse import Coarse, own, step_ns
 
 SHORTEST_S = 0.1
 LONGEST_S = 3600.0
@@ -128,15 +128,16 @@ class LiveSource:
 
     def snapshot(self, late_ns: int = 0) -> Snapshot:
         """Read everything that is due, now. late_ns: how late this tick began."""
-        at_ns, wall_ns = (ns - ns % AT_NS for ns in (self._clock.monotonic_ns(), self._clock.wall_ns()))
+        step = step_ns(self._interval_s)
+        at_ns, wall_ns = (ns - ns % step for ns in (self._clock.monotonic_ns(), self._clock.wall_ns()))
         readings: dict[str, Reading[Any]] = {
-            paced.field: self._coarse.reading(paced.field, paced.reading(at_ns)) for paced in self._collectors
+            paced.field: self._coarse.reading(paced.field, paced.reading(at_ns), step) for paced in self._collectors
         }
         if self._smart is None:
             readings["smart"] = Reading(None, Status.OFF, "SMART is switched off", "leave out --no-smart", at_ns)
         if not self._closed:
             self._jobs.see(readings["processes"].value, readings["gpu"].value)
-            readings["jobs"] = self._coarse.reading("jobs", take(self._jobs, self._clock))
+            readings["jobs"] = self._coarse.reading("jobs", take(self._jobs, self._clock), step)
         self._note_devices(readings["disks"], at_ns, wall_ns)
         for xid in self._gpu.events():
             self._note(Event(xid.at_ns, xid.wall_ns, "xid", f"{xid.uuid or 'a GPU'}: Xid {xid.number}"))

@@ -153,8 +153,10 @@ class ReplaySource:
             raise InputError("standard input: no recording: no whole line came")
 
     def _pieces(self) -> Iterator[bytes]:
+        ready = select.poll()  # select() refuses descriptors from 1024 on
+        ready.register(self._fd, select.POLLIN)
         while not self._closing.is_set():
-            if select.select([self._fd], [], [], LOOK_S)[0]:
+            if ready.poll(LOOK_S * 1000):
                 piece = os.read(self._fd, _PIECE)
                 if not piece:
                     return

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +25,7 @@ from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.live import LiveSource
 from iotop_ai.store.codec import Encoder
+from iotop_ai.store.members import pack
 from iotop_ai.store.redact import Redactor
 from iotop_ai.store.ring import RING_BYTES, Ring
 from tests.bench.cost import sleepers
@@ -67,7 +67,7 @@ def measured(stream: Iterable[Frame]) -> Size:
     whole = [block for block in blocks if len(block) == KEYFRAME]
     count = len(whole) * KEYFRAME
     plain = sum(len(data) for block in whole for data in block) / count
-    packed = sum(len(zlib.compress(b"".join(block), 9)) for block in whole) / count
+    packed = sum(len(pack(b"".join(block), 0, 0, 0, 9)) for block in whole) / count
     return Size(plain, packed, statistics.mean(spent), max(spent))
 
 

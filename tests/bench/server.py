@@ -21,11 +21,12 @@ from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessSt
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.smart import SmartState
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
-from iotop_ai.sources.coarse import AT_NS, Coarse, own
+from iotop_ai.sources.coarse import Coarse, own, step_ns
 from iotop_ai.store.times import TIMED
 
 COHORTS = 5
 SECOND = 1_000_000_000
+STEP_NS = step_ns(1.0)
 LOADS = ("idle", "two", "all")
 """Nothing runs; a job reads from two disks; a job keeps every disk and most processes busy."""
 KIB, GIB = 1 << 10, 1 << 30
@@ -143,8 +144,8 @@ class Server:
         pick = self.random
         self.seq += 1
         self.now += SECOND
-        start = (self.now + int(abs(pick.gauss(0, 80_000)))) // AT_NS * AT_NS
-        wall = (self.wall + start - self.now) // AT_NS * AT_NS
+        start = (self.now + int(abs(pick.gauss(0, 80_000)))) // STEP_NS * STEP_NS
+        wall = (self.wall + start - self.now) // STEP_NS * STEP_NS
         self.wall += SECOND
         self.clock = start
         block = self.reading(self._block(), 60)
@@ -183,7 +184,7 @@ class Server:
             network=self.reading(self._network(), 80),
             netfs=Reading(NetfsTable({}, {}), Status.OK, at_ns=self.clock, took_ns=3000),
         )
-        rounded = {name: self.coarse.reading(name, getattr(snapshot, name)) for name in TIMED}
+        rounded = {name: self.coarse.reading(name, getattr(snapshot, name), STEP_NS) for name in TIMED}
         return snapshot._replace(own=own(cost), **rounded)
 
     def _block(self) -> dict[BlockKey, BlockCounters]:
@@ -245,7 +246,8 @@ class Server:
                 self.stat[key] = stat._replace(
                     minflt=stat.minflt + pick.randrange(2), utime_ticks=stat.utime_ticks + pick.randrange(2)
                 )
-            self.out[key] = io_at + 500_000
+            if key.pid % COHORTS != cohort:
+                self.out[key] = io_at + 500_000
         stat_at = io_at + 500_000
         self.stat_at = tuple(stat_at if i == cohort else t for i, t in enumerate(self.stat_at))
         self.clock = stat_at + 200_000
@@ -280,7 +282,6 @@ class Server:
             len(self.cores),
             len(self.cores) // 2,
             round(1 + pick.random(), 2),
-            self.seq * 9000 + pick.randrange(3000),
         )
 
     def _memory(self) -> MemoryState:
