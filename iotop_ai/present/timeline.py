@@ -1,4 +1,4 @@
-"""The time line of a recording: one row with the verdict's states, marks, gaps and where we are."""
+"""The time line of what is looked at: one row with the verdict's states, marks, ends, gaps and where we are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK = {
     "SLOWED": ("━", "warn"), "BLOCKED": ("━", "bad"), "STARVED": ("━", "bad"),
 }  # fmt: skip
 _WORDY = ("SLOWED", "BLOCKED", "STARVED")
-_GAP, _MARK = " ", "'"
+_GAP, _MARK, _END = " ", "'", "×"
 _DAY_NS = 86_400_000_000_000
 _LEAST = 10
 
@@ -33,13 +33,16 @@ class _Cell(NamedTuple):
 def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """`` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``: the cell we are at is inverse, a gap is blank.
 
-    Only what has been read through is drawn as a line; the word of a loud state stands where its run has room.
+    Only what has been read through is drawn as a line; the word of a loud state stands where its run has room. ``×``
+    is the end of a trainer, or of a worker that crashed. While looking back the row ends with now.
     """
     line = view.timeline
     if line is None:
         return []
     pattern = "%a %H:%M" if line.end_ns - line.begin_ns >= _DAY_NS else "%H:%M:%S"
     begin, end = (clock(ns, view.utc_offset_s, pattern) for ns in (line.begin_ns, line.end_ns))
+    if view.mode == "back":
+        end = "now"
     room = width - cells(begin) - cells(end) - 4
     if room < _LEAST:
         return [row(width, [Span(" "), *_spans(frame, line, max(1, width - 2))])]
@@ -59,12 +62,15 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
         for x in range(column(begin) + 1, column(stop)):
             drawn[x], ranks[x] = _Cell(_GAP, "dim"), -1
     here = column(frame.snapshot.wall_ns)
-    marks = {column(wall_ns) for wall_ns, _ in line.marks}
-    for x in (here, *marks):
+    # Where two things happened in one cell the graver one is drawn.
+    signs = {column(wall_ns): _Cell(_MARK, "strong") for wall_ns, _ in line.marks}
+    for wall_ns, _, bad in sorted(line.ends, key=lambda end: end[2]):
+        signs[column(wall_ns)] = _Cell(_END, "bad" if bad else "strong")
+    for x in (here, *signs):
         ranks[x] = -1
     _put_words(drawn, ranks, span_ns / room / 1e9)
-    for x in marks:
-        drawn[x] = _Cell(_MARK, "strong")
+    for x, sign in signs.items():
+        drawn[x] = sign
     drawn[here] = _Cell(drawn[here].text, "cursor")
     out: list[Span] = []
     for cell in drawn:

@@ -13,7 +13,8 @@ class Timeline(NamedTuple):
     """What a recording's time line shows; all times are wall times in ns.
 
     changes: (time, state word) at each change of the verdict, oldest first; known_ns: how far they have been read.
-    marks: (time, text). gaps: (begin, end) of stretches without a Snapshot.
+    marks: (time, text). gaps: (begin, end) of stretches without a Snapshot. ends: (time, text, whether it is bad) of
+    a job's processes that ended, and kills for memory.
     """
 
     begin_ns: int
@@ -22,6 +23,7 @@ class Timeline(NamedTuple):
     changes: tuple[tuple[int, str], ...] = ()
     marks: tuple[tuple[int, str], ...] = ()
     gaps: tuple[tuple[int, int], ...] = ()
+    ends: tuple[tuple[int, str, bool], ...] = ()
 
 
 class Recorded(NamedTuple):
@@ -66,7 +68,7 @@ class View(NamedTuple):
     utc_offset_s: int | None = None
     """Seconds east of UTC of the times shown; None is the zone of the machine that shows them."""
     timeline: Timeline | None = None
-    """Of a replay; None where there is no time line."""
+    """Of what is looked at, a recording or the last hour; None where there is no time line."""
     playing: bool = False
     """While looking at a recording: whether it runs."""
     speed: float = 1.0

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 RING_BYTES = 8 << 20
 RING_S = 3600.0
+MOST_KEPT_BYTES = RING_BYTES
+"""What may be held beside the ring by somebody who looks back for hours; then nothing newer is taken in."""
 _LEVEL = 5
 _PIECE = 1 << 16
 _WAIT_S = 2.0
@@ -196,10 +198,16 @@ class RingBlocks:
         # The packer may hold back a short line, so what it has given out so far does not tell.
         if newest is None or self._data.get(newest.block.offset) == newest.data:
             return False
+        if self._kept_bytes(packed[0].block.offset) > MOST_KEPT_BYTES:
+            return False
         first = packed[0].block.offset
         self.found = [*(block for block in self.found if block.offset < first), *(one.block for one in packed)]
         self._data |= {one.block.offset: one.data for one in packed}
         return True
+
+    def _kept_bytes(self, first: int) -> int:
+        """What the ring has dropped and this still holds."""
+        return sum(len(data) for offset, data in self._data.items() if offset < first)
 
     def data(self, block: Block) -> bytes:
         """A block's lines."""

@@ -167,7 +167,7 @@ class MonitorApp(App[None], inherit_bindings=False):
             tape = Tape([held], shown_from_ns=whole_ns)
         except InputError:
             return None
-        return Deck(tape, self, Clock(), slots=lambda: 2 * self.size.width)
+        return Deck(tape, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)
 
     def _come_back(self, _app: object) -> None:
         """After Ctrl-Z and fg the terminal is empty: every row is painted, changed or not."""

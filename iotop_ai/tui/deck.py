@@ -172,25 +172,24 @@ class Deck:
 
     def change(self, step: int) -> None:
         """Go to the next or previous change of the verdict."""
-        self._hop(lambda at: self._outline.next_change(at, step), "change of the verdict")
+
+        def find(at: int) -> tuple[int, str] | None:
+            found = self._outline.next_change(at, step)
+            return None if found is None else (found, "")
+
+        self._hop(find, "change of the verdict")
 
     def mark(self, step: int) -> None:
-        """Go to the next or previous mark."""
+        """Go to the next or previous mark, or end of a job's process, and say what it is."""
+        self._hop(lambda at: self._outline.next_mark(at, step), "mark")
 
-        def find(at: int) -> int | None:
-            found = self._outline.next_mark(at, step)
-            return None if found is None else found[0]
-
-        self._hop(find, "mark")
-
-    def _hop(self, find: Callable[[int], int | None], what: str) -> None:
+    def _hop(self, find: Callable[[int], tuple[int, str] | None], what: str) -> None:
         with self._ready:
             at = self._shown_ns if self._aim_ns is None else self._aim_ns
             found = find(at)
-            if found is None:
-                more = "" if self._outlined else " as far as it has been read"
-                self._state = self._state._replace(note=f"no further {what}{more}")
-        self._want(_Wish(found) if found is not None else _Wish())
+            more = "" if self._outlined else " as far as it has been read"
+            self._state = self._state._replace(note=f"no further {what}{more}" if found is None else found[1])
+        self._want(_Wish(found[0]) if found is not None else _Wish())
 
     def toggle(self) -> None:
         """Play, or pause."""

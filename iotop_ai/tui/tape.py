@@ -5,6 +5,7 @@ Used by one thread only; nothing here knows the screen.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
@@ -20,6 +21,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.store.blocks import Block
 from iotop_ai.store.file import Entry
 
+_HEAD = re.compile(rb'\{"k":"snap",(?:"pre":true,)?"m":\d{1,19},"t":(-?\d{1,19})[,}]')
 KEEP = 256
 """Frames kept beside the one that is shown; unchanged records are shared between them."""
 
@@ -115,10 +117,9 @@ class Tape:
     def end_wall_ns(self) -> int:
         """Wall time of the newest Snapshot."""
         place = self._places[-1]
-        last = self._walls[-1]
-        for item in self._reels[place.reel].items(place.block, adopt=False):
-            last = max(last, _snapshot(item).wall_ns)
-        return last
+        reel = self._reels[place.reel]
+        heads = (_HEAD.match(line) for line in reel.raw_lines(reel.blocks[place.block]))
+        return max([self._walls[-1], *(int(head[1]) for head in heads if head is not None)])
 
     def refresh(self) -> bool:
         """Look for what was appended, and for the reel after the last; whether there is more."""

@@ -77,6 +77,19 @@ def test_marks_and_gaps() -> None:
     assert text.index("'") > text.rindex("     ")
 
 
+def test_ends_are_drawn_and_a_bad_one_wins_its_cell() -> None:
+    at = BEGIN + 500 * SECOND
+    text, tokens = drawn(LINE._replace(changes=((BEGIN, "OK"),), ends=((at, "trainer", False),)))
+    assert (text.count("×"), tokens["strong"]) == (1, "×")
+    both = LINE._replace(changes=((BEGIN, "OK"),), marks=((at, "x"),), ends=((at, "w", True), (at, "t", False)))
+    text, tokens = drawn(both)
+    assert (text.count("×"), tokens["bad"], "'" in text) == (1, "×", False)
+
+
+def test_looking_back_it_ends_with_now() -> None:
+    assert drawn(LINE, mode="back")[0].endswith(" now ")
+
+
 def test_focus_is_in_the_labels_and_ascii_stays_ascii() -> None:
     assert "08:48:21" in drawn(LINE, focus="timeline")[1]["title-focus"]
     assert drawn(LINE, ascii_only=True)[0].isascii()

@@ -12,11 +12,14 @@ from textual.message import Message
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
 from iotop_ai.store.file import FileRecording
+from iotop_ai.store.ring import Ring
 from iotop_ai.store.sink import FileSink
 from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
 from iotop_ai.tui.messages import SourceEnded
+from iotop_ai.tui.outline import Outline
 from iotop_ai.tui.tape import Tape
 from tests.store.scenario import session
 from tests.tui.recorded import record, recorder_of, stalling, written
@@ -122,15 +125,42 @@ def test_changes_of_the_verdict_and_marks(tmp_path: Path, box: Box) -> None:
     deck.change(1)
     box.at(starved)
     deck.mark(1)
-    box.at(live[90])
+    assert box.at(live[90]).state.note == "mark: epoch 90"
     deck.change(-1)
     box.at(starved)
     deck.change(-1)
     box.at(live[0])
     deck.change(-1)
-    found = box.until(lambda m: isinstance(m, Played) and m.state.note != "")
-    assert isinstance(found, Played)
-    assert found.state.note == "no further change of the verdict"
+    box.until(lambda m: isinstance(m, Played) and m.state.note == "no further change of the verdict")
+    assert deck.close()
+
+
+def test_ends_of_a_job_stand_on_the_time_line_and_are_gone_to(tmp_path: Path, box: Box) -> None:
+    def with_end(frame: Frame, role: str, pid: int, code: int | None) -> Frame:
+        now = frame.snapshot
+        event = Event(now.at_ns, now.wall_ns, "process_ended", f"{role} {pid}", role, pid, code, 7)
+        return frame._replace(snapshot=now._replace(events=(*now.events, event)))
+
+    live = stalling(60)
+    ends = [(10, "worker", 11, 0), (12, "worker", 12, None), (14, "worker", 13, -15), (30, "worker", 14, -9),
+            (40, "trainer", 7, 0), (50, "trainer", 8, -9), (51, "member", 15, 1)]  # fmt: skip
+    for at, role, pid, code in ends:
+        live[at] = with_end(live[at], role, pid, code)
+    tape = Tape([FileRecording(record(tmp_path / "ends", live))])
+    tape.go(live[25].snapshot.wall_ns)
+    deck = Deck(tape, box, Clock())
+    deck.start()
+    box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.known_ns == live[-1].snapshot.wall_ns)
+    line = [m.timeline for m in box.said if isinstance(m, TimelineRead)][-1]
+    assert line.ends == tuple(
+        (live[at].snapshot.wall_ns, text, bad)
+        for at, text, bad in ((30, "worker 14", True), (40, "trainer 7", False), (50, "trainer 8", True))
+    )
+    deck.seek(live[25].snapshot.wall_ns)
+    box.at(live[25])
+    for at, text in ((30, "worker 14"), (40, "trainer 7"), (50, "trainer 8")):
+        deck.mark(1)
+        assert box.at(live[at]).state.note == text
     assert deck.close()
 
 
@@ -148,6 +178,26 @@ def test_the_time_line_knows_what_other_rules_would_have_to_judge_anew(tmp_path:
     wanted = [s for i, s in enumerate(wanted) if i == 0 or s[1] != wanted[i - 1][1]]
     box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.changes == tuple(wanted))
     assert deck.close()
+
+
+def test_what_stood_before_all_that_is_kept_is_known() -> None:
+    """The verdict line is older than what the ring still holds."""
+    live = stalling(400, (5, 390))
+    ring = Ring(most_s=90.0)
+    for frame in live[:300]:
+        ring.put(frame)
+        assert ring.drained()
+    held = ring.recording()
+    assert held is not None
+    assert not any(b'"k":"verdict"' in line for block in held.blocks for line in held.raw_lines(block))
+    begin = held.blocks[1]
+    outline = Outline([held], begin.wall_ns)
+    while outline.step():
+        pass
+    line = outline.timeline(live[299].snapshot.wall_ns)
+    assert line.changes == ((begin.wall_ns, "STARVED"),)
+    assert line.known_ns == live[299].snapshot.wall_ns
+    ring.close()
 
 
 def test_a_gap_is_drawn(tmp_path: Path, box: Box) -> None:

@@ -109,6 +109,36 @@ async def test_back_on_and_to_now_while_it_goes_on() -> None:
         assert "live" in session.text("path")
 
 
+async def test_its_time_line_reaches_to_now_and_knows_changes_and_marks() -> None:
+    async with living() as session:
+        await session.come(1, 110)
+        assert not session.app.main.panels["timeline"].display
+        await session.press("left_square_bracket")
+        await session.until(lambda: "STARVED" in session.text("timeline"))
+        row = session.text("timeline")
+        assert row.startswith(" 08:53:20 ")
+        assert row.endswith(" now ")
+        assert "'" in row
+        keys = [(str(f.verdict.state), f.verdict.primary.class_id, f.verdict.primary.subject) for f in LIVE[:110]]
+        changes = [LIVE[i] for i in range(1, 110) if keys[i] != keys[i - 1]]
+        assert len(changes) >= 2
+        for frame in reversed(changes):
+            await session.press("V")
+            await session.until(lambda frame=frame: session.shown == frame)
+        await session.press("V", "apostrophe")
+        await session.until(lambda: session.shown == LIVE[20])
+        assert "mark: epoch 20" in session.screen()
+        await session.press("v")
+        await session.until(lambda: session.shown == changes[0])
+        # What comes meanwhile is reached too.
+        width = row.count("━")
+        await session.come(111, 129)
+        await session.until(lambda: session.text("timeline").count("━") < width)
+        await session.press("end")
+        assert session.shown == LIVE[129]
+        assert not session.app.main.panels["timeline"].display
+
+
 @pytest.mark.parametrize("key", ["end", "escape"])
 async def test_a_key_returns_to_now(key: str) -> None:
     async with living() as session:

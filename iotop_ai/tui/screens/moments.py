@@ -121,8 +121,8 @@ class Moments(Screen[None]):
             self.redraw()
 
     def show_timeline(self, timeline: Timeline) -> None:
-        """The time line of a replay, as far as it has been read."""
-        if self.view.mode == "replay":
+        """The time line of what is looked at, as far as it has been read."""
+        if self.elsewhere and self.deck is not None:
             self.view = self.view._replace(timeline=timeline)
             self.redraw()
 
@@ -140,6 +140,7 @@ class Moments(Screen[None]):
             speed=1.0,
             back_s=0.0,
             cursor="",
+            timeline=None,
         )
 
     def ended(self) -> None:
@@ -158,7 +159,9 @@ class Moments(Screen[None]):
             if self.deck is None:
                 self.change(NOTHING_YET)
                 return
-            self.change(self._kept(), mode="back", playing=False, speed=1.0, back_s=0.0)
+            begin = self.deck.span()[0]
+            line = Timeline(begin, max(begin + 1, self.newest.snapshot.wall_ns), begin)
+            self.change(self._kept(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
             self.deck.start()
             self.deck.seek(self.frame.snapshot.wall_ns - 1)
 
