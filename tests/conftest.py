@@ -14,6 +14,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # What a test makes the program remember is not the developer's.
     folder = tempfile.TemporaryDirectory(prefix="iotop-ai-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
+    os.environ["XDG_CONFIG_HOME"] = os.path.join(folder.name, "config")
     config.add_cleanup(folder.cleanup)
 
 

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--history", action="store_true", help="plot what is known of each DEV's past")
     parser.add_argument("--smartctl", metavar="PATH", default=argparse.SUPPRESS, help="the smartctl to run")
     add_smart_type(parser)
-    parser.add_argument("--ascii", action="store_true", help="no character beyond ASCII")
+    parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -214,7 +214,7 @@ class Health:
         if self._args.json:
             sys.stdout.write(render_history_json(found) + "\n")
         else:
-            plain = self._args.ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
+            plain = self._settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
             width = shutil.get_terminal_size((80, 24)).columns
             texts = [history_text(name, model, points, width, plain) for name, _, model, points in found if points]
             sys.stdout.write("\n\n".join(texts) + ("\n" if texts else ""))

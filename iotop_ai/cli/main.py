@@ -39,6 +39,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("mark", "iotop_ai.cli.mark", "a mark on the time line of every monitor and recording of this user"),
     Command("export", "iotop_ai.cli.export", "a recording as CSV, JSON Lines, SQLite or Parquet tables"),
     Command("cache", "iotop_ai.cli.cache", "what of a dataset is in memory; evict it; drop the host's caches"),
+    Command("config", "iotop_ai.cli.config", "the settings file: where it is, what holds now, what is wrong in it"),
     Command("import", "iotop_ai.cli.import_logs", "a log of iostat or nvidia-smi as a recording"),
 )
 

@@ -117,6 +117,9 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
             devices=settings.devices,
             ascii_only=here.ascii_only,
             readonly=settings.readonly,
+            hidden=frozenset(settings.hidden),
+            keymap=settings.keymap,
+            marks=settings.marks,
         )._replace(**begun.changes)
         screen.show(begun.first, view)
 

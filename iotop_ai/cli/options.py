@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Mapping
 from typing import NoReturn
 
+from iotop_ai.cli.settings import effective
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names
-from iotop_ai.model.settings import THEMES, Settings
+from iotop_ai.model.settings import SORT_KEYS, THEMES, Settings
 
 SHORTEST_S = 0.1
 LONGEST_S = 3600.0
@@ -61,11 +64,10 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
         how.setdefault("default", absent)
         parser.add_argument(*names, **how)  # type: ignore[arg-type]
 
-    off: object = argparse.SUPPRESS if sub else False
     flag("-d", "--delay", metavar="SEC", type=interval, help="seconds between readings, 0.1 to 3600 (default 1)")
     flag("--device", metavar="NAMES", action="append", help="only these devices: names or /dev paths, by comma; ALL")
     flag("--path", metavar="DIR", help="only the disks behind this folder")
-    flag("--no-smart", action="store_true", default=off, help="never ask smartctl")
+    flag("--smart", action=argparse.BooleanOptionalAction, help="whether smartctl is asked at all (default yes)")
     flag("--smartctl", metavar="PATH", help="the smartctl to run (default: the system's)")
     add_smart_type(parser)
 
@@ -97,36 +99,47 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
     batch.add_argument("-n", "--count", metavar="COUNT", type=count, help="end after COUNT blocks")
     batch.add_argument("-t", "--timestamps", action="store_true", help="put the time before each line (implies -b)")
     shown = parser.add_argument_group("what is shown")
-    shown.add_argument("-o", "--only", action="store_true", help="only devices and processes that do something")
+    switch = argparse.BooleanOptionalAction
+    shown.add_argument("-o", "--only", action=switch, help="only devices and processes that do something")
+    shown.add_argument("--sort", metavar="COLUMN", choices=SORT_KEYS, help="one of " + ", ".join(SORT_KEYS))
     shown.add_argument(
         "-a",
         "--accumulated",
         action="store_true",
+        default=None,
         help="sums since the start instead of rates; a finished child counts with its parent",
     )
     look = parser.add_argument_group("the screen")
     look.add_argument("--theme", metavar="NAME", choices=THEMES, help="one of " + ", ".join(THEMES))
-    look.add_argument("--ascii", action="store_true", help="no character beyond ASCII")
-    look.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    look.add_argument("--ascii", action=switch, help="no character beyond ASCII")
+    look.add_argument("--mouse", action=switch, help="take the mouse, or leave it to the terminal (default: take it)")
     look.add_argument("--host", metavar="[USER@]HOST", help="watch another machine, through ssh")
-    look.add_argument("--readonly", action="store_true", help="no key changes anything on the machine")
+    look.add_argument("--readonly", action=switch, help="no key changes anything on the machine")
+    look.add_argument("--config", metavar="FILE", help="the settings file (iotop-ai config path says which it is)")
 
 
-def settings_of(args: argparse.Namespace) -> Settings:
-    """The Settings that the flags mean. ``devices`` are as typed: cli.select turns them into kernel names."""
-    default = Settings()
-    typed = getattr(args, "device", None) or []
-    return default._replace(
-        interval_s=getattr(args, "delay", None) or default.interval_s,
-        devices=parse_names(",".join(typed)),
-        path=getattr(args, "path", None) or "",
-        only_active=getattr(args, "only", False),
-        accumulated=getattr(args, "accumulated", False),
-        theme=getattr(args, "theme", None) or "",
-        ascii_only=getattr(args, "ascii", False),
-        mouse=not getattr(args, "no_mouse", False),
-        readonly=getattr(args, "readonly", False),
-        smart=not getattr(args, "no_smart", False),
-        smartctl=getattr(args, "smartctl", None) or "",
-        smart_types=tuple(getattr(args, "smart_type", None) or ()),
-    )
+def settings_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The Settings of flags, environment and file. ``devices`` are as typed: cli.select makes kernel names of them."""
+    return effective(flags_of(args), environ, getattr(args, "config", None)).settings
+
+
+def flags_of(args: argparse.Namespace) -> dict[str, object]:
+    """What the flags say, by the field of Settings; a flag that was not given says nothing."""
+    typed = getattr(args, "device", None)
+    types = getattr(args, "smart_type", None)
+    found: dict[str, object] = {
+        "interval_s": getattr(args, "delay", None),
+        "devices": parse_names(",".join(typed)) if typed else None,
+        "path": getattr(args, "path", None),
+        "only_active": getattr(args, "only", None),
+        "accumulated": getattr(args, "accumulated", None),
+        "sort": getattr(args, "sort", None),
+        "theme": getattr(args, "theme", None),
+        "ascii_only": getattr(args, "ascii", None),
+        "mouse": getattr(args, "mouse", None),
+        "readonly": getattr(args, "readonly", None),
+        "smart": getattr(args, "smart", None),
+        "smartctl": getattr(args, "smartctl", None),
+        "smart_types": tuple(types) if types else None,
+    }
+    return {name: value for name, value in found.items() if value is not None and value != ""}

@@ -55,7 +55,8 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
 
 def record_options(args: argparse.Namespace) -> RecordOptions:
     """What the flags mean. Raises UsageError for what cannot be meant together."""
-    settings = resolved(settings_of(args))._replace(cmdline=args.cmdline or Settings().cmdline)
+    settings = resolved(settings_of(args))
+    settings = settings._replace(cmdline=args.cmdline or settings.cmdline)
     output, csv = args.output or "", args.csv or ""
     rotation = parse_rotation(args.rotate) if args.rotate else Rotation()
     if output == STREAM and (args.append or args.rotate):

@@ -29,10 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-root", action="store_true", help="read the recording although you are root")
     screen = parser.add_argument_group("the screen")
     screen.add_argument("--theme", choices=THEMES, default=argparse.SUPPRESS, help="one of " + ", ".join(THEMES))
-    screen.add_argument("--ascii", action="store_true", default=argparse.SUPPRESS, help="no character beyond ASCII")
-    screen.add_argument(
-        "--no-mouse", action="store_true", default=argparse.SUPPRESS, help="leave the mouse to the terminal"
-    )
+    switch, absent = argparse.BooleanOptionalAction, argparse.SUPPRESS
+    screen.add_argument("--ascii", action=switch, default=absent, help="no character beyond ASCII")
+    screen.add_argument("--mouse", action=switch, default=absent, help="take the mouse, or leave it to the terminal")
 
 
 def speed(text: str) -> float:

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n", "--count", metavar="COUNT", type=count, default=DEFAULT_COUNT, help="intervals to watch (default 60)"
     )
-    parser.add_argument("--ascii", action="store_true", help="no character beyond ASCII")
+    parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if sys.stderr is not None and sys.stderr.isatty():
         print(f"watching {args.count * settings.interval_s:g} s; Ctrl-C shows what there is", file=sys.stderr)
     trend = watch(LiveSource(settings._replace(smart=False)), Trend(settings.devices), args.count)
-    plain = args.ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
+    plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
     width = shutil.get_terminal_size((80, HEIGHT)).columns
     print(trend.render(width, HEIGHT, plain))
     return 0

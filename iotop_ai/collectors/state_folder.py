@@ -14,17 +14,22 @@ from pathlib import Path
 FOLDER = "iotop-ai"
 
 
-def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where it is, whether it exists or not; of root its own home's, whatever ``sudo`` left in HOME."""
-    given = environ.get("XDG_STATE_HOME", "")
+def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """The user's home; of root its own, whatever ``sudo`` left in HOME."""
     home = environ.get("HOME", "")
     if os.geteuid() == 0 or not home.startswith("/"):
         try:
             home = pwd.getpwuid(os.geteuid()).pw_dir
         except KeyError:
             home = home or "/"
+    return Path(home)
+
+
+def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where it is, whether it exists or not."""
+    given = environ.get("XDG_STATE_HOME", "")
     # The specification: a path that is not absolute is to be ignored.
-    base = Path(given) if given.startswith("/") else Path(home) / ".local/state"
+    base = Path(given) if given.startswith("/") else home_folder(environ) / ".local/state"
     return base / FOLDER
 
 

@@ -9,12 +9,25 @@ SORT_KEYS = ("io", "read", "write", "delay", "cpu", "name", "user")
 CMDLINE_LEVELS = ("names", "redacted", "full")
 
 
+class Marks(NamedTuple):
+    """From where on a figure stands out on the screen; the verdict has limits of its own. 0: never.
+
+    io_wait: percent of a process's time. await_ms: ms of a read or a write. util: percent.
+    """
+
+    io_wait: float = 50.0
+    await_ms: float = 0.0
+    util: float = 0.0
+
+
 class Settings(NamedTuple):
     """interval_s: 0.1 to 3600. devices: kernel names or labels to show, () all. path: the folder they came from.
 
     theme: one of THEMES, "" chooses by terminal. smart: whether smartctl is asked at all; smartctl: its path or "".
     smart_types: (disk, what ``smartctl -d`` is given for it), for disks behind a USB bridge or a RAID controller.
-    cmdline: how much of a command line is written, printed or copied.
+    cmdline: how much of a command line is written, printed or copied. remember: whether the screen begins as it was
+    left. hidden: panels that are not shown. keymap: (action, its keys) of those that have other keys than the defaults.
+    chosen: names of the fields that the user set, by whatever means.
     """
 
     interval_s: float = 1.0
@@ -33,3 +46,8 @@ class Settings(NamedTuple):
     smart_interval_s: float = 300.0
     smart_types: tuple[tuple[str, str], ...] = ()
     cmdline: str = "names"
+    remember: bool = True
+    hidden: tuple[str, ...] = ()
+    marks: Marks = Marks()
+    keymap: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    chosen: frozenset[str] = frozenset()

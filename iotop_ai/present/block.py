@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from iotop_ai.model.block import BlockRates
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import Marks
 from iotop_ai.present import devices
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed
 from iotop_ai.present.devices import Device
@@ -207,7 +208,9 @@ def _row(
         token = ""
         if device.guilty and id_ == worst:
             token = "bad"
-        elif device.guilty and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN):
+        elif (device.guilty and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN)) or (
+            not device.guilty and _stands_out(device.rates, view.marks, id_)
+        ):
             token = "strong"
         out.append(spot.cell(text, token))
     # The mount has all columns up to the first figure, which is rarely as wide as its column.
@@ -215,6 +218,16 @@ def _row(
     out.append(Cell(mount_at, cut(mount, max(0, first - mount_at - 1)), "dim"))
     background = "sel" if view.focus == "disk" and view.cursor == device.row_key else ""
     return place(width, *out, background=background, key=device.row_key)
+
+
+def _stands_out(rates: BlockRates, marks: Marks, id_: str) -> bool:
+    """Whether a figure is at or above the viewer's mark for its column."""
+    awaits = {"r_await": rates.read_await_ms, "w_await": rates.write_await_ms}
+    if id_ in awaits:
+        value, mark = awaits[id_], marks.await_ms
+    else:
+        value, mark = rates.busy_ratio if id_ == "%util" else None, marks.util / 100
+    return value is not None and 0 < mark <= value
 
 
 def _value(frame: Frame, device: Device, id_: str, seconds: float) -> str:

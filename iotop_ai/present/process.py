@@ -67,7 +67,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     command = bool(at) and at[-1].column.id == "command"
     for group in part:
         under_cursor = view.focus == "process" and view.cursor == group.row_key
-        facts = _facts(group, table, command=command)
+        facts = _facts(group, table, view, command=command)
         out.append(_row(width, group, facts, seconds, "sel" if under_cursor else ""))
     out.append(_footer(frame, view, width, part, (*found[:start], *found[start + room :]), table))
     return out
@@ -102,15 +102,18 @@ class _Facts(NamedTuple):
     wchan: str
     command: str
     delayacct: bool | None
+    loud_wait: float
+    """The share of its time from which on a wait stands out; 0 for never."""
 
 
-def _facts(group: Group, table: ProcessTable, *, command: bool) -> _Facts:
+def _facts(group: Group, table: ProcessTable, view: View, *, command: bool) -> _Facts:
     state, count_ = state_of(group.keys, table)
     stats = [stat for key in group.keys if (stat := table.stat.get(key)) is not None]
     known = (sum([s.threads for s in stats]), sum([s.rss_pages for s in stats])) if stats else None
     info = table.info.get(group.keys[0]) if command else None
     line = "" if info is None else " ".join(info.cmdline)
-    return _Facts(state, count_, known, table.page_bytes, _wchan(group, table), line, table.delayacct)
+    loud_wait = view.marks.io_wait / 100
+    return _Facts(state, count_, known, table.page_bytes, _wchan(group, table), line, table.delayacct, loud_wait)
 
 
 @lru_cache(maxsize=256)
@@ -185,7 +188,7 @@ def _delay(group: Group, facts: _Facts, spot: Placed) -> Cell:
     if facts.delayacct is False:
         return spot.cell("off", "dim")
     ratio = group.rates.io_delay_ratio
-    return spot.cell(percent(ratio), "strong" if ratio is not None and ratio >= 0.5 else "")
+    return spot.cell(percent(ratio), "strong" if ratio is not None and 0 < facts.loud_wait <= ratio else "")
 
 
 class _Clause(NamedTuple):

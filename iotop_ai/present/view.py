@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from iotop_ai.model.sample import Sample
+from iotop_ai.model.settings import Marks
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.keymap import Keymap
 
@@ -85,3 +86,5 @@ class View(NamedTuple):
     """A time that is being typed, None when none is."""
     keymap: Keymap = ()
     """The actions that have other keys than the defaults."""
+    marks: Marks = Marks()
+    """From where on a figure stands out."""

@@ -11,7 +11,7 @@ from iotop_ai.model.settings import Settings
 
 
 def parse(*argv: str) -> Settings:
-    return settings_of(build_parser(argv).parse_args(argv))
+    return settings_of(build_parser(argv).parse_args(argv))._replace(chosen=frozenset())
 
 
 def test_nothing_given_is_the_default() -> None:
