@@ -1,111 +1,208 @@
-"""The causes: each makes its trouble for real in a folder and says how the trainer is to be started in it."""
+"""Causes on disks and in loaders: what a trainer waits for, and what only looks as if it waited."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
-from collections.abc import Iterator
-from pathlib import Path
+import random
+from typing import Any
 
-from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
-from tests.rigs.slowdisk.loop import run
-from tests.scenarios.cause import Cause, Scene, Setting
+from tests.rigs.slowdisk import why_no_fuse_disk
+from tests.scenarios.cause import Cause, Scene, Setting, with_options
+from tests.scenarios.needs import why_no_blkio, why_no_losetup
+from tests.scenarios.scenes import limited, plain, slow, stacked, write_files
 
-BLKIO = Path("/sys/fs/cgroup/blkio")
-
-
-def write_files(folder: Path, count: int, mebibytes: int) -> None:
-    block = os.urandom(1 << 20)
-    for number in range(count):
-        with (folder / f"{number:03}.bin").open("wb") as file:
-            for _ in range(mebibytes):
-                file.write(block)
-            file.flush()
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-@contextlib.contextmanager
-def plain(folder: Path) -> Iterator[Setting]:
-    """A folder on the machine's own disk."""
-    data = folder / "data"
-    data.mkdir()
-    write_files(data, 4, 8)
-    yield Setting(data)
-
-
-def slow(delay_us: int, bytes_per_s: int = 0) -> Scene:
-    """A disk that is slow for everybody: a loop over FUSE with ext4."""
-
-    @contextlib.contextmanager
-    def scene(folder: Path) -> Iterator[Setting]:
-        data = folder / "data"
-        data.mkdir()
-        with FuseDisk(folder, 256) as disk:
-            run("mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", disk.node)
-            run("mount", "-o", "noatime,nodiscard", disk.node, str(data))
-            try:
-                write_files(data, 8, 16)
-                disk.set(delay_us=delay_us, bytes_per_s=bytes_per_s)
-                yield Setting(data)
-                disk.set()
-            finally:
-                disk.set()
-                run("umount", "-l", str(data))
-
-    return scene
-
-
-def limited(read_bytes_per_s: int) -> Scene:
-    """A folder on the machine's own disk, and a control group that may read so many bytes per second from it."""
-
-    @contextlib.contextmanager
-    def scene(folder: Path) -> Iterator[Setting]:
-        group = BLKIO / f"scenario-{os.getpid()}"
-        group.mkdir()
-        disk = os.stat(folder).st_dev
-        device = f"{os.major(disk)}:{os.minor(disk)}"
-        (group / "blkio.throttle.read_bps_device").write_text(f"{device} {read_bytes_per_s}")
-        try:
-            with plain(folder) as setting:
-                yield setting._replace(within=("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"))
-        finally:
-            subprocess.run(["rmdir", str(group)], check=False)
-
-    return scene
-
-
-def why_no_blkio() -> str:
-    """Why no group can be limited here; "" when one can."""
-    return "" if (BLKIO / "blkio.throttle.read_bps_device").exists() else "needs cgroup v1 with blkio"
-
+__all__ = ["CAUSES", "Cause", "Scene", "Setting", "limited", "plain", "slow", "why_no_blkio", "write_files"]
 
 LOADING = ("--workers", "2", "--batch", "4", "--step", "0.05")
 ALONE = ("--workers", "0", "--batch", "4", "--step", "0.05")
+KIB = 1 << 10
 
 
-def on_slow_disk(label: str, delay_us: int, bytes_per_s: int, *options: str, gpu: bool = False) -> Cause:
+def _serial_disk(cause: Cause, chance: random.Random) -> Cause:
+    """So slow and so many bytes that a batch takes at least twice a step."""
+    delay, size, batch = chance.randrange(20, 60), chance.choice([128, 256, 384]), chance.randrange(3, 9)
+    loaded_s = batch * size / 128 * delay / 1000
+    scene = slow(delay * 1000, serial=True, files=(chance.randrange(4, 9), chance.randrange(8, 17)))
+    workers = 0 if "0" in cause.options[:2] else chance.randrange(2, 5)
+    step = round(loaded_s * chance.uniform(0.2, 0.5), 3)
+    return with_options(
+        cause._replace(scene=scene), "--workers", workers, "--batch", batch, "--size", size * KIB, "--step", step,
+        told=f"{delay} ms a request, {workers} workers, batch {batch}, {size} KiB, step {step} s",
+    )  # fmt: skip
+
+
+def _stack(cause: Cause, chance: random.Random) -> Cause:
+    rate, size, batch = chance.randrange(4, 13), chance.choice([128, 256, 512]), chance.randrange(8, 17)
+    step = round(batch * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
+    workers = chance.randrange(2, 5)
+    return with_options(
+        cause._replace(scene=stacked(rate << 20)), "--workers", workers, "--batch", batch, "--size", size * KIB,
+        "--step", step, told=f"{rate} MiB/s, {workers} workers, batch {batch}, {size} KiB, step {step} s",
+    )  # fmt: skip
+
+
+def _small(cause: Cause, chance: random.Random) -> Cause:
+    delay, size, batch = chance.randrange(4, 13), chance.choice([4, 8, 16]), chance.randrange(12, 33)
+    step = round(batch * delay / 1000 * chance.uniform(0.2, 0.5), 3)
+    workers = chance.randrange(2, 4)
+    return with_options(
+        cause._replace(scene=slow(delay * 1000, serial=True)), "--workers", workers, "--batch", batch,
+        "--size", size * KIB, "--step", step,
+        told=f"{delay} ms a request, {workers} workers, batch {batch}, {size} KiB, step {step} s",
+    )  # fmt: skip
+
+
+def _small_stack(cause: Cause, chance: random.Random) -> Cause:
+    rate, size, batch = chance.randrange(100, 400), chance.choice([4, 8, 16]), chance.randrange(16, 49)
+    step = round(batch / rate * chance.uniform(0.2, 0.5), 3)
+    return with_options(
+        cause._replace(scene=stacked(0, rate)), "--batch", batch, "--size", size * KIB, "--step", step,
+        told=f"{rate} requests/s, batch {batch}, {size} KiB, step {step} s",
+    )  # fmt: skip
+
+
+def _fast_disk(cause: Cause, chance: random.Random) -> Cause:
+    delay, size, batch = chance.randrange(2, 6), chance.choice([128, 256]), chance.randrange(4, 13)
+    step = round(batch * size / 128 * delay / 1000 * chance.uniform(0.2, 0.5), 4)
+    return with_options(
+        cause._replace(scene=slow(delay * 1000)), "--batch", batch, "--size", size * KIB, "--step", step,
+        told=f"{delay} ms a request, any number at once, batch {batch}, {size} KiB, step {step} s",
+    )  # fmt: skip
+
+
+def _first_epoch(cause: Cause, chance: random.Random) -> Cause:
+    rate, size = chance.randrange(4, 9), chance.choice([256, 512])
+    step = round(8 * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
+    files = (10, 44)
+    return with_options(
+        cause._replace(scene=slow(0, rate << 20, files=files, mebibytes=512)), "--batch", 8, "--size", size * KIB,
+        "--step", step, told=f"{rate} MiB/s, {size} KiB, step {step} s",
+    )  # fmt: skip
+
+
+def _limit(cause: Cause, chance: random.Random) -> Cause:
+    rate, size, batch = chance.randrange(4, 17), chance.choice([128, 256, 512]), chance.randrange(8, 17)
+    step = round(batch * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
+    workers = chance.randrange(2, 5)
+    return with_options(
+        cause._replace(scene=limited(rate << 20)), "--workers", workers, "--batch", batch, "--size", size * KIB,
+        "--step", step, told=f"{rate} MiB/s, {workers} workers, batch {batch}, {size} KiB, step {step} s",
+    )  # fmt: skip
+
+
+def _computing(cause: Cause, chance: random.Random) -> Cause:
+    cpu, batch, workers = chance.randrange(15, 45), chance.randrange(3, 9), chance.randrange(1, 3)
+    step = round(batch * cpu / 1000 / workers * chance.uniform(0.1, 0.4), 3)
+    return with_options(
+        cause, "--cpu-ms", cpu, "--batch", batch, "--workers", workers, "--step", step,
+        told=f"{cpu} ms a sample, {workers} workers, batch {batch}, step {step} s",
+    )  # fmt: skip
+
+
+def _alone(cause: Cause, chance: random.Random) -> Cause:
+    cpu, batch = chance.randrange(10, 30), chance.randrange(4, 13)
+    step = round(batch * cpu / 1000 * chance.uniform(0.2, 0.6), 3)
+    return with_options(
+        cause,
+        "--cpu-ms",
+        cpu,
+        "--batch",
+        batch,
+        "--step",
+        step,
+        told=f"{cpu} ms a sample, batch {batch}, step {step} s",
+    )
+
+
+def _fed(cause: Cause, chance: random.Random) -> Cause:
+    batch, workers, step = chance.randrange(2, 9), chance.randrange(2, 5), round(chance.uniform(0.08, 0.25), 3)
+    return with_options(
+        cause, "--batch", batch, "--workers", workers, "--step", step,
+        told=f"{workers} workers, batch {batch}, step {step} s",
+    )  # fmt: skip
+
+
+def _saving(cause: Cause, chance: random.Random) -> Cause:
+    """A save takes 3 to 6 s, and comes every 4 to 8 s of steps."""
+    rate = chance.randrange(6, 13)
+    size, every = rate * chance.randrange(3, 7), chance.randrange(40, 80)
+    return with_options(
+        cause._replace(scene=slow(0, rate * 1_000_000)), "--save-bytes", size * 1_000_000, "--save-every", every,
+        told=f"{rate} MB/s, {size} MB every {every} steps",
+    )  # fmt: skip
+
+
+def _rank_saves(cause: Cause, chance: random.Random) -> Cause:
+    rate, seconds = chance.randrange(8, 15), chance.uniform(1.0, 2.5)
+    size = round(rate * seconds)
+    return with_options(
+        cause._replace(scene=slow(0, rate * 1_000_000)), "--save-bytes", size * 1_000_000, "--save-every", 500,
+        told=f"{size} MB at {rate} MB/s once a minute",
+    )  # fmt: skip
+
+
+def on_slow_disk(label: str, scene: Scene, *options: str, **more: Any) -> Cause:
     """A trainer on a disk that is slow for everybody."""
-    return Cause(label, slow(delay_us, bytes_per_s), options, gpu=gpu, why_not=why_no_fuse_disk)
+    return Cause(label, scene, options, why_not=why_no_fuse_disk)._replace(**more)
 
 
+WARM = (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1")
 CAUSES: dict[str, Cause] = {
-    "storage_read": on_slow_disk("storage_read", 40_000, 0, *LOADING),
-    "small_random": on_slow_disk("small_random", 8_000, 0, *LOADING, "--size", "8192", "--batch", "16"),
-    "loader_serial": on_slow_disk("loader_serial", 4_000, 0, *LOADING, "--workers", "1", "--step", "0.01"),
-    "io_limit": Cause("io_limit", limited(8 << 20), LOADING, why_not=why_no_blkio, window_s=15.0),
-    "cpu_prep": Cause("cpu_prep", plain, (*LOADING, "--warm", "--cpu-ms", "30", "--workers", "1")),
-    "healthy": Cause("healthy", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1"), negative=True),
-    "healthy gpu": Cause(
-        "gpu_bound", plain, (*LOADING, "--warm", "--cpu-ms", "1", "--step", "0.1"), gpu=True, negative=True
+    "storage_read": on_slow_disk("storage_read", slow(40_000, serial=True), *LOADING, draw=_serial_disk),
+    "storage_read torch": on_slow_disk(
+        "storage_read", slow(40_000, serial=True), *LOADING, "--torch", torch=True, draw=_serial_disk
+    ),
+    "storage_read stack": Cause(
+        "storage_read", stacked(10 << 20), (*LOADING, "--batch", "12"), draw=_stack, why_not=why_no_losetup
+    ),
+    "storage_read nw=0": on_slow_disk(
+        "storage_read", slow(40_000, serial=True), *ALONE, gpu=True, draw=_serial_disk
+    ),
+    "cold first epoch": on_slow_disk(
+        "storage_read", slow(0, 6 << 20, files=(10, 44), mebibytes=512), *LOADING, "--sweep", "--keep",
+        negative=True, draw=_first_epoch,
+    ),
+    "small_random": on_slow_disk(
+        "small_random", slow(8_000, serial=True), *LOADING, "--size", "8192", "--batch", "16", draw=_small
+    ),
+    "small_random stack": Cause(
+        "small_random", stacked(0, 300), (*LOADING, "--size", "8192", "--batch", "24"), draw=_small_stack,
+        why_not=why_no_losetup,
+    ),
+    "loader_serial": on_slow_disk(
+        "loader_serial", slow(4_000), *LOADING, "--workers", "1", "--step", "0.01", negative=True, draw=_fast_disk
+    ),
+    "loader_serial torch": on_slow_disk(
+        "loader_serial", slow(4_000), *LOADING, "--workers", "1", "--step", "0.01", "--torch", torch=True,
+        draw=_fast_disk,
+    ),
+    "io_limit": Cause(
+        "io_limit", limited(8 << 20), (*LOADING, "--batch", "12"), draw=_limit, why_not=why_no_blkio, window_s=15.0
+    ),
+    "cpu_prep": Cause("cpu_prep", plain, (*LOADING, "--warm", "--cpu-ms", "30", "--workers", "1"), draw=_computing),
+    "cpu_prep torch": Cause(
+        "cpu_prep", plain, (*LOADING, "--warm", "--cpu-ms", "30", "--workers", "1", "--torch"), torch=True,
+        draw=_computing,
     ),
     "single_thread": Cause(
-        "single_thread", plain, (*ALONE, "--warm", "--cpu-ms", "20", "--batch", "8"), gpu=True, window_s=15.0
+        "single_thread", plain, (*ALONE, "--warm", "--cpu-ms", "20", "--batch", "8"), gpu=True, window_s=15.0,
+        draw=_alone,
     ),
-    "storage_read nw=0": on_slow_disk("storage_read", 40_000, 0, *ALONE, gpu=True),
     "checkpoint_write": on_slow_disk(
-        "checkpoint_write", 0, 10_000_000,
+        "checkpoint_write", slow(0, 10_000_000),
         *LOADING, "--warm", "--size", "4096", "--step", "0.1", "--save-every", "60", "--save-bytes", "50000000",
+        draw=_saving,
+    ),
+    "healthy": Cause("healthy", plain, WARM, negative=True, draw=_fed),
+    "healthy torch": Cause("healthy", plain, (*WARM, "--torch"), torch=True, negative=True, draw=_fed),
+    "healthy gpu": Cause("gpu_bound", plain, WARM, gpu=True, negative=True, draw=_fed),
+    "healthy from cache": on_slow_disk(
+        "healthy", slow(40_000, serial=True, files=(4, 8), cached=True), *LOADING, "--step", "0.1", "--keep",
+        negative=True, draw=_fed,
+    ),
+    "checkpoint while peers spin": on_slow_disk(
+        "gpu_bound", slow(0, 10_000_000), *WARM, "--peers", "1", "--save-every", "500", "--save-bytes", "20000000",
+        gpu=True, gpus=2, negative=True, also=("checkpoint_write", "healthy"), background=False, seconds=75,
+        draw=_rank_saves,
     ),
 }  # fmt: skip
+"""By name; more stands in the modules beside this one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -16,18 +15,13 @@ from typing import Any
 
 from tests.rigs.nvml.library import SERVER, machine
 from tests.scenarios.cause import Cause, Setting
-from tests.scenarios.place import run_folder
+from tests.scenarios.place import die_with_us, run_folder
 from tests.scenarios.plan import BACKGROUND, Run
 from tests.scenarios.score import true_stall
 
 REPO = Path(__file__).resolve().parents[2]
 SETTLE_S = 3.0
-PR_SET_PDEATHSIG = 1
 BUSY = "import os\nwhile os.getppid() != 1:\n    sum(range(20000))\n"
-
-
-def _die_with_us() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 @contextlib.contextmanager
@@ -36,7 +30,7 @@ def running(command: list[str], **more: Any) -> Iterator[subprocess.Popen[bytes]
     if not command:
         yield None
         return
-    program = subprocess.Popen(command, start_new_session=True, preexec_fn=_die_with_us, **more)
+    program = subprocess.Popen(command, start_new_session=True, preexec_fn=die_with_us, **more)
     try:
         yield program
     finally:
@@ -100,7 +94,7 @@ def _watch(
     command += ["--smartctl", env["SMARTCTL"]] if "SMARTCTL" in env else []
     command += [] if keep is None else ["--record", str(keep)]
     with subprocess.Popen(
-        command, env=env, cwd=REPO, stdout=subprocess.PIPE, text=True, preexec_fn=_die_with_us
+        command, env=env, cwd=REPO, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_us
     ) as watcher:
         try:
             out, _ = watcher.communicate(timeout=2 * run.seconds + 60)

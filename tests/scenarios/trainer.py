@@ -1,4 +1,6 @@
-"""A trainer with loader workers, without any framework: ``python trainer.py FOLDER --workers 2 --step 0.05 ...``.
+"""A trainer with loader workers: ``python trainer.py FOLDER --workers 2 --step 0.05 ...``.
+
+It needs no framework; with --torch its loader is the real DataLoader.
 
 The workers are processes with index queues and one result queue, named pt_data_worker as PyTorch names its own
 (prctl PR_SET_NAME); with --workers 0 the trainer loads by itself. A step is a sleep, as in MLPerf Storage. Each step
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import http.client
 import json
 import multiprocessing
 import os
@@ -17,6 +20,7 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.queues import Queue
 from pathlib import Path
 
@@ -38,36 +42,82 @@ def spin(seconds: float) -> None:
 
 
 class Dataset:
-    """Samples: a read of ``size`` bytes at a random place of a random file, cold each time, then some computing."""
+    """Samples: reads of ``size`` bytes, then some computing. For torch a map-style dataset.
 
-    def __init__(self, folder: Path, size: int, cpu_s: float, warm: bool) -> None:
-        self.files = sorted(folder.glob("*.bin"))
-        self.size = size
-        self.cpu_s = cpu_s
-        self.warm = warm
-        self.random = random.Random(os.getpid())
+    Each read is at a random place of a random file, or with ``sweep`` at the next place, over all files again and
+    again. It is cold each time, unless the data is ``warm`` or what was read is to ``keep``. With ``url`` a sample is
+    fetched from there. ``anon`` bytes of memory of each loader's own are touched at random, so many pages a sample.
+    """
 
-    def load(self) -> int:
-        total = 0
-        if self.files and self.size:
-            path = self.random.choice(self.files)
-            with path.open("rb", buffering=0) as file:
-                fd = file.fileno()
-                most = os.fstat(fd).st_size
-                if not self.warm:
-                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
-                place = self.random.randrange(max(1, most - self.size + 1)) // 4096 * 4096
-                left = self.size
-                while left > 0:
-                    got = len(os.pread(fd, min(CHUNK, left), place))
-                    if not got:
-                        break
-                    total, place, left = total + got, place + got, left - got
-                if not self.warm:
-                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    def __init__(self, a: argparse.Namespace) -> None:
+        self.files = sorted([*a.folder.glob("*.bin"), *a.folder.glob("*.img")])
+        self.sizes = [path.stat().st_size for path in self.files]
+        self.size, self.cpu_s, self.warm = a.size, a.cpu_ms / 1000, a.warm
+        self.sweep, self.keep = a.sweep, a.keep
+        self.url = (a.folder / "url").read_text() if a.stream else ""
+        self.anon_bytes = a.anon_mb << 20
+        self.anon: bytearray | None = None
+        self.connection: http.client.HTTPConnection | None = None
+        self.random = random.Random()
+        self.owner = 0
+
+    def __len__(self) -> int:
+        return 1 << 40
+
+    def __getitem__(self, number: int) -> int:
+        return self.load(number)
+
+    def load(self, number: int) -> int:
+        if self.owner != os.getpid():
+            # After a fork each loader has places of its own.
+            self.owner = os.getpid()
+            self.random.seed(self.owner)
+        total = self.fetch() if self.url else self.read(number) if self.files and self.size else 0
+        if self.anon_bytes:
+            self.touch()
         if self.cpu_s:
             spin(self.cpu_s)
         return total
+
+    def place(self, number: int) -> tuple[Path, int]:
+        if not self.sweep:
+            which = self.random.randrange(len(self.files))
+            return self.files[which], self.random.randrange(max(1, self.sizes[which] - self.size + 1)) // 4096 * 4096
+        offset = number * self.size % sum(self.sizes)
+        for path, size in zip(self.files, self.sizes, strict=True):
+            if offset < size:
+                return path, offset
+            offset -= size
+        return self.files[0], 0
+
+    def read(self, number: int) -> int:
+        path, place = self.place(number)
+        total, left, cold = 0, self.size, not self.warm and not self.keep
+        with path.open("rb", buffering=0) as file:
+            fd = file.fileno()
+            if cold and not self.sweep:
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+            while left > 0:
+                got = len(os.pread(fd, min(CHUNK, left), place))
+                if not got:
+                    break
+                total, place, left = total + got, place + got, left - got
+            if cold:
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        return total
+
+    def fetch(self) -> int:
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection(self.url)
+        self.connection.request("GET", f"/{self.size}")
+        return len(self.connection.getresponse().read())
+
+    def touch(self) -> None:
+        if self.anon is None:
+            self.anon = bytearray(self.anon_bytes)
+        for _ in range(64):
+            place = self.random.randrange(self.anon_bytes)
+            self.anon[place] = (self.anon[place] + 1) & 0xFF
 
 
 def worker(dataset: Dataset, indices: Queue[int], results: Queue[int], batch: int) -> None:
@@ -81,8 +131,8 @@ def worker(dataset: Dataset, indices: Queue[int], results: Queue[int], batch: in
             continue
         if index < 0:
             return
-        for _ in range(batch):
-            dataset.load()
+        for i in range(batch):
+            dataset.load(index * batch + i)
         results.put(index)
 
 
@@ -109,14 +159,23 @@ class Loader:
 
     def get(self) -> None:
         if not hasattr(self, "queues"):
-            for _ in range(self.batch):
-                self.dataset.load()
+            for i in range(self.batch):
+                self.dataset.load(self.next * self.batch + i)
+            self.next += 1
             return
         self.results.get()
         self.ask()
 
 
-def main() -> int:
+def torch_loader(dataset: Dataset, a: argparse.Namespace) -> Iterator[object]:
+    """Batches of the real DataLoader."""
+    from torch.utils.data import DataLoader
+
+    more = {"prefetch_factor": a.prefetch, "multiprocessing_context": a.method} if a.workers else {}
+    return iter(DataLoader(dataset, batch_size=a.batch, num_workers=a.workers, **more))
+
+
+def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workers", type=int, default=2)
@@ -126,23 +185,49 @@ def main() -> int:
     parser.add_argument("--cpu-ms", type=float, default=0.0)
     parser.add_argument("--step", type=float, default=0.05)
     parser.add_argument("--warm", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--stream", action="store_true")
+    parser.add_argument("--spin", action="store_true", help="a step keeps a core busy, as one that polls its GPU")
+    parser.add_argument("--anon-mb", type=int, default=0)
+    parser.add_argument("--shm-mb", type=int, default=0)
+    parser.add_argument("--start", type=float, default=0.0, help="seconds of compiling before the first step")
+    parser.add_argument("--torch", action="store_true", help="the real DataLoader")
     parser.add_argument("--save-every", type=int, default=0)
     parser.add_argument("--save-bytes", type=int, default=60 << 20)
+    parser.add_argument("--peers", type=int, default=0, help="further ranks that spin at each step for this one")
     parser.add_argument("--method", default="fork")
     parser.add_argument("--gpu", type=Path)
     parser.add_argument("--log", type=Path)
-    a = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    a = options()
+    if a.shm_mb:
+        Path("/dev/shm/batches").write_bytes(os.urandom(a.shm_mb << 20))
+    if a.start:
+        start_up(a.start)
+    peers = [rank(a.method) for _ in range(a.peers)]
     if a.gpu:
         # Stands for a GPU library's own threads and for its report of utilisation.
-        threading.Thread(target=report, args=(a.gpu,), daemon=True).start()
-    loader = Loader(Dataset(a.folder, a.size, a.cpu_ms / 1000, a.warm), a.workers, a.batch, a.prefetch, a.method)
+        threading.Thread(target=report, args=(a.gpu, [peer.pid or 0 for peer in peers]), daemon=True).start()
+    dataset = Dataset(a)
+    if a.torch:
+        batches = torch_loader(dataset, a)
+        get: Callable[[], object] = lambda: next(batches)  # noqa: E731
+    else:
+        get = Loader(dataset, a.workers, a.batch, a.prefetch, a.method).get
     log = a.log.open("w", buffering=1) if a.log else None
     step = 0
     while True:
         start = time.monotonic()
-        loader.get()
+        get()
         ready = time.monotonic()
-        time.sleep(a.step)
+        if a.spin:
+            spin(a.step)
+        else:
+            time.sleep(a.step)
         COMPUTED[0] += time.monotonic() - ready
         saved = time.monotonic()
         step += 1
@@ -153,23 +238,52 @@ def main() -> int:
             log.write(json.dumps({"at": ready, "wait": ready - start, "all": end - start, "save": end - saved}) + "\n")
 
 
+def start_up(seconds: float) -> None:
+    """Compile one function after the other, as a model's first step does."""
+    import torch
+
+    end, size = time.monotonic() + seconds, 8
+    while time.monotonic() < end:
+        size += 1
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda x, n=size: (x * n).sin().softmax(-1).cumsum(-1) @ x.T, dynamic=False)
+        compiled(torch.ones(size, size))
+
+
+def _poll() -> None:
+    while os.getppid() != 1:
+        spin(0.1)
+
+
+def rank(method: str) -> multiprocessing.process.BaseProcess:
+    """Another rank, which spins in its collective until this one arrives."""
+    process = multiprocessing.get_context(method).Process(target=_poll, daemon=True)
+    process.start()
+    return process
+
+
 COMPUTED = [0.0]
 
 
-def report(target: Path) -> None:
+def report(target: Path, peers: Sequence[int] = ()) -> None:
     """Tell the share of each half second that was spent in steps as a GPU's utilisation and power.
 
-    target: the text file that the C NVML library answers from (tests/rigs/nvml).
+    target: the text file that the C NVML library answers from (tests/rigs/nvml). peers: pids of further ranks, each
+    on the next GPU: it shows full utilisation all the time, and power only while this one computes.
     """
-    keep = [line for line in target.read_text().splitlines() if not line.startswith(("gpu0.util", "gpu0.power_mw"))]
+    ours = tuple(f"gpu{i}.{key}" for i in range(1 + len(peers)) for key in ("util", "power_mw"))
+    keep = [line for line in target.read_text().splitlines() if not line.startswith(ours)]
     before, at = 0.0, time.monotonic()
     while True:
         time.sleep(0.5)
         now, done = time.monotonic(), COMPUTED[0]
         share = min(1.0, (done - before) / (now - at))
+        power = f"power_mw={round(70_000 + 600_000 * share)}"
+        figures = [f"gpu0.util={round(100 * share)}", f"gpu0.{power}", f"gpu0.procs={os.getpid()}:8589934592"]
+        for i, pid in enumerate(peers, 1):
+            figures += [f"gpu{i}.util=100", f"gpu{i}.{power}", f"gpu{i}.procs={pid}:8589934592"]
         fresh = target.with_suffix(".new")
-        figures = [f"gpu0.util={round(100 * share)}", f"gpu0.power_mw={round(70_000 + 600_000 * share)}"]
-        fresh.write_text("\n".join([*keep, *figures, f"gpu0.procs={os.getpid()}:8589934592"]) + "\n")
+        fresh.write_text("\n".join([*keep, *figures]) + "\n")
         os.replace(fresh, target)
         before, at = done, now
 

@@ -41,14 +41,18 @@ def build(target: Path) -> None:
 
 
 class FuseDisk:
-    """``with FuseDisk(folder) as disk: disk.set(delay_us=10_000)``. node: "/dev/loopN". name: "loopN"."""
+    """``with FuseDisk(folder) as disk: disk.set(delay_us=10_000)``. node: "/dev/loopN". name: "loopN".
 
-    def __init__(self, folder: Path, mebibytes: int = 64) -> None:
+    serial: one request is served after the other, so that requests queue; else each takes its time beside the others.
+    """
+
+    def __init__(self, folder: Path, mebibytes: int = 64, *, serial: bool = False) -> None:
         self._folder = folder
         self._image = folder / "fuse.img"
         self._control = folder / "fuse.ctl"
         self._mount = folder / "fuse.mnt"
         self._mebibytes = mebibytes
+        self._how = ("-s",) if serial else ("-o", "max_idle_threads=64")
         self._server: subprocess.Popen[bytes] | None = None
         self.node = ""
 
@@ -65,7 +69,7 @@ class FuseDisk:
         self._mount.mkdir()
         self.set()
         self._server = subprocess.Popen(
-            [str(program), str(self._image), str(self._control), str(self._mount), "-f", "-o", "max_idle_threads=64"]
+            [str(program), str(self._image), str(self._control), str(self._mount), "-f", *self._how]
         )
         try:
             for _ in range(500):

@@ -1,0 +1,74 @@
+"""Causes in what runs out, and in what breaks: page cache, memory, shared memory, room on a disk, a disk."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.machines import machine
+from tests.rigs.slowdisk import why_no_fuse_disk
+from tests.rigs.smart.disks import FAILING, HEALTHY, Smartctl, why_no_smartctl
+from tests.scenarios.cause import Cause, Setting, with_options
+from tests.scenarios.causes import LOADING
+from tests.scenarios.needs import why_no_memory_group, why_no_namespace, why_no_zram
+from tests.scenarios.scenes import full, short_of_cache, short_of_memory, small_shm
+
+
+def _thrash(cause: Cause, chance: random.Random) -> Cause:
+    """Two to three times as much data as there is cache, read over and over."""
+    limit, rate = chance.randrange(80, 120), chance.randrange(20, 40)
+    each = round(limit * chance.uniform(2.0, 3.0) / 8)
+    size, batch = chance.choice([256, 512]), chance.randrange(4, 9)
+    step = round(batch * size / 1024 / rate * chance.uniform(0.2, 0.5), 3)
+    return with_options(
+        cause._replace(scene=short_of_cache(limit, 0, rate << 20, (8, each))), "--batch", batch, "--size", size << 10,
+        "--step", step, told=f"{8 * each} MiB of data in {limit} MiB, {rate} MiB/s, batch {batch}, {size} KiB",
+    )  # fmt: skip
+
+
+def _swapping(cause: Cause, chance: random.Random) -> Cause:
+    limit, anon = chance.randrange(120, 180), chance.randrange(120, 200)
+    return with_options(
+        cause._replace(scene=short_of_memory(limit)), "--anon-mb", anon, "--batch", chance.randrange(8, 33),
+        told=f"2 x {anon} MiB in {limit} MiB",
+    )  # fmt: skip
+
+
+def _shm(cause: Cause, chance: random.Random) -> Cause:
+    size = chance.randrange(12, 64)
+    used = round(size * chance.uniform(0.93, 0.98))
+    return with_options(cause._replace(scene=small_shm(size)), "--shm-mb", used, told=f"{used} of {size} MiB")
+
+
+@contextlib.contextmanager
+def failing(folder: Path) -> Iterator[Setting]:
+    """A captured machine with two disks more, of which one says that it fails: the real smartctl on answers of ours."""
+    machine("vm-6.18", folder / "root")
+    smartctl = Smartctl(folder)
+    smartctl.disk("nvme0", HEALTHY)
+    smartctl.disk("nvme1", FAILING)
+    yield Setting(folder, env=(("SMARTCTL", str(smartctl.path)),), root=smartctl.tree)
+
+
+CAUSES: dict[str, Cause] = {
+    "cache_thrash": Cause(
+        "cache_thrash", short_of_cache(100, 0, 30 << 20, (8, 30)),
+        (*LOADING, "--sweep", "--keep", "--size", "262144"), window_s=30.0, seconds=60, draw=_thrash,
+        why_not=lambda: why_no_memory_group() or why_no_fuse_disk(),
+    ),
+    "mem_pressure": Cause(
+        "mem_pressure", short_of_memory(150), (*LOADING, "--warm", "--anon-mb", "150", "--batch", "16"),
+        draw=_swapping, why_not=why_no_zram,
+    ),
+    "shm_full": Cause(
+        "shm_full", small_shm(16), (*LOADING, "--warm", "--step", "0.1", "--shm-mb", "15"), draw=_shm,
+        why_not=why_no_namespace,
+    ),
+    "fs_full": Cause("fs_full", full, (*LOADING, "--warm", "--step", "0.1"), why_not=why_no_fuse_disk),
+    "failing_disk": Cause(
+        "failing_disk", failing, program=None, captured=True, background=False, why_not=why_no_smartctl
+    ),
+}  # fmt: skip
+"""By name."""

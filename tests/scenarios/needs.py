@@ -1,0 +1,47 @@
+"""Why this machine cannot make a cause; "" when it can."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+BLKIO = Path("/sys/fs/cgroup/blkio")
+MEMORY = Path("/sys/fs/cgroup/memory")
+
+
+def why_no_blkio() -> str:
+    """Limiting the reads of a group."""
+    if os.geteuid():
+        return "needs root for control groups"
+    return "" if (BLKIO / "blkio.throttle.read_bps_device").exists() else "needs cgroup v1 with blkio"
+
+
+def why_no_losetup() -> str:
+    """A loop on a loop, the lower one throttled."""
+    if not shutil.which("losetup"):
+        return "needs losetup (util-linux)"
+    return why_no_blkio()
+
+
+def why_no_memory_group() -> str:
+    """Limiting the memory of a group."""
+    if os.geteuid():
+        return "needs root for control groups"
+    return "" if (MEMORY / "memory.limit_in_bytes").exists() else "needs cgroup v1 with memory"
+
+
+def why_no_zram() -> str:
+    """Swapping to compressed memory, beside no other swap."""
+    if not Path("/sys/class/zram-control/hot_add").exists():
+        return "needs zram"
+    if len(Path("/proc/swaps").read_text().splitlines()) > 1:
+        return "would meddle with the machine's own swap"
+    return "needs mkswap (util-linux)" if not shutil.which("mkswap") else why_no_memory_group()
+
+
+def why_no_namespace() -> str:
+    """A mount namespace of its own."""
+    if os.geteuid():
+        return "needs root for mount namespaces"
+    return "" if shutil.which("unshare") else "needs unshare (util-linux)"
