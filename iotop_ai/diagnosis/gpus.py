@@ -32,6 +32,8 @@ class GpuFacts(NamedTuple):
     power_ratio: float | None
     pids: frozenset[int] | None
     on_gpu: frozenset[int]
+    uuids: tuple[str, ...] = ()
+    """Those in use."""
 
     @property
     def busy_ratio(self) -> float | None:
@@ -69,4 +71,4 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], look: Window, limi
         power.append(watts / limit if watts is not None and limit else None)
     on_gpu = frozenset(p.pid for state in states.values() for p in state.processes or () if p.kind == COMPUTE)
     pids = tree().below(on_gpu) if on_gpu else frozenset()
-    return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu)
+    return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu, tuple(used))

@@ -35,6 +35,23 @@ class Thresholds(NamedTuple):
     collective that only spins shows 100 % at little power. gpu_used_bytes: memory from which a GPU is in use though
     no process is seen on it (a container hides them).
 
+    gpu_window_s, comm_window_s, unused_window_s: how long a GPU rule looks. gpu_loaded, gpu_working: utilisation
+    from which a link and a clock are judged. throttled: share of time in which heat or a brake holds the clock back, by
+    the driver's own counters (nvml.h, NVML_FI_DEV_CLOCKS_EVENT_REASON_*); throttled_mask: share of readings, where it
+    has only the mask. gpu_hot_celsius: a classic limit. clock_low: part of the highest clock that a loaded GPU keeps.
+    capped: share of time at a power limit that is below limit_lowered times the board's own.
+    link_bytes_per_s: what x16 of PCIe generation 5 carries in practice, half of it for each generation before;
+    link_full: part of that at which it is full, link_felt: at which a degraded one costs time. replays_per_s: packets
+    sent again; replays_felt: so many that it costs time. gpu_memory: part of it in use; gpu_memory_end_s: full within
+    that time is an alarm. xid_program_s: how long a program's own error is told. Ours but for the driver's counters.
+    spin_power: part of the power limit below which GPUs that are never idle do not compute, spin_power_sure: where the
+    tensor cores rest (below tensor_none) or no batch comes any more (batch_writes: write calls of all workers a
+    second; a batch costs about five); spin_leave: factor on both to leave. Spinning in a collective draws about 14 %
+    of an H100's limit. sm_busy, sm_idle: SM activity that is effective use, and that is not (DCGM user guide, profiling
+    metrics: 0.8 and 0.5). workers_rest: share of time asleep. network_full: part of a link's speed.
+    spread: utilisation between GPUs of one job; peer_power: below this part of the late GPU's power the others only
+    wait. trains: cores used from which a job without a GPU is at work.
+
     idle_*: below all of them nothing happens. pressure: share of time that agrees with a stall; the system's figure
     is diluted over busy CPUs, so it can only support. core_share: DataLoader workers get this part of the cores.
     """
@@ -117,6 +134,45 @@ class Thresholds(NamedTuple):
     settle_s: float = 15.0
     starting_s: float = 1200.0
     growing_bytes_per_s: float = 5e6
+
+    gpu_window_s: float = 30.0
+    comm_window_s: float = 20.0
+    gpu_loaded: float = 0.2
+    gpu_working: float = 0.5
+    throttled: float = 0.05
+    throttled_leave: float = 0.01
+    throttled_mask: float = 0.3
+    throttled_mask_leave: float = 0.1
+    gpu_hot_celsius: float = 85.0
+    clock_low: float = 0.85
+    capped: float = 0.3
+    capped_leave: float = 0.15
+    limit_lowered: float = 0.9
+    link_full: float = 0.8
+    link_full_leave: float = 0.65
+    link_felt: float = 0.5
+    link_bytes_per_s: float = 50e9
+    replays_per_s: float = 1.0
+    replays_felt: float = 1000.0
+    gpu_memory: float = 0.95
+    gpu_memory_leave: float = 0.92
+    gpu_memory_end_s: float = 600.0
+    xid_program_s: float = 600.0
+    spin_power: float = 0.25
+    spin_power_sure: float = 0.4
+    spin_leave: float = 1.4
+    tensor_none: float = 0.02
+    sm_busy: float = 0.8
+    sm_idle: float = 0.5
+    workers_rest: float = 0.8
+    batch_writes: float = 0.2
+    network_full: float = 0.8
+    spread: float = 0.25
+    spread_leave: float = 0.15
+    peer_power: float = 0.6
+    peer_power_leave: float = 0.75
+    unused_window_s: float = 30.0
+    trains: float = 0.3
 
 
 LIMITS = Thresholds()

@@ -108,3 +108,13 @@ def mean(values: Iterable[float | None]) -> float | None:
     """The mean of the known values; None when there is none."""
     known = [v for v in values if v is not None]
     return sum(known) / len(known) if known else None
+
+
+def graded(value: float | None, enter: float, leave: float, at_leave: float) -> float:
+    """A level for a class with an entry and an exit of its own: 1 at ``enter``, ``at_leave`` at ``leave``.
+
+    ``enter`` may lie on either side of ``leave``. 0 when the value is unknown; never below 0.
+    """
+    if value is None:
+        return 0.0
+    return max(0.0, at_leave + (1 - at_leave) * (value - leave) / (enter - leave))

@@ -11,6 +11,8 @@ from iotop_ai.model.reading import Reading
 
 MIB = 1 << 20
 KIB = 1 << 10
+SLOWED_REASONS = 0x8 | 0x20 | 0x40 | 0x80
+"""nvmlClocksEventReasons: hardware slowdown, software and hardware thermal slowdown, power brake."""
 
 
 class GpuProcess(NamedTuple):
@@ -174,6 +176,11 @@ class GpuRates(NamedTuple):
         float | None, Metric("ratio", "Share of time at half clock or less by the power supply's signal.")
     ] = None
     pcie_replays_per_s: Annotated[float | None, Metric("1/s", "PCIe packets sent again per second.")] = None
+    slowed: bool | None = None
+    """Whether the driver names heat or the power supply's brake as what holds its clock back at this reading."""
+    pcie_generation: int | None = None
+    """Of the link at this reading. Like its width it is here for rules, which look at a window of readings."""
+    pcie_width: int | None = None
 
 
 def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
@@ -246,6 +253,9 @@ def _rates(
         share("hw_thermal_ns"),
         share("power_brake_ns"),
         speed("pcie_replays"),
+        None if now.clock_reasons is None else bool(now.clock_reasons & SLOWED_REASONS),
+        now.pcie_generation,
+        now.pcie_width,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from iotop_ai.model.xid import MENDED, OF_THE_BOARD
+
 _BY_NUMBER = {
     13: "graphics engine exception: usually an error in the program",
     31: "memory page fault: usually an illegal address in the program",
@@ -21,7 +23,6 @@ _BY_NUMBER = {
     119: "the GPU's system processor timed out: reset the GPU",
     120: "the GPU's system processor failed: reset the GPU",
 }
-_OF_THE_PROGRAM = frozenset((13, 31, 43, 45, 94))
 
 
 def xid_meaning(number: int) -> str:
@@ -31,4 +32,4 @@ def xid_meaning(number: int) -> str:
 
 def xid_is_hardware(number: int) -> bool:
     """Whether the board or its surroundings, rather than the program, is the likely cause."""
-    return number in _BY_NUMBER and number not in _OF_THE_PROGRAM
+    return number in OF_THE_BOARD or number in MENDED

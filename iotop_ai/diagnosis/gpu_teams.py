@@ -1,0 +1,142 @@
+"""GPUs that work for one job, each with what it did over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.facts import Args, Facts
+from iotop_ai.diagnosis.jobs import JobFacts
+from iotop_ai.diagnosis.window import Window, mean, window
+from iotop_ai.model.gpu import GpuRates, GpuState
+from iotop_ai.model.gpu_detail import GpuDetail
+
+
+class OneGpu(NamedTuple):
+    """One GPU: as it is now, and its rates in the samples of a window (those in which it answered)."""
+
+    state: GpuState
+    detail: GpuDetail | None
+    rates: tuple[GpuRates, ...]
+
+    def mean(self, field: str) -> float | None:
+        """The mean of one of its rates; None when unknown throughout."""
+        return mean(getattr(rates, field) for rates in self.rates)
+
+    @property
+    def busy(self) -> float | None:
+        """Mean utilisation."""
+        return self.mean("busy_ratio")
+
+    @property
+    def watts(self) -> float | None:
+        """Mean power."""
+        return self.mean("power_watts")
+
+    @property
+    def power_ratio(self) -> float | None:
+        """Mean power over its limit."""
+        return ratio(self.watts, self.mean("power_limit_watts"))
+
+    @property
+    def clock_ratio(self) -> float | None:
+        """SM clock over the highest one."""
+        return ratio(self.mean("sm_mhz"), self.state.sm_max_mhz)
+
+
+class Team(NamedTuple):
+    """The GPUs of one job, or (job None) those in use of which no job is known."""
+
+    job: JobFacts | None
+    gpus: tuple[OneGpu, ...]
+    look: Window
+
+    @property
+    def subject(self) -> str:
+        """Names the team in a finding: its job's pid."""
+        return "" if self.job is None else self.job.subject
+
+    @property
+    def settled(self) -> bool:
+        """Whether its job is past its first seconds."""
+        return self.job is None or self.job.age_s is None or self.job.age_s >= SETTLE_S
+
+
+SETTLE_S = 15.0
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """A part of a whole; None when either is unknown or the whole is nothing."""
+    return None if part is None or not whole else part / whole
+
+
+def teams(facts: Facts, seconds: float) -> tuple[Team, ...]:
+    """The GPUs in use, by job, over the last ``seconds``; () when none is in use or none answers."""
+    readings = facts.snapshot.gpu.value
+    if readings is None or not facts.gpu.uuids:
+        return ()
+    look = window(facts.history, facts.snapshot.at_ns, seconds, ("gpu",), facts.limits)
+    tables = [sample.gpu.value or {} for sample in look.samples]
+    details = facts.snapshot.gpu_slow.value or {}
+
+    def one(uuid: str) -> OneGpu | None:
+        state = readings[uuid].value
+        detail = details.get(uuid)
+        if state is None:
+            return None
+        rates = tuple(table[uuid] for table in tables if uuid in table)
+        return OneGpu(state, None if detail is None else detail.value, rates)
+
+    left = dict.fromkeys(facts.gpu.uuids)
+    out = []
+    for job in facts.jobs:
+        mine = [uuid for uuid in left if uuid in job.job.gpus]
+        if not mine and len(facts.jobs) == 1 and facts.gpu.pids is None:
+            # A container hides whose the processes on the GPUs are.
+            mine = list(left)
+        for uuid in mine:
+            del left[uuid]
+        out.append((job, mine))
+    groups: list[tuple[JobFacts | None, list[str]]] = [*out, (None, list(left))]
+    return tuple(
+        Team(job, found, look)
+        for job, uuids in groups
+        if (found := tuple(gpu for uuid in uuids if (gpu := one(uuid)) is not None))
+    )
+
+
+def names(gpus: Sequence[OneGpu], of: int = 0) -> str:
+    """ "GPU 3", "GPUs 3, 5", or "8 GPUs" when they are all ``of`` them or many."""
+    numbers = sorted(gpu.state.number for gpu in gpus)
+    if len(numbers) == 1:
+        return f"GPU {numbers[0]}"
+    if len(numbers) > 4 or len(numbers) == of:
+        return f"{len(numbers)} GPUs"
+    return f"GPUs {', '.join(map(str, numbers))}"
+
+
+def team_args(facts: Facts, team: Team, affected: Sequence[OneGpu]) -> Args:
+    """Whose GPUs, which of them and how busy they are, for the sentences."""
+    job: Args = ()
+    if team.job is not None:
+        job = (("job", team.job.job.name), ("job_pid", float(team.job.job.key.pid)))
+    return (
+        *job,
+        ("who", names(affected, len(team.gpus))),
+        ("gpus", float(len(affected))),
+        ("team", float(len(team.gpus))),
+        ("gpus_all", float(facts.gpu.all)),
+        ("gpu_busy", mean(gpu.busy for gpu in affected)),
+    )
+
+
+def metric(gpu: OneGpu, field: str) -> str:
+    """The name of one of its figures as evidence."""
+    return f"gpus.{gpu.state.number}.{field}"
+
+
+def least(values: Iterable[float | None]) -> float | None:
+    """The smallest; None when one is unknown or there is none."""
+    known = list(values)
+    numbers = [value for value in known if value is not None]
+    return min(numbers) if numbers and len(numbers) == len(known) else None

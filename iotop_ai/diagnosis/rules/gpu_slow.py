@@ -1,0 +1,326 @@
+"""Rules about GPUs that are held back: by heat or power, by their link, by their memory."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, ratio, team_args, teams
+from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.diagnosis.window import graded, mean
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+THROTTLE_BASE = 0.95
+THROTTLE_BY_MASK = 0.75
+CAPPED_BASE = 0.75
+LINK_BASE = 0.85
+LINK_UNFELT = 0.6
+MEMORY_BASE = 0.9
+GEN_5 = 5
+_REASONS = (
+    ("hw_thermal", "hw_thermal_ratio"),
+    ("sw_thermal", "sw_thermal_ratio"),
+    ("power_brake", "power_brake_ratio"),
+)
+
+
+def _claim(team: Team, finding: Finding, level: float) -> Claim:
+    """A claim about means over the team's window."""
+    hours = None
+    if finding.lost_ratio is not None and finding.severity is not Severity.INFO:
+        hours = len(team.gpus) * finding.lost_ratio
+    return Claim(finding._replace(gpu_hours_lost=hours), 1.0, len(team.look.samples), team.look.needed, level)
+
+
+def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
+    """(level, why, share of time) of a GPU whose clock is held back: by counters, else by the mask of reasons."""
+    shares = [(share, why) for why, field in _REASONS if (share := gpu.mean(field)) is not None]
+    if shares:
+        share, why = max(shares)
+        return graded(share, limits.throttled, limits.throttled_leave, limits.leave_level), why, share
+    masks = mean(None if rates.slowed is None else float(rates.slowed) for rates in gpu.rates)
+    level = graded(masks, limits.throttled_mask, limits.throttled_mask_leave, limits.leave_level)
+    return level, "", masks
+
+
+def _capped(gpu: OneGpu, limits: Thresholds) -> float:
+    """Level of a GPU that runs into a power limit which somebody has lowered."""
+    default = None if gpu.detail is None else gpu.detail.default_limit_mw
+    if default is None or gpu.state.power_limit_mw is None or gpu.state.power_limit_mw > limits.limit_lowered * default:
+        return 0.0
+    return graded(gpu.mean("power_cap_ratio"), limits.capped, limits.capped_leave, limits.leave_level)
+
+
+def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
+    """A busy GPU runs below its clock, for heat or for power.
+
+    Claim: gpu_throttle: the GPU slows itself down, and with it every rank that waits for it.
+    Evidence: the driver's counters of time held back (software and hardware thermal slowdown, power brake), without
+        them its mask of reasons at each reading; clock, temperature and power against their limits.
+    Threshold: over 30 s held back >= 5 % of the time (until < 1 %), or in >= 30 % of the readings (until < 10 %), GPU
+        >= 50 % busy. At its power limit >= 30 % of the time counts only where that limit is <= 90 % of the board's
+        own: to run into the board's own limit is normal at full load. Ours.
+    Blind spot: a GPU that is slow to get warm shows nothing yet; a card that tells neither counters nor reasons.
+    """
+    limits, out = facts.limits, []
+    for team in teams(facts, limits.gpu_window_s):
+        found = []
+        for gpu in team.gpus:
+            if (gpu.busy or 0.0) < limits.gpu_working:
+                continue
+            level, why, share = _held_back(gpu, limits)
+            capped = _capped(gpu, limits)
+            if capped > level:
+                level, why, share = capped, "power_cap", gpu.mean("power_cap_ratio")
+            if level >= limits.leave_level:
+                found.append((level, share or 0.0, gpu, why))
+        if not found or not team.settled:
+            continue
+        level, share, worst, why = max(found, key=lambda one: (one[0], one[1], -one[2].state.number))
+        affected = [gpu for _, _, gpu, _ in found]
+        out.append(_claim(team, _throttle(facts, team, affected, worst, why, share), level))
+    return tuple(out)
+
+
+def _throttle(facts: Facts, team: Team, affected: list[OneGpu], worst: OneGpu, why: str, share: float) -> Finding:
+    limits, state, detail = facts.limits, worst.state, worst.detail
+    clock = worst.clock_ratio
+    # Nobody runs at the highest clock all the time: only what is missing beyond that is lost.
+    lost = None if clock is None else max(0.0, 1 - clock / limits.clock_low)
+    by_counter = worst.mean("sw_thermal_ratio") is not None or why == "power_cap"
+    base = CAPPED_BASE if why == "power_cap" else THROTTLE_BASE if by_counter else THROTTLE_BY_MASK
+    celsius = worst.mean("temperature_celsius")
+    args: Args = (
+        *team_args(facts, team, affected),
+        ("worst", f"GPU {state.number}"),
+        ("why", why),
+        ("share", share),
+        ("mhz", worst.mean("sm_mhz")),
+        ("mhz_max", None if state.sm_max_mhz is None else float(state.sm_max_mhz)),
+        ("celsius", celsius),
+        ("memory_celsius", None if state.memory_celsius is None else float(state.memory_celsius)),
+        ("slowdown", None if detail is None or detail.slowdown_celsius is None else float(detail.slowdown_celsius)),
+        ("watts", worst.watts),
+        ("limit", worst.mean("power_limit_watts")),
+        ("default", None if detail is None or detail.default_limit_mw is None else detail.default_limit_mw / 1000),
+        ("lost", lost),
+    )
+    field = dict(_REASONS).get(why, "power_cap_ratio" if why == "power_cap" else "slowed_ratio")
+    limit = limits.capped if why == "power_cap" else limits.throttled if why else limits.throttled_mask
+    slowdown = None if detail is None else detail.slowdown_celsius
+    evidence = (
+        Evidence(metric(worst, field), share, "ratio", limit),
+        Evidence(metric(worst, "sm_clock_ratio"), clock, "ratio", limits.clock_low),
+        Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", slowdown or limits.gpu_hot_celsius),
+        Evidence(metric(worst, "power_watts"), worst.watts, "W", worst.mean("power_limit_watts")),
+        Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", limits.gpu_working),
+    )
+    template = {"power_cap": "raise_power", "power_brake": "check_power"}.get(why, "cool_gpu")
+    families = 3 if by_counter or clock is not None else 2
+    return Finding(
+        "gpu_throttle",
+        Severity.WARNING,
+        confidence(base, families),
+        team.subject,
+        args,
+        evidence,
+        advice=(Advice(template, args),),
+        lost_ratio=lost,
+    )
+
+
+class _Link:
+    """What is wrong with one GPU's PCIe link. level: of the worst part of it; felt: whether it costs time."""
+
+    def __init__(self, facts: Facts, gpu: OneGpu) -> None:
+        limits, state = facts.limits, gpu.state
+        self.gpu = gpu
+        self.loaded = [r for r in gpu.rates if (r.busy_ratio or 0.0) >= limits.gpu_loaded]
+        self.narrow = self._share("pcie_width", state.pcie_max_width)
+        self.slow = self._share("pcie_generation", state.pcie_max_generation)
+        self.replays = gpu.mean("pcie_replays_per_s")
+        self.received, self.sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
+        known = [rate for rate in (self.received, self.sent) if rate is not None]
+        self.rate = max(known, default=None)
+        self.possible = _possible(gpu, limits)
+        self.full = ratio(self.rate, self.possible)
+        at_leave = limits.leave_level
+        levels = (
+            self.narrow / limits.enter_share,
+            self.slow / limits.enter_share,
+            (self.replays or 0.0) / limits.replays_per_s,
+            graded(self.full, limits.link_full, limits.link_full_leave, at_leave),
+        )
+        self.level = max(levels)
+        self.degraded = max(levels[:2]) >= at_leave
+        self.crowded = levels[3] >= at_leave
+        self.felt = (
+            self.crowded
+            or (self.degraded and (self.full or 0.0) >= limits.link_felt)
+            or (self.replays or 0.0) >= limits.replays_felt
+        )
+
+    def _share(self, field: str, most: int | None) -> float:
+        """Share of the loaded readings in which the link is below what board and slot can do together."""
+        known = [value for rates in self.loaded if (value := getattr(rates, field)) is not None]
+        if most is None or not known:
+            return 0.0
+        return sum(value < most for value in known) / len(known)
+
+
+def _possible(gpu: OneGpu, limits: Thresholds) -> float | None:
+    """Bytes per second that its link carries in practice; None when it is not known or idle."""
+    last = gpu.rates[-1] if gpu.rates else None
+    if last is None or not last.pcie_generation or not last.pcie_width:
+        return None
+    return limits.link_bytes_per_s * 2.0 ** (last.pcie_generation - GEN_5) * last.pcie_width / 16
+
+
+def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
+    """A GPU's PCIe link is full, or slower than it should be.
+
+    Claim: pcie: data reaches the GPU more slowly than it could.
+    Evidence: bytes over the link against what its generation and width carry; width and generation under load against
+        what board and slot can do together; packets sent again.
+    Threshold: over 30 s: >= 80 % of the link's practical rate (until < 65 %); width or generation below the possible in
+        >= 70 % of the readings with the GPU >= 20 % busy, or >= 1 packet sent again a second. A degraded link names the
+        state only where it is felt: it carries >= 50 % of its rate or sends 1,000 packets a second again; else it is
+        told beside the verdict. x16 carries about 12, 25 and 50 GB/s in generations 3, 4 and 5. Ours.
+    Blind spot: a slot that has fewer lanes by design counts as whole; in a virtual machine the link may be made up.
+    """
+    limits, out = facts.limits, []
+    for team in teams(facts, limits.gpu_window_s):
+        links = [link for gpu in team.gpus if (link := _Link(facts, gpu)).level >= limits.leave_level]
+        if not links or not team.settled:
+            continue
+        worst = max(links, key=lambda link: (link.felt, link.level, -link.gpu.state.number))
+        out.append(_claim(team, _short(facts, team, links, worst), worst.level))
+    return tuple(out)
+
+
+def _short(facts: Facts, team: Team, links: list[_Link], worst: _Link) -> Finding:
+    limits, gpu, state = facts.limits, worst.gpu, worst.gpu.state
+    affected = [link.gpu for link in links if link.felt == worst.felt]
+    # A link that nobody measures may be what holds up, unless something else is seen to.
+    unknown = worst.degraded and worst.rate is None and (team.job is None or (team.job.stall or 0.0) < limits.gate)
+    last = gpu.rates[-1]
+    why = "full" if worst.crowded else "narrow" if worst.narrow else "slow" if worst.slow else "replays"
+    args: Args = (
+        *team_args(facts, team, affected),
+        ("worst", f"GPU {state.number}"),
+        ("why", why),
+        ("degraded", float(worst.degraded)),
+        ("generation", None if last.pcie_generation is None else float(last.pcie_generation)),
+        ("width", None if last.pcie_width is None else float(last.pcie_width)),
+        ("generation_max", None if state.pcie_max_generation is None else float(state.pcie_max_generation)),
+        ("width_max", None if state.pcie_max_width is None else float(state.pcie_max_width)),
+        ("rate", worst.rate),
+        ("possible", worst.possible),
+        ("received", float((worst.received or 0.0) >= (worst.sent or 0.0))),
+        ("replays", worst.replays),
+        ("felt", float(worst.felt)),
+    )
+    evidence = [Evidence(metric(gpu, "pcie_full_ratio"), worst.full, "ratio", limits.link_full)]
+    evidence.append(Evidence(metric(gpu, "pcie_rx_bytes_per_s"), worst.received, "B/s", worst.possible))
+    evidence.append(Evidence(metric(gpu, "pcie_tx_bytes_per_s"), worst.sent, "B/s", worst.possible))
+    for field, most in (("pcie_width", state.pcie_max_width), ("pcie_generation", state.pcie_max_generation)):
+        value = getattr(last, field)
+        evidence.append(Evidence(metric(gpu, field), value, "count", most))
+    evidence.append(Evidence(metric(gpu, "pcie_replays_per_s"), worst.replays, "1/s", limits.replays_per_s))
+    advice: tuple[Advice, ...] = ()
+    if worst.degraded or not worst.crowded:
+        advice += (Advice("reseat", args),)
+    if worst.crowded:
+        advice += (Advice("send_less", args),)
+    return Finding(
+        "pcie",
+        Severity.WARNING if worst.felt or unknown else Severity.INFO,
+        confidence(LINK_BASE, 3, LINK_UNFELT if unknown else 1.0),
+        team.subject,
+        args,
+        tuple(evidence),
+        advice=advice,
+    )
+
+
+def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
+    """A GPU's memory is nearly full.
+
+    Claim: gpu_memory: the next allocation may fail.
+    Evidence: memory in use, its growth over 30 s, and how many programs share it.
+    Threshold: >= 95 % used (until < 92 %); it names the state where it grows so that it is full within 10 minutes, or
+        where processes of more than one program hold it. Full and steady is told beside the verdict: PyTorch keeps
+        what it has freed, so that "used" is not what it needs. Ours.
+    Blind spot: what the allocator holds in reserve, and fragments of it.
+    """
+    limits, out = facts.limits, []
+    for team in teams(facts, limits.gpu_window_s):
+        found = []
+        for gpu in team.gpus:
+            used, total = gpu.mean("memory_used_bytes"), gpu.mean("memory_total_bytes")
+            if gpu.rates and gpu.rates[-1].memory_used_bytes is not None:
+                used = gpu.rates[-1].memory_used_bytes
+            level = graded(ratio(used, total), limits.gpu_memory, limits.gpu_memory_leave, limits.leave_level)
+            if level >= limits.leave_level and used is not None and total:
+                end = _seconds_left(team, gpu, used, total)
+                found.append((gpu, level, used, total, end))
+        if not found or not team.settled:
+            continue
+        found.sort(key=lambda one: (one[4] if one[4] is not None else 1e9, -one[2] / one[3], one[0].state.number))
+        gpu, level, used, total, end = found[0]
+        finding = _memory(facts, team, [one[0] for one in found], gpu, used, total, end)
+        out.append(_claim(team, finding, level))
+    return tuple(out)
+
+
+def _seconds_left(team: Team, gpu: OneGpu, used: float, total: float) -> float | None:
+    """When its memory will be full at the pace of the window; None when it does not grow steadily.
+
+    Growth counts where both halves of the window grew: an allocator takes a step now and then and rests.
+    """
+    known = [rates.memory_used_bytes for rates in gpu.rates if rates.memory_used_bytes is not None]
+    seconds = sum(sample.seconds or 0.0 for sample in team.look.samples)
+    if len(known) < 4 or not seconds:
+        return None
+    middle = len(known) // 2
+    first, second = known[middle] - known[0], known[-1] - known[middle]
+    if min(first, second) <= 0:
+        return None
+    pace = (known[-1] - known[0]) / (seconds * (len(known) - 1) / len(known))
+    return max(0.0, total - used) / pace
+
+
+def _memory(
+    facts: Facts, team: Team, affected: list[OneGpu], gpu: OneGpu, used: float, total: float, end: float | None
+) -> Finding:
+    limits = facts.limits
+    pids = {process.pid: process for process in gpu.state.processes or () if process.kind == "compute"}
+    inside = {key.pid for key in team.job.job.members} if team.job is not None else set()
+    others = [process for pid, process in pids.items() if pid not in inside] if inside else []
+    soon = end is not None and end <= limits.gpu_memory_end_s
+    args: Args = (
+        *team_args(facts, team, affected),
+        ("worst", f"GPU {gpu.state.number}"),
+        ("used", used),
+        ("total", total),
+        ("ratio", used / total),
+        ("end_s", end),
+        ("soon", float(soon)),
+        ("sharers", float(len(others))),
+        ("other_pid", float(others[0].pid) if others and others[0].found else None),
+        ("other_bytes", None if not others or others[0].memory_bytes is None else float(others[0].memory_bytes)),
+    )
+    evidence = (
+        Evidence(metric(gpu, "memory_used_ratio"), used / total, "ratio", limits.gpu_memory),
+        Evidence(metric(gpu, "memory_full_in_s"), end, "s", limits.gpu_memory_end_s),
+        Evidence(metric(gpu, "processes"), float(len(pids)), "count"),
+    )
+    loud = Severity.CRITICAL if soon else Severity.WARNING if others else Severity.INFO
+    advice = (Advice("end_sharer", args),) if others else ()
+    return Finding(
+        "gpu_memory",
+        loud,
+        confidence(MEMORY_BASE, 3),
+        team.subject,
+        args,
+        evidence,
+        advice=(*advice, Advice("less_gpu_memory", args)),
+    )

@@ -1,0 +1,97 @@
+"""The rule about training that leaves the machine's GPUs alone."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.jobs import JobFacts
+from iotop_ai.diagnosis.window import Flags, mean, window
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+BASE = 0.8
+FRAMEWORKS = ("torch", "tensorflow", "jax")
+
+
+def _trains(facts: Facts, job: JobFacts) -> bool:
+    """Whether it is certainly a training program at work: a framework or its loaders, and CPU time."""
+    evidence = job.job.evidence
+    known = "loader" in evidence or ("library" in evidence and job.job.framework in FRAMEWORKS)
+    # A program that has opened a GPU's device has not been built without one; it is about to begin.
+    return known and "device" not in evidence and (job.cpu_ratio or 0.0) >= facts.limits.trains
+
+
+def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
+    """Per sample whether some GPU was certainly free, and which GPUs are now; ((), ()) when that cannot be told."""
+    limits, readings = facts.limits, facts.snapshot.gpu.value or {}
+    look = window(facts.history, facts.snapshot.at_ns, limits.unused_window_s, ("gpu",), limits)
+    free = {}
+    for uuid, reading in readings.items():
+        state = reading.value
+        if state is None or state.mig:
+            continue
+        if state.processes is None or any(not process.found for process in state.processes):
+            return (), ()
+        if state.processes or uuid in facts.gpu.uuids:
+            continue
+        free[uuid] = state.number
+    if not free:
+        return (), ()
+    flags = tuple(
+        any((rates.busy_ratio if rates.busy_ratio is not None else 1.0) < limits.idle_gpu for rates in rows)
+        for sample in look.samples
+        if (rows := [r for uuid, r in (sample.gpu.value or {}).items() if uuid in free])
+    )
+    return flags, tuple(sorted(free.values()))
+
+
+def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
+    """A job trains on the CPU while a GPU of this machine is free.
+
+    Claim: no_gpu: the training runs without the GPU that is there.
+    Evidence: NVML's list of processes on each GPU, none of them the job's; the framework or loaders that make it a
+        training job, and the CPU that it uses.
+    Threshold: for 30 s a GPU without a process and < 5 % busy, the job at >= 0.3 cores and older than 15 s. Ours.
+    Blind spot: NVML's list must be complete, so nothing is said where it holds processes that cannot be found here; a
+        job that is meant for the CPU looks the same, and one that uses 1 of 8 GPUs is taken as wanted.
+    """
+    limits = facts.limits
+    if not facts.gpu.seen or facts.gpu.none:
+        return ()
+    idle = [job for job in facts.jobs if not job.job.gpus and _trains(facts, job)]
+    idle = [job for job in idle if job.age_s is not None and job.age_s >= limits.settle_s]
+    if not idle:
+        return ()
+    flags, free = _free(facts)
+    if not flags:
+        return ()
+    held = sum(flags) / len(flags)
+    names = f"GPU {free[0]}" if len(free) == 1 else f"{len(free)} GPUs"
+    out = []
+    for job in idle:
+        inside = {key.pid for key in job.job.members}
+        if inside & facts.gpu.on_gpu:
+            continue
+        args: Args = (
+            ("job", job.job.name),
+            ("job_pid", float(job.job.key.pid)),
+            ("pid", float(job.job.ranks[0].key.pid)),
+            ("framework", job.job.framework or ("torch" if "loader" in job.job.evidence else "")),
+            ("cpu", job.cpu_ratio),
+            ("free", names),
+            ("gpus_all", float(facts.gpu.all)),
+            ("memory", mean(_total(facts, number) for number in free)),
+        )
+        evidence = (
+            Evidence(f"jobs.{job.subject}.gpus", 0.0, "count", 1.0),
+            Evidence(f"jobs.{job.subject}.cpu_ratio", job.cpu_ratio, "ratio", limits.trains),
+            Evidence("gpus.free", float(len(free)), "count", 1.0),
+        )
+        sure = confidence(BASE, 3 if "library" in job.job.evidence else 2)
+        advice = (Advice("use_gpu", args),)
+        finding = Finding("no_gpu", Severity.WARNING, sure, job.subject, args, evidence, advice=advice)
+        out.append(Claim(finding, held, len(flags), limits.least_samples))
+    return tuple(out)
+
+
+def _total(facts: Facts, number: int) -> float | None:
+    states = [r.value for r in (facts.snapshot.gpu.value or {}).values() if r.value is not None]
+    return next((float(s.memory_total_bytes) for s in states if s.number == number and s.memory_total_bytes), None)
