@@ -136,6 +136,9 @@ def _hold(carry: Carry, claims: Iterable[Claim], snapshot: Snapshot, full: bool,
         stays = 0 <= now - old.entered_ns < limits.dwell_s * 1e9
         if key[0] == "failing_disk":
             stays = _silent(snapshot, key[1])
+        if key[0] == "gpu_fault":
+            # A driver that lists the GPU no longer, or says nothing at all, has not mended it.
+            stays = stays or key[1] not in (snapshot.gpu.value or {})
         if stays:
             held[key] = old
     return held
@@ -152,7 +155,7 @@ def _ranked(
     """The findings in order: of the leading job and the machine, then what other jobs lose."""
     findings, others = sided(facts, on, lead)
     # Good news does not stand beside its contrary while one of them is only kept by its shortest stay.
-    if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) for f in findings):
+    if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) and not aside(f) for f in findings):
         findings = [f for f in findings if f.state not in (State.OK, State.IDLE)]
     elif any(f.class_id == "gpu_bound" for f in findings):
         findings = [f for f in findings if f.class_id != "healthy"]
@@ -169,8 +172,14 @@ def _ranked(
     return tuple(with_hours(facts, f, lost) for f in (first, *findings[1:]))
 
 
-def _order(finding: Finding) -> tuple[int, float, float, str]:
-    return (PRECEDENCE.index(finding.class_id), -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
+def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
+    place = PRECEDENCE.index(finding.class_id)
+    return (aside(finding), place, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
+
+
+def aside(finding: Finding) -> bool:
+    """Whether it is told beside the verdict: something is not as it should be, but costs nothing now."""
+    return finding.severity is Severity.INFO and finding.state in (State.SLOWED, State.BLOCKED)
 
 
 def _changed(known: tuple[tuple[int, str], ...], word: str, now: int) -> tuple[tuple[int, str], ...]:

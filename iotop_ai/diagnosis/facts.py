@@ -147,7 +147,7 @@ def gather(snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds =
 def confidence(base: float, families: int, *caps: float) -> float:
     """How sure a finding is: three families of signals that agree leave the class's base, two medium, one low."""
     by_families = base if families >= 3 else min(base, 0.75) if families == 2 else min(base, 0.5)
-    return round(min(by_families, *caps), 2)
+    return round(min((by_families, *caps)), 2)
 
 
 def gpu_evidence(facts: Facts, threshold: float | None) -> tuple[Evidence, ...]:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from iotop_ai.diagnosis.facts import Args, Facts
 from iotop_ai.diagnosis.jobs import JobFacts
-from iotop_ai.diagnosis.window import Window, mean, window
+from iotop_ai.diagnosis.window import Window, mean
+from iotop_ai.model.finding import Evidence
 from iotop_ai.model.gpu import GpuRates, GpuState
 from iotop_ai.model.gpu_detail import GpuDetail
 
@@ -75,7 +76,7 @@ def teams(facts: Facts, seconds: float) -> tuple[Team, ...]:
     readings = facts.snapshot.gpu.value
     if readings is None or not facts.gpu.uuids:
         return ()
-    look = window(facts.history, facts.snapshot.at_ns, seconds, ("gpu",), facts.limits)
+    look = facts.window(seconds, ("gpu",))
     tables = [sample.gpu.value or {} for sample in look.samples]
     details = facts.snapshot.gpu_slow.value or {}
 
@@ -135,8 +136,13 @@ def metric(gpu: OneGpu, field: str) -> str:
     return f"gpus.{gpu.state.number}.{field}"
 
 
-def least(values: Iterable[float | None]) -> float | None:
-    """The smallest; None when one is unknown or there is none."""
+def most_of(values: Iterable[float | None]) -> float | None:
+    """The largest; None when one is unknown or there is none."""
     known = list(values)
     numbers = [value for value in known if value is not None]
-    return min(numbers) if numbers and len(numbers) == len(known) else None
+    return max(numbers) if numbers and len(numbers) == len(known) else None
+
+
+def told(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """The figures that are known."""
+    return tuple(one for one in evidence if one.value is not None)

@@ -107,7 +107,62 @@ def _shm(a: Args) -> str:
     return "mount -o remount,size=50% /dev/shm, fewer workers, or a lower prefetch_factor"
 
 
+def _cool(a: Args) -> str:
+    room = "" if number(a, "slowdown") is None else f" below {whole(a, 'slowdown')} C"
+    return f"cool {word(a, 'who') or 'the GPUs'}{room}: fans, airflow, room; or nvidia-smi -pl for a steady clock"
+
+
+def _raise_power(a: Args) -> str:
+    return f"nvidia-smi -pl {whole(a, 'default')}: the limit of {word(a, 'worst')} is {whole(a, 'limit')} W"
+
+
+def _reseat(a: Args) -> str:
+    full = f"gen {whole(a, 'generation_max')} x{whole(a, 'width_max')}"
+    return f"reseat {word(a, 'worst')}, check riser and BIOS: its link can do {full}"
+
+
+def _ask_peers(a: Args) -> str:
+    local = "" if number(a, "pid") is None else f"; here py-spy dump --pid {whole(a, 'pid')}"
+    return f"on the other nodes: iotop-ai why; then NCCL's log (NCCL_DEBUG=INFO){local}"
+
+
+def _help_late(a: Args) -> str:
+    pid = "" if number(a, "pid") is None else f" (pid {whole(a, 'pid')})"
+    who = f"{word(a, 'late') or 'the late GPU'}{pid}"
+    cure = {
+        "blocked": f"a faster disk or more workers for the rank on {who}",
+        "computes": f"more workers or lighter samples for the rank on {who}",
+        "clock": f"why {who} runs at a lower clock: heat, power limit, nvidia-smi -q -d PERFORMANCE",
+    }
+    if word(a, "how") == "less":
+        return f"share the work more evenly: {who} could do more"
+    return cure.get(word(a, "why"), f"look at the rank on {who}: its data, its shard, its clock")
+
+
+def _end_sharer(a: Args) -> str:
+    pid = "the other program's process" if number(a, "other_pid") is None else f"pid {whole(a, 'other_pid')}"
+    return f"end {pid} if nobody needs it, or use another GPU than {word(a, 'worst')}"
+
+
 _ADVICE: dict[str, Callable[[Args], str]] = {
+    "cool_gpu": _cool,
+    "raise_power": _raise_power,
+    "check_power": lambda a: f"power supply, rack and cables of {word(a, 'worst')}: its power brake is on",
+    "reseat": _reseat,
+    "send_less": lambda a: "send less: uint8 and convert on the GPU, pin_memory, keep the data on the GPU",
+    "less_gpu_memory": lambda a: "smaller batch with gradient accumulation, activation checkpointing, bf16",
+    "end_sharer": _end_sharer,
+    "reset_gpu": lambda a: f"drain the job, nvidia-smi --gpu-reset of {word(a, 'gpu')}; dmesg | grep -i xid",
+    "replace_gpu": lambda a: f"take {word(a, 'gpu')} out of use and have the board replaced",
+    "reboot_node": lambda a: "drain the node and reboot it",
+    "drain_gpu": lambda a: f"drain the jobs on {word(a, 'gpu')} and its peers, then reset it",
+    "debug_kernel": lambda a: "rerun with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer: the program faulted",
+    "use_gpu": lambda a: (
+        f"python -c 'import torch; print(torch.cuda.is_available())', CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
+    ),
+    "ask_peers": _ask_peers,
+    "wider_network": lambda a: "fewer or smaller exchanges: gradient accumulation, bf16 gradients, InfiniBand",
+    "help_late": _help_late,
     "copy_data": _copy,
     "pack_files": lambda a: f"pack files into shards of 100 MB: its reads are {amount(a, 'read_size_bytes')} each",
     "needed_rate": _needed,

@@ -10,7 +10,7 @@ from typing import Any
 
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
-from iotop_ai.present import jobs, units
+from iotop_ai.present import gpu_words, jobs, units
 from iotop_ai.present.advice import (
     Args,
     advice_text,
@@ -179,6 +179,7 @@ _HEADLINES: dict[str, Callable[[Args], Spans]] = {
     ),
     "failing_disk": _failing,
     "unknown": _unknown,
+    **gpu_words.HEADLINES,
 }
 
 
@@ -276,6 +277,7 @@ _BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "idle": _because_idle,
     "failing_disk": _because_failing,
     "unknown": _because_unknown,
+    **gpu_words.BECAUSE,
 }
 
 

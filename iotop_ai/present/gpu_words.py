@@ -184,7 +184,7 @@ def _because_comm(a: Args) -> Spans:
 
 def _imbalance(a: Args) -> Spans:
     late = _bad(word(a, "late") or "one GPU")
-    others = _strong(f"{whole(a, 'others')} other{'' if number(a, 'others') == 1 else 's'}")
+    others = _strong("the other GPU" if number(a, "others") == 1 else f"{whole(a, 'others')} others")
     if word(a, "how") == "less":
         return [late, _plain(" has less to do than "), others]
     return [others, _plain(f" wait{'s' if number(a, 'others') == 1 else ''} for "), late]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.model.block import IDLE_BLOCK_RATES, BlockCounters, BlockInfo, BlockKey, BlockRates, Mount
@@ -12,8 +13,10 @@ from iotop_ai.model.filesystem import FilesystemUsage
 from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import HISTORY_S, Frame
 from iotop_ai.model.gpu import GpuProcess, GpuRates, GpuState
+from iotop_ai.model.gpu_detail import GpuDetail
 from iotop_ai.model.job import IoLimit, Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.memory import MemoryRates, MemoryState
+from iotop_ai.model.network import LinkRates
 from iotop_ai.model.pressure import PressureRates, PressureTotals
 from iotop_ai.model.process import (
     UNKNOWN_PROCESS_RATES,
@@ -98,6 +101,7 @@ class Task:
     denied: bool = False
     cmdline: tuple[str, ...] = ()
     start: int = 100
+    write_calls: float = 0.0
 
     @property
     def key(self) -> ProcessKey:
@@ -108,7 +112,9 @@ class Task:
 
     @property
     def rates(self) -> ProcessRates:
-        return ProcessRates(self.read, self.write, 0.0, self.read, 0.0, 1.0, 0.0, self.cpu, self.delay, 0.0)
+        return ProcessRates(
+            self.read, self.write, 0.0, self.read, 0.0, 1.0, self.write_calls, self.cpu, self.delay, 0.0
+        )
 
 
 @dataclass(frozen=True)
@@ -196,6 +202,15 @@ class Machine:
     swap_in: float | None = 0.0
     refault: float | None = 0.0
     beside: Training | None = None
+    gpu_state: dict[str, Any] = field(default_factory=dict)
+    gpu_rates: dict[str, Any] = field(default_factory=dict)
+    gpu_detail: dict[str, Any] = field(default_factory=dict)
+    gpu_only: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """State of one GPU by its number, and its rates in the next; what stands above is of all of them."""
+    gpu_only_rates: dict[int, dict[str, Any]] = field(default_factory=dict)
+    gpu_lost: frozenset[int] = frozenset()
+    links: dict[str, float | None] = field(default_factory=dict)
+    """Network links by name, with how full each is."""
     euid: int = 0
 
     @property
@@ -209,11 +224,13 @@ def _gpu_reading(machine: Machine, at: int) -> Reading[dict[str, Reading[GpuStat
     used = GIB if machine.gpu_pids else 0
     return Reading(
         {
-            f"GPU-{i}": Reading(
+            f"GPU-{i}": Reading(None, Status.FAILED, "the GPU is lost", "reset it", at)
+            if i in machine.gpu_lost
+            else Reading(
                 GpuState(
                     f"GPU-{i}", i, "H100", None if busy is None else round(busy * 100), memory_used_bytes=used,
                     processes=tuple(GpuProcess(pid, GIB, machine.gpu_kind) for pid in machine.gpu_pids),
-                ),
+                )._replace(**{**machine.gpu_state, **machine.gpu_only.get(i, {})}),
                 Status.OK, at_ns=at,
             )
             for i, busy in enumerate(machine.gpus)
@@ -221,6 +238,12 @@ def _gpu_reading(machine: Machine, at: int) -> Reading[dict[str, Reading[GpuStat
         Status.OK,
         at_ns=at,
     )  # fmt: skip
+
+
+def _gpus_of(machine: Machine) -> tuple[str, ...]:
+    """Those that show the processes of the job."""
+    unused = [i for i, state in machine.gpu_only.items() if state.get("processes") == ()]
+    return tuple(f"GPU-{i}" for i in range(len(machine.gpus)) if i not in unused)
 
 
 def snapshot_of(machine: Machine, second: int) -> Snapshot:
@@ -245,7 +268,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         return snapshot
     found = machine.jobs
     if found:
-        every = tuple(f"GPU-{i}" for i in range(len(machine.gpus)))
+        every = _gpus_of(machine)
         found = tuple(replace(job, gpus=every) if job.task.pid in machine.gpu_pids else job for job in found)
         keys = [key for job in found for key in (job.task.key, *(w.key for w in job.workers))]
         jobs = JobTable(
@@ -273,6 +296,13 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         ),
         filesystems=Reading({m: Reading(u, **ok) for m, u in machine.usage.items()}, **ok),
         network=Reading({}, **ok),
+        gpu_slow=Reading(
+            {
+                f"GPU-{i}": Reading(GpuDetail(f"GPU-{i}")._replace(**machine.gpu_detail), Status.OK, at_ns=at)
+                for i in range(len(machine.gpus))
+            },
+            **ok,
+        ),
     )
 
 
@@ -305,10 +335,14 @@ def sample_of(machine: Machine, second: int) -> Sample:
         ),
         gpu=rated(
             {
-                f"GPU-{i}": GpuRates(busy, None, None, None, None, machine.power, 700.0, None)
+                f"GPU-{i}": GpuRates(busy, None, None, None, None, machine.power, 700.0, None)._replace(
+                    **{**machine.gpu_rates, **machine.gpu_only_rates.get(i, {})}
+                )
                 for i, busy in enumerate(machine.gpus)
+                if i not in machine.gpu_lost
             }
         ),
+        network=rated({name: LinkRates(0.0, 0.0, 0.0, 0.0, busy) for name, busy in machine.links.items()}),
         waits={t.key: Wait(1, 1) for t in machine.tasks if t.in_d(second) and not t.kernel},
     )
 

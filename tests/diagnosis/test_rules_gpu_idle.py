@@ -16,7 +16,10 @@ def test_busy_gpus_with_power_are_ok() -> None:
 
 
 def test_busy_gpus_at_little_power_are_not_called_ok() -> None:
-    assert verdict_of(replace(BUSY, power=96.0)).state is State.UNSURE
+    verdict = verdict_of(replace(BUSY, power=96.0))
+    assert (verdict.state, verdict.primary.class_id) == (State.BLOCKED, "comm_wait")
+    assert verdict.primary.confidence <= 0.65
+    assert verdict_of(replace(BUSY, gpus=(0.96,), power=96.0)).state is State.UNSURE
 
 
 def test_without_power_confidence_is_capped() -> None:

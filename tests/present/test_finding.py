@@ -28,6 +28,7 @@ from tests.diagnosis.build import (
     Task,
     play,
 )
+from tests.diagnosis.gpu_scenes import GPU_SCENES
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
 
 TB = 1 << 40
@@ -76,7 +77,7 @@ def words(part: object, frame: Frame) -> str:
 
 
 def test_every_class_has_a_scene() -> None:
-    scenes = {**MACHINES, **DATA_SCENES, **STATE_SCENES}
+    scenes = {**MACHINES, **DATA_SCENES, **STATE_SCENES, **GPU_SCENES}
     got = {name: last(machine).verdict.primary.class_id for name, machine in scenes.items()}
     assert got == {name: name.split()[0] for name in scenes}
     assert set(got.values()) == set(PRECEDENCE)

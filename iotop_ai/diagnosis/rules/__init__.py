@@ -8,6 +8,10 @@ from iotop_ai.diagnosis.facts import Claim, Facts
 from iotop_ai.diagnosis.rules.cpu import one_thread_loads, workers_compute
 from iotop_ai.diagnosis.rules.full import filesystem_is_full, memory_is_short, shared_memory_is_full
 from iotop_ai.diagnosis.rules.gpu import gpus_compute, gpus_fed
+from iotop_ai.diagnosis.rules.gpu_fault import gpu_breaks
+from iotop_ai.diagnosis.rules.gpu_peers import gpus_wait_for_each_other, one_gpu_is_late
+from iotop_ai.diagnosis.rules.gpu_slow import gpu_is_throttled, gpu_link_is_short, gpu_memory_is_full
+from iotop_ai.diagnosis.rules.gpu_unused import job_uses_no_gpu
 from iotop_ai.diagnosis.rules.health import slow_disk_gets_worse
 from iotop_ai.diagnosis.rules.idle import nothing_runs
 from iotop_ai.diagnosis.rules.job_cpu import job_loads_by_itself, job_prepares_too_slowly, job_streams_from_far
@@ -25,11 +29,17 @@ from iotop_ai.diagnosis.rules.storage import disk_fails, gpu_idle_while_disk_sat
 Rule = Callable[[Facts], tuple[Claim, ...]]
 
 RULES: tuple[Rule, ...] = (
+    gpu_breaks,
     filesystem_is_full,
     shared_memory_is_full,
     memory_is_short,
     job_starts,
+    job_uses_no_gpu,
+    gpu_is_throttled,
+    gpu_link_is_short,
+    gpus_wait_for_each_other,
     job_saves,
+    one_gpu_is_late,
     job_reads_from_network,
     job_is_throttled,
     job_rereads_what_was_cached,
@@ -43,6 +53,7 @@ RULES: tuple[Rule, ...] = (
     gpu_idle_while_disk_saturated,
     workers_compute,
     one_thread_loads,
+    gpu_memory_is_full,
     gpus_compute,
     job_is_fed,
     gpus_fed,
@@ -52,11 +63,17 @@ RULES: tuple[Rule, ...] = (
 )
 
 PRECEDENCE = (
+    "gpu_fault",
     "fs_full",
     "shm_full",
     "mem_pressure",
     "starting",
+    "no_gpu",
+    "gpu_throttle",
+    "pcie",
+    "comm_wait",
     "checkpoint_write",
+    "imbalance",
     "network_fs",
     "io_limit",
     "cache_thrash",
@@ -66,10 +83,12 @@ PRECEDENCE = (
     "cpu_prep",
     "object_stream",
     "single_thread",
+    "gpu_memory",
     "gpu_bound",
     "healthy",
     "idle",
     "failing_disk",
     "unknown",
 )
-"""Which class names the state when several hold. A failing disk does so only when nothing but unknown is left."""
+"""Which class names the state when several hold. A failing disk, and a
+finding about a GPU of no more than informative severity, do so only when nothing but unknown is left."""

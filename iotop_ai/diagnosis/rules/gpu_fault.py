@@ -69,9 +69,7 @@ def _fault(
         return _finding(facts, uuid, name, "rows_failed", 0, SURE, True, "replace_gpu", loud=ours, state=state)
     if detail.recovery:
         template = _RECOVERY.get(detail.recovery, "drain_gpu")
-        return _finding(
-            facts, uuid, name, "recovery", detail.recovery, SURE, True, template, loud=ours, state=state
-        )
+        return _finding(facts, uuid, name, "recovery", detail.recovery, SURE, True, template, loud=ours, state=state)
     if detail.ecc_uncorrected:
         errors = detail.ecc_uncorrected
         return _finding(facts, uuid, name, "ecc", errors, LESS_SURE, False, "reset_gpu", loud=ours, state=state)

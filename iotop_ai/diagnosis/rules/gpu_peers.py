@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
-from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, ratio, team_args, teams
+from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, most_of, ratio, team_args, teams, told
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.window import graded, mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -21,7 +21,8 @@ _LATE_FEW = 0.5
 
 
 class _Comm(NamedTuple):
-    """Signs of GPUs that spin. power: over their limit. tensor: activity of the tensor cores. stopped: no batch comes.
+    """Signs of GPUs that spin. power: over its limit, of the one that draws most. tensor: activity of the tensor cores.
+    stopped: no batch comes.
 
     link: the fullest network link and its share, "" and None when none is known.
     """
@@ -75,10 +76,8 @@ def _spins(facts: Facts, team: Team) -> _Comm | None:
     busy = [gpu.busy for gpu in team.gpus]
     if any(b is None or b < limits.gpu_bound for b in busy):
         return None
-    job = team.job
-    if job is not None and job.stall is not None and job.stall >= limits.gate:
-        return None
-    power = mean(gpu.power_ratio for gpu in team.gpus)
+    # Where one draws much more than the others they wait for that one.
+    power = most_of(gpu.power_ratio for gpu in team.gpus)
     sm = mean(gpu.mean("sm_ratio") for gpu in team.gpus)
     if power is None or (sm is not None and sm >= limits.sm_idle):
         return None
@@ -98,10 +97,9 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
     Claim: comm_wait: the ranks wait for a late one, elsewhere or hung, or for the network between them.
     Evidence: utilisation and power of each GPU, tensor and SM activity (GPM), NVLink and network traffic, the write
         calls of the loaders, which are a step rate from outside.
-    Threshold: over 20 s at least 2 GPUs, each >= 90 % busy, together < 25 % of their power limit; < 40 % where the
-        tensor cores rest (< 2 %) or the loaders rest >= 80 % and hand no batch over. Not with SM activity >= 50 %, nor
-        when a trainer waits for data. A network link >= 80 % full is named as the cause. Ours; an H100 that spins
-        draws about 14 %.
+    Threshold: over 20 s at least 2 GPUs, each >= 90 % busy and below 25 % of its power limit; below 40 % where the
+        tensor cores rest (< 2 %) or the loaders rest >= 80 % and hand no batch over. Not with SM activity >= 50 %. A
+        network link >= 80 % full is named as the cause. Ours; an H100 that spins draws about 14 %.
     Blind spot: without GPM and without loaders a job of tiny kernels looks the same: confidence is then at most 65 %.
         What the job drew an hour ago is not remembered.
     """
@@ -143,7 +141,9 @@ def _comm(facts: Facts, team: Team, comm: _Comm) -> Finding:
     )
     evidence = [
         Evidence("gpus.busy_ratio", mean(gpu.busy for gpu in team.gpus), "ratio", limits.gpu_bound),
-        Evidence("gpus.power_ratio", comm.power, "ratio", limits.spin_power_sure if comm.stopped else limits.spin_power),
+        Evidence(
+            "gpus.power_ratio", comm.power, "ratio", limits.spin_power_sure if comm.stopped else limits.spin_power
+        ),
     ]
     if comm.tensor is not None:
         evidence.append(Evidence("gpus.tensor_ratio", comm.tensor, "ratio", limits.tensor_none))
@@ -164,10 +164,9 @@ def _comm(facts: Facts, team: Team, comm: _Comm) -> Finding:
         confidence(base, 2 + (quiet or comm.stopped or crowded)),
         team.subject,
         args,
-        tuple(evidence),
+        told(evidence),
         advice=(Advice(template, args),),
         lost_ratio=lost,
-        gpu_hours_lost=None if lost is None else len(team.gpus) * lost,
     )
 
 
@@ -306,8 +305,7 @@ def _imbalance(facts: Facts, team: Team, late: _Late) -> Finding:
         confidence(IMBALANCE_BY_POWER if late.how == "spins" else IMBALANCE_BASE, 3),
         team.subject,
         args,
-        tuple(e for e in evidence if e.value is not None),
+        told(evidence),
         advice=(Advice("help_late", args),),
         lost_ratio=late.lost,
-        gpu_hours_lost=None if late.lost is None else len(team.gpus) * late.lost,
     )

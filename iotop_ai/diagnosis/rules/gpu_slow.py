@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
-from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, ratio, team_args, teams
+from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, ratio, team_args, teams, told
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.window import graded, mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -24,10 +24,7 @@ _REASONS = (
 
 def _claim(team: Team, finding: Finding, level: float) -> Claim:
     """A claim about means over the team's window."""
-    hours = None
-    if finding.lost_ratio is not None and finding.severity is not Severity.INFO:
-        hours = len(team.gpus) * finding.lost_ratio
-    return Claim(finding._replace(gpu_hours_lost=hours), 1.0, len(team.look.samples), team.look.needed, level)
+    return Claim(finding, 1.0, len(team.look.samples), team.look.needed, level)
 
 
 def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
@@ -121,7 +118,7 @@ def _throttle(facts: Facts, team: Team, affected: list[OneGpu], worst: OneGpu, w
         confidence(base, families),
         team.subject,
         args,
-        evidence,
+        told(evidence),
         advice=(Advice(template, args),),
         lost_ratio=lost,
     )
@@ -160,7 +157,7 @@ class _Link:
 
     def _share(self, field: str, most: int | None) -> float:
         """Share of the loaded readings in which the link is below what board and slot can do together."""
-        known = [value for rates in self.loaded if (value := getattr(rates, field)) is not None]
+        known: list[int] = [value for rates in self.loaded if (value := getattr(rates, field)) is not None]
         if most is None or not known:
             return 0.0
         return sum(value < most for value in known) / len(known)
@@ -171,7 +168,7 @@ def _possible(gpu: OneGpu, limits: Thresholds) -> float | None:
     last = gpu.rates[-1] if gpu.rates else None
     if last is None or not last.pcie_generation or not last.pcie_width:
         return None
-    return limits.link_bytes_per_s * 2.0 ** (last.pcie_generation - GEN_5) * last.pcie_width / 16
+    return limits.link_bytes_per_s * (1 << last.pcie_generation) / (1 << GEN_5) * last.pcie_width / 16
 
 
 def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
@@ -236,7 +233,7 @@ def _short(facts: Facts, team: Team, links: list[_Link], worst: _Link) -> Findin
         confidence(LINK_BASE, 3, LINK_UNFELT if unknown else 1.0),
         team.subject,
         args,
-        tuple(evidence),
+        told(evidence),
         advice=advice,
     )
 
@@ -321,6 +318,6 @@ def _memory(
         confidence(MEMORY_BASE, 3),
         team.subject,
         args,
-        evidence,
+        told(evidence),
         advice=(*advice, Advice("less_gpu_memory", args)),
     )

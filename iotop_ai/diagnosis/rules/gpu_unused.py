@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.jobs import JobFacts
-from iotop_ai.diagnosis.window import Flags, mean, window
+from iotop_ai.diagnosis.window import Flags, mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 BASE = 0.8
@@ -22,7 +22,7 @@ def _trains(facts: Facts, job: JobFacts) -> bool:
 def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
     """Per sample whether some GPU was certainly free, and which GPUs are now; ((), ()) when that cannot be told."""
     limits, readings = facts.limits, facts.snapshot.gpu.value or {}
-    look = window(facts.history, facts.snapshot.at_ns, limits.unused_window_s, ("gpu",), limits)
+    look = facts.window(limits.unused_window_s, ("gpu",))
     free = {}
     for uuid, reading in readings.items():
         state = reading.value

@@ -1,0 +1,137 @@
+"""Machines whose GPUs are in trouble, one a cause, by class (and a word more where there are several)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from iotop_ai.model.gpu import GpuProcess
+from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, LOADERS, TRAINER_OLD, Machine, Task
+from tests.diagnosis.job_scenes import one
+
+TOTAL = 80 * GIB
+LINK: dict[str, Any] = {"pcie_max_generation": 5, "pcie_max_width": 16}
+WHOLE: dict[str, Any] = {"pcie_generation": 5, "pcie_width": 16, "pcie_rx_bytes_per_s": 1e9, "pcie_replays_per_s": 0.0}
+COOL: dict[str, Any] = {
+    "sw_thermal_ratio": 0.0, "hw_thermal_ratio": 0.0, "power_brake_ratio": 0.0, "power_cap_ratio": 0.9,
+    "temperature_celsius": 64.0, "sm_mhz": 1755.0, "memory_used_bytes": 60.0 * GIB, "memory_total_bytes": 80.0 * GIB,
+    "slowed": False, **WHOLE,
+}  # fmt: skip
+DETAIL: dict[str, Any] = {
+    "default_limit_mw": 700_000, "slowdown_celsius": 90, "rows_failed": False, "recovery": 0, "ecc_uncorrected": 0
+}  # fmt: skip
+FED = replace(
+    JOB_HEALTHY, job=replace(COMPUTING, stall=0.01, disk=0.5, running=0.5, worker_cpu=0.05, worker_disk=0.02),
+    gpus=(0.97,) * 8, gpu_pids=(50,), power=620.0, gpu_rates=COOL, gpu_detail=DETAIL,
+    gpu_state={"sm_max_mhz": 1980, "power_limit_mw": 700_000, "memory_total_bytes": TOTAL, **LINK},
+)  # fmt: skip
+"""Eight GPUs that compute, with every figure that a Hopper card tells."""
+PAIR = replace(FED, gpus=(0.97, 0.97))
+
+
+def rates(machine: Machine, **more: object) -> Machine:
+    """With other rates of every GPU."""
+    return replace(machine, gpu_rates={**machine.gpu_rates, **more})
+
+
+def first(machine: Machine, **more: object) -> Machine:
+    """With other rates of GPU 0 alone."""
+    return replace(machine, gpu_only_rates={0: more})
+
+
+SPINNING = replace(FED, power=98.0, gpus=(1.0,) * 8)
+WRITING = tuple(replace(worker, write_calls=8.0) for worker in LOADERS)
+FEW_KERNELS = one(replace(SPINNING, tasks=(TRAINER_OLD, *WRITING)), workers=WRITING)
+ON_CPU = replace(
+    one(FED, evidence=("library", "loader")), gpus=(0.0,), gpu_pids=(), power=60.0,
+    tasks=(replace(TRAINER_OLD, cpu=1.9), *LOADERS),
+)  # fmt: skip
+STRANGER = GpuProcess(900, 30 * GIB, "compute")
+
+GPU_SCENES = {
+    "gpu_throttle": first(FED, hw_thermal_ratio=0.3, sm_mhz=900.0, temperature_celsius=91.0),
+    "gpu_throttle all": rates(FED, sw_thermal_ratio=0.4, sm_mhz=1200.0, temperature_celsius=88.0),
+    "gpu_throttle brake": first(FED, power_brake_ratio=0.6, sm_mhz=700.0),
+    "gpu_throttle by mask": rates(
+        FED, sw_thermal_ratio=None, hw_thermal_ratio=None, power_brake_ratio=None, slowed=True, sm_mhz=1000.0
+    ),
+    "gpu_throttle lowered": replace(
+        rates(FED, power_limit_watts=400.0, sm_mhz=1300.0),
+        power=395.0, gpu_state={**FED.gpu_state, "power_limit_mw": 400_000},
+    ),
+    "pcie full": replace(rates(FED, pcie_rx_bytes_per_s=45e9), gpus=(0.6,) * 8, power=300.0),
+    "pcie narrow": replace(first(FED, pcie_width=4, pcie_rx_bytes_per_s=9e9), gpus=(0.6,) * 8, power=300.0),
+    "pcie slow unmeasured": rates(FED, pcie_generation=1, pcie_rx_bytes_per_s=None),
+    "pcie replays": first(FED, pcie_replays_per_s=4000.0),
+    "gpu_memory shared": replace(
+        rates(FED, memory_used_bytes=78.0 * GIB),
+        gpu_only={0: {"processes": (GpuProcess(50, 48 * GIB, "compute"), STRANGER)}},
+    ),
+    "gpu_fault lost": replace(FED, gpu_lost=frozenset((3,))),
+    "gpu_fault board": replace(FED, gpu_only={2: {"last_xid": 48, "last_xid_at_ns": 0}}),
+    "gpu_fault program": replace(FED, gpu_only={0: {"last_xid": 31, "last_xid_at_ns": 0}}),
+    "gpu_fault rows": replace(FED, gpu_detail={**DETAIL, "rows_failed": True}),
+    "gpu_fault recovery": replace(FED, gpu_detail={**DETAIL, "recovery": 2}),
+    "gpu_fault ecc": replace(FED, gpu_detail={**DETAIL, "ecc_uncorrected": 3}),
+    "no_gpu": ON_CPU,
+    "comm_wait": SPINNING,
+    "comm_wait by tensor": rates(FEW_KERNELS, tensor_ratio=0.0, sm_ratio=0.14, power_watts=240.0),
+    "comm_wait network": replace(FEW_KERNELS, links={"eth0": 0.93, "lo": 0.0}),
+    "comm_wait unclear": FEW_KERNELS,
+    "imbalance": replace(PAIR, gpus=(0.42, 1.0), power=310.0),
+    "imbalance by power": replace(first(FED, power_watts=640.0), power=230.0),
+    "imbalance without power": replace(
+        rates(FED, power_watts=None), power=None, gpus=(0.5, *(0.99,) * 7)
+    ),
+    "imbalance clock": replace(
+        FED, gpu_only_rates={0: {"sm_mhz": 900.0, "power_watts": 500.0}}, power=210.0, gpus=(0.99,) * 8
+    ),
+}  # fmt: skip
+
+GPU_ALMOST = {
+    "gpu_throttle a little": rates(FED, sw_thermal_ratio=0.02),
+    "gpu_throttle idle": replace(rates(FED, hw_thermal_ratio=0.4), gpus=(0.3,) * 8, power=200.0),
+    "gpu_throttle own limit": rates(FED, power_cap_ratio=1.0),
+    "gpu_throttle lowered unused": replace(
+        rates(FED, power_limit_watts=400.0, power_cap_ratio=0.05),
+        power=300.0, gpu_state={**FED.gpu_state, "power_limit_mw": 400_000},
+    ),
+    "pcie idle": replace(rates(FED, pcie_generation=1, pcie_rx_bytes_per_s=None), gpus=(0.1,) * 8, power=90.0),
+    "pcie busy": rates(FED, pcie_rx_bytes_per_s=30e9),
+    "pcie a replay now and then": rates(FED, pcie_replays_per_s=0.2),
+    "gpu_memory": rates(FED, memory_used_bytes=72.0 * GIB),
+    "gpu_fault mended": replace(FED, gpu_only={2: {"last_xid": 63, "last_xid_at_ns": 0}}),
+    "no_gpu all in use": replace(ON_CPU, gpu_only={0: {"processes": (STRANGER,)}}),
+    "no_gpu hidden": replace(ON_CPU, gpu_only={0: {"processes": (STRANGER._replace(found=False),)}}),
+    "no_gpu untold": replace(ON_CPU, gpu_only={0: {"processes": None}}),
+    "no_gpu opened": one(ON_CPU, evidence=("device", "library", "loader")),
+    "no_gpu rests": replace(ON_CPU, tasks=(replace(TRAINER_OLD, cpu=0.0), *(replace(w, cpu=0.0) for w in LOADERS))),
+    "no_gpu none": replace(ON_CPU, gpus=()),
+    "comm_wait one GPU": replace(SPINNING, gpus=(1.0,)),
+    "comm_wait computes": rates(SPINNING, sm_ratio=0.7),
+    "comm_wait draws": replace(FEW_KERNELS, power=230.0),
+    "comm_wait without power": replace(SPINNING, power=None),
+    "comm_wait one draws": replace(SPINNING, gpu_only_rates={5: {"power_watts": 500.0}}),
+    "comm_wait one less": replace(SPINNING, gpus=(0.5, *(1.0,) * 7)),
+    "imbalance a little": replace(FED, gpus=(0.85, *(0.98,) * 7)),
+    "imbalance two compute": replace(
+        FED, gpu_only_rates={0: {"power_watts": 640.0}, 1: {"power_watts": 630.0}}, power=210.0
+    ),
+    "imbalance one unknown": replace(FED, gpus=(None, *(0.98,) * 7)),
+}  # fmt: skip
+
+GPU_ASIDE = {
+    "gpu_bound pcie": rates(FED, pcie_width=8),
+    "gpu_bound gpu_memory": rates(FED, memory_used_bytes=78.0 * GIB),
+    "gpu_bound gpu_fault": replace(
+        FED, gpus=(*(0.97,) * 7, 0.0),
+        gpu_only={7: {"processes": (), "memory_used_bytes": 0, "last_xid": 79, "last_xid_at_ns": 0}},
+    ),
+    "gpu_bound imbalance": replace(FED, gpus=(0.6, *(0.99,) * 7), gpu_only_rates={0: {"power_watts": 400.0}}),
+}  # fmt: skip
+"""What costs nothing now: told beside the verdict, which is the first word."""
+SPINNING_TRAINER = replace(
+    one(FED, workers=(), stall=0.0, main_running=1.0), gpus=(0.98,),
+    tasks=(Task(50, "python", 1, cpu=1.0, start=-100_000),),
+)  # fmt: skip
+"""A main thread that spins while its GPU computes, as CUDA does where it has a core."""

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.diagnosis.window import graded
+from iotop_ai.model.finding import Severity, State
+from tests.diagnosis.build import GIB, JOB_HEALTHY, JOB_STARVED, Machine, classes, play, verdict_of
+from tests.diagnosis.gpu_scenes import (
+    FED,
+    GPU_ALMOST,
+    GPU_ASIDE,
+    GPU_SCENES,
+    ON_CPU,
+    SPINNING,
+    SPINNING_TRAINER,
+    first,
+    rates,
+)
+
+CLASSES = {"gpu_throttle", "pcie", "gpu_memory", "gpu_fault", "no_gpu", "comm_wait", "imbalance"}
+UNKNOWN = replace(
+    JOB_HEALTHY, gpus=(None,) * 4, gpu_pids=(50,), power=None,
+)  # fmt: skip
+
+
+def args(machine: Machine) -> dict[str, str | float | None]:
+    return dict(verdict_of(machine).primary.args)
+
+
+def test_every_class_has_scenes() -> None:
+    assert {name.split()[0] for name in GPU_SCENES} == CLASSES
+    assert {name.split()[0] for name in GPU_ALMOST} == CLASSES
+
+
+@pytest.mark.parametrize("name", GPU_SCENES)
+def test_the_cause_is_named(name: str) -> None:
+    verdict = verdict_of(GPU_SCENES[name])
+    assert verdict.primary.class_id == name.split()[0]
+    assert verdict.primary.severity is not Severity.INFO
+    assert verdict.primary.advice
+    assert all(one.value is not None for one in verdict.primary.evidence[:1])
+
+
+@pytest.mark.parametrize("name", GPU_ALMOST)
+def test_almost_is_not_enough(name: str) -> None:
+    assert name.split()[0] not in classes(verdict_of(GPU_ALMOST[name]))
+
+
+@pytest.mark.parametrize("name", GPU_ASIDE)
+def test_what_costs_nothing_is_told_beside_the_verdict(name: str) -> None:
+    verdict = verdict_of(GPU_ASIDE[name])
+    assert classes(verdict) == name.split()
+    assert verdict.state is State.OK
+    assert verdict.findings[1].severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [FED, UNKNOWN, Machine(blind=True), JOB_HEALTHY, SPINNING_TRAINER, JOB_STARVED],
+    ids=["healthy", "unknown", "blind", "no GPU", "spinning trainer", "starved"],
+)
+def test_nothing_known_or_nothing_wrong_is_quiet(machine: Machine) -> None:
+    assert not set(classes(verdict_of(machine))) & CLASSES
+
+
+def test_a_spinning_main_thread_is_no_data_loading() -> None:
+    assert classes(verdict_of(SPINNING_TRAINER)) == ["gpu_bound"]
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("gpu_throttle", 0.95, 0.95),
+        ("gpu_throttle by mask", 0.75, 0.75),
+        ("pcie full", 0.85, 0.85),
+        ("pcie slow unmeasured", 0.6, 0.6),
+        ("gpu_fault lost", 0.95, 0.95),
+        ("comm_wait", 0.8, 0.8),
+        ("comm_wait by tensor", 0.9, 0.9),
+        ("comm_wait unclear", 0.6, 0.65),
+        ("imbalance", 0.85, 0.85),
+        ("imbalance without power", 0.7, 0.7),
+    ],
+)
+def test_how_sure_it_is(name: str, least: float, most: float) -> None:
+    assert least <= verdict_of(GPU_SCENES[name]).primary.confidence <= most
+
+
+def test_who_is_meant() -> None:
+    assert args(GPU_SCENES["gpu_throttle"])["who"] == "GPU 0"
+    assert args(GPU_SCENES["gpu_throttle all"])["who"] == "8 GPUs"
+    assert args(GPU_SCENES["gpu_fault lost"])["gpu"] == "GPU 3"
+    assert verdict_of(GPU_SCENES["gpu_fault board"]).primary.subject == "GPU-2"
+    assert args(GPU_SCENES["imbalance by power"])["late"] == "GPU 0"
+    assert args(GPU_SCENES["gpu_memory shared"])["other_pid"] == 900
+    assert verdict_of(GPU_SCENES["comm_wait"]).primary.subject == "50"
+
+
+def test_a_program_s_own_fault_is_told_for_ten_minutes_and_the_board_s_for_good() -> None:
+    def after(xid: int, seconds: int) -> list[str]:
+        machine = replace(FED, gpu_only={0: {"last_xid": xid, "last_xid_at_ns": 0}}, interval_s=30.0)
+        return classes(play((machine, seconds // 30))[-1].verdict)
+
+    assert after(31, 300)[0] == "gpu_fault"
+    assert after(31, 900)[0] == "gpu_bound"
+    assert after(79, 900)[0] == "gpu_fault"
+
+
+def test_memory_that_grows_to_its_end_is_an_alarm_and_a_full_cache_is_not() -> None:
+    def held(gigabytes: float) -> Machine:
+        return rates(FED, memory_used_bytes=gigabytes * GIB)
+
+    growing = play(*((held(76.5 + 0.1 * second), 1) for second in range(25)))[-1].verdict
+    assert (growing.primary.class_id, growing.primary.severity) == ("gpu_memory", Severity.CRITICAL)
+    assert dict(growing.primary.args)["end_s"] == pytest.approx(12, abs=3)
+    stepped = play((held(70.0), 14), (held(77.0), 14))[-1].verdict
+    assert classes(stepped) == ["gpu_bound", "gpu_memory"]
+
+
+def test_a_throttled_gpu_leaves_below_its_own_lower_limit() -> None:
+    hot, warm, cool = (first(FED, sw_thermal_ratio=share) for share in (0.3, 0.02, 0.0))
+    frames = play((hot, 15), (warm, 40), (cool, 40))
+    assert frames[14].verdict.primary.class_id == "gpu_throttle"
+    assert frames[54].verdict.primary.class_id == "gpu_throttle"
+    assert frames[-1].verdict.primary.class_id == "gpu_bound"
+
+
+def test_a_job_that_resumes_after_its_collective_is_fine_again() -> None:
+    frames = play((SPINNING, 20), (FED, 30))
+    assert frames[19].verdict.state is State.BLOCKED
+    assert frames[-1].verdict.primary.class_id == "gpu_bound"
+
+
+def test_a_driver_that_fell_silent_does_not_end_a_fault() -> None:
+    gone = replace(FED, gpus=(), gpu_pids=())
+    frames = play((GPU_SCENES["gpu_fault lost"], 12), (gone, 30))
+    assert frames[-1].verdict.primary.class_id == "gpu_fault"
+
+
+def test_training_on_the_cpu_says_which_gpu_is_free() -> None:
+    verdict = verdict_of(ON_CPU)
+    assert (verdict.state, dict(verdict.primary.args)["free"]) == (State.UNSURE, "GPU 0")
+    assert verdict_of(replace(ON_CPU, gpus=(0.0,) * 3)).primary.class_id == "no_gpu"
+
+
+def test_a_level_with_its_own_entry_and_exit() -> None:
+    assert graded(0.05, 0.05, 0.01, 0.7) == pytest.approx(1.0)
+    assert graded(0.01, 0.05, 0.01, 0.7) == pytest.approx(0.7)
+    assert graded(0.25, 0.25, 0.35, 0.7) == pytest.approx(1.0)
+    assert graded(0.36, 0.25, 0.35, 0.7) < 0.7
+    assert graded(None, 0.25, 0.35, 0.7) == 0.0
