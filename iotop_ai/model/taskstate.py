@@ -41,8 +41,8 @@ QUEUES = (
 )
 """Sleeps in which a task waits for another task of its program: it has nothing to do itself."""
 SOCKETS = (b"wait_woken", b"sk_wait", b"inet_csk", b"tcp_", b"skb_wait", b"__skb_wait", b"sk_stream_wait")
-REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"beegfs")
-"""Client code of cluster filesystems, which waits in state D or in state I."""
+REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"beegfs", b"request_wait_answer")
+"""Client code of cluster filesystems and of FUSE, which waits for its server's answer in state D, I or S."""
 
 
 def place_in(wchan: bytes) -> int | None:
@@ -54,7 +54,7 @@ def place_in(wchan: bytes) -> int | None:
 
 def place_of(state: bytes, wchan: bytes) -> int:
     """The place of a task from its state letter and wchan ("0" or empty: running, or not ours to know)."""
-    if state == b"D" or (state == b"I" and wchan.startswith(REMOTE)):
+    if state == b"D" or (state in (b"I", b"S") and wchan.startswith(REMOTE)):
         return DISK
     if state == b"R":
         return RUNNING

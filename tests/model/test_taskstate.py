@@ -37,6 +37,7 @@ from iotop_ai.model.taskstate import (
         (b"S", b"0", HIDDEN),
         (b"S", b"", HIDDEN),
         (b"I", b"ptlrpc_set_wait", DISK),
+        (b"S", b"request_wait_answer", DISK),
         (b"I", b"rescuer_thread", OTHER),
         (b"T", b"do_signal_stop", OTHER),
     ],

@@ -38,7 +38,7 @@ def _swapping(cause: Cause, chance: random.Random) -> Cause:
 
 def _shm(cause: Cause, chance: random.Random) -> Cause:
     size = chance.randrange(12, 64)
-    used = round(size * chance.uniform(0.93, 0.98))
+    used = size - max(1, round(size * chance.uniform(0.02, 0.07)))
     return with_options(cause._replace(scene=small_shm(size)), "--shm-mb", used, told=f"{used} of {size} MiB")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import re
@@ -31,6 +32,14 @@ def run_folder() -> Iterator[Path]:
     """A folder named after this process."""
     with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as place:
         yield Path(place)
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Wait until no other run is on this machine: two at once would be seen by each other's verdict."""
+    with (Path(tempfile.gettempdir()) / f"{PREFIX}lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def group_name(folder: Path) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.rigs.nvml.library import SERVER, machine
 from tests.scenarios.cause import Cause, Setting
-from tests.scenarios.place import die_with_us, run_folder
+from tests.scenarios.place import alone, die_with_us, run_folder
 from tests.scenarios.plan import BACKGROUND, Run
 from tests.scenarios.score import true_stall
 
@@ -54,7 +54,7 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
 
     Raises OSError, RuntimeError or subprocess.SubprocessError when the cause cannot be made or watched.
     """
-    with run_folder() as folder:
+    with alone(), run_folder() as folder:
         conf = _answers(folder, cause, library)
         log = folder / "steps.jsonl"
         with cause.scene(folder) as setting, contextlib.ExitStack() as stack:
@@ -66,6 +66,9 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
                 rows = _watch(run, setting, 0 if trainer is None else trainer.pid, conf, library, keep)
                 ended = None if trainer is None else trainer.poll()
             time.sleep(0.3)
+        # To be killed may be the cause; to fail is not.
+        if ended is not None and ended > 0:
+            raise RuntimeError(f"the trainer ended with {ended}")
         lines = log.read_text().splitlines() if log.exists() else []
     steps = [json.loads(line) for line in lines if line.endswith("}")]
     return {

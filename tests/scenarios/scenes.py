@@ -240,7 +240,9 @@ def object_store(delay_ms: int, bytes_per_s: int) -> Scene:
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
         command = [sys.executable, str(STORE), str(folder / "url"), str(delay_ms), str(bytes_per_s)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_us) as server:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=die_with_us
+        ) as server:
             try:
                 assert server.stdout is not None
                 if not server.stdout.readline():

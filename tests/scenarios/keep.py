@@ -1,0 +1,116 @@
+"""Keeps one recording a cause for CI: ``python -m tests.scenarios.keep [RESULTS]``.
+
+Of each cause the best run of a results folder that was right is taken, cut down to what a verdict looks at, and
+packed into tests/data/verdicts/ with its label, where tests/test_verdicts.py diagnoses it again. A cause that was
+never right keeps what it had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.pipeline import frames
+from iotop_ai.store.compress import compress
+from iotop_ai.store.file import FileRecording
+from iotop_ai.store.recorder import Recorder
+from iotop_ai.store.sink import FileSink
+from tests.scenarios.figures import Scored, scored
+from tests.scenarios.plan import KINDS
+from tests.scenarios.results import read_all
+from tests.scenarios.run import RESULTS
+from tests.scenarios.slim import Slim
+
+VERDICTS = Path(__file__).resolve().parents[1] / "data/verdicts"
+INDEX = "index.json"
+LONGEST_BYTES = 250_000
+
+
+def snapshots(path: Path) -> list[Snapshot]:
+    """What a recording holds."""
+    recording = FileRecording(str(path))
+    try:
+        items = list(recording.items(adopt=False))
+    finally:
+        recording.close()
+    return [item.snapshot if isinstance(item, Keyframe) else item for item in items]
+
+
+def write(source: Iterable[Snapshot], target: Path) -> None:
+    """The Snapshots as a packed recording at ``target`` (.iotop.jsonl.gz)."""
+    with tempfile.TemporaryDirectory() as place:
+        plain = Path(place) / target.name.removesuffix(".gz")
+        recorder = Recorder(FileSink(str(plain)), Clock())
+        for count, frame in enumerate(frames(source), 1):
+            recorder.put(frame)
+            while recorder.alive and recorder.state().snapshots < count:
+                os.sched_yield()
+        if not recorder.close(60.0) or recorder.state().trouble:
+            raise OSError(f"{target}: {recorder.state().trouble}")
+        shutil.copyfile(compress(str(plain)), target)
+
+
+def best(runs: Iterable[Scored]) -> Iterator[Scored]:
+    """The steadiest right run of each cause, of those that are no background and not held out where there is one."""
+    order = sorted(
+        (run for run in runs if run.right),
+        key=lambda r: (r.record["name"], KINDS.index(r.record["kind"]), -r.score.right, r.score.flaps),
+    )
+    done: set[str] = set()
+    for run in order:
+        if run.record["name"] not in done:
+            done.add(run.record["name"])
+            yield run
+
+
+def entry(run: Scored, file: str) -> dict[str, Any]:
+    """What is known of a kept recording."""
+    r = run.record
+    taken = ("label", "negative", "also", "captured", "window_s", "told", "started", "kind")
+    return {"file": file, **{key: r[key] for key in taken}}
+
+
+def keep(results: Path, target: Path) -> list[str]:
+    """Keep the best of a results folder; a line about each."""
+    target.mkdir(parents=True, exist_ok=True)
+    index: dict[str, Any] = json.loads((target / INDEX).read_text()) if (target / INDEX).exists() else {}
+    lines = []
+    for run in best(scored(read_all(results))):
+        r = run.record
+        name = f"{r['name']}-{r['number']}".replace(" ", "_").replace("=", "")
+        source, packed = results / f"{name}.iotop.jsonl", target / f"{name.rsplit('-', 1)[0]}.iotop.jsonl.gz"
+        slim = Slim(snapshots(source))
+        write(slim.all(), packed)
+        size = packed.stat().st_size
+        if size > LONGEST_BYTES:
+            packed.unlink()
+            index.pop(r["name"], None)
+            lines.append(f"left out {r['name']}: {size} bytes")
+            continue
+        index[r["name"]] = entry(run, packed.name)
+        lines.append(f"kept {r['name']}: {size} bytes")
+    ordered = dict(sorted(index.items()))
+    (target / INDEX).write_text(json.dumps(ordered, indent=1) + "\n")
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, nargs="?", default=RESULTS)
+    a = parser.parse_args()
+    print("\n".join(keep(a.results, VERDICTS)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

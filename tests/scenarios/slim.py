@@ -1,0 +1,144 @@
+"""Cuts a recording down to what its verdict looks at: the job's processes and whoever else did anything.
+
+The names of others, of the machine and of its users are replaced. What the rules see of the rest (CPU, memory,
+pressure, devices) stays as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from iotop_ai.diagnosis.rules.job_state import COMPILERS
+from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessTable
+from iotop_ai.model.snapshot import Snapshot
+
+T = TypeVar("T")
+PLACE = re.compile(r"/tmp/iotop-scenario-[^/]+")
+ELSEWHERE = re.compile(r"/(?:tmp|work|home|root)/\S*")
+"""Paths of whatever else was on the machine."""
+SHOWN = (*COMPILERS, "md0_resync", "kswapd0", "fio", "dd")
+"""Programs whose names say something to a rule or a reader."""
+LEAST_TICKS = 20
+LEAST_BYTES = 1 << 20
+
+
+class Slim:
+    """``Slim(snapshots).all()``."""
+
+    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+        self._snapshots = snapshots
+        tables = [s.processes.value for s in snapshots if s.processes.value is not None]
+        self._jobs = {
+            key
+            for s in snapshots
+            if s.jobs.value is not None
+            for job in s.jobs.value.jobs.values()
+            for key in job.members
+        }
+        self._kept = self._jobs | _busy(tables) | _above(tables, self._jobs)
+        self._own = {s.own.pid for s in snapshots}
+        self._infos: dict[ProcessKey, ProcessInfo] = {}
+        self._same: dict[int, tuple[Any, Any]] = {}
+
+    def all(self) -> Iterator[Snapshot]:
+        """The Snapshots, smaller."""
+        for snapshot in self._snapshots:
+            yield self._one(snapshot)
+
+    def _one(self, snapshot: Snapshot) -> Snapshot:
+        host = snapshot.host._replace(name="machine", user="root", boot_id="kept")
+        out = snapshot._replace(host=host, events=tuple(e._replace(text=_hidden(e.text)) for e in snapshot.events))
+        table = snapshot.processes.value
+        if table is not None:
+            out = out._replace(processes=snapshot.processes._replace(value=self._table(table)))
+        for field in ("disks", "mounts", "filesystems", "netfs", "jobs"):
+            reading = getattr(out, field)
+            if reading.value is not None:
+                out = out._replace(**{field: reading._replace(value=self._hide(reading.value))})
+        return out
+
+    def _wanted(self, key: ProcessKey) -> bool:
+        return key in self._kept or key.pid in self._own
+
+    def _table(self, table: ProcessTable) -> ProcessTable:
+        def cut(values: Mapping[ProcessKey, T]) -> dict[ProcessKey, T]:
+            return {key: value for key, value in values.items() if self._wanted(key)}
+
+        return table._replace(
+            io=cut(table.io),
+            stat=cut(table.stat),
+            info={key: self._info(key, info) for key, info in cut(table.info).items()},
+            denied=frozenset(key for key in table.denied if self._wanted(key)),
+            stat_out=cut(table.stat_out),
+            io_stale=cut(table.io_stale),
+            threads=cut(table.threads),
+            wchan=cut(table.wchan),
+            gone=tuple(key for key in table.gone if self._wanted(key)),
+            exits=cut(table.exits),
+        )
+
+    def _info(self, key: ProcessKey, info: ProcessInfo) -> ProcessInfo:
+        known = self._infos.get(key)
+        if known is None or known.name != info.name:
+            if key in self._jobs or key.pid in self._own or info.name in SHOWN or info.kernel:
+                known = info._replace(cgroup=_hidden(info.cgroup))
+            else:
+                known = info._replace(name="other", cmdline=("other",), cgroup="")
+            self._infos[key] = known
+        return known
+
+    def _hide(self, value: T) -> T:
+        """The value with the run's folder under a shorter name; the same object for the same object."""
+        known = self._same.get(id(value))
+        if known is None or known[0] is not value:
+            known = (value, _renamed(value))
+            self._same[id(value)] = known
+        return known[1]  # type: ignore[no-any-return]
+
+
+def _hidden(text: str) -> str:
+    return ELSEWHERE.sub("/elsewhere", PLACE.sub("/data", text))
+
+
+def _renamed(value: Any) -> Any:
+    if type(value) is str:
+        return _hidden(value)
+    if isinstance(value, Mapping):
+        return {_renamed(key): _renamed(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        items = [_renamed(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
+
+
+def _busy(tables: Sequence[ProcessTable]) -> set[ProcessKey]:
+    """Who computed, read, wrote or was blocked."""
+    first: dict[ProcessKey, tuple[int, int]] = {}
+    out: set[ProcessKey] = set()
+    for table in tables:
+        for key, stat in table.stat.items():
+            io = table.io.get(key)
+            moved = 0 if io is None else io.read_bytes + io.write_bytes
+            now = (stat.utime_ticks + stat.stime_ticks, moved)
+            ticks, moved_first = first.setdefault(key, now)
+            if now[0] - ticks >= LEAST_TICKS or now[1] - moved_first >= LEAST_BYTES or stat.state == "D":
+                out.add(key)
+    return out
+
+
+def _above(tables: Sequence[ProcessTable], keys: set[ProcessKey]) -> set[ProcessKey]:
+    """The processes above these, and those below that live shortly, as compilers do."""
+    out: set[ProcessKey] = set()
+    for table in tables:
+        by_pid = {key.pid: key for key in table.stat}
+        inside = {key.pid for key in keys}
+        for key, stat in table.stat.items():
+            up, steps = stat.ppid, 0
+            while up in by_pid and steps < 8:
+                if up in inside:
+                    out.add(key)
+                    break
+                up, steps = table.stat[by_pid[up]].ppid, steps + 1
+    return out
