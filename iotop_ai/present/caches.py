@@ -35,7 +35,7 @@ def sync_text(dirty_bytes: int | None) -> str:
     return f"{amount(dirty_bytes)} not yet written go to the disks first."
 
 
-def who_runs(snapshot: Snapshot, uid: int) -> str:
+def who_runs(snapshot: Snapshot, uid: int | None) -> str:
     """Whose work a drop would slow: training jobs, others' first, then how many other people have processes here."""
     jobs = () if snapshot.jobs.value is None else tuple(snapshot.jobs.value.jobs.values())
     ordered = sorted(jobs, key=lambda job: (job.uid == uid, job.user, job.name))
@@ -52,7 +52,7 @@ def who_runs(snapshot: Snapshot, uid: int) -> str:
     return f"running now: {told}" if told else "no training job and nobody else's processes are seen here"
 
 
-def _job(job: Job, uid: int) -> str:
+def _job(job: Job, uid: int | None) -> str:
     ranks = f" x{len(job.ranks)}" if len(job.ranks) > 1 else ""
     label = f" ({plain(job.label)})" if job.label else ""
     return f"{'your' if job.uid == uid else plain(job.user)} {plain(job.name)}{ranks}{label}"

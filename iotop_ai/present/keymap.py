@@ -76,6 +76,7 @@ MAIN_ACTS: tuple[Act, ...] = (
     _key("V", "verdict(-1)", "Previous change of the verdict", "time.previous_verdict"),
     _key("apostrophe", "mark", "Mark now, or the next mark", "time.mark"),
     _key("R", "record", "Record, or stop recording", "time.record"),
+    _key("D", "drop_caches", "Drop caches", "act.drop_caches"),
     _key("plus", "interval(1)", "Longer interval", "interval.longer"),
     _key("minus", "interval(-1)", "Shorter interval", "interval.shorter"),
     _key("down", "cursor(1)", "Down", "cursor.down"),

@@ -25,6 +25,9 @@ class Key(NamedTuple):
     acts: tuple[str, ...] = ()
 
 
+CHANGES = "act."
+"""How the names of the actions begin that change the machine."""
+
 KEYS = (
     Key("q", "", "quit", 0, ("app.quit",)),
     Key("?", "", "this help, also F1", 0, ("help.open",)),
@@ -42,6 +45,7 @@ KEYS = (
     Key("R", "record", "record, the minute before too", 1, ("time.record",)),
     Key("[ ]", "back", "look back, on; End: now", 2, ("time.back", "time.on")),
     Key("'", "mark", "mark this moment", 5, ("time.mark",)),
+    Key("D", "drop-cache", "drop caches, or evict a dataset", 3, ("act.drop_caches",)),
     Key("1-7", "panels", "show or hide a panel", 7, ("panel.banner", "panel.system")),
 )
 """In the order of the row; every one of them works."""
@@ -96,7 +100,7 @@ def _of_mode(view: View) -> tuple[Key, ...]:
     if view.mode == "replay":
         return REPLAY_KEYS
     if view.remote:
-        return tuple(k for k in KEYS if k.keys not in ("R", "+ -"))
+        return tuple(k for k in KEYS if k.keys not in ("R", "+ -") and not _changes(k))
     return KEYS
 
 
@@ -110,7 +114,16 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     right: list[Span] = []
     if view.pattern:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
-    return [row(width, _entries(keys_of(view), width - 1 - spans_cells(right)), right)]
+    return [row(width, _entries(keys_of(view), width - 1 - spans_cells(right), view), right)]
+
+
+def _changes(key: Key) -> bool:
+    return any(act.startswith(CHANGES) for act in key.acts)
+
+
+def muted(key: Key, view: View) -> bool:
+    """Whether a key changes the machine where nothing may be changed."""
+    return view.readonly and _changes(key)
 
 
 def _typing(width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "") -> Line:
@@ -124,14 +137,15 @@ def _typing(width: int, sign: str, typed: str, enter: str, escape: str, hint: st
     return row(width, left, end)
 
 
-def _entries(keys: tuple[Key, ...], room: int) -> list[Span]:
+def _entries(keys: tuple[Key, ...], room: int, view: View) -> list[Span]:
     kept = list(keys)
     while True:
         spans: list[Span] = []
         for key in kept:
-            spans.append(Span(f" {key.keys}", "key"))
+            dim = muted(key, view)
+            spans.append(Span(f" {key.keys}", "mute" if dim else "key"))
             if key.word:
-                spans.append(Span(f":{key.word}", "dim"))
+                spans.append(Span(f":{key.word}", "mute" if dim else "dim"))
         if spans_cells(spans) <= room or len(kept) <= 2:
             return spans
         worst = max(k.drop for k in kept)

@@ -24,6 +24,7 @@ from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
 from iotop_ai.tui.follow import Follower, Takes
 from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.messages import FrameReady, SourceEnded
+from iotop_ai.tui.screens.dialogue import DialogueScreen
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.main import MainScreen
@@ -131,7 +132,7 @@ class MonitorApp(App[None], inherit_bindings=False):
     def _follow(self) -> None:
         # A message may still come when the app is leaving and has no screen any more.
         front = self.screen_stack[-1:] and self.screen_stack[-1]
-        if isinstance(front, GpuScreen | HealthScreen):
+        if isinstance(front, GpuScreen | HealthScreen | DialogueScreen):
             front.follow()
 
     def on_past_read(self, message: PastRead) -> None:

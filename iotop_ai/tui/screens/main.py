@@ -24,10 +24,10 @@ from iotop_ai.tui.deck import Deck
 from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.panels import PANELS
 from iotop_ai.tui.panels.base import FramePanel
+from iotop_ai.tui.screens.acting import Acting
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.help import HelpScreen
-from iotop_ai.tui.screens.moments import Moments
 from iotop_ai.tui.widgets.lines import RowClicked
 from iotop_ai.tui.widgets.styles import Styles
 
@@ -39,7 +39,7 @@ TO_THE_END = 1_000_000
 """The step of the keys Home and End."""
 
 
-class MainScreen(Moments):
+class MainScreen(Acting):
     """Draws the newest Frame as the View says. While paused, and while it looks back, it goes on receiving."""
 
     BINDINGS = MAIN_KEYS
@@ -166,6 +166,10 @@ class MainScreen(Moments):
             self.type_time(event.key, event.character)
             return
         if not self.view.typing:
+            if self.takes_key(event):
+                event.stop()
+                event.prevent_default()
+                return
             active = self.active_bindings.get(event.key)
             if active is not None and active.binding.action in ("find", "ask_time"):
                 event.stop()

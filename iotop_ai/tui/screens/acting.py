@@ -1,0 +1,117 @@
+"""The keys that change the machine: what they ask, that it is done on a thread of its own, and what came of it.
+
+A part of the main screen of its own file. Nothing here acts anywhere but at now, on the machine itself, where its user
+may confirm: not in a replay, not on a remote screen, not while looking back, not with --readonly.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.events import Key
+from textual.message import Message
+
+from iotop_ai.present.line import Line, blank
+from iotop_ai.tui.screens.dialogue import DialogueScreen
+from iotop_ai.tui.screens.drop_caches import DropCachesScreen
+from iotop_ai.tui.screens.moments import Moments
+from iotop_ai.tui.widgets.styles import Styles
+
+if TYPE_CHECKING:
+    from iotop_ai.present.layout import Slot
+    from iotop_ai.tui.panels.base import FramePanel
+
+AT_NOW = ("live", "paused")
+OPENERS = ("drop_caches",)
+"""Actions that open a question: keys that follow in one burst are already typed into it."""
+
+
+class ActionSaid(Message):
+    """An action is over. event: for the recording, "" when nothing was done; text: for the user."""
+
+    def __init__(self, done: bool, text: str, event: str = "") -> None:
+        self.done = done
+        self.text = text
+        self.event = event
+        super().__init__()
+
+
+class Acting(Moments):
+    """What the main screen needs to change the machine."""
+
+    _book: Styles
+    _slots: tuple[Slot, ...]
+    panels: dict[str, FramePanel]
+    _question: DialogueScreen | None = None
+
+    if TYPE_CHECKING:  # what the screen itself gives
+
+        def _draw(self, width: int) -> None: ...
+
+    def why_no_action(self) -> str:
+        """Why nothing can be changed from here; "" when it can."""
+        view = self.view
+        if view.readonly:
+            return "this screen is read-only"
+        if view.mode == "back":
+            return "this is the past: End goes back to now, where it can be done"
+        if view.remote or view.mode not in AT_NOW or not self._source.live:
+            return "it is done on the machine itself, on its live screen"
+        return ""
+
+    def behind(self) -> list[Line]:
+        """The main screen's rows as they are now, for a question that stands over them."""
+        width = self.app.size[0]
+        self._draw(width)
+        out: list[Line] = []
+        for slot in self._slots:
+            panel = self.panels[slot.panel]
+            lines = list(panel.lines[: panel.height_on_screen])
+            out += lines + [blank(width)] * (panel.height_on_screen - len(lines))
+        return out
+
+    def takes_key(self, event: Key) -> bool:
+        """Whether a key opened a question or belongs to the one that stands."""
+        if self._question is not None and self._question in self.app.screen_stack:
+            self._question.press(event)
+            return True
+        active = self.active_bindings.get(event.key)
+        if active is not None and active.binding.action.partition("(")[0] in OPENERS:
+            self.call_action(active.binding.action)
+            return True
+        return False
+
+    def call_action(self, action: str) -> None:
+        """Run one of OPENERS at once."""
+        name, _, argument = action.partition("(")
+        method = getattr(self, f"action_{name}")
+        method(argument.strip("')\"")) if argument else method()
+
+    def ask(self, question: DialogueScreen) -> None:
+        """Open a question, if anything may be done from here."""
+        why = self.why_no_action()
+        if why:
+            self.change(f"failed: {why}")
+            return
+        self._question = question
+        self.app.push_screen(question)
+
+    def said(self, done: bool, text: str) -> ActionSaid:
+        """What an action's thread hands back; only what was done goes into the recording."""
+        return ActionSaid(done, text, text if done else "")
+
+    def work(self, name: str, act: Callable[[], Message]) -> None:
+        """Act on a thread of its own: a disk may take long, and a hung one must not keep the program from ending."""
+        threading.Thread(target=lambda: self.post_message(act()), name=name, daemon=True).start()
+
+    def on_action_said(self, message: ActionSaid) -> None:
+        """Note it in the recording and say it."""
+        if message.event:
+            self._source.add_event("action", message.event)
+        self.change(f"{'done' if message.done else 'failed'}: {message.text}")
+
+    def action_drop_caches(self) -> None:
+        """Ask before the host's caches are dropped."""
+        self.ask(DropCachesScreen(self, self._book))

@@ -1,0 +1,191 @@
+"""The question before the host's caches are dropped, or one dataset is evicted."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.drop_caches import Dropped, drop_caches, wait_s
+from iotop_ai.actions.evict import evict
+from iotop_ai.actions.kernel import DROP_CACHES, Right, right_to
+from iotop_ai.actions.outcome import Outcome
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.pagecache import PageCache
+from iotop_ai.collectors.root import Root
+from iotop_ai.model.pagecache import Evicted
+from iotop_ai.present import caches
+from iotop_ai.present.dialogue import Row
+from iotop_ai.present.drop_caches import EVICT, TITLE, WORD, DropView, drop_body, may
+from iotop_ai.present.line import plain
+from iotop_ai.tui.screens.dialogue import DialogueScreen
+from iotop_ai.tui.widgets.styles import Styles
+
+if TYPE_CHECKING:
+    from iotop_ai.tui.screens.acting import Acting
+
+STEPS = {"sync": "writing out what is dirty ...", "drop": "dropping ..."}
+
+
+class RightSaid(Message):
+    """How this user may drop caches, and when."""
+
+    def __init__(self, right: Right, wait_s: float) -> None:
+        self.right = right
+        self.wait_s = wait_s
+        super().__init__()
+
+
+class StepSaid(Message):
+    """How far it is."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__()
+
+
+class Done(Message):
+    """What was dropped or evicted; neither where it was refused."""
+
+    def __init__(self, outcome: Outcome, dropped: Dropped | None = None, evicted: Evicted | None = None) -> None:
+        self.outcome = outcome
+        self.dropped = dropped
+        self.evicted = evicted
+        super().__init__()
+
+
+class DropCachesScreen(DialogueScreen):
+    """Asks for the typed word; shows how far it is, then the effect. Leaving it ends nothing that has begun."""
+
+    def __init__(self, below: Acting, book: Styles) -> None:
+        super().__init__(below, book)
+        self._main = below
+        self._clock, self._root = Clock(), Root("/")
+        self._began_ns = 0
+        self.drop = DropView()
+
+    def on_mount(self) -> None:
+        """Ask what is permitted, on a thread: sudo may take its time."""
+        threading.Thread(target=self._ask_right, name="right", daemon=True).start()
+
+    def _ask_right(self) -> None:
+        right = right_to(DROP_CACHES, self._root)
+        self.post_message(RightSaid(right, wait_s(self._root, self._clock)))
+
+    def on_right_said(self, message: RightSaid) -> None:
+        """Show it; who may not drop is offered what needs no root."""
+        right = message.right
+        self.drop = self.drop._replace(how=right.how, reason=right.reason, remedy=right.remedy, wait_s=message.wait_s)
+        if not self.drop.may_drop and not self.text:
+            self._choose(EVICT)
+        self.follow()
+
+    def heading(self) -> tuple[str, str]:
+        """What it is about."""
+        return TITLE, f"of the whole host {plain(self.below.newest.snapshot.host.name)}"
+
+    def body(self, width: int) -> tuple[list[Row], list[Row]]:
+        """The dialogue in its state."""
+        seconds = (self._clock.monotonic_ns() - self._began_ns) / 1e9 if self.drop.doing else 0.0
+        view = self.drop._replace(typed=plain(self.text), seconds=seconds)
+        return drop_body(self.below.newest.snapshot, view, width)
+
+    @property
+    def over(self) -> bool:
+        """Whether the effect is shown."""
+        return self.drop.effect is not None or self.drop.evicted is not None
+
+    def special(self, key: str) -> bool:
+        """Up, Down and, while no path is typed, the digits choose."""
+        if self.drop.doing or self.over:
+            return True
+        if key in ("up", "down"):
+            self._choose((self.drop.choice - 1 + (1 if key == "down" else -1)) % EVICT + 1)
+            return True
+        if key in ("1", "2", "3", "4") and not (self.drop.choice == EVICT and self.text):
+            self._choose(int(key))
+            return True
+        return False
+
+    def _choose(self, choice: int) -> None:
+        self.text = ""
+        self.takes_paste = choice == EVICT
+        self.drop = self.drop._replace(choice=choice, said="")
+
+    def changed(self) -> None:
+        """A complaint about the word before is over."""
+        self.drop = self.drop._replace(said="")
+
+    def enter(self) -> None:
+        """Drop or evict, if that was confirmed."""
+        drop = self.drop
+        if self.over:
+            self.leave()
+        elif drop.doing:
+            return
+        elif drop.choice == EVICT:
+            path = os.path.expanduser(self.text.strip())
+            if not os.path.isabs(path) or not os.path.exists(path):
+                self.drop = drop._replace(said="type the whole path of a folder or a file that is there: /data/set")
+                return
+            self._begin("evicting ...")
+            self._main.work("evict", lambda: self._evict(path))
+        elif drop.how is None:
+            self.drop = drop._replace(said="what is permitted is still being asked")
+        elif not may(drop, drop.choice):
+            self.drop = drop._replace(said="that is not permitted; 4 takes one dataset out of memory")
+            self.text = ""
+        elif self.text.strip() != WORD:
+            self.drop = drop._replace(said=f"the word is {WORD}; Esc leaves it")
+            self.text = ""
+        else:
+            self._begin(STEPS["sync"])
+            self._main.work("drop-caches", lambda: self._drop(drop.choice))
+
+    def _begin(self, text: str) -> None:
+        self._began_ns = self._clock.monotonic_ns()
+        self.text = ""
+        self.drop = self.drop._replace(doing=text, said="")
+
+    def _drop(self, level: int) -> Message:
+        audit = Audit(self._clock)
+        made = drop_caches(level, self._root, self._clock, audit, lambda step: self._tell(STEPS[step]))
+        self.post_message(Done(made.outcome, dropped=made))
+        effect = made.effect
+        text = caches.effect_text(effect) if effect is not None else _refusal(made.outcome)
+        return self._main.said(made.outcome.done, text)
+
+    def _evict(self, path: str) -> Message:
+        outcome, done = evict(
+            path,
+            Audit(self._clock),
+            PageCache(),
+            lambda now: self._tell(f"evicting ... {now.files} files, {caches.amount(now.size_bytes)},"),
+        )
+        self.post_message(Done(outcome, evicted=done))
+        text = _refusal(outcome) if done is None else caches.evicted_text(done)
+        return self._main.said(outcome.done, text)
+
+    def _tell(self, text: str) -> None:
+        self.post_message(StepSaid(text))
+
+    def on_step_said(self, message: StepSaid) -> None:
+        """Show how far it is."""
+        if self.drop.doing:
+            self.drop = self.drop._replace(doing=message.text)
+            self.follow()
+
+    def on_done(self, message: Done) -> None:
+        """Show the effect, or why there is none."""
+        effect = message.dropped.effect if message.dropped is not None else None
+        self.drop = self.drop._replace(doing="", effect=effect, evicted=message.evicted)
+        if effect is None and message.evicted is None:
+            self.drop = self.drop._replace(said=_refusal(message.outcome))
+        self.follow()
+
+
+def _refusal(outcome: Outcome) -> str:
+    return outcome.text + (f" ({outcome.remedy})" if outcome.remedy else "")

@@ -1,0 +1,91 @@
+"""What changes the machine, done for real from a real terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.pagecache import PageCache, read_cached
+from tests.cli.program import TOP
+from tests.rigs.nobody import as_nobody, why_not_nobody
+from tests.rigs.tmux import Terminal, why_no_tmux
+
+pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
+PROGRAM = [sys.executable, "-m", "iotop_ai", "--no-smart", "-d", "0.5"]
+MIB = 1 << 20
+LONG_S = 60.0
+
+
+def started(terminal: Terminal, argv: list[str]) -> None:
+    terminal.type(shlex.join(argv) + "\n")
+    terminal.wait_until(lambda text: text.splitlines()[-1].startswith(" q "), what="the row of keys")
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not os.access("/proc/sys/vm/drop_caches", os.W_OK), reason="needs root on a host of its own"
+)
+def test_root_drops_a_full_cache_and_the_recording_holds_it(disk_folder: Path) -> None:
+    data = disk_folder / "data"
+    data.write_bytes(os.urandom(128 * MIB))
+    assert read_cached(str(data), PageCache()).resident_bytes == 128 * MIB
+    state = disk_folder / "state"
+    with Terminal(80, 24, {"XDG_STATE_HOME": str(state), "PYTHONPATH": str(TOP)}) as terminal:
+        terminal.type(f"cd {shlex.quote(str(disk_folder))}\n")
+        started(terminal, PROGRAM)
+        terminal.keys("R")
+        terminal.wait_for("recording to")
+        terminal.keys("D")
+        terminal.wait_for("type drop and press Enter")
+        terminal.wait_gone("asking what is permitted")
+        terminal.type("drop\n")
+        terminal.wait_for("Enter or Esc:close", LONG_S)
+        terminal.wait_for_match(r"Cached +\S+ \wB +-> +\S+ \wB")
+        assert read_cached(str(data), PageCache()).resident_bytes < 16 * MIB
+        terminal.keys("Escape")
+        terminal.wait_gone("DROP CACHES")
+        terminal.keys("D")
+        terminal.wait_for("dropped less than a minute ago")
+        terminal.keys("Escape")
+        terminal.wait_gone("DROP CACHES")
+        terminal.keys("R")
+        terminal.wait_for_match(r"done: \d+ s, .* in ")
+        terminal.keys("q")
+        terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
+    (recording,) = disk_folder.glob("*.iotop.jsonl")
+    assert "caches dropped (level 1): Cached" in recording.read_text()
+    lines = [json.loads(line) for line in (state / "iotop-ai" / "audit.jsonl").read_text().splitlines()]
+    assert [(line["action"], line["target"]) for line in lines] == [("drop-caches", "level 1: page cache")] * 2
+    assert lines[0]["result"] == "asked"
+    assert lines[1]["result"].startswith("page cache dropped: Cached ")
+
+
+@pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
+def test_nobody_is_refused_and_offered_what_needs_no_root(tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path / "none"), "PYTHONPATH": str(TOP), "PYTHONDONTWRITEBYTECODE": "1"}
+    with Terminal(80, 30, environment) as terminal:
+        started(terminal, as_nobody(*PROGRAM))
+        terminal.keys("D")
+        text = terminal.wait_for("may not")
+        assert "it needs root" in text
+        assert "sysctl -w" in text
+        assert "> 4  one dataset only" in text
+        terminal.keys("1")
+        terminal.type("drop\n")
+        terminal.wait_for("that is not permitted")
+        terminal.keys("Escape")
+        terminal.wait_gone("DROP CACHES")
+        terminal.keys("q")
+        terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
+
+
+def test_readonly_opens_no_question() -> None:
+    with Terminal(80, 24, {"PYTHONPATH": str(TOP)}) as terminal:
+        started(terminal, [*PROGRAM, "--readonly"])
+        terminal.keys("D")
+        terminal.wait_for("this screen is read-only")
+        terminal.keys("q")
