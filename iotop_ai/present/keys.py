@@ -31,7 +31,7 @@ CHANGES = "act."
 KEYS = (
     Key("q", "", "quit", 0, ("app.quit",)),
     Key("?", "", "this help, also F1", 0, ("help.open",)),
-    Key("Tab", "panel", "next panel; Up, Down, PgUp, PgDn move in it", 2),
+    Key("Tab", "panel", "next; Up, Down move in it", 2),
     Key("b/n", "disk", "previous, next; Left, Right", 1, ("device.previous", "device.next")),
     Key("g", "GPU", "GPU screen, also Enter", 2, ("gpu.open",)),
     Key("h", "health", "disks' health, also Enter", 2, ("health.open",)),
@@ -45,7 +45,7 @@ KEYS = (
     Key("R", "record", "record, the minute before too", 1, ("time.record",)),
     Key("[ ]", "back", "look back, on; End: now", 2, ("time.back", "time.on")),
     Key("'", "mark", "mark this moment", 5, ("time.mark",)),
-    Key("D", "drop-cache", "drop caches, or evict a dataset", 3, ("act.drop_caches",)),
+    Key("D", "drop-cache", "drop caches, or evict", 3, ("act.drop_caches",)),
     Key("1-7", "panels", "show or hide a panel", 7, ("panel.banner", "panel.system")),
 )
 """In the order of the row; every one of them works."""
