@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from math import sqrt
 from typing import NamedTuple
 
+from iotop_ai.diagnosis.learned import NOTHING, Learned, learned_ms
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Flags, Window, at_least, both, mean
 from iotop_ai.model.block import BlockInfo, BlockKey, BlockRates
@@ -18,9 +19,10 @@ _LOWER_LIMIT = 8
 class DeviceFacts(NamedTuple):
     """One device over a window; means are None when nothing was known or completed.
 
-    read_await_ms is weighted by requests. prior_ms: what a read of this size normally takes on its kind.
+    read_await_ms is weighted by requests. normal_ms: what a read of this size normally takes, on its kind or, where
+    that is less, on this very device so far.
     serial: requests are served one after the other, so that %util says how loaded it is.
-    slow, severe: per sample, await against prior (on a serial disk %util and await); saturated, bad: the classic
+    slow, severe: per sample, await against normal (on a serial disk %util and await); saturated, bad: the classic
     rule's two levels, per sample. steady: the throughput is flat while the device is always busy. queue_size: mean
     requests queued or in service.
     """
@@ -33,7 +35,7 @@ class DeviceFacts(NamedTuple):
     await_ms: float | None
     read_size_bytes: float | None
     busy_ratio: float | None
-    prior_ms: float
+    normal_ms: float
     inflation: float | None
     serial: bool
     some: Flags
@@ -98,9 +100,14 @@ def _spread(values: list[float], level: float) -> float:
 
 
 def device_facts(
-    key: BlockKey, info: BlockInfo, infos: Mapping[str, BlockInfo], look: Window, limits: Thresholds = LIMITS
+    key: BlockKey,
+    info: BlockInfo,
+    infos: Mapping[str, BlockInfo],
+    look: Window,
+    limits: Thresholds = LIMITS,
+    learned: Learned = NOTHING,
 ) -> DeviceFacts:
-    """One device over the window."""
+    """One device over the window. learned: what reads of the devices took so far."""
     rates = [(s.block.value or {}).get(key) for s in look.samples]
     base = base_of(info, infos)
     serial = serves_serially(base)
@@ -109,7 +116,10 @@ def device_facts(
     reads = [None if r is None else r.read_bytes_per_s for r in rates]
     size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in rates if r is not None])
     await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in rates if r is not None])
+    own = learned_ms(learned, info, size, limits)
     normal = prior_ms(base, size, limits)
+    # The lower of the two: a history of trouble must not make it normal.
+    normal = normal if own is None else min(normal, own)
     both_ms = mean(None if r is None else r.await_ms for r in rates)
     judged = await_ms if await_ms is not None else both_ms
     saturated = both(at_least(busy, limits.disk_busy), at_least(awaits, limits.disk_await_ms))
@@ -130,7 +140,7 @@ def device_facts(
         await_ms=both_ms,
         read_size_bytes=size,
         busy_ratio=mean(busy),
-        prior_ms=normal,
+        normal_ms=normal,
         inflation=None if judged is None else judged / normal,
         serial=serial,
         some=slow if serial else at_least(awaits, limits.inflation_some * normal),
@@ -144,7 +154,7 @@ def device_facts(
 
 
 def all_devices(
-    infos: Mapping[str, BlockInfo] | None, look: Window, limits: Thresholds = LIMITS
+    infos: Mapping[str, BlockInfo] | None, look: Window, limits: Thresholds = LIMITS, learned: Learned = NOTHING
 ) -> tuple[DeviceFacts, ...]:
     """Every disk, dm, md and loop device that did anything in the window; () when nothing is known."""
     if not infos:
@@ -155,7 +165,7 @@ def all_devices(
             if rates.active:
                 active[key] = None
     return tuple(
-        device_facts(key, info, infos, look, limits)
+        device_facts(key, info, infos, look, limits, learned)
         for key in active
         if (info := infos.get(key.name)) is not None and info.kind in _JUDGED_KINDS
     )

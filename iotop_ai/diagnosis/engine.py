@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from iotop_ai.diagnosis.facts import Claim, Facts, gather
+from iotop_ai.diagnosis.facts import Facts, gather
 from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
+from iotop_ai.diagnosis.hold import hold
 from iotop_ai.diagnosis.jobs import JobFacts
+from iotop_ai.diagnosis.learned import STORAGE, learn
+from iotop_ai.diagnosis.memory import remember
 from iotop_ai.diagnosis.ruled_out import ruled_out, unknown
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.which_job import job_pid, leading_job, lost_so_far, sided, with_hours
-from iotop_ai.model.carry import Carry, Held
+from iotop_ai.model.carry import Carry
 from iotop_ai.model.finding import Finding, Severity, State, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import ProcessKey
-from iotop_ai.model.reading import Status
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
-
-Key = tuple[str, str]
 
 HIDING = ("loop", "ram", "zram", "sr", "fd")
 """Names of devices that are shown only while they are in use."""
 _SEEN_NS = 60_000_000_000
 _STATES_NS = 3_600_000_000_000
 _STATES_MOST = 120
-_SEVERITY = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
 
 
 def fold(
@@ -40,15 +39,16 @@ def fold(
     now = snapshot.at_ns
     started = now if carry.started_ns is None else carry.started_ns
     active = _active(carry, history, now)
+    carry = _fed(carry._replace(started_ns=started, active_ns=active), snapshot, history, limits)
     decided, verdict = carry.decided_ns, carry.verdict
     if verdict is not None and decided is not None and 0 <= now - decided < limits.decide_s * 1e9:
-        return carry._replace(started_ns=started, active_ns=active), verdict
+        return carry, verdict
     watched = (now - started) / 1e9
-    facts = gather(snapshot, history, limits)
+    facts = gather(snapshot, history, limits, carry)
     longest = max((p for f in ("block", "processes") if (p := facts.periods.of(f)) is not None), default=0.0)
     needed = max(limits.shortest_s, limits.periods * longest)
     claims = [c for rule in RULES for c in rule(facts)]
-    held = _hold(carry, claims, snapshot, watched >= needed, limits)
+    held, pending = hold(carry, claims, facts, watched - needed)
     # Nothing fits since the state last became so; while measuring that is since the start.
     unsure = carry.states[-1][0] if carry.states and carry.states[-1][1] == State.UNSURE else now
     on = [one.finding for one in held.values()]
@@ -59,7 +59,10 @@ def fold(
     verdict = Verdict(findings, watched, needed, seen, GROUPS_ALL, missing)
     states = _changed(carry.states, verdict.state.value, now)
     classes = _changed(carry.classes, verdict.primary.class_id, now)
-    return Carry(started, held, active, verdict, now, states, lost, classes), verdict
+    carry = carry._replace(
+        held=held, verdict=verdict, decided_ns=now, states=states, lost=lost, classes=classes, pending=pending
+    )
+    return carry, verdict
 
 
 def verdict_of_job(frame: Frame, pid: int, limits: Thresholds = LIMITS) -> Verdict:
@@ -68,7 +71,7 @@ def verdict_of_job(frame: Frame, pid: int, limits: Thresholds = LIMITS) -> Verdi
     It is the Frame's own where no job has such a process, or that job leads already.
     """
     verdict, carry = frame.verdict, frame.carry
-    facts = gather(frame.snapshot, frame.history, limits)
+    facts = gather(frame.snapshot, frame.history, limits, carry)
     lead = next((j for j in facts.jobs if any(key.pid == pid for key in (j.job.key, *j.job.members))), None)
     if lead is None or job_pid(verdict.primary) == lead.job.key.pid:
         return verdict
@@ -78,6 +81,19 @@ def verdict_of_job(frame: Frame, pid: int, limits: Thresholds = LIMITS) -> Verdi
     return verdict._replace(findings=findings)
 
 
+def _fed(carry: Carry, snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds) -> Carry:
+    """With what the newest Sample teaches, once."""
+    if not history or (carry.fed_ns is not None and history[-1].at_ns <= carry.fed_ns):
+        return carry
+    sample = history[-1]
+    frozen = any(class_id in STORAGE for class_id, _ in carry.held)
+    return carry._replace(
+        learned=learn(carry.learned, sample, snapshot.disks.value or {}, frozen, limits),
+        memory=remember(carry.memory, snapshot, sample, limits),
+        fed_ns=sample.at_ns,
+    )
+
+
 def _active(carry: Carry, history: tuple[Sample, ...], now: int) -> dict[str, int]:
     active = {name: at for name, at in carry.active_ns.items() if now - at <= _SEEN_NS}
     if history and history[-1].block.value is not None:
@@ -85,63 +101,6 @@ def _active(carry: Carry, history: tuple[Sample, ...], now: int) -> dict[str, in
             if key.name.startswith(HIDING) and rates.active:
                 active[key.name] = now
     return active
-
-
-def _merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
-    """One claim per class and subject: the surest leads, the gravest severity and all evidence are kept."""
-    out: dict[Key, Claim] = {}
-    for claim in claims:
-        key = (claim.finding.class_id, claim.finding.subject)
-        other = out.get(key)
-        if other is None:
-            out[key] = claim
-            continue
-        first, second = sorted((other, claim), key=lambda c: (-c.share, -c.finding.confidence))
-        known = {e.metric for e in first.finding.evidence}
-        finding = first.finding._replace(
-            severity=max((first.finding.severity, second.finding.severity), key=_SEVERITY.index),
-            confidence=max(first.finding.confidence, second.finding.confidence),
-            evidence=first.finding.evidence + tuple(e for e in second.finding.evidence if e.metric not in known),
-        )
-        out[key] = first._replace(finding=finding)
-    return out
-
-
-def _silent(snapshot: Snapshot, disk: str) -> bool:
-    """Whether a disk that once said that it fails has not been heard since: that is no recovery."""
-    smart = snapshot.smart.value
-    if smart is None:
-        return True
-    if disk not in smart:
-        return False
-    return smart[disk].value is None or smart[disk].status not in (Status.OK, Status.ASLEEP)
-
-
-def _hold(carry: Carry, claims: Iterable[Claim], snapshot: Snapshot, full: bool, limits: Thresholds) -> dict[Key, Held]:
-    now = snapshot.at_ns
-    held: dict[Key, Held] = {}
-    for key, claim in _merged(claims).items():
-        old = carry.held.get(key)
-        enters = claim.at_once or (
-            full and claim.samples >= claim.needed and claim.share >= limits.enter_share and claim.level >= 1
-        )
-        stays = old is not None and claim.share >= limits.leave_share and claim.level >= limits.leave_level
-        if enters or stays:
-            entered = now if old is None else old.entered_ns
-            held[key] = Held(claim.finding._replace(since_ns=entered), entered, now)
-    for key, old in carry.held.items():
-        if key in held:
-            continue
-        # Below the shortest stay the finding keeps the figures with which it last held.
-        stays = 0 <= now - old.entered_ns < limits.dwell_s * 1e9
-        if key[0] == "failing_disk":
-            stays = _silent(snapshot, key[1])
-        if key[0] == "gpu_fault":
-            # A driver that lists the GPU no longer, or says nothing at all, has not mended it.
-            stays = stays or key[1] not in (snapshot.gpu.value or {})
-        if stays:
-            held[key] = old
-    return held
 
 
 def _ranked(

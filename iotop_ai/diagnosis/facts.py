@@ -11,12 +11,14 @@ from iotop_ai.diagnosis.jobs import JobFacts, job_facts
 from iotop_ai.diagnosis.tasks import Family, TaskFacts, all_tasks, family
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Flags, Periods, Window, mean, window
+from iotop_ai.model.carry import Carry
 from iotop_ai.model.finding import Evidence, Finding
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 Args = tuple[tuple[str, str | float | None], ...]
 T = TypeVar("T")
+NO_CARRY = Carry()
 
 
 class Late:
@@ -52,6 +54,7 @@ class Facts(NamedTuple):
     jobs: tuple[JobFacts, ...]
     periods: Periods
     late: Late
+    carry: Carry
 
     @property
     def tasks(self) -> tuple[TaskFacts, ...]:
@@ -70,6 +73,10 @@ class Facts(NamedTuple):
     def window(self, seconds: float, fields: Iterable[str]) -> Window:
         """The samples of the last ``seconds``, as window.window says."""
         return window(self.history, self.snapshot.at_ns, seconds, fields, self.limits, self.periods)
+
+    def on(self, class_id: str, subject: str) -> bool:
+        """Whether that finding is on: what ends it is then another figure than what begins it."""
+        return (class_id, subject) in self.carry.held
 
     @property
     def judged(self) -> bool:
@@ -119,8 +126,10 @@ def pressure_ratio(look: Window, key: str) -> float | None:
     return mean(p.some_ratio if (p := (s.pressure.value or {}).get(key)) is not None else None for s in look.samples)
 
 
-def gather(snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds = LIMITS) -> Facts:
-    """The facts of the class window that ends now."""
+def gather(
+    snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds = LIMITS, carry: Carry = NO_CARRY
+) -> Facts:
+    """The facts of the class window that ends now. carry: what is known from before, and what was on."""
     periods = Periods(history)
     look = window(history, snapshot.at_ns, limits.window_s, ("block", "processes", "gpu", "cpu"), limits, periods)
     cpu = snapshot.cpu.value
@@ -131,7 +140,7 @@ def gather(snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds =
         history=history,
         look=look,
         limits=limits,
-        devices=all_devices(snapshot.disks.value, look, limits),
+        devices=all_devices(snapshot.disks.value, look, limits, carry.learned),
         gpu=gpu,
         cpu_busy_ratio=mean(s.cpu.value.all.busy_ratio for s in look.samples if s.cpu.value is not None),
         cpu_pressure_ratio=pressure_ratio(look, "cpu"),
@@ -141,6 +150,7 @@ def gather(snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds =
         jobs=job_facts(snapshot, history, gpu, limits, periods),
         periods=periods,
         late=late,
+        carry=carry,
     )
 
 

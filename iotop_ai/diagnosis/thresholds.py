@@ -52,6 +52,19 @@ class Thresholds(NamedTuple):
     spread: utilisation between GPUs of one job; peer_power: below this part of the late GPU's power the others only
     wait. trains: cores used from which a job without a GPU is at work.
 
+    baseline_minutes, baseline_reads: minutes, of so many reads at least, from which a device's own history counts as
+    what is normal for it, where that is faster than its kind. Ours.
+
+    keep_s: a finding stays for so long after its condition last held; keep_save_s, keep_death_s: of events. confirm_s:
+    a finding about a job that would replace another one must have held for so long. *_leave: while a finding is on, the
+    figure that ends it, where that is not leave_level of the one that began it.
+
+    other_share, own_share: parts of a device's traffic, or of the CPU, that others have and the job has when somebody
+    else is the cause. crowded: a worker that waits for a core so many times as long as it gets one.
+
+    respawn_s: seconds without data after all workers were replaced, from which that counts; respawn_turns: how often.
+    respawn_most_s: how long it is followed. asleep_share: looks in which a server without requests sleeps.
+
     idle_*: below all of them nothing happens. pressure: share of time that agrees with a stall; the system's figure
     is diluted over busy CPUs, so it can only support. core_share: DataLoader workers get this part of the cores.
     """
@@ -66,6 +79,10 @@ class Thresholds(NamedTuple):
     least_samples: int = 3
     dwell_s: float = 10.0
     decide_s: float = 0.9
+    keep_s: float = 3.0
+    keep_save_s: float = 15.0
+    keep_death_s: float = 600.0
+    confirm_s: float = 4.0
     periods: int = 3
 
     gpu_starved: float = 0.3
@@ -174,5 +191,50 @@ class Thresholds(NamedTuple):
     unused_window_s: float = 30.0
     trains: float = 0.3
 
+    baseline_minutes: int = 10
+    baseline_reads: int = 10
+    small_read_leave_bytes: float = 64 * 1024
+    serial_leave: float = 2.0
+    queue_leave: float = 0.6
+    limit_leave: float = 0.25
+    refault_leave: float = 0.2
+    gpu_bound_leave: float = 0.8
+    other_share: float = 0.4
+    own_share: float = 0.5
+    crowded: float = 1.5
+    respawn_s: float = 1.0
+    respawn_turns: int = 2
+    respawn_most_s: float = 20.0
+    serving_window_s: float = 60.0
+    asleep_share: float = 0.6
+
 
 LIMITS = Thresholds()
+
+
+class Hold(NamedTuple):
+    """How a class enters and leaves, where that is not as for all. confirm_s: how long its condition must have held
+    before it enters, beyond the window and only as far as there was that much to watch. leave: part of its threshold
+    below which it leaves. keep_s: how long it stays after its condition last held.
+    """
+
+    confirm_s: float = 0.0
+    leave: float = LIMITS.leave_level
+    keep_s: float = LIMITS.keep_s
+
+
+AS_ALL = Hold()
+HOLDS: dict[str, Hold] = {
+    "io_limit": Hold(confirm_s=5.0),
+    "single_thread": Hold(confirm_s=5.0),
+    "object_stream": Hold(confirm_s=5.0, leave=0.6),
+    "cpu_prep": Hold(leave=0.6),
+    "mem_pressure": Hold(leave=0.5),
+    "noisy_neighbour": Hold(leave=0.6),
+    "gpu_bound": Hold(leave=LIMITS.gpu_bound_leave / LIMITS.gpu_bound),
+    "checkpoint_write": Hold(keep_s=LIMITS.keep_save_s),
+    "worker_respawn": Hold(keep_s=LIMITS.long_window_s),
+    "idle": Hold(keep_s=0.0),
+    "job_died": Hold(keep_s=LIMITS.keep_death_s),
+}
+"""What differs from class to class."""

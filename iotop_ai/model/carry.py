@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from iotop_ai.model.baseline import DeviceBaseline
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.process import ProcessKey
 
@@ -17,6 +18,30 @@ class Held(NamedTuple):
     last_true_ns: int
 
 
+class Turn(NamedTuple):
+    """All loader workers of a job were replaced. lost_s: time without data right at it; other_s: from then until the
+    next turn.
+    """
+
+    at_ns: int
+    lost_s: float
+    other_s: float
+
+
+class JobMemory(NamedTuple):
+    """What is remembered of a job.
+
+    newest_ticks: start of the youngest worker of its first rank, 0 before there was one. turns: oldest first, at most
+    eight. following: whether the newest still costs time. idle_s: time lost while it has no worker, which belongs to
+    the turn that follows.
+    """
+
+    newest_ticks: int = 0
+    turns: tuple[Turn, ...] = ()
+    following: bool = False
+    idle_s: float = 0.0
+
+
 class Carry(NamedTuple):
     """What the fold knows beyond the window.
 
@@ -24,7 +49,9 @@ class Carry(NamedTuple):
     that hides when idle (loop, ram, zram, rom) did anything. verdict, decided_ns: the newest decision and its time;
     between two decisions (below a second apart) it stands. states: (at_ns, state word) at each change, oldest first,
     of the last hour. lost: hours that each job has lost so far, by its key. classes: (at_ns, class of the verdict) at
-    each change, like ``states``.
+    each change, like ``states``. pending: since when the condition of a finding has held that has not entered, by the
+    same keys as ``held``. learned: what reads of each device took, by its serial number. memory: of each job. fed_ns:
+    the newest Sample that went into these two.
     """
 
     started_ns: int | None = None
@@ -35,3 +62,7 @@ class Carry(NamedTuple):
     states: tuple[tuple[int, str], ...] = ()
     lost: Mapping[ProcessKey, float] = {}
     classes: tuple[tuple[int, str], ...] = ()
+    pending: Mapping[tuple[str, str], int] = {}
+    learned: Mapping[str, DeviceBaseline] = {}
+    memory: Mapping[ProcessKey, JobMemory] = {}
+    fed_ns: int | None = None

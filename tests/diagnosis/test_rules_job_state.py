@@ -74,9 +74,9 @@ def test_nothing_known_or_nothing_wrong_is_quiet(machine: Machine) -> None:
 
 
 def test_a_checkpoint_is_an_event_that_stays_a_while() -> None:
-    words = [f.verdict.primary.class_id for f in play((SAVING, 30))]
+    words = [f.verdict.primary.class_id for f in play((SAVING, 50))]
     assert words[11] == "checkpoint_write"
-    assert words[19] == "checkpoint_write"
+    assert words[25] == "checkpoint_write"
     assert words[-1] != "checkpoint_write"
 
 

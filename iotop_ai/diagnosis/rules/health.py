@@ -42,7 +42,7 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
             ("mount", mount_on(device.name, facts.snapshot.disks.value or {})),
             ("reasons", reason),
             ("await_ms", device.await_ms),
-            ("normal_ms", device.prior_ms),
+            ("normal_ms", device.normal_ms),
         )
         more = growth(state, figure)
         evidence = (

@@ -81,7 +81,7 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
     if device is None:
         return ()
     name, limits = f"disks.{device.name}", facts.limits
-    out = [Evidence(f"{name}.read_await_ms", device.read_await_ms, "ms", round(device.prior_ms, 3))]
+    out = [Evidence(f"{name}.read_await_ms", device.read_await_ms, "ms", round(device.normal_ms, 3))]
     out.append(Evidence(f"{name}.read_bytes_per_s", device.read_bytes_per_s, "B/s"))
     out.append(Evidence(f"{name}.read_size_bytes", device.read_size_bytes, "B", limits.small_read_bytes))
     out.append(Evidence(f"{name}.queue_size", device.queue_size, "count"))
@@ -90,7 +90,8 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
 
 def _limit(facts: Facts, wait: _Wait) -> IoLimit | None:
     """The cgroup limit at which the job reads."""
-    job, near = wait.job, facts.limits.limit_near
+    job, limits = wait.job, facts.limits
+    near = limits.limit_leave if facts.on("io_limit", job.subject) else limits.limit_near
     reads = None if wait.device is None else wait.device.reads_per_s
     for limit in job.place.limits:
         rate = {"read_bytes": job.read_bytes_per_s, "read_ios": reads}.get(limit.what)
@@ -106,8 +107,10 @@ def _not_in_the_queue(facts: Facts, wait: _Wait) -> bool:
         return False
     if device is None:
         return bool(wait.job.place.mounts) and facts.snapshot.block.value is not None
-    slow = (device.inflation or 0.0) >= facts.limits.inflation_slow
-    return not slow and device.queue_size is not None and device.queue_size < facts.limits.queue_share * blocked
+    limits = facts.limits
+    slow = (device.inflation or 0.0) >= limits.inflation_slow
+    part = limits.queue_leave if facts.on("io_limit", wait.job.subject) else limits.queue_share
+    return not slow and device.queue_size is not None and device.queue_size < part * blocked
 
 
 def _refault(facts: Facts, wait: _Wait) -> float | None:
@@ -134,19 +137,24 @@ def _refault(facts: Facts, wait: _Wait) -> float | None:
 
 def _class_of(facts: Facts, wait: _Wait) -> str:
     """The one class of a job held by blocked readers, the specific before the general."""
-    limits, device = facts.limits, wait.device
+    limits, device, subject = facts.limits, wait.device, wait.job.subject
     if wait.job.remote_mount is not None and device is None:
         return "network_fs"
-    if _limit(facts, wait) is not None or _not_in_the_queue(facts, wait):
+    if _limit(facts, wait) is not None:
         return "io_limit"
-    if (_refault(facts, wait) or 0.0) >= limits.refault_ratio:
+    if _not_in_the_queue(facts, wait):
+        return "io_limit"
+    again = limits.refault_leave if facts.on("cache_thrash", subject) else limits.refault_ratio
+    if (_refault(facts, wait) or 0.0) >= again:
         return "cache_thrash"
     if device is None:
         return "storage_read"
-    if device.read_size_bytes is not None and device.read_size_bytes < limits.small_read_bytes:
+    small = limits.small_read_leave_bytes if facts.on("small_random", subject) else limits.small_read_bytes
+    if device.read_size_bytes is not None and device.read_size_bytes < small:
         return "small_random"
     slow = share(device.slow) >= limits.leave_share
-    if not device.serial and not slow and (device.inflation or 0.0) < limits.inflation_some:
+    most = limits.serial_leave if facts.on("loader_serial", subject) else limits.inflation_some
+    if not device.serial and not slow and (device.inflation or 0.0) < most:
         return "loader_serial"
     return "storage_read"
 

@@ -88,7 +88,7 @@ def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
         ("read_bytes_per_s", device.read_bytes_per_s),
         ("read_size_bytes", device.read_size_bytes),
         ("await_ms", device.read_await_ms if device.read_await_ms is not None else device.await_ms),
-        ("normal_ms", device.prior_ms),
+        ("normal_ms", device.normal_ms),
         ("disk_busy", device.busy_ratio),
         ("queue", device.queue_size),
     )

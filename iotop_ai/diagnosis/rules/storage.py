@@ -58,7 +58,7 @@ def _args(facts: Facts, stall: _Stall) -> Args:
         ("read_bytes_per_s", device.read_bytes_per_s),
         ("read_size_bytes", device.read_size_bytes),
         ("await_ms", device.read_await_ms if device.read_await_ms is not None else device.await_ms),
-        ("normal_ms", device.prior_ms),
+        ("normal_ms", device.normal_ms),
         ("disk_busy", device.busy_ratio),
         ("lost", stall.lost),
         *gpu_args(facts),
@@ -151,7 +151,7 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
         if facts.gpu.used:
             flags = both(flags, below(facts.gpu.busy, limits.gpu_fair))
         factor = limits.inflation_slow if clear else limits.inflation_some
-        await_limit = limits.disk_await_ms if device.serial else factor * device.prior_ms
+        await_limit = limits.disk_await_ms if device.serial else factor * device.normal_ms
         stall = _Stall(group, device, lost)
         caps = [*_caps(facts, group), 1.0 if clear else ALMOST_NORMAL]
         sure = confidence(BASE, _families(facts, tasks=True), *caps)
@@ -189,7 +189,7 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     lost = _lost(facts, group.blocked_ratio if group else 1.0)
     if busy is None or lost < limits.gate:
         return ()
-    await_limit = limits.disk_await_ms if device.serial else limits.inflation_severe * device.prior_ms
+    await_limit = limits.disk_await_ms if device.serial else limits.inflation_severe * device.normal_ms
     stall = _Stall(group, device, lost)
     evidence = _evidence(facts, stall, await_limit, limits.gpu_starved)
     if spinning:
