@@ -30,6 +30,7 @@ ALMOST = {
     "network_fs": one(JOB_ALONE, mounts=NFS),
     "io_limit": one(JOB_ALONE, limits=(IoLimit("8:0", "read_bytes", int(200 * MB), "x"),)),
     "io_limit write": one(JOB_ALONE, limits=(IoLimit("8:0", "write_bytes", int(92 * MB), "x"),)),
+    "io_limit elsewhere": one(JOB_ALONE, limits=(IoLimit("7:3", "read_bytes", int(88 * MB), "x"),)),
     "cache_thrash": replace(JOB_ALONE, refault=20 * MB),
     "cache_thrash others": replace(
         JOB_ALONE, refault=80 * MB, disks=(replace(SLOW_SSD, read_bytes_per_s=200 * MB),)

@@ -89,15 +89,31 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
 
 
 def _limit(facts: Facts, wait: _Wait) -> IoLimit | None:
-    """The cgroup limit at which the job reads."""
+    """The cgroup limit at which the job reads: one on the device that it reads from, or on what lies below that."""
     job, limits = wait.job, facts.limits
     near = limits.limit_leave if facts.on("io_limit", job.subject) else limits.limit_near
     reads = None if wait.device is None else wait.device.reads_per_s
+    below = None if wait.device is None else _numbers(facts, wait.device)
     for limit in job.place.limits:
+        # A limit on another device cannot hold it up, however near the figures are.
+        if below is not None and limit.device not in below:
+            continue
         rate = {"read_bytes": job.read_bytes_per_s, "read_ios": reads}.get(limit.what)
         if rate is not None and abs(rate - limit.value) <= near * limit.value:
             return limit
     return None
+
+
+def _numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
+    """ "major:minor" of a device and of all that it is made of."""
+    infos, out, left = facts.snapshot.disks.value or {}, set(), [device.info]
+    while left:
+        info = left.pop()
+        number = f"{info.major}:{info.minor}"
+        if number not in out:
+            out.add(number)
+            left += [infos[name] for name in (*info.slaves, info.parent) if name in infos]
+    return frozenset(out)
 
 
 def _not_in_the_queue(facts: Facts, wait: _Wait) -> bool:
@@ -242,7 +258,7 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: io_limit: the loaders are blocked before their requests reach the device.
     Evidence: as storage_read; limits of the job's cgroup and of those above it; requests queued in the device.
-    Threshold: read rate within 15 % of a limit (io.max, blkio.throttle), or fewer than 0.3 queued requests per
+    Threshold: read rate within 15 % of a limit (io.max, blkio.throttle) on its device, or fewer than 0.3 queued per
         blocked task while the await is below 3 times normal. Measured: .005 under a limit, .9 and above else.
     Blind spot: a limit outside this machine (a cloud volume's) shows in the device's own await.
     """

@@ -1,0 +1,72 @@
+"""What a killed run left is found and taken off the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rigs.slowdisk.loop import attach, run
+from tests.scenarios.needs import why_no_losetup, why_no_zram
+from tests.scenarios.place import PREFIX, SWAPS, alone, clear, dead_folders, group_name, run_folder
+from tests.scenarios.scenes import EXT4
+
+NEVER = 4_194_305
+"""Beyond the largest pid there can be."""
+
+
+def test_only_folders_of_dead_processes_are_cleared(tmp_path: Path) -> None:
+    for name in (f"{PREFIX}{NEVER}-a", f"{PREFIX}{os.getpid()}-b", f"{PREFIX}lock", "other"):
+        (tmp_path / name).mkdir()
+    assert [folder.name for folder in dead_folders(tmp_path)] == [f"{PREFIX}{NEVER}-a"]
+
+
+def test_a_run_has_a_folder_that_names_its_process_and_is_alone() -> None:
+    with run_folder() as folder:
+        assert folder.name.startswith(f"{PREFIX}{os.getpid()}-")
+        assert group_name(folder) == folder.name
+    assert not folder.exists()
+    code = (
+        "import fcntl, sys\n"
+        "try: fcntl.flock(open(sys.argv[1], 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+        "except BlockingIOError: sys.exit(7)\n"
+    )
+    with alone():
+        lock = folder.parent / f"{PREFIX}lock"
+        assert subprocess.run([sys.executable, "-c", code, str(lock)]).returncode == 7
+
+
+@pytest.mark.skipif(bool(why_no_losetup()), reason=why_no_losetup())
+def test_mounts_loops_groups_and_what_runs_in_them_go_with_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / f"{PREFIX}{NEVER}-left"
+    (folder / "data").mkdir(parents=True)
+    run("truncate", "-s", "16M", str(folder / "disk.img"))
+    lower = attach(folder / "disk.img")
+    upper = attach(Path(lower))
+    run(*EXT4, upper)
+    run("mount", upper, str(folder / "data"))
+    group = Path("/sys/fs/cgroup/blkio") / folder.name
+    group.mkdir()
+    with subprocess.Popen(["sleep", "1000"]) as sleeper:
+        (group / "cgroup.procs").write_text(str(sleeper.pid))
+        clear(folder)
+        assert sleeper.wait(20) < 0
+    assert not folder.exists()
+    assert not group.exists()
+    assert str(folder) not in Path("/proc/self/mounts").read_text()
+    assert str(folder) not in run("losetup", "-a")
+    assert upper not in [line.split(":")[0] for line in run("losetup", "-a").splitlines()]
+
+
+@pytest.mark.skipif(bool(why_no_zram()), reason=why_no_zram())
+def test_swap_on_compressed_memory_is_given_back(tmp_path: Path) -> None:
+    number = int(Path("/sys/class/zram-control/hot_add").read_text())
+    (tmp_path / SWAPS).write_text(json.dumps([number]))
+    Path(f"/sys/block/zram{number}/disksize").write_text("4M")
+    run("mkswap", f"/dev/zram{number}")
+    clear(tmp_path)
+    assert not Path(f"/sys/block/zram{number}").exists()
