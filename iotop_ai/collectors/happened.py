@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from iotop_ai.model.job_end import MEMBER, Ended, job_ends
 from iotop_ai.model.memory import MemoryState
@@ -19,10 +19,12 @@ def happened(
     after: Snapshot,
     watched: frozenset[ProcessKey] = frozenset(),
     told: Mapping[int, int] = {},
+    untold: Callable[[int], int] = int,
 ) -> list[Event]:
     """The events that two Snapshots of one boot show, at the later one's time.
 
-    oom_kill: vmstat's oom_kill grew, with the names of those that SIGKILL ended. drop_caches: vmstat's drop_pagecache
+    oom_kill: vmstat's oom_kill grew, with the names of those that SIGKILL ended. untold: how many of so many kills
+    the kernel's log did not name. drop_caches: vmstat's drop_pagecache
     or drop_slab grew. process_ended: a trainer or worker of a job ended, however it did; or a process of ``watched``
     other than by exit 0, where its end is known. told: pid to exit code, or minus the signal, of our own children.
     """
@@ -33,7 +35,7 @@ def happened(
     texts: list[tuple[str, str]] = []
     if before.memory.value is not None and after.memory.value is not None:
         killed = [ended.name for ended in ends.values() if ended.code == _KILLED]
-        texts += _memory(before.memory.value, after.memory.value, killed)
+        texts += _memory(before.memory.value, after.memory.value, killed, untold)
     of_jobs = job_ends(before, after)
     told_of = [e if e.code is not None else e._replace(code=told.get(e.key.pid)) for e in of_jobs.values()]
     told_of += [e for key, e in ends.items() if e.code and key in watched and key not in of_jobs]
@@ -52,9 +54,11 @@ def _ends(old: ProcessTable, new: ProcessTable) -> dict[ProcessKey, Ended]:
     }
 
 
-def _memory(old: MemoryState, new: MemoryState, killed: list[str]) -> list[tuple[str, str]]:
+def _memory(
+    old: MemoryState, new: MemoryState, killed: list[str], untold: Callable[[int], int]
+) -> list[tuple[str, str]]:
     out = []
-    kills = _grown(old.oom_kills, new.oom_kills)
+    kills = untold(_grown(old.oom_kills, new.oom_kills))
     if kills:
         names = f": {', '.join(killed[:5])}" if killed else ""
         out.append(("oom_kill", f"the kernel killed {kills} process{'' if kills == 1 else 'es'} for memory{names}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from types import TracebackType
 
@@ -128,6 +129,17 @@ class Root:
     def exists(self, relative: str) -> bool:
         """Whether the path exists."""
         return os.path.exists(self.path + relative)
+
+    def follow(self, relative: str) -> int:
+        """A descriptor at the end of a log, whose reads never wait. Raises OSError."""
+        fd = os.open(self.path + relative, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            os.lseek(fd, 0, os.SEEK_END)
+        except OSError as error:
+            if error.errno != errno.ESPIPE:
+                os.close(fd)
+                raise
+        return fd
 
     def keep(self, relative: str, size: int = 1 << 16) -> KeptFile:
         """A kept descriptor of a file. Raises OSError."""

@@ -90,7 +90,7 @@ def hold(carry: Carry, claims: Iterable[Claim], facts: Facts, spare_s: float) ->
 def _kept(key: Key, old: Held, facts: Facts, entered: list[Key], pending: dict[Key, int]) -> bool:
     """Whether a finding whose condition does not hold now stays, with the figures with which it last held."""
     now, rule = facts.snapshot.at_ns, HOLDS.get(key[0], AS_ALL)
-    if key[0] == "failing_disk":
+    if key[0] == "failing_disk" and any(e.metric.startswith("smart.") for e in old.finding.evidence):
         return _silent(facts.snapshot, key[1])
     if key[0] == "gpu_fault" and key[1] not in (facts.snapshot.gpu.value or {}):
         # A driver that lists the GPU no longer, or says nothing at all, has not mended it.

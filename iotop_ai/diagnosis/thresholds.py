@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-RULES_VERSION = 3
+RULES_VERSION = 5
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
 
 
@@ -64,6 +64,7 @@ class Thresholds(NamedTuple):
 
     respawn_s: seconds without data after all workers were replaced, from which that counts; respawn_turns: how often.
     respawn_most_s: how long it is followed. asleep_share: looks in which a server without requests sleeps.
+    error_memory_s: how long a disk is said to fail after an error of its that the kernel told; ours.
 
     idle_*: below all of them nothing happens. pressure: share of time that agrees with a stall; the system's figure
     is diluted over busy CPUs, so it can only support. core_share: DataLoader workers get this part of the cores.
@@ -151,6 +152,7 @@ class Thresholds(NamedTuple):
     settle_s: float = 15.0
     starting_s: float = 1200.0
     growing_bytes_per_s: float = 5e6
+    error_memory_s: float = 600.0
 
     gpu_window_s: float = 30.0
     comm_window_s: float = 20.0

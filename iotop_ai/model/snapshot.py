@@ -11,6 +11,7 @@ from iotop_ai.model.filesystem import FilesystemUsage
 from iotop_ai.model.gpu import GpuTable
 from iotop_ai.model.gpu_detail import GpuDetails
 from iotop_ai.model.job import JobTable
+from iotop_ai.model.kernel_log import KernelLog
 from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.netfs import NetfsTable
 from iotop_ai.model.network import LinkCounters
@@ -24,6 +25,7 @@ class Event(NamedTuple):
     """Something that happened since the Snapshot before. kind: device_added, device_removed, mark, action, ...
 
     role, pid, code, job_pid: of kind process_ended, as in model.job_end.Ended; code None: nobody knows how it ended.
+    pid also of oom_kill and hung_task, where the kernel's log named it.
     """
 
     at_ns: int
@@ -95,3 +97,4 @@ class Snapshot(NamedTuple):
     netfs: Reading[NetfsTable] = Reading()
     gpu_slow: Reading[GpuDetails] = Reading()
     jobs: Reading[JobTable] = Reading()
+    kernel: Reading[KernelLog] = Reading()

@@ -134,9 +134,14 @@ def _healthy(a: Args) -> Spans:
     return [_plain("GPUs are fed"), SEMI, _strong(f"{percent(a, 'gpu_busy')} busy"), COMMA, _plain("no process waits")]
 
 
+def _failing_how(a: Args) -> str:
+    if number(a, "io_errors") is not None:
+        return "giving errors"
+    return "FAILING" if number(a, "await_ms") is None else "slow and gets worse"
+
+
 def _failing(a: Args) -> Spans:
-    slow = number(a, "await_ms") is not None
-    out = [_bad(word(a, "device")), _plain(" is "), _bad("slow and gets worse" if slow else "FAILING")]
+    out = [_bad(word(a, "device")), _plain(" is "), _bad(_failing_how(a))]
     for i, reason in enumerate(filter(None, word(a, "reasons").split(", "))):
         out += [COMMA if i else Span(": "), _strong(reason)]
     return out
@@ -240,7 +245,10 @@ def _because_idle(a: Args) -> Spans:
 
 
 def _because_failing(a: Args) -> Spans:
-    out = [_plain("its own health report is critical")]
+    if number(a, "io_errors") is not None:
+        out = [_plain("the kernel gave up requests to it")]
+    else:
+        out = [_plain("its own health report is critical")]
     if number(a, "await_ms") is not None:
         figure, normal = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
         out = [_plain("it answers in "), _strong(f"{figure} ms"), _plain(f" (normal {normal})")]

@@ -20,6 +20,7 @@ from iotop_ai.collectors.happened import Family, happened
 from iotop_ai.collectors.health_history import HealthHistory
 from iotop_ai.collectors.host import OwnCostReader, read_host
 from iotop_ai.collectors.job import JobCollector
+from iotop_ai.collectors.kernel_log import KernelLogCollector
 from iotop_ai.collectors.marks import listen
 from iotop_ai.collectors.memory import MemoryCollector
 from iotop_ai.collectors.mounts import MountsCollector
@@ -35,6 +36,7 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.sources.coarse import Coarse, own, step_ns
+from iotop_ai.sources.kernel_events import KernelEvents
 
 SHORTEST_S = 0.1
 LONGEST_S = 3600.0
@@ -71,6 +73,8 @@ class LiveSource:
         mounts = MountsCollector(self._root, self._clock)
         self._gpu = GpuCollector(self._clock, every_s=max(1.0, settings.interval_s), root=self._root)
         history = HealthHistory(state_folder(), self._clock) if self._root.live else None
+        self._kernel = KernelLogCollector(self._root, self._clock)
+        self._kernel_events = KernelEvents()
         self._smart = SmartCollector(self._root, self._clock, settings, history=history) if settings.smart else None
         self.smartctl = settings.smartctl
         # The order of reading: what is paired most closely (devices and processes) comes first and together.
@@ -89,6 +93,7 @@ class LiveSource:
                 FilesystemCollector(self._root, self._clock, mounts),
                 self._gpu,
                 GpuDetailCollector(self._gpu),
+                self._kernel,
                 *((self._smart,) if self._smart else ()),
             )
         ]
@@ -139,8 +144,9 @@ class LiveSource:
             self._jobs.see(readings["processes"].value, readings["gpu"].value)
             readings["jobs"] = self._coarse.reading("jobs", take(self._jobs, self._clock), step)
         self._note_devices(readings["disks"], at_ns, wall_ns)
-        for xid in self._gpu.events():
-            self._note(Event(xid.at_ns, xid.wall_ns, "xid", f"{xid.uuid or 'a GPU'}: Xid {xid.number}"))
+        log = self._kernel.events()
+        for event in self._kernel_events.of(log, self._gpu.events(), readings["gpu"].value, at_ns, wall_ns):
+            self._note(event)
         with self._lock:
             events, self._events = tuple(self._events), []
             interval_s = self._interval_s
@@ -148,7 +154,8 @@ class LiveSource:
         cost = own(self._own.read(self._clock.monotonic_ns() - at_ns, late_ns))
         snapshot = Snapshot(self._seq, at_ns, wall_ns, interval_s, self._host, events, cost, **readings)
         family, table = self._family, snapshot.processes.value
-        more = happened(self._before, snapshot, frozenset() if family is None else family.members, self._told)
+        members = frozenset() if family is None else family.members
+        more = happened(self._before, snapshot, members, self._told, self._kernel_events.untold)
         if family is not None and table is not None:
             family.look(table)
         self._before = snapshot

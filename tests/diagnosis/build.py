@@ -15,6 +15,7 @@ from iotop_ai.model.frame import HISTORY_S, Frame
 from iotop_ai.model.gpu import GpuProcess, GpuRates, GpuState
 from iotop_ai.model.gpu_detail import GpuDetail
 from iotop_ai.model.job import IoLimit, Job, JobMount, JobPlace, JobTable, Rank
+from iotop_ai.model.kernel_log import DeviceErrors, KernelLog
 from iotop_ai.model.memory import MemoryRates, MemoryState
 from iotop_ai.model.network import LinkRates
 from iotop_ai.model.pressure import PressureRates, PressureTotals
@@ -212,6 +213,7 @@ class Machine:
     links: dict[str, float | None] = field(default_factory=dict)
     """Network links by name, with how full each is."""
     euid: int = 0
+    errors: dict[str, DeviceErrors] = field(default_factory=dict)
 
     @property
     def jobs(self) -> tuple[Training, ...]:
@@ -303,6 +305,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
             },
             **ok,
         ),
+        kernel=Reading(KernelLog(machine.errors), **ok),
     )
 
 

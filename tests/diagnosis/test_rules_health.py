@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.finding import Finding, Severity, State
+from iotop_ai.model.kernel_log import DeviceErrors
 from iotop_ai.model.smart import HealthPoint, SmartState
 from iotop_ai.model.smart_rules import judged
 from iotop_ai.present import finding
-from tests.diagnosis.build import MB, Disk, Machine, classes, play, verdict_of
+from tests.diagnosis.build import MB, Disk, Machine, S, classes, play, verdict_of
 
 NOW_S = 1_790_000_000
 DAY_AGO = HealthPoint(NOW_S - 86_400)
@@ -70,3 +71,44 @@ def test_the_banner_tells_it() -> None:
 )
 def test_near_misses(machine: Machine) -> None:
     assert "failing_disk" not in classes(verdict_of(machine))
+
+
+def erring(lines: int, what: str, at_s: float, name: str = "sda", kind: str = "disk") -> Machine:
+    """A machine whose kernel told of errors of a device at a second of the scene."""
+    return Machine(
+        disks=(Disk(name=name, kind=kind),), cpu=0.5, errors={"sda": DeviceErrors(lines, int(at_s * S), what)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "severity", "cure"),
+    [("I/O", Severity.WARNING, "check_cable"), ("critical medium", Severity.CRITICAL, "replace_disk")],
+)
+def test_a_disk_that_gives_errors_is_told_at_once(what: str, severity: Severity, cure: str) -> None:
+    frame = play((erring(3, what, 0), 1))[-1]
+    (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
+    assert (one.subject, one.severity) == ("sda", severity)
+    assert [advice.template for advice in one.advice] == [cure]
+    assert [(e.metric, e.value) for e in one.evidence] == [("kernel.sda.errors", 3.0)]
+
+
+def test_the_banner_tells_errors() -> None:
+    frame = play((erring(1, "I/O", 0), 15))[-1]
+    words = [finding.text_of(part(frame.verdict, frame)) for part in (finding.headline, finding.because)]
+    assert words[0] == "sda is giving errors: 1 I/O error in the kernel's log"
+    assert words[1].startswith("the kernel gave up requests to it")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [erring(1, "I/O", -600), erring(1, "I/O", 99), erring(1, "I/O", 0, kind="loop"), erring(1, "I/O", 0, name="sdb")],
+    ids=["old", "of another time", "a loop", "gone"],
+)
+def test_errors_that_say_nothing_about_a_disk_of_now(machine: Machine) -> None:
+    assert found(machine) == []
+
+
+def test_errors_are_forgotten_though_smart_is_silent() -> None:
+    first, later = (replace(erring(1, "I/O", at_s), smart=(FINE,), smart_silent=True) for at_s in (0, -700))
+    frames = play((first, 3), (later, 15))
+    assert ["failing_disk" in classes(frames[at].verdict) for at in (0, 2, -1)] == [True, True, False]

@@ -1,4 +1,4 @@
-"""Rules that join a disk's health with what it does now."""
+"""Rules that join a disk's health with what it does now, and errors that the kernel met."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from iotop_ai.model.smart import SmartState
 from iotop_ai.model.smart_growth import growth
 
 CONFIDENCE = 0.8
+ERROR_CONFIDENCE = 0.85
+MEDIUM = frozenset({"critical medium", "protection"})
+"""Errors of the medium itself; any other may as well be the cable's, the controller's or a reset's."""
 CURES: tuple[tuple[str, str, str], ...] = (
     ("media-grows", "media_errors", "replace_disk"),
     ("throttles", "warning_temperature_minutes", "cool_disk"),
@@ -52,6 +55,38 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
         advice = (Advice(template, (("device", device.name),)),)
         finding = Finding("failing_disk", Severity.WARNING, CONFIDENCE, device.name, args, evidence, advice=advice)
         out.append(claim(facts, finding, either(device.slow, device.saturated)))
+    return tuple(out)
+
+
+def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
+    """The kernel gave up requests of a disk.
+
+    Claim: failing_disk: the disk, its cable or its controller did not do what it was asked.
+    Evidence: lines of the kernel's log about failed requests of the disk since the monitor began, and their kind.
+    Threshold: one within error_memory_s; at once. The kernel tells an error only after its retries are used up.
+    Blind spot: the kernel leaves out lines of a flood; without permission to read its log nothing is seen.
+    """
+    log, infos = facts.snapshot.kernel.value, facts.snapshot.disks.value or {}
+    out = []
+    for name, errors in (log.errors if log is not None else {}).items():
+        info = infos.get(name)
+        recent = 0 <= facts.snapshot.at_ns - errors.at_ns < facts.limits.error_memory_s * 1e9
+        # A loop's errors are those of its file, a partition's are told of its disk as well.
+        if info is None or info.kind != "disk" or not recent:
+            continue
+        medium = errors.what in MEDIUM
+        args: Args = (
+            ("device", name),
+            ("mount", mount_on(name, infos)),
+            ("reasons", f"{errors.lines} {errors.what} error{'' if errors.lines == 1 else 's'} in the kernel's log"),
+            ("io_errors", float(errors.lines)),
+            ("model", info.model),
+        )
+        evidence = (Evidence(f"kernel.{name}.errors", float(errors.lines), "count", 1.0),)
+        advice = (Advice("replace_disk" if medium else "check_cable", (("device", name),)),)
+        severity = Severity.CRITICAL if medium else Severity.WARNING
+        finding = Finding("failing_disk", severity, ERROR_CONFIDENCE, name, args, evidence, advice=advice)
+        out.append(Claim(finding, 1.0, 1, 1, at_once=True))
     return tuple(out)
 
 
