@@ -11,6 +11,8 @@ from iotop_ai.present.line import Cell, Line, Span, blank, place, row
 from iotop_ai.present.panel import panel
 from iotop_ai.present.view import View
 
+INDENT = 7
+"""Columns of a key's name."""
 COLUMNS = (
     ("r/s w/s", "requests done per second"),
     ("rMB/s", "1 MB = 1,048,576 B, as iostat -m"),
@@ -38,7 +40,7 @@ def help_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     left_width = (width - 2) * 7 // 16 if two else width - 2
     right_width = width - left_width - 3 if two else width - 2
     keys = [("keys", ""), *((k.keys, k.text) for k in keys_of(view))]
-    left = _table(keys, 6, left_width)
+    left = _table(keys, INDENT, left_width)
     right = _table([("columns", ""), *COLUMNS], 9, right_width)
     body = _beside(left, right, width, left_width) if two else [place(width, *c) for c in (*left, [], *right)]
     out = [rule(width, "help", [Span("any key goes back", "dim")]), *body]
@@ -74,6 +76,6 @@ def lines_needed(width: int, view: View = View()) -> int:  # noqa: B008 - a froz
     """Rows of the help at this width, the last one included."""
     two = width >= 72
     left_width = (width - 2) * 7 // 16 if two else width - 2
-    left = len(_table([("keys", ""), *((k.keys, k.text) for k in keys_of(view))], 6, left_width))
+    left = len(_table([("keys", ""), *((k.keys, k.text) for k in keys_of(view))], INDENT, left_width))
     right = len(_table([("columns", ""), *COLUMNS], 9, width - left_width - 3 if two else width - 2))
     return 2 + (max(left, right) if two else left + 1 + right)

@@ -69,7 +69,7 @@ async def showing(
         (VIEW._replace(mode="back"), "this is the past"),
     ],
 )
-@pytest.mark.parametrize("key", ["D"])
+@pytest.mark.parametrize("key", ["D", "ctrl+t", "k", "f9", "i", "f7"])
 async def test_nothing_is_asked_where_nothing_may_be_done(view: View, why: str, key: str) -> None:
     async with showing(view) as shown:
         assert why in await shown.press(key)
@@ -123,3 +123,41 @@ async def test_a_dataset_is_evicted_and_the_recording_says_so(disk_folder: Path)
         assert shown.source.events == [("action", f"evicted 1 file of {disk_folder}: 1 MB -> 0 B in memory")]
         await shown.press("enter")
         assert not shown.asking
+
+
+async def test_delay_accounting_is_asked_about_and_left() -> None:
+    async with showing() as shown:
+        text = await shown.press("ctrl+t")
+        assert "DELAY ACCOUNTING" in text
+        await shown.until(lambda text: "asking what" not in text)
+        text = await shown.press(*"maybe", "enter")
+        assert "the word is" in text or "not permitted" in text
+        assert not shown.source.events
+        await shown.press("escape")
+        assert not shown.asking
+
+
+async def test_a_process_has_to_be_chosen_first() -> None:
+    async with showing() as shown:
+        assert "choose a process first" in await shown.press("k")
+        assert not shown.asking
+
+
+async def test_what_is_no_command_does_nothing() -> None:
+    async with showing(size=(120, 40)) as shown:
+        shown.app.main.panels["process"].focus()
+        await shown.press("down")
+        assert shown.app.main.view.cursor.startswith("process:")
+        text = await shown.press("k")
+        assert "PROCESS" in text
+        assert "kill" in text
+        assert "none of them" in await shown.press(*"segv", "enter")
+        assert "none of them" not in await shown.press("backspace")
+        await shown.press("escape")
+        assert not shown.asking
+        text = await shown.press("i")
+        assert "press Enter: io " in text
+        await shown.press("escape")
+        assert "press Enter: nice " in await shown.press("f7")
+        await shown.press("escape")
+        assert not shown.source.events

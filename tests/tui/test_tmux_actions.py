@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,6 +27,11 @@ LONG_S = 60.0
 def started(terminal: Terminal, argv: list[str]) -> None:
     terminal.type(shlex.join(argv) + "\n")
     terminal.wait_until(lambda text: text.splitlines()[-1].startswith(" q "), what="the row of keys")
+
+
+def focused(text: str) -> list[str]:
+    """The rules that say which panel has the focus."""
+    return [line for line in text.splitlines() if line.startswith("━")]
 
 
 @pytest.mark.skipif(
@@ -89,3 +97,49 @@ def test_readonly_opens_no_question() -> None:
         terminal.keys("D")
         terminal.wait_for("this screen is read-only")
         terminal.keys("q")
+
+
+def test_a_process_is_ended_from_its_row(tmp_path: Path) -> None:
+    program = tmp_path / "zzsleeper"
+    shutil.copy(shutil.which("sleep") or "", program)
+    sleeper = subprocess.Popen([str(program), "300"])
+    state = tmp_path / "state"
+    try:
+        with Terminal(100, 30, {"XDG_STATE_HOME": str(state), "PYTHONPATH": str(TOP)}) as terminal:
+            started(terminal, PROGRAM)
+            terminal.keys("/")
+            terminal.wait_for("Esc:clear")
+            terminal.type("zzsleeper\n")
+            terminal.wait_until(lambda text: "zzsleeper  " in text, what="its row")
+            for _ in range(12):
+                if re.search(r"^━+ process", terminal.text(), re.MULTILINE):
+                    break
+                before = focused(terminal.text())
+                terminal.keys("Tab")
+                terminal.wait_until(lambda text, before=before: focused(text) != before, what="another focus")
+            terminal.keys("Down")
+            terminal.keys("k")
+            terminal.wait_for(f"zzsleeper, pid {sleeper.pid}")
+            terminal.type("term\n")
+            terminal.wait_for(f"done: term: zzsleeper ({sleeper.pid})")
+            assert sleeper.wait(20) == -15
+            terminal.keys("q")
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    lines = [json.loads(line) for line in (state / "iotop-ai" / "audit.jsonl").read_text().splitlines()]
+    assert [(line["action"], line["result"]) for line in lines] == [
+        ("term", "asked"),
+        ("term", f"term: zzsleeper ({sleeper.pid})"),
+    ]
+
+
+def test_delay_accounting_is_asked_and_left() -> None:
+    with Terminal(80, 24, {"PYTHONPATH": str(TOP)}) as terminal:
+        started(terminal, PROGRAM)
+        terminal.keys("C-t")
+        terminal.wait_for("DELAY ACCOUNTING")
+        terminal.keys("Escape")
+        terminal.wait_gone("DELAY ACCOUNTING")
+        terminal.keys("q")
+        terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 from textual.events import Key
 from textual.message import Message
 
+from iotop_ai.present.groups import groups
 from iotop_ai.present.line import Line, blank
+from iotop_ai.present.process_act import whom_of
 from iotop_ai.tui.screens.dialogue import DialogueScreen
 from iotop_ai.tui.screens.drop_caches import DropCachesScreen
 from iotop_ai.tui.screens.moments import Moments
+from iotop_ai.tui.screens.process_act import DelayScreen, ProcessScreen
 from iotop_ai.tui.widgets.styles import Styles
 
 if TYPE_CHECKING:
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
     from iotop_ai.tui.panels.base import FramePanel
 
 AT_NOW = ("live", "paused")
-OPENERS = ("drop_caches",)
+PROCESS_PREFIX = "process:"
+OPENERS = ("drop_caches", "delay_accounting", "process")
 """Actions that open a question: keys that follow in one burst are already typed into it."""
 
 
@@ -115,3 +119,22 @@ class Acting(Moments):
     def action_drop_caches(self) -> None:
         """Ask before the host's caches are dropped."""
         self.ask(DropCachesScreen(self, self._book))
+
+    def action_delay_accounting(self) -> None:
+        """Ask before the kernel's delay accounting is switched."""
+        self.ask(DelayScreen(self, self._book))
+
+    def action_process(self, begun: str = "") -> None:
+        """Ask what is to be done to the process under the cursor. begun: what is typed already."""
+        cursor = self.view.cursor.removeprefix(PROCESS_PREFIX)
+        if self.why_no_action():
+            self.change(f"failed: {self.why_no_action()}")
+        elif not (self.view.focus == "process" and self.view.cursor.startswith(PROCESS_PREFIX) and cursor.isdigit()):
+            self.change("failed: choose a process first: Tab to the process panel, then Down")
+        else:
+            keys = next((g.keys for g in groups(self.frame, self.view) if g.row_key == self.view.cursor), ())
+            whom = whom_of(self.newest.snapshot, int(cursor), keys)
+            if whom is None:
+                self.change("failed: it has ended")
+            else:
+                self.ask(ProcessScreen(self, self._book, whom, begun))
