@@ -11,6 +11,8 @@ from tests.scenarios.cause import Cause
 PLAIN, BACKGROUND, HELD_OUT = "plain", "background", "held out"
 KINDS = (PLAIN, BACKGROUND, HELD_OUT)
 """Of three repeats: one by itself, one beside a busy core, one with parameters that nothing was tuned on."""
+SCORED_S = 25
+"""Seconds of a run at least that are scored, after its class's window."""
 AROUND_S = 9.0
 """What a run takes beside being watched: making its disk and files, settling, clearing away."""
 
@@ -62,7 +64,8 @@ def plan(
             cause = causes[name]
             kind = kind_of(cause, number, background=background)
             apart = "held out " if kind == HELD_OUT else ""
-            out.append(Run(name, number, kind, f"{apart}{seed}/{name}/{number}", max(seconds, cause.seconds)))
+            least = max(seconds, cause.seconds, round(cause.window_s) + SCORED_S)
+            out.append(Run(name, number, kind, f"{apart}{seed}/{name}/{number}", least))
     return out
 
 
