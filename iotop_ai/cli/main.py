@@ -35,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("gpu-log", "iotop_ai.cli.gpu_log", "what nvidia-smi --query-gpu -l prints, each line out at once"),
     Command("trend", "iotop_ai.cli.trend", "watch a while, then print the curves"),
     Command("record", "iotop_ai.cli.record", "the counters of the whole machine into a file, or while a command runs"),
+    Command("service", "iotop_ai.cli.service", "a systemd unit that records always, to standard output"),
     Command("replay", "iotop_ai.cli.replay", "a recording on this screen; of a pipe, another machine as it happens"),
     Command("mark", "iotop_ai.cli.mark", "a mark on the time line of every monitor and recording of this user"),
     Command("export", "iotop_ai.cli.export", "a recording as CSV, JSON Lines, SQLite or Parquet tables"),
