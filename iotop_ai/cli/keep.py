@@ -7,6 +7,7 @@ import stat
 
 from iotop_ai.cli.record_options import default_output
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.settings import Settings
 from iotop_ai.store.recorder import Recorder
 from iotop_ai.store.ring import Ring
@@ -30,10 +31,31 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
     Raises what refuses the state directory.
     """
     name = default_output(os.uname().nodename, clock.wall_ns())
+    return FileSink(os.path.join(writable(folder), name))
+
+
+def save_picture(svg: str, folder: str = ".") -> str:
+    """Write a picture as HOST-TIME.svg, 0600, where a recording would go; its path. Raises what refuses."""
+    name = default_output(os.uname().nodename, Clock().wall_ns()).removesuffix(".iotop.jsonl")
+    folder = writable(folder)
+    for number in range(1, 1000):
+        path = os.path.join(folder, f"{name}.svg" if number == 1 else f"{name}-{number}.svg")
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            continue
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(svg)
+        return os.path.abspath(path)
+    raise UnknownError(f"there are too many pictures in {folder}")
+
+
+def writable(folder: str) -> str:
+    """The folder, or the state directory where this one may not be, or should not be, written."""
     if not private(folder):
         folder = state_folder()
         os.makedirs(folder, mode=0o700, exist_ok=True)
-    return FileSink(os.path.join(folder, name))
+    return folder
 
 
 def private(folder: str) -> bool:

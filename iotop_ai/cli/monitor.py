@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from iotop_ai.cli.first_frame import FirstFrame
 from iotop_ai.cli.log import quiet_log
+from iotop_ai.cli.remembered import Remembered, as_left, device_as_left, keep, left, recall
 from iotop_ai.cli.terminal import Terminal, terminal
+from iotop_ai.collectors.state_folder import state_folder
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
@@ -46,6 +49,7 @@ class Opening(NamedTuple):
     """What a screen begins with. frames: continue after ``first``. changes: of the View, by field.
 
     keeper: makes what keeps a live session, after the first frame is on the screen; deck: what plays a recording.
+    left: is told the View, the theme ("" as it began) and the newest Frame when the user has left.
     """
 
     first: Frame
@@ -54,6 +58,7 @@ class Opening(NamedTuple):
     changes: Mapping[str, Any] = {}
     keeper: Callable[[], Keeper] | None = None
     deck: Callable[[Takes], Deck] | None = None
+    left: Callable[[View, str, Frame], None] | None = None
 
 
 def run_monitor(settings: Settings, source: Source) -> int:
@@ -62,13 +67,36 @@ def run_monitor(settings: Settings, source: Source) -> int:
     Raises what broke, after the terminal has been given back.
     """
 
+    was, trouble = recall(state_folder()) if settings.remember else (Remembered(), "")
+    begun = as_left(settings, _shown_here(was))
+
     def opening() -> Opening:
         stream = frames(source)
         first = next(stream)
         base = first.snapshot if settings.accumulated else None
-        return Opening(first, stream, source, {"base": base}, keeper=lambda: _keeper(settings))
+        changes = {"base": base, "device": device_as_left(first, was), "message": trouble}
+        return Opening(first, stream, source, changes, lambda: _keeper(settings), left=leave)
 
-    return run_screen(settings, opening, source.close)
+    def leave(view: View, look: str, newest: Frame) -> None:
+        now = left(view, look, newest, begun, was)
+        if settings.remember and (now != was or trouble):
+            with contextlib.suppress(OSError):  # a home that may not be written is no reason to say anything
+                keep(state_folder(), now)
+
+    return run_screen(begun, opening, source.close)
+
+
+def _shown_here(was: Remembered) -> Remembered:
+    """What is remembered without a theme that this terminal cannot show, or that NO_COLOR forbids."""
+    plain = was.theme in (None, "ansi", "ansi-light", "mono")
+    fits = plain or terminal(Settings(), os.environ).colours >= 256
+    return was if fits and "NO_COLOR" not in os.environ else was._replace(theme=None)
+
+
+def _save_picture(svg: str) -> str:
+    from iotop_ai.cli.keep import save_picture
+
+    return save_picture(svg)
 
 
 def _keeper(settings: Settings) -> Keeper:
@@ -120,6 +148,7 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
             hidden=frozenset(settings.hidden),
             keymap=settings.keymap,
             marks=settings.marks,
+            cmdline=settings.cmdline,
         )._replace(**begun.changes)
         screen.show(begun.first, view)
 
@@ -128,9 +157,13 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
 
         driver = driver_class(True, screen.attributes)
         keeper = begun.keeper() if begun.keeper is not None else None
-        app = MonitorApp(begun.first, begun.frames, begun.source, view, here.theme, driver, keeper, begun.deck)
+        app = MonitorApp(
+            begun.first, begun.frames, begun.source, view, here.theme, driver, keeper, begun.deck, _save_picture
+        )
         gc.enable()
         app.run(mouse=settings.mouse)
+        if app.failure is None and begun.left is not None:
+            begun.left(app.main.view, "" if app.look == here.theme else app.look, app.main.newest)
     finally:
         close()
         screen.restore()

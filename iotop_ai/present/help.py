@@ -1,4 +1,4 @@
-"""The help screen: the keys at the left, what the columns mean at the right."""
+"""The help screen: every key, then what the columns mean; on one page where there is room, else on two."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from textwrap import wrap
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.columns import rule
 from iotop_ai.present.keys import keys_of
-from iotop_ai.present.line import Cell, Line, Span, blank, place, row
-from iotop_ai.present.panel import panel
+from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.view import View
 
-INDENT = 7
-"""Columns of a key's name."""
 COLUMNS = (
     ("r/s w/s", "requests done per second"),
     ("rMB/s", "1 MB = 1,048,576 B, as iostat -m"),
@@ -32,50 +29,74 @@ COLUMNS = (
 )
 """Titles and what they mean, with the names of older sysstat and why one of them is not shown."""
 
+COLUMN = 38
+"""The least width of a column of the page."""
+_AROUND = 2
+"""The rule and the last row."""
 
-@panel
-def help_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """A whole screen: two columns from 72 columns on, one below the other in less."""
-    two = width >= 72
-    left_width = (width - 2) * 7 // 16 if two else width - 2
-    right_width = width - left_width - 3 if two else width - 2
-    keys = [("keys", ""), *((k.keys, k.text) for k in keys_of(view))]
-    left = _table(keys, INDENT, left_width)
-    right = _table([("columns", ""), *COLUMNS], 9, right_width)
-    body = _beside(left, right, width, left_width) if two else [place(width, *c) for c in (*left, [], *right)]
-    out = [rule(width, "help", [Span("any key goes back", "dim")]), *body]
+_Entries = list[list[Cell]]
+
+
+def help_rows(frame: Frame, view: View, width: int, height: int, page: int = 0) -> list[Line]:
+    """A whole screen: entries flow from column to column."""
+    made = _pages(view, width, height)
+    page = min(page, len(made) - 1)
+    here = f"{page + 1}/{len(made)}" if len(made) > 1 else ""
+    says = "Space: what the columns mean; other keys go back" if here and page + 1 < len(made) else "any key goes back"
+    out = [rule(width, f"help {here}".rstrip(), [Span(says, "dim")]), *made[page]]
     out = out[: max(1, height - 1)]
     out += [blank(width)] * (height - 1 - len(out))
     end = [Span(" ? ", "unsure"), Span("is never a zero: the row's reason says what is missing", "dim")]
     return [*out, row(width, end)]
 
 
-def _table(entries: list[tuple[str, str]], indent: int, width: int) -> list[list[Cell]]:
-    """Rows of (term, text), the text wrapped at words behind the term."""
-    out: list[list[Cell]] = []
-    for term, text in entries:
-        lines = wrap(text, width - indent - 1) or [""]
-        for i, line in enumerate(lines):
-            out.append(
-                ([Cell(1, term, "key" if text else "title")] if i == 0 else []) + [Cell(1 + indent, line, "dim")]
-            )
+def pages(width: int, height: int, view: View) -> int:
+    """How many pages the help has at this size."""
+    return len(_pages(view, width, height))
+
+
+def _pages(view: View, width: int, height: int) -> list[list[Line]]:
+    """Keys and columns on one page where they fit; else the keys on the first pages, the columns behind them."""
+    many = max(1, (width - 1) // COLUMN)
+    each = (width - 1) // many
+    room = max(1, height - _AROUND)
+    listed = keys_of(view)
+    indent = max(6, min(10, max(len(key.keys) for key in listed) + 1))
+    keys = _table([("keys", ""), *((k.keys, k.text) for k in listed)], indent, each - 1)
+    columns = _table([("columns", ""), *COLUMNS], 9, each - 1)
+    if len(keys) <= room and len(columns) <= (many - 1) * room:
+        # The columns begin at the top beside the keys.
+        return [_flow([*keys, *[[] for _ in range(room - len(keys))], *columns], width, each, room)]
+    if many == 1 and len(keys) + len(columns) < room:
+        return [_flow([*keys, [], *columns], width, each, room)]
+    if (whole := -(-len(keys) // room) * room) + len(columns) <= many * room:
+        return [_flow([*keys, *[[] for _ in range(whole - len(keys))], *columns], width, each, room)]
+    out = []
+    for part in (keys, columns):
+        at = 0
+        while at < len(part):
+            out.append(_flow(part[at : at + many * room], width, each, room))
+            at += many * room
     return out
 
 
-def _beside(left: list[list[Cell]], right: list[list[Cell]], width: int, at: int) -> list[Line]:
+def _flow(entries: _Entries, width: int, each: int, room: int) -> list[Line]:
+    """Rows of a page, filled column by column."""
     out = []
-    for i in range(max(len(left), len(right))):
-        found = list(left[i]) if i < len(left) else []
-        if i < len(right):
-            found += [c._replace(column=c.column + at + 1) for c in right[i]]
+    for y in range(min(room, len(entries))):
+        found = []
+        for number, at in enumerate(range(y, len(entries), room)):
+            found += [cell._replace(column=cell.column + number * each) for cell in entries[at]]
         out.append(place(width, *found))
     return out
 
 
-def lines_needed(width: int, view: View = View()) -> int:  # noqa: B008 - a frozen record
-    """Rows of the help at this width, the last one included."""
-    two = width >= 72
-    left_width = (width - 2) * 7 // 16 if two else width - 2
-    left = len(_table([("keys", ""), *((k.keys, k.text) for k in keys_of(view))], INDENT, left_width))
-    right = len(_table([("columns", ""), *COLUMNS], 9, width - left_width - 3 if two else width - 2))
-    return 2 + (max(left, right) if two else left + 1 + right)
+def _table(entries: list[tuple[str, str]], indent: int, width: int) -> _Entries:
+    """Rows of (term, text), the text wrapped at words behind the term."""
+    out: _Entries = []
+    for term, text in entries:
+        lines = wrap(text, max(8, width - indent - 1), break_on_hyphens=False) or [""]
+        for i, line in enumerate(lines):
+            first = [Cell(1, cut(term, indent - 1) if text else term, "key" if text else "title")] if i == 0 else []
+            out.append([*first, Cell(1 + indent, line, "dim")])
+    return out

@@ -35,6 +35,8 @@ APP_ACTS: tuple[Act, ...] = (
     _key("ctrl+c", "quit", "Quit", "app.interrupt", True),
     _key("ctrl+z", "suspend_process", "Suspend to the shell; fg comes back", "app.suspend", True),
     _key("q,f10", "quit", "Quit", "app.quit"),
+    _key("colon,ctrl+p", "palette", "Every action, type to find one", "app.palette", True),
+    _key("P,f12", "picture", "Save a picture of the screen", "app.picture"),
 )
 """On every screen."""
 
@@ -56,6 +58,7 @@ MAIN_ACTS: tuple[Act, ...] = (
     ),
     _key("g", "gpu", "GPU screen", "gpu.open"),
     _key("h", "health", "Disks' health", "health.open"),
+    _key("T", "theme", "Next theme", "theme.next"),
     _key("enter", "open", "Open the row", "row.open"),
     _key("n", "device(1)", "Next device", "device.next"),
     _key("b", "device(-1)", "Previous device", "device.previous"),
@@ -183,7 +186,7 @@ def key_named(typed: str) -> str | None:
         key = _character(last) if modifiers and "shift" not in modifiers else None
     else:
         last = _SAID.get(last, last)
-        key = last if last in _NAMED or last in _SHORT else None
+        key = last if last in _NAMED or _sign(last) else None
     return "+".join((*sorted(modifiers, key=("alt", "ctrl", "shift").index), key)) if key else None
 
 
@@ -201,17 +204,18 @@ def _character(text: str) -> str | None:
 def key_shown(key: str) -> str:
     """A key's name as the screen prints it: "F6", "Ctrl-T", "Space", ">"."""
     *modifiers, last = key.split("+")
-    shown = _SHORT.get(last) or (last if len(last) == 1 else _sign(last))
+    shown = _SHORT.get(last) or (last if len(last) == 1 else _sign(last) or last.capitalize())
     if modifiers and len(shown) == 1:
         shown = shown.upper()
     return "-".join((*(modifier.capitalize() for modifier in modifiers), shown))
 
 
 def _sign(name: str) -> str:
+    """The sign of ASCII that Textual calls so; "" when there is none."""
     for code in range(0x21, 0x7F):
         if _character(chr(code)) == name:
             return chr(code)
-    return name.capitalize()
+    return ""
 
 
 def all_acts() -> dict[str, Act]:

@@ -49,6 +49,9 @@ KEYS = (
     Key("k/i", "act", "signal, nice; I/O class", 5, ("act.signal", "act.ionice")),
     Key("Ctrl-T", "waits", "delay accounting on, off", 7, ("act.delay_accounting",)),
     Key("1-7", "panels", "show or hide a panel", 7, ("panel.banner", "panel.system")),
+    Key(":", "actions", "every action, type to find one, also Ctrl-P", 5, ("app.palette",)),
+    Key("T", "theme", "next theme", 8, ("theme.next",)),
+    Key("P", "picture", "save a picture of the screen, also F12", 8, ("app.picture",)),
 )
 """In the order of the row; every one of them works."""
 
@@ -62,7 +65,7 @@ REPLAY_KEYS = (
     Key("+ -", "speed", "speed, 0.25x to 64x", 2, ("interval.longer", "interval.shorter")),
     Key("Tab", "panel", "next panel; Up, Down in it", 2),
     Key("b/n", "disk", "previous, next disk", 1, ("device.previous", "device.next")),
-    *(key for key in KEYS if key.keys in ("/", "< >", "r", "o", "a", "1-7")),
+    *(key for key in KEYS if key.keys in ("/", "< >", "r", "o", "a", "1-7", ":", "T", "P")),
 )
 """Of a recording that is looked at."""
 BACK_KEYS = (

@@ -88,3 +88,5 @@ class View(NamedTuple):
     """The actions that have other keys than the defaults."""
     marks: Marks = Marks()
     """From where on a figure stands out."""
+    cmdline: str = "names"
+    """How much of a command line is written or copied from the screen."""

@@ -14,8 +14,11 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.model.errors import InputError
+from iotop_ai.model.errors import InputError, IotopError
 from iotop_ai.model.frame import HISTORY_S, Frame
+from iotop_ai.present.keymap import APP_ACTS, Act
+from iotop_ai.present.mouse import key_at
+from iotop_ai.present.palette import entries
 from iotop_ai.present.theme import looks
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
@@ -23,22 +26,18 @@ from iotop_ai.tui.bindings import APP_KEYS, textual_keymap
 from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
 from iotop_ai.tui.follow import Follower, Takes
 from iotop_ai.tui.keeper import Keeper
+from iotop_ai.tui.looks import ANSI_THEMES
 from iotop_ai.tui.messages import FrameReady, SourceEnded
+from iotop_ai.tui.picture import picture
 from iotop_ai.tui.screens.dialogue import DialogueScreen
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.main import MainScreen
 from iotop_ai.tui.screens.moments import RecordSaid
+from iotop_ai.tui.screens.palette import PaletteScreen
 from iotop_ai.tui.tape import Tape
+from iotop_ai.tui.widgets.lines import PlaceClicked
 from iotop_ai.tui.widgets.styles import Styles
-
-ANSI_THEMES = {
-    "ansi": "ansi-dark",
-    "ansi-console": "ansi-dark",
-    "ansi-light": "ansi-light",
-    "mono": "ansi-dark",
-}
-"""Our themes that leave the colours to the terminal, and Textual's theme that does."""
 
 STOP_WAIT_S = 1.0
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -49,7 +48,8 @@ class MonitorApp(App[None], inherit_bindings=False):
 
     frames: continue after ``first``, which is shown at once. keeper: gets each of them, the first too. deck: makes
     what plays a recording instead; ``frames`` is then empty. ended_by: the signal that ended the app, if one did;
-    failure: the exception, if one did. Both are for the front to put into words once the terminal is back.
+    failure: the exception, if one did. Both are for the front to put into words once the terminal is back. look: the
+    theme that is shown. save: writes a picture and returns its path; None where nothing may be written.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -65,6 +65,7 @@ class MonitorApp(App[None], inherit_bindings=False):
         driver_class: type[Driver] | None = None,
         keeper: Keeper | None = None,
         deck: Callable[[Takes], Deck] | None = None,
+        save: Callable[[str], str] | None = None,
     ) -> None:
         ansi = ANSI_THEMES.get(theme)
         super().__init__(driver_class=driver_class, ansi_color=True if ansi else None)
@@ -72,6 +73,8 @@ class MonitorApp(App[None], inherit_bindings=False):
             self.theme = ansi
         if view.keymap:
             self.set_keymap(textual_keymap(view.keymap))
+        self.look = theme
+        self._save = save
         self._ground = looks(theme)["bg"].bg
         self.keeper = keeper
         self.main = MainScreen(first, view, source, Styles(theme), keeper, self._look_back)
@@ -104,6 +107,8 @@ class MonitorApp(App[None], inherit_bindings=False):
             self.main.deck.start()
         else:
             self.follower.start()
+        if self.main.view.message:  # from here on it goes away by itself
+            self.main.change(self.main.view.message)
         self.call_after_refresh(gc.freeze)
 
     def on_unmount(self) -> None:
@@ -155,6 +160,45 @@ class MonitorApp(App[None], inherit_bindings=False):
             self.exit(return_code=2)
         elif self.main.view.remote:
             self.main.ended()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The list of actions is not opened by a key that belongs to what is being typed."""
+        if action != "palette":
+            return True
+        front = self.screen_stack[-1] if self.screen_stack else None
+        return bool(getattr(front, "ACTS", ())) and not getattr(front, "types", False)
+
+    async def action_palette(self) -> None:
+        """Every action of the screen in front."""
+        front = self.screen
+
+        async def do(act: Act) -> None:
+            await self.run_action(act.action, self if act in APP_ACTS else front)
+
+        acts: tuple[Act, ...] = getattr(front, "ACTS", ())
+        every = entries(acts, self.main.view.keymap)
+        await self.push_screen(PaletteScreen(every, self.main.book, do))
+
+    def action_picture(self) -> None:
+        """Save a picture of the screen, and say where."""
+        if self._save is None:
+            self._say("failed: nothing may be written from here")
+            return
+        try:
+            self._say(f"done: picture in {self._save(picture(self))}")
+        except IotopError as error:
+            self._say(f"failed: {error}")
+        except OSError as error:
+            self._say(f"failed: {error.filename or 'picture'}: {error.strerror}")
+
+    def _say(self, text: str) -> None:
+        self.main.change(text)
+        self._follow()
+
+    def on_place_clicked(self, event: PlaceClicked) -> None:
+        """A click on a key of the last row is that key."""
+        if event.line is event.panel.lines[-1] and (key := key_at(event.line, event.x)):
+            self.simulate_key(key)
 
     def _look_back(self) -> Deck | None:
         """A deck over what is kept in memory; None when that is too little yet."""

@@ -10,7 +10,8 @@ import pytest
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading
 from iotop_ai.present import finding
-from iotop_ai.present.help import help_rows, lines_needed
+from iotop_ai.present.help import COLUMNS, help_rows, pages
+from iotop_ai.present.keys import keys_of
 from iotop_ai.present.layout import PANELS, plan, screen_rows
 from iotop_ai.present.line import Line, cells
 from iotop_ai.present.theme import BACKGROUNDS, TOKENS
@@ -181,12 +182,29 @@ def test_a_machine_of_which_nothing_is_known() -> None:
             well_formed(screen_rows(width, height, made, UTC), width)
 
 
-def test_help_fits_80x24_and_explains_old_names() -> None:
-    assert lines_needed(80) <= 24
-    lines = help_rows(scene("no_gpu"), UTC, 80, 24)
-    well_formed(lines, 80)
-    text = "\n".join(line.text for line in lines)
-    for word in ("avgqu-sz", "avgrq-sz", "svctm", "F1", "Space", "NVMe"):
+def help_text(view: View, width: int, height: int, page: int = 0) -> str:
+    lines = help_rows(scene("no_gpu"), view, width, height, page)
+    well_formed(lines, width)
+    assert len(lines) == height
+    return "\n".join(line.text for line in lines)
+
+
+@pytest.mark.parametrize("mode", ["live", "replay", "back"])
+def test_every_key_is_on_the_first_page_of_80x24(mode: str) -> None:
+    view = UTC._replace(mode=mode)
+    assert pages(80, 24, view) <= 2
+    words = help_text(view, 80, 24).split()
+    for key in keys_of(view):
+        assert set(key.keys.split()) <= set(words)
+        assert set(key.text.split()) <= set(words)
+
+
+def test_the_help_explains_old_names() -> None:
+    text = help_text(UTC, 80, 24, 1)
+    for word in ("avgqu-sz", "avgrq-sz", "svctm", "NVMe"):
         assert word in text
-    for width in (60, 100, 250):
-        well_formed(help_rows(scene("no_gpu"), UTC, width, 40), width)
+    for width, height in ((60, 15), (100, 30), (160, 48), (250, 70)):
+        every = "\n".join(help_text(UTC, width, height, page) for page in range(pages(width, height, UTC)))
+        for word in ("avgqu-sz", "F1", "Space", *(title for title, _ in COLUMNS)):
+            assert word in every
+    assert pages(160, 48, UTC) == 1

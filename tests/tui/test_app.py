@@ -136,7 +136,10 @@ async def test_help_opens_and_closes(key: str) -> None:
         before = shown.screen()
         await shown.press(key)
         assert isinstance(shown.app.screen, HelpScreen)
+        assert "any key goes back" not in "\n".join(shown.screen())
+        await shown.press("space")
         assert "aqu-sz" in "\n".join(shown.screen())
+        assert "any key goes back" in "\n".join(shown.screen())
         shown.app.post_message(FrameReady(made_frames(6)[-1]))
         await shown.press("q")
         assert shown.app.screen is shown.app.main

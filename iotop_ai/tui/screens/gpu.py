@@ -9,6 +9,7 @@ from textual.screen import Screen
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.gpu_screen import gpu_after, gpu_screen_rows
+from iotop_ai.present.keymap import SCREENS
 from iotop_ai.present.view import View
 from iotop_ai.tui.bindings import GPU_KEYS
 from iotop_ai.tui.screens.help import HelpScreen
@@ -35,6 +36,7 @@ class GpuScreen(Screen[None]):
     """Follows the main screen's Frame; keeps only which GPU is shown."""
 
     BINDINGS = GPU_KEYS
+    ACTS = SCREENS["gpu"]
     DEFAULT_CSS = "GpuScreen { overflow: hidden; } GpuScreen LinePanel { height: 1fr; }"
 
     def __init__(self, below: Below, uuid: str, book: Styles) -> None:

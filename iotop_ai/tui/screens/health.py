@@ -27,12 +27,13 @@ from iotop_ai.present.health_view import (
     why_no_test,
     words_of,
 )
+from iotop_ai.present.keymap import SCREENS
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
 from iotop_ai.tui.bindings import HEALTH_KEYS
 from iotop_ai.tui.choose import typed
 from iotop_ai.tui.screens.help import HelpScreen
-from iotop_ai.tui.widgets.lines import LinePanel, RowClicked
+from iotop_ai.tui.widgets.lines import LinePanel, RowClicked, Wheeled
 from iotop_ai.tui.widgets.styles import Styles
 
 LONGEST_WORD = 8
@@ -79,6 +80,7 @@ class HealthScreen(Screen[None]):
     """
 
     BINDINGS = HEALTH_KEYS
+    ACTS = SCREENS["health"]
     DEFAULT_CSS = "HealthScreen { overflow: hidden; } HealthScreen LinePanel { height: 1fr; }"
 
     def __init__(self, below: Below, source: Source, book: Styles, disk: str = "") -> None:
@@ -95,6 +97,11 @@ class HealthScreen(Screen[None]):
         """One panel."""
         self.follow()
         yield self.panel
+
+    @property
+    def types(self) -> bool:
+        """Whether keys belong to something that is being typed."""
+        return self.health.dialogue is not None
 
     @property
     def may_act(self) -> bool:
@@ -181,6 +188,11 @@ class HealthScreen(Screen[None]):
         """The disk under the cursor in full."""
         if not self.health.disk and disk_row(self.below.frame, self.health.cursor) is not None:
             self.show(disk=self.health.cursor, scroll=0)
+
+    def on_wheeled(self, event: Wheeled) -> None:
+        """The wheel moves as the arrows do."""
+        event.stop()
+        self.action_move(event.step)
 
     def action_move(self, step: int) -> None:
         """Another disk of the list, or another row of the one that is shown."""

@@ -7,14 +7,14 @@ from textual.events import Click, Key
 from textual.screen import Screen
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.help import help_rows
+from iotop_ai.present.help import help_rows, pages
 from iotop_ai.present.view import View
 from iotop_ai.tui.widgets.lines import LinePanel
 from iotop_ai.tui.widgets.styles import Styles
 
 
 class HelpScreen(Screen[None]):
-    """One page; any key or a click goes back."""
+    """The keys, then what the columns mean; Space turns the page, any other key or a click goes back."""
 
     DEFAULT_CSS = "HelpScreen { overflow: hidden; } HelpScreen LinePanel { height: 1fr; }"
 
@@ -22,6 +22,7 @@ class HelpScreen(Screen[None]):
         super().__init__()
         self._frame = frame
         self._view = view
+        self.page = 0
         self.panel = LinePanel(book, id="help")
 
     def compose(self) -> ComposeResult:
@@ -34,10 +35,18 @@ class HelpScreen(Screen[None]):
         self._draw()
 
     def on_key(self, event: Key) -> None:
-        """Go back."""
+        """Turn the page, or go back."""
+        if event.key == "ctrl+z":
+            return
         event.stop()
         event.prevent_default()
-        self._go_back()
+        step = _TURNS.get(event.key, 0)
+        last = pages(*self.app.size, self._view) - 1
+        if step and 0 <= self.page + step <= last:
+            self.page += step
+            self._draw()
+        elif not (step < 0 and last):
+            self._go_back()
 
     def on_click(self, event: Click) -> None:
         """Go back."""
@@ -50,4 +59,7 @@ class HelpScreen(Screen[None]):
 
     def _draw(self) -> None:
         width, height = self.app.size
-        self.panel.show(help_rows(self._frame, self._view, width, height))
+        self.panel.show(help_rows(self._frame, self._view, width, height, self.page))
+
+
+_TURNS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left": -1, "shift+tab": -1}

@@ -13,8 +13,10 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.gpu_screen import chosen_gpu
 from iotop_ai.present.health_view import health_of
+from iotop_ai.present.keymap import SCREENS
 from iotop_ai.present.keys import toast
 from iotop_ai.present.layout import Slot, plan
+from iotop_ai.present.mouse import sort_at
 from iotop_ai.present.select import chosen_device, device_order, selectable
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
@@ -22,13 +24,14 @@ from iotop_ai.tui.bindings import MAIN_KEYS
 from iotop_ai.tui.choose import device_after, interval_after, moved, older, sort_after, typed
 from iotop_ai.tui.deck import Deck
 from iotop_ai.tui.keeper import Keeper
+from iotop_ai.tui.looks import theme_after, use_theme
 from iotop_ai.tui.panels import PANELS
 from iotop_ai.tui.panels.base import FramePanel
 from iotop_ai.tui.screens.acting import Acting
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.help import HelpScreen
-from iotop_ai.tui.widgets.lines import RowClicked
+from iotop_ai.tui.widgets.lines import PlaceClicked, RowClicked, Wheeled
 from iotop_ai.tui.widgets.styles import Styles
 
 MESSAGE_S = 4.0
@@ -43,6 +46,7 @@ class MainScreen(Acting):
     """Draws the newest Frame as the View says. While paused, and while it looks back, it goes on receiving."""
 
     BINDINGS = MAIN_KEYS
+    ACTS = SCREENS["main"]
     AUTO_FOCUS = "#banner"
     DEFAULT_CSS = "MainScreen { overflow: hidden; }"
 
@@ -70,6 +74,22 @@ class MainScreen(Acting):
         self._source = source
         self._slots: tuple[Slot, ...] = ()
         self._message_timer: Timer | None = None
+
+    @property
+    def book(self) -> Styles:
+        """The styles of the theme that is shown."""
+        return self._book
+
+    @property
+    def types(self) -> bool:
+        """Whether keys belong to something that is being typed."""
+        return self.view.typing or self.view.asking is not None
+
+    def use(self, book: Styles) -> None:
+        """Paint everything in another theme."""
+        self._book = book
+        for shown in self.panels.values():
+            shown.use(book)
 
     def compose(self) -> ComposeResult:
         """All panels, filled before they are mounted, so that the first paint is already the frame."""
@@ -158,6 +178,27 @@ class MainScreen(Acting):
         else:
             self.change(cursor=event.key)
 
+    def on_place_clicked(self, event: PlaceClicked) -> None:
+        """A click on a title of the processes sorts by that column, a second one turns the order."""
+        sort = sort_at(event.line, event.x) if event.panel is self.panels["process"] and event.y == 0 else ""
+        if not sort:
+            return
+        event.stop()
+        if sort == self.view.sort:
+            self.action_reverse()
+        else:
+            self.change(f"done: sorted by {sort}", sort=sort, scroll=0)
+
+    def on_wheeled(self, event: Wheeled) -> None:
+        """The wheel moves the cursor of the panel under the mouse."""
+        event.stop()
+        if not event.panel.can_focus:
+            return
+        if not event.panel.has_focus:
+            event.panel.focus()
+            self.change(self.view.message, focus=event.panel.id, cursor="", scroll=0)
+        self.action_cursor(event.step)
+
     def on_key(self, event: Key) -> None:
         """While a filter or a time is typed, every key belongs to it, also those of one burst with its first."""
         if self.view.asking is not None:
@@ -199,6 +240,13 @@ class MainScreen(Acting):
     def action_help(self) -> None:
         """Open the help page."""
         self.app.push_screen(HelpScreen(self.frame, self.view, self._book))
+
+    def action_theme(self) -> None:
+        """Show everything in the next theme."""
+        app = self.app
+        app.look = theme_after(app.look)  # type: ignore[attr-defined]
+        use_theme(app, app.look)  # type: ignore[arg-type, attr-defined]
+        self.change(f"done: theme {app.look}")  # type: ignore[attr-defined]
 
     def action_gpu(self) -> None:
         """Open the GPU under the cursor, else the first."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from rich.segment import Segment
 from textual.errors import NoWidget
-from textual.events import Click, Leave, MouseMove
+from textual.events import Click, Leave, MouseMove, MouseScrollDown, MouseScrollUp
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region
 from textual.message import Message
@@ -22,6 +22,8 @@ from iotop_ai.tui.widgets.ink import Ink, Row
 from iotop_ai.tui.widgets.pen import pen_of
 from iotop_ai.tui.widgets.styles import UNDERLINED, Styles
 
+WHEEL_ROWS = 3
+
 
 class RowClicked(Message):
     """A row with a key was clicked."""
@@ -29,6 +31,26 @@ class RowClicked(Message):
     def __init__(self, panel: LinePanel, key: str) -> None:
         self.panel = panel
         self.key = key
+        super().__init__()
+
+
+class PlaceClicked(Message):
+    """A row that means nothing as a whole was clicked. y: the row in the panel, x: the column."""
+
+    def __init__(self, panel: LinePanel, line: Line, y: int, x: int) -> None:
+        self.panel = panel
+        self.line = line
+        self.y = y
+        self.x = x
+        super().__init__()
+
+
+class Wheeled(Message):
+    """The wheel was turned over a panel. step: rows, down is positive."""
+
+    def __init__(self, panel: LinePanel, step: int) -> None:
+        self.panel = panel
+        self.step = step
         super().__init__()
 
 
@@ -197,8 +219,23 @@ class LinePanel(Widget, can_focus=True):
 
     def on_click(self, event: Click) -> None:
         """Tell which row was meant."""
-        if 0 <= event.y < len(self.lines) and (key := self.lines[event.y].key):
-            self.post_message(RowClicked(self, key))
+        if not 0 <= event.y < len(self.lines):
+            return
+        line = self.lines[event.y]
+        if line.key:
+            self.post_message(RowClicked(self, line.key))
+        else:
+            self.post_message(PlaceClicked(self, line, event.y, event.x))
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """Tell that the wheel was turned."""
+        event.stop()
+        self.post_message(Wheeled(self, WHEEL_ROWS))
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """Tell that the wheel was turned."""
+        event.stop()
+        self.post_message(Wheeled(self, -WHEEL_ROWS))
 
 
 def _underline_name(spans: Sequence[Span]) -> tuple[Span, ...]:

@@ -1,0 +1,67 @@
+"""The list of every action with its key, searched by typing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from iotop_ai.present.columns import rule
+from iotop_ai.present.keymap import Act, Keymap, key_shown, keys_of_act
+from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
+
+MARKED = "act:"
+"""Before an action's name in a row's key."""
+_KEYS_AT, _TEXT_AT, _NAME_LAST = 1, 18, 2
+
+
+class Entry(NamedTuple):
+    """An action of the screen below. keys: as the screen prints them, "" when it has none."""
+
+    act: Act
+    keys: str
+
+
+def entries(acts: Iterable[Act], keymap: Keymap = ()) -> tuple[Entry, ...]:
+    """Every action once, in the order of the tables."""
+    return tuple(Entry(act, " ".join(map(key_shown, keys_of_act(act, keymap)))) for act in acts)
+
+
+def found(every: Iterable[Entry], typed: str) -> tuple[Entry, ...]:
+    """The entries in which every typed word occurs, in what they do, their name or their key; upper case is as lower.
+
+    Those whose text begins with what was typed come first.
+    """
+    words = typed.lower().split()
+    out = [
+        entry
+        for entry in every
+        if all(word in f"{entry.act.text} {entry.act.name} {entry.keys}".lower() for word in words)
+    ]
+    first = typed.strip().lower()
+    return tuple(sorted(out, key=lambda entry: not (first and entry.act.text.lower().startswith(first))))
+
+
+def palette_rows(shown: tuple[Entry, ...], at: int, typed: str, width: int, height: int) -> list[Line]:
+    """A whole screen: the rule, what is typed, the entries around the one under the cursor (keys "act:NAME")."""
+    hint = [] if typed else [Span(" type to find", "dim")]
+    out = [
+        rule(width, "actions", [Span(f"{len(shown)}", "dim")]),
+        row(width, [Span(" > ", "key"), Span(typed), Span(" ", "cursor"), *hint]),
+    ]
+    room = max(0, height - len(out) - 1)
+    start = max(0, min(at - room // 2, len(shown) - room))
+    for number, entry in enumerate(shown[start : start + room], start=start):
+        name_at = width - _NAME_LAST - len(entry.act.name)
+        text = cut(entry.act.text, max(0, (name_at if width >= 72 else width) - _TEXT_AT - 2))
+        cells = [
+            Cell(_KEYS_AT, cut(entry.keys, _TEXT_AT - _KEYS_AT - 2) or "-", "key" if entry.keys else "dim"),
+            Cell(_TEXT_AT, text),
+        ]
+        if width >= 72:
+            cells.append(Cell(name_at, entry.act.name, "dim"))
+        out.append(place(width, *cells, background="sel" if number == at else "", key=MARKED + entry.act.name))
+    if not shown and room:
+        out.append(row(width, [Span(" no action has these words", "dim")]))
+    out = out[: max(1, height - 1)]
+    out += [blank(width)] * (height - 1 - len(out))
+    return [*out, row(width, [Span(" Enter", "key"), Span(":do it", "dim"), Span(" Esc", "key"), Span(":back", "dim")])]
