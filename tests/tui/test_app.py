@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from rich.color import Color
+from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
-from iotop_ai.model.settings import SORT_KEYS
+from iotop_ai.model.settings import SORT_KEYS, THEMES
 from iotop_ai.present.keymap import PANEL_KEYS
 from iotop_ai.present.select import chosen_device
+from iotop_ai.present.theme import looks
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
@@ -306,7 +309,7 @@ async def test_the_message_covers_one_row_and_goes(size: tuple[int, int]) -> Non
 async def test_unknown_keys_change_nothing() -> None:
     async with showing() as shown:
         before = shown.view
-        after = await shown.press("z", "Z", "8", "9", "ctrl+p", "ctrl+q", "f5", "enter")
+        after = await shown.press("z", "Z", "8", "9", "ctrl+x", "ctrl+q", "f5", "enter")
         assert after._replace(past=()) == before._replace(past=())
         assert shown.app.is_running
         assert shown.app.screen is shown.app.main
@@ -364,3 +367,86 @@ async def test_a_source_that_breaks_ends_the_app() -> None:
             await pilot.pause(0.005)
     assert str(app.failure) == "no more"
     assert app.return_code == 2
+
+
+async def test_the_wheel_moves_the_cursor_of_the_panel_below_the_mouse() -> None:
+    async with showing((160, 48)) as shown:
+        panel = shown.app.main.panels["process"]
+        panel.post_message(MouseScrollDown(panel, 4, 1, 0, 0, 0, False, False, False))
+        await shown.pilot.pause()
+        rows = [line.key for line in panel.lines if line.key]
+        assert shown.view.focus == "process"
+        assert shown.view.cursor == rows[0]
+        panel.post_message(MouseScrollDown(panel, 4, 1, 0, 0, 0, False, False, False))
+        await shown.pilot.pause()
+        assert shown.view.cursor == rows[min(3, len(rows) - 1)]
+        panel.post_message(MouseScrollUp(panel, 4, 1, 0, 0, 0, False, False, False))
+        await shown.pilot.pause()
+        assert shown.view.cursor == rows[0]
+
+
+async def test_a_click_on_a_title_sorts_and_turns() -> None:
+    async with showing() as shown:
+        panel = shown.app.main.panels["process"]
+        x = panel.lines[0].text.index("cpu%")
+        await shown.pilot.click(panel, offset=(x, 0))
+        await shown.pilot.pause()
+        assert (shown.view.sort, shown.view.reverse) == ("cpu", False)
+        await shown.pilot.click(panel, offset=(panel.lines[0].text.index("cpu%"), 0))
+        await shown.pilot.pause()
+        assert (shown.view.sort, shown.view.reverse) == ("cpu", True)
+
+
+async def test_a_click_on_a_key_is_the_key() -> None:
+    async with showing((160, 48)) as shown:
+        panel = shown.app.main.panels["keys"]
+        await shown.pilot.click(panel, offset=(panel.lines[0].text.index("health"), 0))
+        await shown.pilot.pause()
+        assert shown.app.screen is not shown.app.main
+        await shown.press("escape")
+        await shown.pilot.click(panel, offset=(panel.lines[0].text.index("b/n"), 0))
+        await shown.pilot.pause()
+        assert shown.view.device
+
+
+async def test_every_theme_by_key() -> None:
+    async with showing() as shown:
+        seen = []
+        for _ in THEMES:
+            await shown.press("T")
+            seen.append(shown.app.look)
+            base = looks(shown.app.look)["bg"].bg
+            strip = shown.app.main.panels["process"].render_line(1)
+            colours = {
+                str(s.style.bgcolor.triplet) for s in strip if s.style is not None and s.style.bgcolor is not None
+            }
+            wanted = Color.parse(base).triplet if base else None
+            assert colours == {str(wanted)}
+            assert f"theme {seen[-1]}" in "\n".join(shown.screen())
+        assert sorted(seen) == sorted(THEMES)
+        assert seen[-1] == "dark"
+
+
+async def test_a_picture_shows_no_more_than_names() -> None:
+    saved: list[str] = []
+
+    def save(svg: str) -> str:
+        saved.append(svg)
+        return "/tmp/picture.svg"
+
+    async with showing((250, 48)) as shown:
+        await shown.press("P")
+        assert "failed: nothing may be written" in "\n".join(shown.screen())
+        shown.app._save = save
+        before = "\n".join(shown.screen())
+        await shown.press("f12")
+        assert "done: picture in /tmp/picture.svg" in "\n".join(shown.screen())
+        text = saved[0].replace("&#160;", " ")
+        assert text.startswith("<svg")
+        assert "sda" in text
+        assert "failed:" not in text
+        assert " --x" in before
+        assert " --x" not in text
+        assert " --x" in "\n".join(shown.screen())
+        await shown.press("h", "P")
+        assert len(saved) == 2
