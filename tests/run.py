@@ -74,6 +74,13 @@ def make_venv(folder: Path) -> Path:
     return python
 
 
+def say_of_torch(python: Path) -> None:
+    """torch is large and comes in several builds, so it is left to the user."""
+    asked = subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False)
+    if asked.returncode and "IOTOP_AI_TORCH" not in os.environ:
+        say("skipped what trains with torch: install it into the venv, or name a Python with it in IOTOP_AI_TORCH")
+
+
 def missing_packages(wanted: Sequence[str]) -> list[str]:
     """Those of ``wanted`` that dpkg does not have installed."""
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted]
@@ -153,6 +160,8 @@ def main() -> int:
         say(f"failed: {' '.join(map(str, error.cmd))}")
         return 2
     install_packages((*DEBIAN_PACKAGES, *(SLOW_PACKAGES if ours.slow else ())))
+    if ours.slow:
+        say_of_torch(python)
     return run_tests(python, [*(["--slow"] if ours.slow else []), *theirs])
 
 

@@ -40,7 +40,7 @@ class RunSummary:
                 self._written += totals.write_bytes_per_s * seconds
                 self._known_s += seconds
             for key, row in rates.items():
-                if key.name in infos and infos[key.name].kind == "disk":
+                if key.name in infos and infos[key.name].kind != "partition":
                     self._peak("read", row.read_bytes_per_s, key.name)
                     self._peak("write", row.write_bytes_per_s, key.name)
                     self._peak("await", row.await_ms, key.name)

@@ -50,7 +50,8 @@ def how_it_ended(code: int | None) -> str:
 def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
     """The trainers and workers of the jobs that ``before`` knew that have ended since, trainers first.
 
-    A zombie has ended; that it is reaped later is not told again. {} where processes or jobs are not known.
+    A zombie has ended; that it is reaped later is not told again. Of a job that is one only perhaps nothing is told.
+    {} where processes or jobs are not known.
     """
     jobs, old, new = before.jobs.value, before.processes.value, after.processes.value
     if jobs is None or not jobs.jobs or old is None or new is None:
@@ -59,6 +60,7 @@ def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
     out = [
         ended
         for job in jobs.jobs.values()
+        if not job.weak
         for ended in (*_of(job, TRAINER, old, new, gone), *_of(job, WORKER, old, new, gone))
     ]
     return {ended.key: ended for ended in sorted(out, key=lambda e: e.role != TRAINER)}

@@ -273,7 +273,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     read_rows, over_read = reading(args.hours)
     text = document(size_rows, ring, read_rows, args.ticks)
     if args.write:
-        DOCUMENT.write_text(text)
+        # What was measured by hand stays.
+        _, mark, rest = DOCUMENT.read_text().partition("\n## A real training")
+        DOCUMENT.write_text(text + mark + rest)
     print(text)
     for line in over + over_read:
         print(f"above its limit: {line}", file=sys.stderr)

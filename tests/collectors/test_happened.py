@@ -100,6 +100,8 @@ def test_every_end_in_a_job_is_told_with_what_is_known_of_it() -> None:
     ]
     assert ends[0].text == f"trainer train.py (pid {trainer.pid}): SIGKILL"
     assert ends[1].text == f"worker {names[first]} (pid {first.pid}) of train.py: exit 0"
+    weak = next(iter(before.jobs.value.jobs.values()))._replace(evidence=("children",))  # type: ignore[union-attr]
+    assert happened(with_job(before, weak), after) == []
     # Watched as well, an end is told once; where nobody knows how it was, that is said.
     assert len(happened(before, after, frozenset({trainer}))) == 3
     unknown = happened(before, after)[2]
