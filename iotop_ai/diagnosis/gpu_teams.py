@@ -88,17 +88,15 @@ def teams(facts: Facts, seconds: float) -> tuple[Team, ...]:
         rates = tuple(table[uuid] for table in tables if uuid in table)
         return OneGpu(state, None if detail is None else detail.value, rates)
 
-    left = dict.fromkeys(facts.gpu.uuids)
-    out = []
+    used, out = facts.gpu.uuids, []
     for job in facts.jobs:
-        mine = [uuid for uuid in left if uuid in job.job.gpus]
+        mine = [uuid for uuid in used if uuid in job.job.gpus]
         if not mine and len(facts.jobs) == 1 and facts.gpu.pids is None:
             # A container hides whose the processes on the GPUs are.
-            mine = list(left)
-        for uuid in mine:
-            del left[uuid]
+            mine = list(used)
         out.append((job, mine))
-    groups: list[tuple[JobFacts | None, list[str]]] = [*out, (None, list(left))]
+    left = [uuid for uuid in used if not any(uuid in mine for _, mine in out)]
+    groups: list[tuple[JobFacts | None, list[str]]] = [*out, (None, left)]
     return tuple(
         Team(job, found, look)
         for job, uuids in groups

@@ -18,6 +18,8 @@ _NAME = re.compile(r"[\w.+-]{1,64}")
 _MODULE = re.compile(r"[\w.]{1,64}")
 _LAUNCHER_COMM = "pt_elastic"
 _PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]*[a-z]*$")
+REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
+"""Programs that inherit children whose parent ended: they do not train, whatever loader was left to them."""
 _TRACKERS = ("multiprocessing.resource_tracker", "_inductor.compile_worker", "multiprocessing.semaphore_tracker")
 _FORK_SERVER = "multiprocessing.forkserver"
 _SPAWNED = "--multiprocessing-fork"
@@ -133,8 +135,15 @@ class _Tree:
         """Who the worker loads for: the first above that neither loads nor serves."""
         for up in self.above(worker):
             if up not in self.loaders and up not in self.servers and up not in self.alike:
-                return up
+                return None if self._reaps(up) else up
         return None
+
+    def _reaps(self, key: ProcessKey) -> bool:
+        """Whether it only takes in orphans: init and its like, unless pid 1 is the training program of a container."""
+        record = self.info.get(key)
+        if record is not None and is_python(record):
+            return False
+        return key.pid == 1 or (record is not None and record.name.startswith(REAPERS))
 
 
 def find_jobs(

@@ -53,6 +53,25 @@ def test_forked_loaders() -> None:
     assert (pids(job.workers), job.helpers, job.evidence, job.weak) == ([11, 12], (), ("loader",), False)
 
 
+@pytest.mark.parametrize("reaper", ["systemd", "process_api"])
+def test_a_loader_left_behind_does_not_make_init_a_trainer(reaper: str) -> None:
+    m = Machine()
+    m.add(1, reaper, 0, ("/sbin/" + reaper,))
+    m.add(11, "pt_data_worker", 1)
+    m.add(20, "python", 1)
+    m.add(21, "pt_data_worker", 20)
+    (job,) = m.jobs()
+    assert (job.key.pid, pids(job.workers)) == (20, [21])
+
+
+def test_in_a_container_the_trainer_may_be_the_first_process() -> None:
+    m = Machine()
+    m.add(1, "python", 0)
+    m.add(11, "pt_data_worker", 1)
+    (job,) = m.jobs()
+    assert (job.key.pid, pids(job.workers)) == (1, [11])
+
+
 def test_spawned_loaders_without_their_tracker() -> None:
     m = Machine()
     main = m.add(10, "python", 1)

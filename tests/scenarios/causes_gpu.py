@@ -1,0 +1,125 @@
+"""Causes on GPUs. The GPUs are those of the C NVML library; what they show follows from what the ranks do."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+from tests.scenarios.cause import TRAINER, Cause, with_options
+from tests.scenarios.scenes import plain
+
+RANKS = Path(__file__).with_name("ranks.py")
+FED = ("--workers", "1", "--batch", "4", "--cpu-ms", "1", "--warm", "--step", "0.15")
+CARD = (
+    ("pcie_gen_gpu", 5), ("power_default_mw", 700_000), ("power_min_mw", 200_000), ("power_max_mw", 700_000),
+    ("temp_thr0", 95), ("temp_thr1", 90), ("ecc_mode", 1), ("ecc10", 0), ("rows", "0,0,0,0"), ("events", 8),
+    ("fi.74", 0), ("fi.138", 4096), ("fi.139", 8192), ("fi.230", 0),
+)  # fmt: skip
+"""What a data-centre card tells beside the figures that ranks.py gives."""
+LINK = 30.0
+"""Window of the classes that look at a minute's half; imbalance looks at all of it."""
+
+
+def _step(chance: random.Random) -> float:
+    return round(chance.uniform(0.08, 0.3), 3)
+
+
+def _steps(cause: Cause, chance: random.Random) -> Cause:
+    step, batch = _step(chance), chance.randrange(2, 9)
+    return with_options(cause, "--step", step, "--batch", batch, told=f"step {step} s, batch {batch}")
+
+
+def _amount(cause: Cause, chance: random.Random, low: float, high: float, unit: str = "") -> Cause:
+    step, amount = _step(chance), round(chance.uniform(low, high), 3)
+    return with_options(cause, "--step", step, "--amount", amount, told=f"step {step} s, {amount}{unit}")
+
+
+def _throttled(cause: Cause, chance: random.Random) -> Cause:
+    return _amount(cause, chance, 1.15, 2.5, " times as slow")
+
+
+def _copies(cause: Cause, chance: random.Random) -> Cause:
+    """A copy takes most of the time, and the kernels the rest."""
+    step = _step(chance)
+    copy = round(step * chance.uniform(9, 12), 3)
+    step = round(step * 0.6, 3)
+    return with_options(cause, "--step", step, "--amount", copy, told=f"step {step} s, copy {copy} s")
+
+
+def _late_data(cause: Cause, chance: random.Random) -> Cause:
+    """One rank's samples take so long that its batch needs twice to four times a step."""
+    step, batch = _step(chance), chance.randrange(3, 7)
+    cpu = round(1000 * step * chance.uniform(2, 4) / batch)
+    return with_options(
+        cause,
+        "--step",
+        step,
+        "--batch",
+        batch,
+        "--amount",
+        cpu,
+        told=f"step {step} s, batch {batch}, {cpu} ms a sample",
+    )
+
+
+def _late_step(cause: Cause, chance: random.Random) -> Cause:
+    return _amount(cause, chance, 2.5, 5.0, " times as long")
+
+
+def _network(cause: Cause, chance: random.Random) -> Cause:
+    """The exchange takes eight to twenty times the computing."""
+    step = round(chance.uniform(0.02, 0.05), 3)
+    exchange = round(step * chance.uniform(8, 20), 3)
+    return with_options(cause, "--step", step, "--amount", exchange, told=f"step {step} s, exchange {exchange} s")
+
+
+def _cores(cause: Cause, chance: random.Random) -> Cause:
+    step, workers = _step(chance), chance.randrange(1, 4)
+    return with_options(cause, "--step", step, "--workers", workers, told=f"step {step} s, {workers} workers")
+
+
+def ranks(label: str, gpus: int, *trouble: object, **more: Any) -> Cause:
+    """Ranks on so many GPUs with a trouble."""
+    options = (*FED, "--ranks", str(gpus), *map(str, trouble))
+    return Cause(label, plain, options, gpu=True, gpus=gpus, card=CARD, program=RANKS, **{"draw": _steps, **more})
+
+
+CAUSES: dict[str, Cause] = {
+    "gpu_throttle heat": ranks(
+        "gpu_throttle", 1, "--trouble", "throttle", "--amount", 2, window_s=LINK, draw=_throttled
+    ),
+    "gpu_throttle brake of 1 in 4": ranks(
+        "gpu_throttle", 4, "--trouble", "throttle", "--amount", 2, "--reason", 271, window_s=LINK, draw=_throttled,
+    ),
+    "gpu_throttle by mask": ranks(
+        "gpu_throttle", 1, "--trouble", "throttle", "--amount", 2, "--reason", 0, window_s=LINK, draw=_throttled
+    ),
+    "pcie narrow": ranks("pcie", 1, "--trouble", "link", "--amount", 1, window_s=LINK, draw=_copies),
+    "pcie replays": ranks("pcie", 2, "--trouble", "replays", "--amount", 5000, window_s=LINK),
+    "gpu_memory grows": ranks("gpu_memory", 1, "--trouble", "memory", "--amount", 40_000_000),
+    "gpu_memory shared": ranks("gpu_memory", 1, "--trouble", "shared", "--amount", 1),
+    "gpu_fault Xid 48": ranks("gpu_fault", 2, "--trouble", "xid", "--amount", 48, window_s=0.0),
+    "gpu_fault Xid 31": ranks("gpu_fault", 1, "--trouble", "xid", "--amount", 31, window_s=0.0),
+    "gpu_fault lost": ranks("gpu_fault", 2, "--trouble", "lost", "--amount", 1, window_s=0.0),
+    "comm_wait hang": ranks("comm_wait", 4, "--trouble", "hang", "--with", 4, window_s=20.0),
+    "comm_wait network": ranks(
+        "comm_wait", 4, "--trouble", "slow-network", "--amount", 0.4, "--with", 4, window_s=20.0, draw=_network
+    ),
+    "imbalance data": ranks(
+        "imbalance", 2, "--trouble", "late-data", "--amount", 100, window_s=60.0, seconds=75, draw=_late_data,
+        background=False,
+    ),
+    "imbalance step": ranks(
+        "imbalance", 4, "--trouble", "late-step", "--amount", 3, window_s=60.0, seconds=75, draw=_late_step
+    ),
+    "no_gpu": Cause(
+        "no_gpu", plain, (*FED, "--on-cpu"), gpu=True, card=CARD, program=RANKS, window_s=LINK, draw=_cores
+    ),
+    "spinning main thread": Cause(
+        "gpu_bound", plain, (*FED, "--workers", "0", "--spin"), gpu=True, card=CARD, negative=True, draw=_steps,
+        program=TRAINER, background=False,
+    ),
+    "eight GPUs spin": ranks("comm_wait", 8, "--trouble", "hang", "--with", 8, window_s=20.0, negative=True),
+    "eight GPUs compute": ranks("gpu_bound", 8, negative=True, background=False),
+}  # fmt: skip

@@ -1,0 +1,214 @@
+"""Ranks that train together, a GPU each: ``python ranks.py FOLDER --ranks 4 --gpu CONF --log FILE ...``.
+
+Each rank has loader workers (those of trainer.py), takes a batch, computes for a while and then waits for all others,
+as an all-reduce does. What its GPU shows on the C NVML library follows from that: it is busy while it computes or
+spins in the collective, and draws much only while it computes. With --trouble something is wrong with a GPU, and the
+ranks feel it: a throttled one computes longer, a narrow link brings its batch later, a broken one stands still.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.scenarios.trainer import Dataset, Loader, options, spin
+
+IDLE_W, COMPUTE_W, SPIN_W = 70.0, 600.0, 28.0
+LOADING, COMPUTING, SPINNING, COPYING = range(4)
+TOTAL = 85_520_809_984
+TICK_S = 0.5
+BOOST_MHZ = 1980
+LINK_BYTES_PER_S = 50e9
+SPAWN = multiprocessing.get_context("spawn")
+"""As torch.multiprocessing.spawn starts its ranks."""
+
+
+class Trouble(NamedTuple):
+    """What is wrong, and with how many GPUs. amount: of what, as each kind of trouble reads it."""
+
+    kind: str
+    amount: float
+    gpus: int
+
+
+class Board:
+    """What the ranks tell each other and the reporter, in shared memory: seconds per phase, and the phase now."""
+
+    def __init__(self, ranks: int) -> None:
+        self.spent = [SPAWN.Array("d", 4, lock=False) for _ in range(ranks)]
+        self.phase = [SPAWN.Array("d", (LOADING, time.monotonic()), lock=False) for _ in range(ranks)]
+        self.waits = SPAWN.Array("d", ranks, lock=False)
+        self.pids = SPAWN.Array("l", ranks, lock=False)
+        self.met = SPAWN.Barrier(ranks)
+
+    def enter(self, rank: int, phase: int) -> None:
+        now, (old, since) = time.monotonic(), self.phase[rank]
+        self.spent[rank][int(old)] += now - since
+        self.phase[rank][0], self.phase[rank][1] = phase, now
+
+    def seconds(self, rank: int, now: float) -> list[float]:
+        out = list(self.spent[rank])
+        phase, since = self.phase[rank]
+        out[int(phase)] += max(0.0, now - since)
+        return out
+
+
+def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> None:
+    """One rank, for ever."""
+    board.pids[rank] = os.getpid()
+    mine = rank < trouble.gpus
+    late = argparse.Namespace(**{**vars(a), "cpu_ms": trouble.amount}) if trouble.kind == "late-data" and mine else a
+    loader = Loader(Dataset(late), a.workers, a.batch, a.prefetch, a.method)
+    factor = trouble.amount if trouble.kind in ("late-step", "throttle") and mine else 1.0
+    log = a.log.open("w", buffering=1) if a.log and rank == 0 else None
+    began = time.monotonic()
+    while True:
+        start = time.monotonic()
+        board.enter(rank, LOADING)
+        loader.get()
+        ready = time.monotonic()
+        board.waits[rank] = ready - start
+        if trouble.kind == "link" and mine:
+            board.enter(rank, COPYING)
+            time.sleep(trouble.amount)
+        if trouble.kind in ("xid", "lost") and mine and ready - began >= 2.0:
+            # What it had computed is gone; the program stands in a call that never returns.
+            board.enter(rank, LOADING)
+            threading.Event().wait()
+        board.enter(rank, COMPUTING)
+        if a.on_cpu or a.spin:
+            spin(a.step)
+        else:
+            time.sleep(a.step * factor)
+        if trouble.kind == "slow-network":
+            board.enter(rank, SPINNING)
+            time.sleep(trouble.amount)
+        elif trouble.kind == "hang" and ready - began >= 1.0:
+            # The rank that all wait for is on another machine.
+            board.enter(rank, SPINNING)
+            threading.Event().wait()
+        if a.ranks > 1:
+            board.enter(rank, SPINNING)
+            board.met.wait()
+        end = time.monotonic()
+        if log:
+            wait = sum(board.waits) / a.ranks
+            log.write(json.dumps({"at": ready, "wait": wait, "all": end - start, "save": 0.0}) + "\n")
+
+
+def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, stranger: int) -> None:
+    """Tell what each GPU shows, twice a second, until the end."""
+    ranks, began = a.ranks, time.monotonic()
+    base = target.read_text().splitlines()
+    before, at = [board.seconds(rank, began) for rank in range(ranks)], began
+    counters = [dict.fromkeys(("held", "bytes", "replays"), 0.0) for _ in range(ranks)]
+    while True:
+        time.sleep(TICK_S)
+        now = time.monotonic()
+        lines = {}
+        if trouble.kind == "xid" and now - began >= 3.0:
+            lines |= {"xid_seq": 1, "xid_gpu": 0, "xid": int(trouble.amount)}
+        for rank in range(ranks if not a.on_cpu else 0):
+            after = board.seconds(rank, now)
+            shares = [max(0.0, y - x) / (now - at) for x, y in zip(before[rank], after, strict=True)]
+            own = shown(
+                shares, rank, a, trouble if rank < trouble.gpus else Trouble("", 0.0, 0), counters[rank], now - at
+            )
+            own["procs"] = f"{board.pids[rank]}:8589934592"
+            if stranger and rank == 0:
+                own["procs"] += f",{stranger}:31138512896"
+            if trouble.kind == "lost" and rank < trouble.gpus and now - began >= 3.0:
+                own["err"] = 15
+            lines |= {f"gpu{rank}.{key}": value for key, value in own.items()}
+            before[rank] = after
+        at = now
+        kept = [line for line in base if line.partition("=")[0] not in lines]
+        fresh = target.with_suffix(".new")
+        fresh.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in lines.items())]) + "\n")
+        os.replace(fresh, target)
+
+
+def shown(
+    shares: list[float], rank: int, a: argparse.Namespace, trouble: Trouble, counters: dict[str, float], seconds: float
+) -> dict[str, Any]:
+    """What one GPU says after an interval of which it spent these shares in each phase."""
+    computing, spinning, copying = min(1.0, shares[COMPUTING]), min(1.0, shares[SPINNING]), min(1.0, shares[COPYING])
+    clock, heat, mask, watts = 1755, 64, 0x4 if computing > 0.8 else 0x0, COMPUTE_W
+    if trouble.kind == "throttle":
+        held = 1 - 1 / trouble.amount
+        counters["held"] += held * computing * seconds * 1e9
+        clock, heat, mask = round(BOOST_MHZ / trouble.amount), 91, 0x40 if a.reason != 271 else 0x80
+        watts *= 1 / trouble.amount
+    busy = min(1.0, computing + spinning)
+    out: dict[str, Any] = {
+        "util": round(100 * busy),
+        "power_mw": round(1000 * (IDLE_W + watts * computing + SPIN_W * spinning)),
+        "clock1": clock,
+        "temp0": heat,
+        "throttle": mask,
+        "mem_used": 61_203_283_968,
+    }
+    if a.reason:
+        out |= {f"fi.{field}": 0 for field in (269, 270, 271)} | {f"fi.{a.reason}": round(counters["held"])}
+    if trouble.kind == "link":
+        # Copies at what a link of 4 lanes carries.
+        counters["bytes"] += copying * seconds * LINK_BYTES_PER_S / 4
+        out |= {"pcie_width": 4}
+    else:
+        counters["bytes"] += computing * seconds * 0.4e9
+    if trouble.kind == "replays":
+        counters["replays"] += trouble.amount * seconds
+    if trouble.kind == "memory":
+        counters["held"] += trouble.amount * seconds
+        out["mem_used"] = min(TOTAL - (1 << 30), round(0.955 * TOTAL + counters["held"]))
+    if trouble.kind == "shared":
+        out["mem_used"] = round(0.97 * TOTAL)
+    return out | {"fi.197": 0, "fi.198": round(counters["bytes"]), "pcie_replay": round(counters["replays"])}
+
+
+def bystander() -> int:
+    """A process of another program that holds memory of a GPU: of our group, but not below us. Its pid."""
+    read, write = os.pipe()
+    if not os.fork():
+        pid = os.fork()
+        if not pid:
+            os.execvp("sleep", ["sleep", "3600"])
+        os.write(write, str(pid).encode())
+        os._exit(0)
+    os.wait()
+    return int(os.read(read, 20))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--on-cpu", action="store_true", help="compute on the CPU and leave the GPUs alone")
+    parser.add_argument("--reason", type=int, default=270, help="the counter of the slowdown; 0: only the mask tells")
+    parser.add_argument("--trouble", default="")
+    parser.add_argument("--amount", type=float, default=0.0)
+    parser.add_argument("--with", dest="with_", type=int, default=1, help="how many GPUs have the trouble")
+    more, rest = parser.parse_known_args()
+    sys.argv[1:] = rest
+    a = argparse.Namespace(**{**vars(options()), **vars(more)})
+    trouble, board = Trouble(a.trouble, a.amount, a.with_ if a.trouble else 0), Board(a.ranks)
+    stranger = bystander() if trouble.kind == "shared" else 0
+    if a.ranks == 1:
+        # Stands for a GPU library's own threads and for its report.
+        threading.Thread(target=report, args=(a.gpu, board, a, trouble, stranger), daemon=True).start()
+        train(a, board, 0, trouble)
+    for rank in range(a.ranks):
+        # Not a daemon, which could have no loaders; the group is ended as a whole.
+        SPAWN.Process(target=train, args=(a, board, rank, trouble)).start()
+    report(a.gpu, board, a, trouble, stranger)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
