@@ -10,7 +10,7 @@ import pytest
 from iotop_ai.diagnosis.hold import RIVALS
 from iotop_ai.diagnosis.rules import PRECEDENCE
 from iotop_ai.diagnosis.stamp import stamp
-from iotop_ai.diagnosis.thresholds import HOLDS, LIMITS
+from iotop_ai.diagnosis.thresholds import HOLDS, LIMITS, RULES_VERSION
 from iotop_ai.model.finding import STATE_OF_CLASS, State
 from tests.diagnosis.build import COMPUTING, JOB_ALONE, JOB_HEALTHY, JOB_PREPARING, Machine, classes, play
 from tests.diagnosis.job_scenes import DATA_SCENES, SAVING, one
@@ -87,4 +87,4 @@ def test_every_class_with_its_own_way_exists() -> None:
     assert set(STATE_OF_CLASS) >= RIVALS
     assert all(0 <= hold.leave < 1 for hold in HOLDS.values())
     assert {c for c in RIVALS if c in PRECEDENCE} >= {"storage_read", "cpu_prep"}
-    assert stamp().startswith("3-")
+    assert stamp().startswith(f"{RULES_VERSION}-")
