@@ -53,7 +53,7 @@ def test_forked_loaders() -> None:
     assert (pids(job.workers), job.helpers, job.evidence, job.weak) == ([11, 12], (), ("loader",), False)
 
 
-@pytest.mark.parametrize("reaper", ["systemd", "process_api"])
+@pytest.mark.parametrize("reaper", ["systemd", "tini"])
 def test_a_loader_left_behind_does_not_make_init_a_trainer(reaper: str) -> None:
     m = Machine()
     m.add(1, reaper, 0, ("/sbin/" + reaper,))
