@@ -13,8 +13,12 @@ from iotop_ai.model.snapshot import OwnCost
 FINEST_NS, COARSEST_NS = 10_000, 1_000_000
 INNER_AT_NS = 1_000_000
 """The time of one of many devices that answer by themselves: a GPU's own figures are at least 20 ms old."""
-TOOK_NS = 100_000
+TOOK_NS = 1_000_000
+OWN_NS = 100_000
+OWN_BYTES = 1 << 18
 _LIMIT_PAGES = 1024
+LEVELS = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
+"""Readings of which no rate is taken: as fine as is told how old they are."""
 EXACT = ("processes",)
 """Readings whose time also stands in their value."""
 
@@ -24,10 +28,10 @@ def step_ns(interval_s: float) -> int:
     return max(FINEST_NS, min(COARSEST_NS, int(interval_s * 1e5)))
 
 
-def _taken(reading: Reading[Any], step: int, took: int = TOOK_NS) -> Reading[Any]:
+def _taken(reading: Reading[Any], step: int) -> Reading[Any]:
     at_ns = reading.at_ns
     return reading._replace(
-        at_ns=None if at_ns is None else at_ns - at_ns % step, took_ns=-(-reading.took_ns // took) * took
+        at_ns=None if at_ns is None else at_ns - at_ns % step, took_ns=-(-reading.took_ns // TOOK_NS) * TOOK_NS
     )
 
 
@@ -50,16 +54,15 @@ class Coarse:
         self._seen: dict[str, tuple[Reading[Any], Reading[Any]]] = {}
 
     def reading(self, field: str, reading: Reading[Any], step: int) -> Reading[Any]:
-        """The Reading with its time rounded down to a step and its duration up to 0.1 ms; cores without idle time."""
+        """The Reading with its time rounded down to a step and its duration up to 1 ms; cores without idle time."""
         seen = self._seen.get(field)
         if seen is not None and seen[0] is reading:
             return seen[1]
-        out = _taken(reading, 1 if field in EXACT else step)
+        out = _taken(reading, 1 if field in EXACT else INNER_AT_NS if field in LEVELS else step)
         value = reading.value
         if isinstance(value, Mapping) and any(isinstance(part, Reading) for part in value.values()):
             inner = {
-                key: _taken(part, INNER_AT_NS, INNER_AT_NS) if isinstance(part, Reading) else part
-                for key, part in value.items()
+                key: _taken(part, INNER_AT_NS) if isinstance(part, Reading) else part for key, part in value.items()
             }
             out = out._replace(value=inner)
         elif isinstance(value, CpuTable):
@@ -71,8 +74,9 @@ class Coarse:
 
 
 def own(cost: OwnCost) -> OwnCost:
-    """Our own cost, rounded down to 0.1 ms."""
+    """Our own cost, rounded down to 0.1 ms and 256 KiB."""
     cpu_ns, collect_ns, late_ns = (
-        None if ns is None else ns - ns % TOOK_NS for ns in (cost.cpu_ns, cost.collect_ns, cost.late_ns)
+        None if ns is None else ns - ns % OWN_NS for ns in (cost.cpu_ns, cost.collect_ns, cost.late_ns)
     )
-    return cost._replace(cpu_ns=cpu_ns, collect_ns=collect_ns, late_ns=late_ns)
+    rss = None if cost.rss_bytes is None else cost.rss_bytes - cost.rss_bytes % OWN_BYTES
+    return cost._replace(cpu_ns=cpu_ns, rss_bytes=rss, collect_ns=collect_ns, late_ns=late_ns)

@@ -49,14 +49,17 @@ class Size(NamedTuple):
     packed: float
     cpu_ms: float
     worst_ms: float
+    interval_s: float
 
 
 def measured(stream: Iterable[Frame]) -> Size:
     """Redacted, encoded and packed as the recorder and the rotation do it, over whole blocks."""
     encoder, redactor = Encoder(KEYFRAME), Redactor("names")
     blocks: list[list[bytes]] = []
+    interval_s = 1.0
     spent: list[float] = []
     for frame in stream:
+        interval_s = frame.snapshot.interval_s
         start = time.thread_time()
         lines = encoder.lines(frame._replace(snapshot=redactor.snapshot(frame.snapshot)))
         data = ("\n".join(lines) + "\n").encode()
@@ -68,15 +71,15 @@ def measured(stream: Iterable[Frame]) -> Size:
     count = len(whole) * KEYFRAME
     plain = sum(len(data) for block in whole for data in block) / count
     packed = sum(len(pack(b"".join(block), 0, 0, 0, 9)) for block in whole) / count
-    return Size(plain, packed, statistics.mean(spent), max(spent))
+    return Size(plain, packed, statistics.mean(spent), max(spent), interval_s)
 
 
 def row(name: str, size: Size, target: str = "") -> list[str]:
     """A line of the table of sizes."""
-    hour, day = size.plain * 3600 / 1e6, size.packed * DAY / 1e6
+    hour, packed = (size_bytes * 3600 / 1e6 / size.interval_s for size_bytes in (size.plain, size.packed))
     return [
-        name, f"{size.plain:,.0f}", f"{hour:.0f}", f"{size.packed:,.0f}", f"{size.packed * 3600 / 1e6:.1f}",
-        f"{day:.0f}", target, f"{size.cpu_ms:.2f}", f"{size.worst_ms:.1f}",
+        name, f"{size.plain:,.0f}", f"{hour:.0f}", f"{size.packed:,.0f}", f"{packed:.1f}",
+        f"{packed * 24:.0f}", target, f"{size.cpu_ms:.2f}", f"{size.worst_ms:.1f}",
     ]  # fmt: skip
 
 
@@ -90,8 +93,8 @@ READ_HEADS = ("file", "first screen ms", "numbers ms", "verdict ms", "memory MB"
 
 
 def live(ticks: int) -> Iterator[Frame]:
-    """This machine, ten times as fast as usual: a second's noise comes in a tenth, so it is no quieter."""
-    source = LiveSource(Settings(interval_s=0.1))
+    """This machine as it is."""
+    source = LiveSource(Settings(interval_s=1.0))
     stream = frames(source)
     try:
         for _ in range(ticks):
@@ -106,25 +109,28 @@ def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
     """The rows, and what exceeds a limit."""
     rows, over = [], []
     plan = [
-        *((load, 100, 8, 64) for load in WORDS),
-        *((load, 100, 8, 0) for load in WORDS),
-        *((load, 100, 1, 16) for load in ("idle", "all")),
-        *((load, 1000, 8, 64) for load in ("idle", "all")),
+        *((load, 100, 8, 64, 1) for load in WORDS),
+        ("idle", 100, 8, 64, 10),
+        *((load, 100, 8, 0, 1) for load in WORDS),
+        *((load, 100, 1, 16, 1) for load in ("idle", "all")),
+        *((load, 1000, 8, 64, 1) for load in ("idle", "all")),
     ]
-    for load, processes, gpus, cores in plan:
-        server = Server(load, processes=processes, gpus=gpus, cores=cores)
+    for load, processes, gpus, cores, every in plan:
+        server = Server(load, processes=processes, gpus=gpus, cores=cores, every=every)
         size = measured(frames(server.snapshot() for _ in range(ticks)))
-        name = (
-            f"made: {processes} processes, {gpus} GPU{'s' if gpus > 1 else ''}, 16 disks, {cores} cores; {WORDS[load]}"
-        )
-        aim = f"{TARGET_MB[load]}" if (processes, gpus) == (100, 8) else ""
+        words = f"{processes} processes, {gpus} GPU{'s' if gpus > 1 else ''}, 16 disks, {cores} cores; {WORDS[load]}"
+        name = f"made: {words}{f', every {every} s' if every > 1 else ''}"
+        aim = f"{TARGET_MB[load]}" if (processes, gpus, every) == (100, 8, 1) else ""
         rows.append(row(name, size, aim))
         if size.cpu_ms > CPU_MS:
             over.append(f"{name}: {size.cpu_ms:.2f} ms a Snapshot")
     for more in (0, 1000):
         with sleepers(more) if more else contextlib.nullcontext():
             rows.append(
-                row(f"this one{f' with {more} sleeping processes more' if more else ''}", measured(live(ticks)))
+                row(
+                    f"this one{f' with {more} sleeping processes more' if more else ''}",
+                    measured(live(min(ticks, 121))),
+                )
             )
     return rows, over
 
@@ -234,17 +240,29 @@ The format is described in [recording-format.md](recording-format.md).
 
 ## Bytes and CPU
 
-{ticks} Snapshots, one a second, command lines as names. "made" machines are `tests/bench/server.py`: numbers that move
-as those of a training server do, in a job 4 workers a GPU read all the time; idle GPUs still draw power and count
-energy, each core's idle time grows. Packed is gzip, as rotation does it, a member a keyframe. CPU is the
-recorder's thread.
+{ticks} Snapshots (121 of this machine, which was in use), command lines as names. "made" machines are
+`tests/bench/server.py`: numbers that move as those of a training server do, in a job 4 workers a GPU read all the time;
+idle GPUs still draw power and count energy, cores wake, daemons read. Packed is gzip, as rotation does it, a member a
+keyframe. CPU is the recorder's thread.
 
 {markdown(HEADS, size_rows)}
 
-The aim is not reached. Every changed number is written whole, never as a difference, so that anybody can read a line
-from its keyframe on; that costs about 4 packed bytes a number, and these machines change 150 (idle) to 700 (busy) a
-second. A keyframe a minute is 160 B of each Snapshot. Each core costs the digits of its idle time: compare the rows
-with 0 cores. `-d 10 --burst 1` writes a tenth of it while nothing happens.
+The aim at 1 s is not reached. A changed number costs about 4 packed bytes: gzip must point back at its first digits and
+then write the others, as every number is written whole, so that anybody can read a line from its keyframe on. A keyframe
+a minute is a quarter of an idle machine's bytes. Always-on recording (`-d 10 --burst 1`) is far below the aim of an
+idle machine, and takes 1 s steps only while something happens.
+
+What was tried on the made server (packed bytes a Snapshot; idle, 2 disks busy):
+
+| way | idle | 2 disks busy | |
+|---|---:|---:|---|
+| each core's idle time, times to 10 µs, gzip as usual | 738 | 2,312 | before |
+| idle time of all cores together, times to a ten-thousandth of the interval | 505 | 2,022 | done |
+| and gzip without short matches (Z_FILTERED) | 479 | 1,889 | done |
+| and a slower search for matches (zopfli, 5 rounds) | 426 | 1,697 | a package more and a second of CPU a minute, for a tenth |
+| xz instead of gzip, of the first row | 495 | 1,538 | not what every tool unpacks; not reached either |
+| columns instead of lines, of the first row | 624 | 1,722 | no line of its own a Snapshot: not readable as it grows |
+| columns of differences, of the first row | 445 | 1,142 | the least; even that does not reach the aim |
 
 ## Looking back while live
 

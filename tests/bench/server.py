@@ -33,9 +33,12 @@ KIB, GIB = 1 << 10, 1 << 30
 
 
 class Server:
-    """One machine. cores, disks, gpus, processes: how many; load: one of LOADS."""
+    """One machine. cores, disks, gpus, processes: how many; load: one of LOADS; every: seconds between Snapshots."""
 
-    def __init__(self, load: str, processes: int = 100, gpus: int = 8, disks: int = 16, cores: int = 64) -> None:
+    def __init__(
+        self, load: str, processes: int = 100, gpus: int = 8, disks: int = 16, cores: int = 64, every: int = 1
+    ) -> None:
+        self.every = every
         self.random = pick = random.Random(7)
         self.load = load
         self.busy_disks = {"idle": 0, "two": 2, "all": disks}[load]
@@ -45,6 +48,7 @@ class Server:
         self.seq = 0
         self.coarse = Coarse()
         self.cpu_ns = 10**9
+        self.clock = self.now
         names = [f"nvme{i}n1" for i in range(disks)]
         self.disks = {
             BlockKey(name, 10 + i): BlockCounters(*[pick.randrange(10**9) for _ in range(8)], 0, 10**8, 10**8, *[0] * 6)
@@ -140,13 +144,16 @@ class Server:
         return Reading(value, Status.OK, at_ns=self.clock, took_ns=took)
 
     def snapshot(self) -> Snapshot:
-        """The next second."""
+        """The next one: what else happened in the seconds since the last is taken in first."""
+        for _ in range(self.every - 1):
+            for grows in (self._block, self._cpu, self._memory, self._pressure, self._gpu, self._network):
+                grows()
         pick = self.random
         self.seq += 1
-        self.now += SECOND
+        self.now += self.every * SECOND
         start = (self.now + int(abs(pick.gauss(0, 80_000)))) // STEP_NS * STEP_NS
         wall = (self.wall + start - self.now) // STEP_NS * STEP_NS
-        self.wall += SECOND
+        self.wall += self.every * SECOND
         self.clock = start
         block = self.reading(self._block(), 60)
         processes = self._processes()
@@ -156,7 +163,7 @@ class Server:
             self.seq,
             start,
             wall,
-            1.0,
+            float(self.every),
             Host("dgx-07", "b7c1d9c0-1111-2222-3333-444455556666", "6.8.0-57", 0, "root", True),
             (),
             cost,
@@ -218,7 +225,9 @@ class Server:
         io_at = self.clock
         cohort = self.seq % COHORTS
         daemons = self.keys[self.workers :]
-        moved = self.keys[: self.workers] + pick.sample(daemons, max(1, len(daemons) // 25))
+        moved = self.keys[: self.workers] + pick.sample(
+            daemons, min(len(daemons), self.every * max(1, len(daemons) // 25))
+        )
         self.out = {k: t for k, t in self.out.items() if k.pid % COHORTS != cohort}
         self.io, self.stat = dict(self.io), dict(self.stat)
         threads, wchan = {}, {}

@@ -6,7 +6,8 @@ import pytest
 
 from iotop_ai.model.cpu import CpuTable, CpuTicks
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.sources.coarse import Coarse, step_ns
+from iotop_ai.model.snapshot import OwnCost
+from iotop_ai.sources.coarse import Coarse, own, step_ns
 from tests.store.scenario import Machine
 
 
@@ -19,8 +20,18 @@ def test_a_repeated_reading_stays_the_same_object() -> None:
     coarse = Coarse()
     reading = Reading(7, Status.OK, at_ns=1_234_567, took_ns=1)
     first = coarse.reading("x", reading, 10_000)
-    assert (first.at_ns, first.took_ns) == (1_230_000, 100_000)
+    assert (first.at_ns, first.took_ns) == (1_230_000, 1_000_000)
     assert coarse.reading("x", reading, 10_000) is first
+
+
+def test_a_reading_of_levels_is_dated_to_the_millisecond() -> None:
+    reading = Reading((), Status.OK, at_ns=1_234_567)
+    assert Coarse().reading("mounts", reading, 10_000).at_ns == 1_000_000
+
+
+def test_our_own_cost_keeps_what_is_unknown_unknown() -> None:
+    assert own(OwnCost(7, 1_234_567, (1 << 20) + 5, 99_999, None)) == OwnCost(7, 1_200_000, 1 << 20, 0, None)
+    assert own(OwnCost(0, None, None, None, None)) == OwnCost(0, None, None, None, None)
 
 
 def test_cores_come_with_the_idle_time_of_all_together() -> None:
