@@ -126,12 +126,8 @@ def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
             over.append(f"{name}: {size.cpu_ms:.2f} ms a Snapshot")
     for more in (0, 1000):
         with sleepers(more) if more else contextlib.nullcontext():
-            rows.append(
-                row(
-                    f"this one{f' with {more} sleeping processes more' if more else ''}",
-                    measured(live(min(ticks, 121))),
-                )
-            )
+            name = f"this one{f' with {more} sleeping processes more' if more else ''}"
+            rows.append(row(name, measured(live(min(ticks, 121)))))
     return rows, over
 
 
@@ -247,9 +243,9 @@ keyframe. CPU is the recorder's thread.
 
 {markdown(HEADS, size_rows)}
 
-The aim at 1 s is not reached. A changed number costs about 4 packed bytes: gzip must point back at its first digits and
-then write the others, as every number is written whole, so that anybody can read a line from its keyframe on. A keyframe
-a minute is a quarter of an idle machine's bytes. Always-on recording (`-d 10 --burst 1`) is far below the aim of an
+The aim at 1 s is not reached. A changed number costs about 4 packed bytes: gzip must point back at its first digits
+and then write the others, as every number is written whole, so that anybody can read a line from its keyframe on. A
+keyframe a minute is a quarter of an idle machine's bytes. Always-on recording (`-d 10 --burst 1`) reaches the aim of an
 idle machine, and takes 1 s steps only while something happens.
 
 What was tried on the made server (packed bytes a Snapshot; idle, 2 disks busy):
@@ -257,11 +253,11 @@ What was tried on the made server (packed bytes a Snapshot; idle, 2 disks busy):
 | way | idle | 2 disks busy | |
 |---|---:|---:|---|
 | each core's idle time, times to 10 µs, gzip as usual | 738 | 2,312 | before |
-| idle time of all cores together, times to a ten-thousandth of the interval | 505 | 2,022 | done |
+| idle time of all cores together, coarser times | 505 | 2,022 | done |
 | and gzip without short matches (Z_FILTERED) | 479 | 1,889 | done |
-| and a slower search for matches (zopfli, 5 rounds) | 426 | 1,697 | a package more and a second of CPU a minute, for a tenth |
+| and a slower search for matches (zopfli, 5 rounds) | 426 | 1,697 | a package more, 1 s of CPU a minute |
 | xz instead of gzip, of the first row | 495 | 1,538 | not what every tool unpacks; not reached either |
-| columns instead of lines, of the first row | 624 | 1,722 | no line of its own a Snapshot: not readable as it grows |
+| columns instead of lines, of the first row | 624 | 1,722 | not readable as it grows |
 | columns of differences, of the first row | 445 | 1,142 | the least; even that does not reach the aim |
 
 ## Looking back while live

@@ -225,9 +225,8 @@ class Server:
         io_at = self.clock
         cohort = self.seq % COHORTS
         daemons = self.keys[self.workers :]
-        moved = self.keys[: self.workers] + pick.sample(
-            daemons, min(len(daemons), self.every * max(1, len(daemons) // 25))
-        )
+        wake = min(len(daemons), self.every * max(1, len(daemons) // 25))
+        moved = self.keys[: self.workers] + pick.sample(daemons, wake)
         self.out = {k: t for k, t in self.out.items() if k.pid % COHORTS != cohort}
         self.io, self.stat = dict(self.io), dict(self.stat)
         threads, wchan = {}, {}
