@@ -20,7 +20,9 @@ _PRE = b'{"k":"snap","pre":true,'
 _KEY = b',"key":true,'
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
-MARK, OOM, END = "mark", "oom_kill", "process_ended"
+MARK, END = "mark", "process_ended"
+TROUBLE = frozenset({"oom_kill", "io_error", "disk_timeout", "read_only", "hung_task", "xid"})
+"""What the kernel told that nobody wants to have happened."""
 _ASKED_TO_END = (0, -15, None)
 """Ends of a worker that nobody wonders about: done, sent away by its trainer (SIGTERM), unknown."""
 
@@ -120,7 +122,7 @@ class Outline:
     def _event(self, event: Event) -> None:
         if event.kind == MARK:
             self._marks.append((event.wall_ns, event.text))
-        elif event.kind == OOM:
+        elif event.kind in TROUBLE:
             self._ends.append((event.wall_ns, event.text, True))
         elif event.kind == END and event.role == TRAINER:
             self._ends.append((event.wall_ns, event.text, bool(event.code)))

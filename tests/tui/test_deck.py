@@ -164,6 +164,25 @@ def test_ends_of_a_job_stand_on_the_time_line_and_are_gone_to(tmp_path: Path, bo
     assert deck.close()
 
 
+def test_what_the_kernel_told_stands_on_the_time_line(tmp_path: Path, box: Box) -> None:
+    live = stalling(60)
+    kinds = [(10, "io_error"), (20, "raid"), (30, "read_only"), (40, "xid"), (50, "oom_kill")]
+    for at, kind in kinds:
+        now = live[at].snapshot
+        event = Event(now.at_ns, now.wall_ns, kind, f"{kind} of it")
+        live[at] = live[at]._replace(snapshot=now._replace(events=(*now.events, event)))
+    tape = Tape([FileRecording(record(tmp_path / "kernel", live))])
+    tape.go(live[0].snapshot.wall_ns)
+    deck = Deck(tape, box, Clock())
+    deck.start()
+    box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.known_ns == live[-1].snapshot.wall_ns)
+    line = [m.timeline for m in box.said if isinstance(m, TimelineRead)][-1]
+    assert line.ends == tuple(
+        (live[at].snapshot.wall_ns, f"{kind} of it", True) for at, kind in kinds if kind != "raid"
+    )
+    assert deck.close()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_time_line_knows_what_other_rules_would_have_to_judge_anew(tmp_path: Path, seed: int, box: Box) -> None:
     live = stalling(130 + seed)
