@@ -7,6 +7,7 @@ import sys
 
 from iotop_ai.cli.options import settings_of
 from iotop_ai.cli.select import resolved
+from iotop_ai.diagnosis.engine import turned
 from iotop_ai.export.batch import Block, render_block
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
@@ -41,7 +42,7 @@ def print_blocks(source: Source, settings: Settings, count: int | None = None, t
                 base=first.snapshot if settings.accumulated else None,
                 cmdline=settings.cmdline,
             )
-            text = render_block(frame, block)
+            text = render_block(turned(frame, settings.job), block)
             printed += 1  # before the write: whoever has seen a line and presses Ctrl-C has seen enough
             sys.stdout.write(text)
             sys.stdout.flush()

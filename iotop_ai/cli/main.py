@@ -31,6 +31,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("why", "iotop_ai.cli.why", "why is it slow? watch 15 s and say it in a few lines; exits 1 when it is"),
     Command("diagnose", "iotop_ai.cli.diagnose", "the verdict over a while or a whole recording, also as JSON"),
     Command("snapshot", "iotop_ai.cli.snapshot", "one interval of everything as text or JSON"),
+    Command("ack", "iotop_ai.cli.ack", "take note of a failing disk or GPU: silent until it gets worse"),
     Command("health", "iotop_ai.cli.health", "every disk's health; exits 0 fine, 1 not, 2 unknown, for cron"),
     Command("gpu-log", "iotop_ai.cli.gpu_log", "what nvidia-smi --query-gpu -l prints, each line out at once"),
     Command("trend", "iotop_ai.cli.trend", "watch a while, then print the curves"),

@@ -149,6 +149,7 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
             keymap=settings.keymap,
             marks=settings.marks,
             cmdline=settings.cmdline,
+            job=settings.job,
         )._replace(**begun.changes)
         screen.show(begun.first, view)
 

@@ -72,6 +72,24 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
     add_smart_type(parser)
 
 
+def add_job_flag(parser: argparse._ActionsContainer) -> None:
+    """Which job the verdict is about."""
+    parser.add_argument(
+        "--job",
+        metavar="PID",
+        type=pid,
+        default=argparse.SUPPRESS,
+        help="the job of this process: its trainer, a worker or its launcher",
+    )
+
+
+def pid(text: str) -> int:
+    """A process id. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
+        raise argparse.ArgumentTypeError(f"{text!r} is no process id")
+    return int(text)
+
+
 def add_smart_type(parser: argparse.ArgumentParser) -> None:
     """The flag for disks that smartctl does not find by itself."""
     parser.add_argument(
@@ -109,6 +127,7 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="sums since the start instead of rates; a finished child counts with its parent",
     )
+    add_job_flag(shown)
     look = parser.add_argument_group("the screen")
     look.add_argument("--theme", metavar="NAME", choices=THEMES, help="one of " + ", ".join(THEMES))
     look.add_argument("--ascii", action=switch, help="no character beyond ASCII")
@@ -120,7 +139,8 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
 
 def settings_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
     """The Settings of flags, environment and file. ``devices`` are as typed: cli.select makes kernel names of them."""
-    return effective(flags_of(args), environ, getattr(args, "config", None)).settings
+    found = effective(flags_of(args), environ, getattr(args, "config", None)).settings
+    return found._replace(job=getattr(args, "job", 0))
 
 
 def flags_of(args: argparse.Namespace) -> dict[str, object]:

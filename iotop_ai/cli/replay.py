@@ -6,6 +6,7 @@ import argparse
 import os
 import stat
 
+from iotop_ai.cli.options import add_job_flag
 from iotop_ai.cli.played import sound
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.errors import InputError, UsageError
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--at", metavar="T", help=f"begin there: {when}")
     parser.add_argument("--speed", metavar="X", type=speed, help="play at once, this many times as fast: 0.25 to 64")
     parser.add_argument("--allow-root", action="store_true", help="read the recording although you are root")
+    add_job_flag(parser)
     screen = parser.add_argument_group("the screen")
     screen.add_argument("--theme", choices=THEMES, default=argparse.SUPPRESS, help="one of " + ", ".join(THEMES))
     switch, absent = argparse.BooleanOptionalAction, argparse.SUPPRESS

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Iterator
 
 from iotop_ai.cli.batch import stop
-from iotop_ai.diagnosis.engine import verdict_of_job
+from iotop_ai.cli.options import add_job_flag
+from iotop_ai.diagnosis.engine import turned
 from iotop_ai.diagnosis.which_job import job_with
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Severity, State
@@ -34,24 +35,6 @@ def add_watch_flags(parser: argparse.ArgumentParser) -> None:
     add_job_flag(parser)
 
 
-def add_job_flag(parser: argparse.ArgumentParser) -> None:
-    """Which job the verdict is about."""
-    parser.add_argument(
-        "--job",
-        metavar="PID",
-        type=pid,
-        default=argparse.SUPPRESS,
-        help="the job of this process: its trainer, a worker or its launcher",
-    )
-
-
-def pid(text: str) -> int:
-    """A process id. Raises ArgumentTypeError."""
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
-        raise argparse.ArgumentTypeError(f"{text!r} is no process id")
-    return int(text)
-
-
 def duration(text: str) -> float:
     """Seconds to watch, LEAST_S to MOST_S. Raises ArgumentTypeError."""
     try:
@@ -61,14 +44,6 @@ def duration(text: str) -> float:
     if not LEAST_S <= seconds <= MOST_S:
         raise argparse.ArgumentTypeError(f"{text} is outside {LEAST_S:g} s to {MOST_S / 3600:g} h")
     return seconds
-
-
-def for_job(frame: Frame, pid: int) -> Frame:
-    """The Frame with the verdict about the job of a process; the same Frame for 0."""
-    if not pid:
-        return frame
-    verdict = verdict_of_job(frame, pid)
-    return frame if verdict is frame.verdict else frame._replace(verdict=verdict)
 
 
 class JobSeen:
@@ -86,7 +61,7 @@ class JobSeen:
             table = frame.snapshot.jobs.value
             for job in () if table is None else table.jobs.values():
                 self._others[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
-        return for_job(frame, self._pid)
+        return turned(frame, self._pid)
 
     def check(self) -> None:
         """Raises UsageError when there was no such job, naming those that there were."""

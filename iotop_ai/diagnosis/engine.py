@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from iotop_ai.diagnosis.acknowledge import heard, open_findings
 from iotop_ai.diagnosis.facts import Facts, gather
 from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
 from iotop_ai.diagnosis.hold import hold
@@ -13,7 +14,7 @@ from iotop_ai.diagnosis.memory import remember
 from iotop_ai.diagnosis.ruled_out import ruled_out, unknown
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
-from iotop_ai.diagnosis.which_job import job_pid, leading_job, lost_so_far, sided, with_hours
+from iotop_ai.diagnosis.which_job import job_with, leading_job, lost_so_far, sided, with_hours
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.finding import Finding, Severity, State, Verdict
 from iotop_ai.model.frame import Frame
@@ -39,7 +40,9 @@ def fold(
     now = snapshot.at_ns
     started = now if carry.started_ns is None else carry.started_ns
     active = _active(carry, history, now)
-    carry = _fed(carry._replace(started_ns=started, active_ns=active), snapshot, history, limits)
+    acked = heard(carry.acked, snapshot.events)
+    carry = carry._replace(started_ns=started, active_ns=active, acked=acked)
+    carry = _fed(carry, snapshot, history, limits)
     decided, verdict = carry.decided_ns, carry.verdict
     if verdict is not None and decided is not None and 0 <= now - decided < limits.decide_s * 1e9:
         return carry, verdict
@@ -51,12 +54,12 @@ def fold(
     held, pending = hold(carry, claims, facts, watched - needed)
     # Nothing fits since the state last became so; while measuring that is since the start.
     unsure = carry.states[-1][0] if carry.states and carry.states[-1][1] == State.UNSURE else now
-    on = [one.finding for one in held.values()]
+    on = open_findings((one.finding for one in held.values()), acked, snapshot)
     lost = lost_so_far(carry.lost, facts, on, decided)
     lead = leading_job(facts, on, lost)
     findings = _ranked(facts, on, lead, lost, watched >= needed, unsure)
     seen, missing = signal_groups(snapshot)
-    verdict = Verdict(findings, watched, needed, seen, GROUPS_ALL, missing)
+    verdict = Verdict(findings, watched, needed, seen, GROUPS_ALL, missing, _pid(lead))
     states = _changed(carry.states, verdict.state.value, now)
     classes = _changed(carry.classes, verdict.primary.class_id, now)
     carry = carry._replace(
@@ -65,20 +68,31 @@ def fold(
     return carry, verdict
 
 
+def _pid(lead: JobFacts | None) -> int | None:
+    return None if lead is None else lead.job.key.pid
+
+
+def turned(frame: Frame, pid: int) -> Frame:
+    """The Frame with its verdict about the job of a process; the same Frame for 0, and where it is so already."""
+    verdict = verdict_of_job(frame, pid) if pid else frame.verdict
+    return frame if verdict is frame.verdict else frame._replace(verdict=verdict)
+
+
 def verdict_of_job(frame: Frame, pid: int, limits: Thresholds = LIMITS) -> Verdict:
     """The Frame's verdict with another job in the lead: that of the process ``pid``.
 
     It is the Frame's own where no job has such a process, or that job leads already.
     """
     verdict, carry = frame.verdict, frame.carry
-    facts = gather(frame.snapshot, frame.history, limits, carry)
-    lead = next((j for j in facts.jobs if any(key.pid == pid for key in (j.job.key, *j.job.members))), None)
-    if lead is None or job_pid(verdict.primary) == lead.job.key.pid:
+    job = job_with(frame.snapshot, pid)
+    if job is None or job.key.pid == verdict.job_pid:
         return verdict
+    facts = gather(frame.snapshot, frame.history, limits, carry)
+    lead = next(one for one in facts.jobs if one.job is job)
     unsure = verdict.primary.since_ns if verdict.state is State.UNSURE else None
-    on = [one.finding for one in carry.held.values()]
+    on = open_findings((one.finding for one in carry.held.values()), carry.acked, frame.snapshot)
     findings = _ranked(facts, on, lead, carry.lost, not verdict.measuring, unsure)
-    return verdict._replace(findings=findings)
+    return verdict._replace(findings=findings, job_pid=job.key.pid)
 
 
 def _fed(carry: Carry, snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds) -> Carry:

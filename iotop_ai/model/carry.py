@@ -51,7 +51,8 @@ class Carry(NamedTuple):
     of the last hour. lost: hours that each job has lost so far, by its key. classes: (at_ns, class of the verdict) at
     each change, like ``states``. pending: since when the condition of a finding has held that has not entered, by the
     same keys as ``held``. learned: what reads of each device took, by its serial number. memory: of each job. fed_ns:
-    the newest Sample that went into these two.
+    the newest Sample that went into these two. acked: how bad what somebody has taken note of was
+    then, by its identity.
     """
 
     started_ns: int | None = None
@@ -66,3 +67,4 @@ class Carry(NamedTuple):
     learned: Mapping[str, DeviceBaseline] = {}
     memory: Mapping[ProcessKey, JobMemory] = {}
     fed_ns: int | None = None
+    acked: Mapping[str, str] = {}

@@ -111,7 +111,8 @@ class Verdict(NamedTuple):
 
     findings[0] is the primary; there is always one (class ``unknown`` when nothing fits: never OK by default).
     watched_s / needed_s: while measuring, how much of the shortest window has been seen.
-    groups_seen of groups_all: signal groups that can be read here; missing: words for the rest.
+    groups_seen of groups_all: signal groups that can be read here; missing: words for the rest. job_pid: the pid at the
+    top of the job that it speaks of, None where there is no job.
     """
 
     findings: tuple[Finding, ...]
@@ -120,6 +121,7 @@ class Verdict(NamedTuple):
     groups_seen: int
     groups_all: int
     missing: tuple[str, ...] = ()
+    job_pid: int | None = None
 
     @property
     def primary(self) -> Finding:

@@ -27,7 +27,8 @@ class Settings(NamedTuple):
     smart_types: (disk, what ``smartctl -d`` is given for it), for disks behind a USB bridge or a RAID controller.
     cmdline: how much of a command line is written, printed or copied. remember: whether the screen begins as it was
     left. hidden: panels that are not shown. keymap: (action, its keys) of those that have other keys than the defaults.
-    chosen: names of the fields that the user set, by whatever means.
+    chosen: names of the fields that the user set, by whatever means. job: a process of the job that the verdict is
+    about, 0: as the verdict chooses.
     """
 
     interval_s: float = 1.0
@@ -51,3 +52,4 @@ class Settings(NamedTuple):
     marks: Marks = Marks()
     keymap: tuple[tuple[str, tuple[str, ...]], ...] = ()
     chosen: frozenset[str] = frozenset()
+    job: int = 0

@@ -193,10 +193,11 @@ def headline(verdict: Verdict, frame: Frame) -> Spans:
     if verdict.measuring and verdict.primary.class_id == "unknown":
         done, needed = f"{verdict.watched_s:.0f}", f"{verdict.needed_s:.0f}"
         return [_plain("measuring "), _strong(done), _plain(f" of {needed} s")]
-    return _headline(verdict.primary)
+    return headline_of(verdict.primary)
 
 
-def _headline(finding: Finding) -> Spans:
+def headline_of(finding: Finding) -> Spans:
+    """What one finding says, whether it is the first or not."""
     return _words(_HEADLINES, jobs.HEADLINES, finding)
 
 
@@ -311,7 +312,7 @@ def because(verdict: Verdict, frame: Frame) -> Spans:
 
 def second(verdict: Verdict, frame: Frame) -> Spans:
     """The second finding, [] when there is none."""
-    return _headline(verdict.findings[1]) if len(verdict.findings) > 1 else []
+    return headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
 
 
 def ruled_out(verdict: Verdict, frame: Frame) -> Spans:

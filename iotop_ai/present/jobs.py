@@ -264,12 +264,9 @@ def shown_job(frame: Frame) -> Job | None:
     table = frame.snapshot.jobs.value
     if table is None or not table.jobs:
         return None
-    pid = number(dict(frame.verdict.primary.args), "job_pid")
-    for key, job in table.jobs.items():
-        if pid == key.pid:
-            return job
+    pid = frame.verdict.job_pid
     own = [job for job in table.jobs.values() if job.uid == frame.snapshot.host.euid]
-    return (own or list(table.jobs.values()))[0]
+    return next((job for key, job in table.jobs.items() if key.pid == pid), (own or list(table.jobs.values()))[0])
 
 
 def job_mount(frame: Frame, job: Job) -> JobMount | None:

@@ -79,6 +79,10 @@ MAIN_ACTS: tuple[Act, ...] = (
     _key("V", "verdict(-1)", "Previous change of the verdict", "time.previous_verdict"),
     _key("apostrophe", "mark", "Mark now, or the next mark", "time.mark"),
     _key("R", "record", "Record, or stop recording", "time.record"),
+    _key("j", "job(1)", "Next job", "job.next"),
+    _key("J", "jobs", "Every job", "job.list"),
+    _key("c", "copy", "Copy the verdict", "verdict.copy"),
+    _key("x", "acknowledge", "Acknowledge what never clears by itself", "verdict.acknowledge"),
     _key("D", "drop_caches", "Drop caches", "act.drop_caches"),
     _key("ctrl+t", "delay_accounting", "Switch delay accounting", "act.delay_accounting"),
     _key("k,f9", "process('')", "Signal a process", "act.signal"),
@@ -124,10 +128,40 @@ HEALTH_ACTS: tuple[Act, ...] = (
     *DETAIL_ACTS,
 )
 
+REASON_ACTS: tuple[Act, ...] = (
+    _key("escape,enter", "back", "Back", "reason.back"),
+    _key("down", "move(1)", "Down", "reason.down"),
+    _key("up", "move(-1)", "Up", "reason.up"),
+    _key("pagedown", "page(1)", "Page down", "reason.page_down"),
+    _key("pageup", "page(-1)", "Page up", "reason.page_up"),
+    _key("home", "move(-1000000)", "First", "reason.first"),
+    _key("end", "move(1000000)", "Last", "reason.last"),
+    _key("c", "below('copy')", "Copy the verdict", "reason.copy"),
+    _key("x", "below('acknowledge')", "Acknowledge what never clears by itself", "reason.acknowledge"),
+    _key("j", "below('job', 1)", "Next job", "reason.job"),
+    _key("space", "below('pause')", "Pause, or play", "reason.pause"),
+    _key("question_mark,f1", "help", "Help", "reason.help"),
+    *DETAIL_ACTS,
+)
+
+JOBS_ACTS: tuple[Act, ...] = (
+    _key("escape,J", "back", "Back", "jobs.back"),
+    _key("enter", "choose", "Let the verdict be about this job", "jobs.choose"),
+    _key("down", "move(1)", "Down", "jobs.down"),
+    _key("up", "move(-1)", "Up", "jobs.up"),
+    _key("home", "move(-1000000)", "First", "jobs.first"),
+    _key("end", "move(1000000)", "Last", "jobs.last"),
+    _key("j", "next", "Next job", "jobs.next"),
+    _key("question_mark,f1", "help", "Help", "jobs.help"),
+    *DETAIL_ACTS,
+)
+
 SCREENS: dict[str, tuple[Act, ...]] = {
     "main": (*APP_ACTS, *MAIN_ACTS),
     "gpu": (*APP_ACTS, *GPU_ACTS),
     "health": (*APP_ACTS, *HEALTH_ACTS),
+    "reasoning": (*APP_ACTS, *REASON_ACTS),
+    "jobs": (*APP_ACTS, *JOBS_ACTS),
 }
 """Every screen with the actions that its keys can have; a key has one action on a screen."""
 

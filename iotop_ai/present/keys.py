@@ -31,6 +31,8 @@ CHANGES = "act."
 KEYS = (
     Key("q", "", "quit", 0, ("app.quit",)),
     Key("?", "", "this help, also F1", 0, ("help.open",)),
+    Key("Enter", "why", "the verdict's reasons; opens a row", 0, ("row.open",)),
+    Key("j", "job", "next job; J: every job", 1, ("job.next",)),
     Key("Tab", "panel", "next; Up, Down move in it", 2),
     Key("b/n", "disk", "previous, next; arrows", 1, ("device.previous", "device.next")),
     Key("g", "GPU", "GPU screen, also Enter", 2, ("gpu.open",)),
@@ -45,6 +47,8 @@ KEYS = (
     Key("R", "record", "record, minute before too", 1, ("time.record",)),
     Key("[ ]", "back", "look back, on; End: now", 2, ("time.back", "time.on")),
     Key("'", "mark", "mark this moment", 5, ("time.mark",)),
+    Key("c", "copy", "copy the verdict", 5, ("verdict.copy",)),
+    Key("x", "", "acknowledge a failing disk or GPU", 7, ("verdict.acknowledge",)),
     Key("D", "drop-cache", "drop caches, or evict", 3, ("act.drop_caches",)),
     Key("k/i", "act", "signal, nice; I/O class", 5, ("act.signal", "act.ionice")),
     Key("Ctrl-T", "waits", "delay accounting on, off", 7, ("act.delay_accounting",)),
@@ -56,7 +60,7 @@ KEYS = (
 """In the order of the row; every one of them works."""
 
 REPLAY_KEYS = (
-    *(key for key in KEYS if key.keys in ("q", "?")),
+    *(key for key in KEYS if key.keys in ("q", "?", "Enter")),
     Key("Space", "play", "play, pause", 0, ("time.pause",)),
     Key("[ ]", "step", "step; Left, Right: 10 s on its line", 0, ("time.back", "time.on")),
     Key("@", "go", "go to 14:32, -3m or 45%", 1, ("time.go",)),
@@ -65,7 +69,7 @@ REPLAY_KEYS = (
     Key("+ -", "speed", "speed, 0.25x to 64x", 2, ("interval.longer", "interval.shorter")),
     Key("Tab", "panel", "next panel; Up, Down in it", 2),
     Key("b/n", "disk", "previous, next disk", 1, ("device.previous", "device.next")),
-    *(key for key in KEYS if key.keys in ("/", "< >", "r", "o", "a", "1-7", ":", "T", "P")),
+    *(key for key in KEYS if key.keys in ("/", "< >", "r", "o", "a", "j", "c", "1-7", ":", "T", "P")),
 )
 """Of a recording that is looked at."""
 BACK_KEYS = (

@@ -90,3 +90,5 @@ class View(NamedTuple):
     """From where on a figure stands out."""
     cmdline: str = "names"
     """How much of a command line is written or copied from the screen."""
+    job: int = 0
+    """A process of the job that the verdict is about; 0 is the one that the verdict chooses by itself."""

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from iotop_ai.collectors.acknowledged import Acknowledged
 from iotop_ai.collectors.base import take
 from iotop_ai.collectors.block import BlockCollector
 from iotop_ai.collectors.block_info import BlockInfoCollector
@@ -72,6 +73,7 @@ class LiveSource:
         block = BlockCollector(self._root, self._clock)
         mounts = MountsCollector(self._root, self._clock)
         self._gpu = GpuCollector(self._clock, every_s=max(1.0, settings.interval_s), root=self._root)
+        self._acked = Acknowledged(state_folder()) if self._root.live else None
         history = HealthHistory(state_folder(), self._clock) if self._root.live else None
         self._kernel = KernelLogCollector(self._root, self._clock)
         self._kernel_events = KernelEvents()
@@ -147,6 +149,9 @@ class LiveSource:
         log = self._kernel.events()
         for event in self._kernel_events.of(log, self._gpu.events(), readings["gpu"].value, at_ns, wall_ns):
             self._note(event)
+        for name, value in () if self._acked is None else self._acked.changes():
+            kind, text = ("ack_undone", name) if value is None else ("ack", f"{name} {value}")
+            self._note(Event(at_ns, wall_ns, kind, text))
         with self._lock:
             events, self._events = tuple(self._events), []
             interval_s = self._interval_s

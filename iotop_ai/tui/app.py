@@ -32,9 +32,11 @@ from iotop_ai.tui.picture import picture
 from iotop_ai.tui.screens.dialogue import DialogueScreen
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.health import HealthScreen
+from iotop_ai.tui.screens.jobs import JobsScreen
 from iotop_ai.tui.screens.main import MainScreen
 from iotop_ai.tui.screens.moments import RecordSaid
 from iotop_ai.tui.screens.palette import PaletteScreen
+from iotop_ai.tui.screens.reasoning import ReasoningScreen
 from iotop_ai.tui.tape import Tape
 from iotop_ai.tui.widgets.lines import PlaceClicked
 from iotop_ai.tui.widgets.styles import Styles
@@ -137,7 +139,7 @@ class MonitorApp(App[None], inherit_bindings=False):
     def _follow(self) -> None:
         # A message may still come when the app is leaving and has no screen any more.
         front = self.screen_stack[-1:] and self.screen_stack[-1]
-        if isinstance(front, GpuScreen | HealthScreen | DialogueScreen):
+        if isinstance(front, GpuScreen | HealthScreen | DialogueScreen | ReasoningScreen | JobsScreen):
             front.follow()
 
     def on_past_read(self, message: PastRead) -> None:

@@ -6,7 +6,17 @@ from collections.abc import Iterable
 
 from textual.binding import Binding, BindingType
 
-from iotop_ai.present.keymap import APP_ACTS, GPU_ACTS, HEALTH_ACTS, MAIN_ACTS, NO_KEY, Act, Keymap
+from iotop_ai.present.keymap import (
+    APP_ACTS,
+    GPU_ACTS,
+    HEALTH_ACTS,
+    JOBS_ACTS,
+    MAIN_ACTS,
+    NO_KEY,
+    REASON_ACTS,
+    Act,
+    Keymap,
+)
 
 
 def bindings(acts: Iterable[Act]) -> list[BindingType]:
@@ -26,3 +36,5 @@ APP_KEYS = bindings(APP_ACTS)
 MAIN_KEYS = bindings(MAIN_ACTS)
 GPU_KEYS = bindings(GPU_ACTS)
 HEALTH_KEYS = bindings(HEALTH_ACTS)
+REASON_KEYS = bindings(REASON_ACTS)
+JOBS_KEYS = bindings(JOBS_ACTS)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.cli.verdict import JobSeen, duration, ended, pid, watched
+from iotop_ai.cli.options import pid
+from iotop_ai.cli.verdict import JobSeen, duration, ended, watched
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.snapshot import Snapshot

@@ -95,7 +95,7 @@ def test_two_choices_of_one_key_are_named_once() -> None:
 
 
 def test_the_same_key_on_two_screens_is_no_conflict() -> None:
-    assert remapped({"gpu.next": ["x"], "health.next": ["x"], "device.next": ["x"]})[1] == ()
+    assert remapped({"gpu.next": ["z"], "health.next": ["z"], "device.next": ["z"]})[1] == ()
 
 
 def test_the_help_shows_the_users_keys() -> None:

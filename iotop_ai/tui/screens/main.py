@@ -27,7 +27,7 @@ from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.looks import theme_after, use_theme
 from iotop_ai.tui.panels import PANELS
 from iotop_ai.tui.panels.base import FramePanel
-from iotop_ai.tui.screens.acting import Acting
+from iotop_ai.tui.screens.answers import Answers
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.help import HelpScreen
@@ -42,7 +42,7 @@ TO_THE_END = 1_000_000
 """The step of the keys Home and End."""
 
 
-class MainScreen(Acting):
+class MainScreen(Answers):
     """Draws the newest Frame as the View says. While paused, and while it looks back, it goes on receiving."""
 
     BINDINGS = MAIN_KEYS
@@ -257,8 +257,12 @@ class MainScreen(Acting):
             self.app.push_screen(GpuScreen(self, found.uuid, self._book))
 
     def action_open(self) -> None:
-        """Open the row under the cursor: a GPU's screen, a disk's health."""
-        if self.view.focus == "gpu":
+        """Open what has the focus: the verdict's reasoning, the jobs, a GPU's screen, a disk's health."""
+        if self.view.focus == "banner":
+            self.action_why()
+        elif self.view.focus == "path":
+            self.action_jobs()
+        elif self.view.focus == "gpu":
             self.action_gpu()
         elif self.view.focus == "disk":
             name = self.view.cursor.removeprefix(DISK_PREFIX) or chosen_device(self.frame, self.view)

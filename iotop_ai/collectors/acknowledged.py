@@ -1,0 +1,122 @@
+"""What the user has taken note of, kept across restarts: ``acknowledged.json`` in the state folder, mode 0600.
+
+``{"format": 1, "acknowledged": {"failing_disk:S1": {"value": "critical reallocated=312", "wall_s": 1794884000}}}``. A
+write makes a new file beside the old one and renames it over it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from iotop_ai.collectors.state_folder import open_folder
+from iotop_ai.model.clean import clean
+
+FILE = "acknowledged.json"
+FORMAT = 1
+LONGEST = 200
+MOST = 256
+_LARGEST = 1 << 20
+
+
+class Acknowledged:
+    """The file in one state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.path = folder / FILE
+        self._seen: tuple[int, int, int] | None = None
+        self._known: dict[str, str] = {}
+
+    def read(self) -> dict[str, str]:
+        """Value by identity; {} without a file. Raises OSError, and ValueError for what is no such file."""
+        try:
+            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return {}
+        with os.fdopen(handle, "rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                raise ValueError("belongs to somebody else")
+            raw = file.read(_LARGEST + 1)
+        return parse_acknowledged(raw)
+
+    def add(self, identity: str, value: str, wall_s: int) -> None:
+        """Take note. Raises OSError and ValueError."""
+        self._write({**self._entries(), identity: {"value": value, "wall_s": wall_s}})
+
+    def remove(self, identity: str) -> bool:
+        """Take it back; whether there was anything. Raises OSError and ValueError."""
+        entries = self._entries()
+        if identity not in entries:
+            return False
+        del entries[identity]
+        self._write(entries)
+        return True
+
+    def changes(self) -> list[tuple[str, str | None]]:
+        """(identity, value) that came or changed since the last call, value None for what went. Costs one stat.
+
+        A file that cannot be read says nothing new.
+        """
+        try:
+            found = os.stat(self.path, follow_symlinks=False)
+            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+        except OSError:
+            seen = (0, 0, 0)
+        if seen == self._seen:
+            return []
+        self._seen = seen
+        try:
+            now = self.read()
+        except (OSError, ValueError):
+            return []
+        before, self._known = self._known, now
+        out: list[tuple[str, str | None]] = [(name, value) for name, value in now.items() if before.get(name) != value]
+        return out + [(name, None) for name in before if name not in now]
+
+    def _entries(self) -> dict[str, dict[str, Any]]:
+        try:
+            raw = self.path.read_bytes()
+        except FileNotFoundError:
+            return {}
+        parse_acknowledged(raw)
+        return dict(json.loads(raw)["acknowledged"])
+
+    def _write(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        text = json.dumps({"format": FORMAT, "acknowledged": entries}, indent=1) + "\n"
+        folder = open_folder(self._folder)
+        try:
+            new = f".{FILE}.{os.getpid()}.new"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            handle = os.open(new, flags, 0o600, dir_fd=folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(new, FILE, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def parse_acknowledged(raw: bytes) -> dict[str, str]:
+    """Value by identity of a file's content. Raises ValueError."""
+    if len(raw) > _LARGEST:
+        raise ValueError("too large")
+    try:
+        whole = json.loads(raw)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    entries = whole.get("acknowledged") if isinstance(whole, dict) and whole.get("format") == FORMAT else None
+    if not isinstance(entries, dict) or len(entries) > MOST:
+        raise ValueError("not a file of this program")
+    out = {}
+    for name, entry in entries.items():
+        value = entry.get("value") if isinstance(entry, dict) else None
+        if not isinstance(value, str) or " " in name:
+            raise ValueError("not a file of this program")
+        out[clean(name, LONGEST)] = clean(value, LONGEST)
+    return out

@@ -1,0 +1,136 @@
+"""A finding's evidence in words: what was measured, its value, where it counts, and whether it does."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from iotop_ai.model.finding import Evidence, Finding, State
+from iotop_ai.present import units
+from iotop_ai.present.advice import milliseconds, rate
+
+MET, UNMET, UNKNOWN, PLAIN = "met", "unmet", "unknown", "plain"
+"""Over its threshold, not so, not measured, or a figure without a threshold."""
+
+_WORDS = {
+    "stall_ratio": "time without data",
+    "waits_in_disk_ratio": "of it with workers blocked",
+    "waits_in_running_ratio": "of it with workers computing",
+    "waits_in_sockets_ratio": "of it with workers in sockets",
+    "worker_idle_ratio": "workers idle",
+    "worker_cpu_ratio": "workers on a CPU",
+    "worker_cpu_wait_ratio": "workers waiting for a core",
+    "main_disk_ratio": "trainer blocked by a disk",
+    "main_running_ratio": "trainer computing",
+    "blocked_ratio": "blocked",
+    "blocked_tasks": "tasks blocked at once",
+    "read_await_ms": "time of a read",
+    "await_ms": "time of a request",
+    "read_size_bytes": "mean read",
+    "queue_size": "requests queued",
+    "read_bytes_per_s": "read",
+    "write_bytes_per_s": "written",
+    "received_bytes_per_s": "received",
+    "swap_in_bytes_per_s": "swapped in",
+    "grown_bytes_per_s": "memory grows",
+    "shm_used_ratio": "/dev/shm used",
+    "inodes_used_ratio": "inodes used",
+    "used_ratio": "used",
+    "some_ratio": "time in which a task waits",
+    "refault_ratio": "reads of what was just dropped",
+    "available_bytes": "memory free",
+    "age_s": "age",
+    "power_ratio": "power, of its limit",
+    "critical": "its own report is critical",
+    "read_bytes": "read, of its limit",
+    "read_ios": "reads, of their limit",
+}
+_SUFFIXES = ("_bytes_per_s", "_bytes", "_per_s", "_ratio", "_ms", "_s", "_celsius", "_watts", "_mhz")
+_BELOW = ("read_size_bytes", "age_s")
+"""Counts when it is below its threshold, whatever the class."""
+_IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
+"""Of a class that loses time or rests these count when they are below, of one that is well when they are above."""
+
+
+class Fact(NamedTuple):
+    """One row: what, its value, the limit with its sign ("" without one), how it stands."""
+
+    what: str
+    value: str
+    limit: str
+    standing: str
+    metric: str
+
+
+def facts_of(finding: Finding) -> tuple[Fact, ...]:
+    """The evidence of a finding, in its own order."""
+    return tuple(_fact(finding, one) for one in finding.evidence)
+
+
+def _fact(finding: Finding, one: Evidence) -> Fact:
+    below = counts_below(finding, one.metric)
+    sign = "<" if below else ">="
+    if one.threshold is not None and one.threshold == _normal(finding):
+        sign = "normal"
+    limit = "" if one.threshold is None else f"{sign} {measured(one.threshold, one.unit)}"
+    if one.value is None:
+        standing = UNKNOWN
+    elif one.threshold is None:
+        standing = PLAIN
+    else:
+        standing = MET if (one.value < one.threshold if below else one.value >= one.threshold) else UNMET
+    return Fact(what_is(one.metric), measured(one.value, one.unit), limit, standing, one.metric)
+
+
+def _normal(finding: Finding) -> float | None:
+    """What a request to the finding's device normally takes, as the evidence has it; a multiple of it counts."""
+    normal = dict(finding.args).get("normal_ms")
+    return round(normal, 3) if isinstance(normal, float) else None
+
+
+def counts_below(finding: Finding, metric: str) -> bool:
+    """Whether a figure supports the finding when it is below its threshold."""
+    if metric.endswith(_BELOW):
+        return True
+    return metric in _IDLE_BELOW and finding.state is not State.OK
+
+
+def what_is(metric: str) -> str:
+    """A dotted metric id in words: "sda: time of a read", "GPUs busy"."""
+    family, _, rest = metric.partition(".")
+    subject, _, field = rest.rpartition(".")
+    if metric == "gpus.busy_ratio":
+        return "GPUs busy"
+    if metric == "gpus.power_ratio":
+        return "GPU power, of its limit"
+    if field == "cpu_ratio" and family == "processes":
+        return f"{subject}: on a CPU"
+    if metric == "cpu.all.busy_ratio":
+        return "CPUs busy"
+    words = _WORDS.get(field)
+    if words is None:
+        words = next((field.removesuffix(end) for end in _SUFFIXES if field.endswith(end)), field).replace("_", " ")
+    if family == "jobs" or not subject:
+        return words
+    if family == "pressure":
+        return f"{words} for {'a core' if subject == 'cpu' else subject}"
+    return f"{subject}: {words}"
+
+
+def measured(value: float | None, unit: str) -> str:
+    """A figure with its unit, in three digits; "?" when unknown."""
+    if value is None:
+        return units.UNKNOWN
+    if unit == "ratio":
+        return f"{units.percent(value)} %"
+    if unit == "ms":
+        return f"{milliseconds(value)} ms"
+    if unit == "B/s":
+        return rate(value)
+    if unit == "B":
+        text = units.size(value)
+        return f"{text[:-1]} {text[-1]}B" if text[-1:].isalpha() else f"{text} B"
+    if unit == "s":
+        return units.duration(value)
+    if unit in ("count", ""):
+        return units.figure(value).removesuffix(".0")
+    return f"{units.figure(value).removesuffix('.0')} {unit}"

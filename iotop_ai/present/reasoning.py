@@ -1,0 +1,242 @@
+"""The verdict's reasoning over the whole screen: evidence, what speaks against it, what else it could be, the cure."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from iotop_ai.diagnosis.considered import BEHIND, LEVEL, SAMPLES, WAITS, Considered, considered, without_a_sign
+from iotop_ai.diagnosis.which_job import LOSING
+from iotop_ai.model.finding import STATE_OF_CLASS, Finding, State
+from iotop_ai.model.frame import Frame
+from iotop_ai.present import evidence, finding, window
+from iotop_ai.present.advice import advice_text, why_text
+from iotop_ai.present.banner import HUE, banner_rows
+from iotop_ai.present.columns import Column, Placed, head, placed, rule
+from iotop_ai.present.evidence import MET, PLAIN, UNMET, Fact
+from iotop_ai.present.glyphs import ascii_line
+from iotop_ai.present.keys import toast
+from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row, spans_cells
+from iotop_ai.present.runs import run_spans, runs_between
+from iotop_ai.present.units import UNDEFINED, clock, duration, figure, percent
+from iotop_ai.present.view import View
+
+KEYS = (
+    ("Esc", "back"),
+    ("Up Down", "scroll"),
+    ("c", "copy"),
+    ("x", "acknowledge"),
+    ("j", "job"),
+    ("v/V", "change"),
+    ("?", "help"),
+    ("q", "quit"),
+)
+"""Every one of them works on this screen; the last go first where the row is short."""
+TALL, WIDE = 40, 120
+_HOUR_NS = 3_600_000_000_000
+_MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
+_MOST_CHANGES = 12
+_WHAT = 44
+_COLUMNS = (
+    Column("now", "now", 12),
+    Column("limit", "counts from", 15),
+    Column("metric", "metric", 20, left=True, gap=3),
+)
+
+
+def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: int = 0) -> list[Line]:
+    """Exactly ``height`` lines: the banner, the body from ``scroll`` on, the keys."""
+    top = banner_rows(frame, view, width, _top(width, height))
+    body = body_rows(frame, view, width, spread=height >= TALL)
+    room = max(0, height - len(top) - 1)
+    below_all = len(body) > room > 1
+    room -= below_all
+    first = max(0, min(scroll, len(body) - room))
+    shown = body[first : first + room]
+    if below_all:
+        below = len(body) - first - room
+        said = f" {below} more row{'s' if below > 1 else ''} below " if below else " the end "
+        shown.append(row(width, [], [Span(said, "dim")]))
+    else:
+        shown += [blank(width)] * (room - len(shown))
+    answer = toast(view, width)
+    if answer is not None and shown:
+        shown[-1] = answer
+    out = [*top, *shown, _keys(width)][:height]
+    return [ascii_line(line) for line in out] if view.ascii_only else out
+
+
+def most_scroll(frame: Frame, view: View, width: int, height: int) -> int:
+    """The largest scroll that still fills the screen."""
+    room = max(0, height - _top(width, height) - 1)
+    rows = len(body_rows(frame, view, width, spread=height >= TALL))
+    return rows - room + (room > 1) if rows > room else 0
+
+
+def _top(width: int, height: int) -> int:
+    return 6 if height >= TALL and width >= WIDE else 4
+
+
+def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Line]:
+    """Everything below the banner. spread: a blank row between sections."""
+    first, *others = frame.verdict.findings
+    facts = evidence.facts_of(first)
+    said = considered(window.facts(frame, view), frame.carry, frame.verdict)
+    parts = [
+        _why(frame, view, width, first, [fact for fact in facts if fact.standing in (MET, PLAIN)]),
+        _against(frame, width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
+        *[_beside(width, one) for one in others],
+        _ruled_out(frame, width),
+        _considered(frame, width, said),
+        _cures(width, first),
+        _past(frame, view, width),
+    ]
+    out: list[Line] = []
+    for part in parts:
+        if part and out and spread:
+            out.append(blank(width))
+        out += part
+    return out
+
+
+def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]) -> list[Line]:
+    title = _title(frame, view, first)
+    out = [head(width, title, _places(width)) if facts else rule(width, title)]
+    if frame.verdict.measuring:
+        left = frame.verdict.needed_s - frame.verdict.watched_s
+        out.append(place(width, Cell(3, f"no rule has seen its whole window yet: {max(0.0, left):.0f} s more", "dim")))
+    out += [_fact(width, fact) for fact in facts]
+    if not facts and not frame.verdict.measuring:
+        out.append(place(width, Cell(3, "nothing was measured that speaks for a cause", "dim")))
+    if first.gpu_hours_lost:
+        text = f"{figure(first.gpu_hours_lost)} GPU-hours lost by this job so far"
+        out.append(place(width, Cell(1, "●"), Cell(3, text, "strong")))
+    return out
+
+
+def _title(frame: Frame, view: View, first: Finding) -> str:
+    since = first.since_ns
+    if since is None:
+        return f"why {first.class_id}"
+    passed = max(0, frame.snapshot.at_ns - since)
+    return f"why {first.class_id}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
+
+
+def _places(width: int) -> list[Placed]:
+    """Where value, limit and, where there is room, the metric's id stand."""
+    if width < WIDE:
+        return placed(_COLUMNS[:2], width - 28, width - 1)
+    return placed(_COLUMNS, _WHAT, width - 1)
+
+
+def _fact(width: int, fact: Fact) -> Line:
+    glyph, token = _MARKS[fact.standing]
+    at = _places(width)
+    met = fact.standing == MET
+    value = "strong" if met else "unsure" if fact.standing == evidence.UNKNOWN else "text"
+    what = Cell(3, cut(fact.what, max(8, at[0].first - 4)), "text" if met else "dim")
+    texts = ((fact.value, value), (fact.limit or UNDEFINED, "dim"), (fact.metric, "dim"))
+    found = [spot.cell(text, look) for spot, (text, look) in zip(at, texts, strict=False)]
+    return place(width, Cell(1, glyph, token), what, *found)
+
+
+def _against(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
+    """What does not support it, and which signals are not seen."""
+    missing = frame.verdict.missing
+    if not facts and not missing:
+        return []
+    out = [rule(width, "against")]
+    out += [_fact(width, fact) for fact in facts]
+    for clause in missing:
+        out.append(place(width, Cell(1, "?", "unsure"), Cell(3, f"not seen: {clause}", "dim")))
+    return out
+
+
+def _beside(width: int, one: Finding) -> list[Line]:
+    """A further finding with its evidence."""
+    sure = f"sure {finding.sureness(one.confidence)} ({one.confidence:.2f})"
+    words = finding.text_of(finding.headline_of(one))
+    out = [rule(width, f"and {one.class_id}", [Span(sure, "dim")])]
+    token = "bad" if HUE[one.state] == "bad" else "strong"
+    state = Cell(3, one.state.value, token if one.state in LOSING else "dim")
+    out.append(place(width, state, Cell(12, cut(words, width - 14))))
+    return out + [_fact(width, fact) for fact in evidence.facts_of(one)]
+
+
+def _ruled_out(frame: Frame, width: int) -> list[Line]:
+    reasons = frame.verdict.primary.ruled_out
+    if not reasons:
+        return []
+    out = [rule(width, "ruled out")]
+    for reason in reasons:
+        text = cut(why_text(reason), width - 24)
+        out.append(place(width, Cell(1, "×", "dim"), Cell(3, reason.class_id), Cell(22, text, "dim")))
+    return out
+
+
+def _considered(frame: Frame, width: int, said: tuple[Considered, ...]) -> list[Line]:
+    """What else the rules saw, and how many saw nothing."""
+    silent = without_a_sign(frame.verdict, said)
+    out = [rule(width, "considered", [Span("sure of it", "dim")])]
+    for one in said:
+        what = one.finding.class_id
+        sure = Cell(width - 2, f"{one.finding.confidence:.2f}", "dim", right=True)
+        out.append(
+            place(width, Cell(1, "○", "dim"), Cell(3, what), Cell(22, cut(_lacks(one), width - 30), "dim"), sure)
+        )
+    names = ", ".join(silent)
+    for i, text in enumerate(wrap(f"no sign of {names}" if silent else "no other class is known", width - 5)):
+        out.append(place(width, Cell(3 if not i else 5, text, "dim")))
+    return out
+
+
+def _lacks(one: Considered) -> str:
+    if one.why == SAMPLES:
+        return f"seen in {one.samples} of the {one.needed} samples that it needs"
+    if one.why == LEVEL:
+        return f"its signal is at {percent(one.level)} % of its threshold"
+    if one.why == WAITS:
+        return f"holds for {one.seconds:.0f} s, it must last longer"
+    if one.why == BEHIND:
+        return "holds too, behind what is shown"
+    return f"held in {percent(one.share)} % of the samples, it needs {percent(one.enter)} %"
+
+
+def _cures(width: int, first: Finding) -> list[Line]:
+    if not first.advice:
+        return []
+    out = [rule(width, "do")]
+    for number, advice in enumerate(first.advice, 1):
+        for i, text in enumerate(wrap(advice_text(advice), width - 5)):
+            head = [Cell(1, str(number), "strong")] if not i else []
+            out.append(place(width, *head, Cell(3, text, "strong" if number == 1 else "text")))
+    return out
+
+
+def _past(frame: Frame, view: View, width: int) -> list[Line]:
+    """The last hour: the states as one line, and each change of the verdict with how long it stood."""
+    now, classes = frame.snapshot.at_ns, frame.carry.classes
+    if not classes:
+        return []
+    begin = max(now - _HOUR_NS, classes[0][0])
+    ends = [clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now)]
+    out = [rule(width, "last hour")]
+    if now > begin:
+        runs = run_spans(runs_between(frame.carry.states, begin, now), width - 16)
+        out.append(row(width, [Span(f" {ends[0]} ", "dim"), *runs, Span(f" {ends[1]}", "dim")]))
+    for i in range(len(classes) - 1, max(-1, len(classes) - 1 - _MOST_CHANGES), -1):
+        at, class_id = classes[i]
+        stop = classes[i + 1][0] if i + 1 < len(classes) else now
+        state = STATE_OF_CLASS.get(class_id, State.UNSURE)
+        when = clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s)
+        told = [Cell(1, when, "dim"), Cell(12, state.value), Cell(22, class_id)]
+        out.append(place(width, *told, Cell(width - 2, duration((stop - at) / 1e9), "dim", right=True)))
+    return out
+
+
+def _keys(width: int) -> Line:
+    spans: list[Span] = []
+    for keys, word in KEYS:
+        more = [Span(f" {keys}", "key"), Span(f":{word}", "dim")]
+        if spans_cells(spans) + spans_cells(more) <= width:
+            spans += more
+    return row(width, spans)
