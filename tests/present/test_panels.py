@@ -153,7 +153,7 @@ def test_the_keys_row_shows_whole_entries_only() -> None:
     words = {f"{k.keys}:{k.word}" if k.word else k.keys for k in KEYS}
     for width in (60, 80, 100, 160):
         text = keys_rows(NO_GPU, UTC, width, 1)[0].text
-        assert text.startswith(" q ? Tab:panel")
+        assert text.startswith(" q ? Enter:why")
         for word in words:
             text = text.replace(word, "", 1)
         assert text.strip() == ""

@@ -114,7 +114,7 @@ STARVED_80 = """\
  337 more, none with I/O; ? 37 of other users not permitted (sudo shows them)   \n\
  full  /data 37 %  /raid 21 %  / 64 %  shm 3 %    net eth0 0.1/100G  ib0 0/400G \n\
  cpu 9/192 (40 allowed)  mem 0.3/2T  swap 0  psi io 97 %       self 0.4 % 43 MB \n\
- q ? Tab:panel b/n:disk g:GPU h:health /:find < >:sort R:record [ ]:back        """
+ q ? Enter:why j:job Tab:panel b/n:disk g:GPU h:health /:find R:record [ ]:back """
 
 
 def test_the_starved_node_at_80x24() -> None:

@@ -12,11 +12,10 @@ from iotop_ai.present.reasoning import most_scroll, reasoning_rows
 from iotop_ai.present.view import View
 from iotop_ai.tui.bindings import REASON_KEYS
 from iotop_ai.tui.screens.help import HelpScreen
-from iotop_ai.tui.widgets.lines import LinePanel
+from iotop_ai.tui.widgets.lines import LinePanel, Wheeled
 from iotop_ai.tui.widgets.styles import Styles
 
 PAGE_OVERLAP = 2
-WHEEL = 3
 
 
 class Below(Protocol):
@@ -69,13 +68,10 @@ class ReasoningScreen(Screen[None]):
         """Catch up with what came while the help was in front."""
         self.follow()
 
-    def on_mouse_scroll_down(self) -> None:
-        """Scroll on."""
-        self.action_move(WHEEL)
-
-    def on_mouse_scroll_up(self) -> None:
-        """Scroll back."""
-        self.action_move(-WHEEL)
+    def on_wheeled(self, event: Wheeled) -> None:
+        """Scroll."""
+        event.stop()
+        self.action_move(event.step)
 
     def action_back(self) -> None:
         """To the main screen."""
