@@ -41,6 +41,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("mark", "iotop_ai.cli.mark", "a mark on the time line of every monitor and recording of this user"),
     Command("export", "iotop_ai.cli.export", "a recording as CSV, JSON Lines, SQLite or Parquet tables"),
     Command("cache", "iotop_ai.cli.cache", "what of a dataset is in memory; evict it; drop the host's caches"),
+    Command("web", "iotop_ai.cli.web", "the live screen in a browser on this machine, read-only (extra: web)"),
     Command("config", "iotop_ai.cli.config", "the settings file: where it is, what holds now, what is wrong in it"),
     Command("import", "iotop_ai.cli.import_logs", "a log of iostat or nvidia-smi as a recording"),
 )
@@ -131,7 +132,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         what = f"{error.filename or 'I/O'}: {error.strerror}" if isinstance(error, OSError) else repr(error)
-        return _fail("unknown", f"{what} ({DEBUG_VARIABLE}=1 shows where)", 2)
+        where = "; ".join(getattr(error, "__notes__", ())) or f"{DEBUG_VARIABLE}=1 shows where"
+        return _fail("unknown", f"{what} ({where})", 2)
 
 
 def _fail(word: str, text: str, code: int) -> int:

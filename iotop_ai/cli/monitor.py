@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from iotop_ai.cli.first_frame import FirstFrame
 from iotop_ai.cli.log import quiet_log
 from iotop_ai.cli.remembered import Remembered, as_left, device_as_left, keep, left, recall
 from iotop_ai.cli.terminal import Terminal, terminal
+from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.state_folder import state_folder
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from iotop_ai.tui.keeper import Keeper
 
 NO_TERMINAL = 2
+IN_BROWSER = Terminal("dark", 2**24, False)
 
 
 def refusal(term: str, is_terminal: bool) -> str:
@@ -67,6 +70,8 @@ def run_monitor(settings: Settings, source: Source) -> int:
     Raises what broke, after the terminal has been given back.
     """
 
+    if served():
+        settings = settings._replace(readonly=True, remember=False)
     was, trouble = recall(state_folder()) if settings.remember else (Remembered(), "")
     begun = as_left(settings, _shown_here(was))
 
@@ -75,7 +80,8 @@ def run_monitor(settings: Settings, source: Source) -> int:
         first = next(stream)
         base = first.snapshot if settings.accumulated else None
         changes = {"base": base, "device": device_as_left(first, was), "message": trouble}
-        return Opening(first, stream, source, changes, lambda: _keeper(settings), left=leave)
+        keeper = memory_keeper if served() else partial(_keeper, settings)
+        return Opening(first, stream, source, changes, keeper, left=leave)
 
     def leave(view: View, look: str, newest: Frame) -> None:
         now = left(view, look, newest, begun, was)
@@ -84,6 +90,19 @@ def run_monitor(settings: Settings, source: Source) -> int:
                 keep(state_folder(), now)
 
     return run_screen(begun, opening, source.close)
+
+
+def served() -> bool:
+    """Whether textual-serve shows this screen in a browser: nobody can be asked there, and nothing is written."""
+    return os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
+
+
+def memory_keeper() -> Keeper:
+    """What keeps the last hour and records nothing."""
+    from iotop_ai.store.ring import Ring
+    from iotop_ai.tui.keeper import Keeper
+
+    return Keeper(Clock(), Ring())
 
 
 def _shown_here(was: Remembered) -> Remembered:
@@ -110,14 +129,14 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
 
     Raises what broke, after the terminal has been given back.
     """
-    if why := refusal(os.environ.get("TERM", ""), is_terminal()):
+    if not served() and (why := refusal(os.environ.get("TERM", ""), is_terminal())):
         close()
         print(why, file=sys.stderr)
         return NO_TERMINAL
     quiet_log()
     if settings.theme:  # chosen by hand: Textual would turn it grey under NO_COLOR
         os.environ.pop("NO_COLOR", None)
-    here = terminal(settings, os.environ)
+    here = IN_BROWSER._replace(theme=settings.theme or IN_BROWSER.theme) if served() else terminal(settings, os.environ)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
@@ -125,7 +144,9 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
     except _EndedError as ended:
         return _ended_by(ended.number)
     if app.failure is not None:
-        raise app.failure
+        from iotop_ai.cli.crash import note_crash
+
+        raise note_crash(app.failure)
     if app.ended_by is not None:
         return _ended_by(app.ended_by)
     return app.return_code or 0
@@ -134,7 +155,7 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
 def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[], None], here: Terminal) -> MonitorApp:
     """Paint the first frame, then run the app until it ends; the terminal is given back whatever happens."""
     gc.disable()  # nothing made while starting is garbage
-    screen = FirstFrame(here)
+    screen = None if served() else FirstFrame(here)
     try:
         begun = opening()
         view = View(
@@ -151,23 +172,24 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
             cmdline=settings.cmdline,
             job=settings.job,
         )._replace(**begun.changes)
-        screen.show(begun.first, view)
+        if screen is not None:
+            screen.show(begun.first, view)
 
         from iotop_ai.tui.app import MonitorApp
         from iotop_ai.tui.driver import driver_class
 
-        driver = driver_class(True, screen.attributes)
+        driver = driver_class(True, screen.attributes) if screen is not None else None
         keeper = begun.keeper() if begun.keeper is not None else None
-        app = MonitorApp(
-            begun.first, begun.frames, begun.source, view, here.theme, driver, keeper, begun.deck, _save_picture
-        )
+        save = None if served() else _save_picture
+        app = MonitorApp(begun.first, begun.frames, begun.source, view, here.theme, driver, keeper, begun.deck, save)
         gc.enable()
         app.run(mouse=settings.mouse)
         if app.failure is None and begun.left is not None:
             begun.left(app.main.view, "" if app.look == here.theme else app.look, app.main.newest)
     finally:
         close()
-        screen.restore()
+        if screen is not None:
+            screen.restore()
     return app
 
 
