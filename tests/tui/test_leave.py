@@ -36,8 +36,7 @@ except ValueError as error:
 def test_ctrl_z_and_fg() -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(COMMAND + "\n")
-        terminal.wait_for(" q ?")
-        time.sleep(0.5)
+        terminal.wait_for(" q ?")  # the first frame, before the app has the terminal
         terminal.keys("C-z")
         terminal.wait_for("Stopped")
         assert terminal.mode()["alternate_on"] == "0"
