@@ -12,7 +12,7 @@ TELL_EVERY_S = 0.2
 _ERASE = "\r\x1b[K"
 
 
-def confirm(question: str, word: str, yes: bool) -> bool:
+def confirm(word: str, yes: bool) -> bool:
     """Whether the user typed the word. yes: it was said already, by --yes.
 
     Raises UsageError where nobody can answer: nothing is done unasked.
@@ -21,7 +21,7 @@ def confirm(question: str, word: str, yes: bool) -> bool:
         return True
     if not (sys.stdin is not None and sys.stdin.isatty()):
         raise UsageError("nobody can confirm it here: standard input is no terminal; add --yes")
-    print(f"{question} Type {word} to go on: ", end="", file=sys.stderr, flush=True)
+    print(f"Type {word} to go on: ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip() == word
 
 

@@ -122,7 +122,7 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
             _who(settings),
         ]
         print("\n".join(said), file=sys.stderr)
-    if not confirm("", WORD, args.yes):
+    if not confirm(WORD, args.yes):
         raise UnknownError("not done: not confirmed")
     with Progress(clock) as tell:
         words = {"sync": "writing out what is dirty ...", "drop": "dropping ..."}

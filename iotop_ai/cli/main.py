@@ -43,6 +43,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("cache", "iotop_ai.cli.cache", "what of a dataset is in memory; evict it; drop the host's caches"),
     Command("web", "iotop_ai.cli.web", "the live screen in a browser on this machine, read-only (extra: web)"),
     Command("config", "iotop_ai.cli.config", "the settings file: where it is, what holds now, what is wrong in it"),
+    Command("stage", "iotop_ai.cli.stage", "copy a dataset to where it is read faster: planned, measured, verified"),
     Command("import", "iotop_ai.cli.import_logs", "a log of iostat or nvidia-smi as a recording"),
 )
 
