@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from iotop_ai.model.finding import Advice, RuledOut
@@ -200,6 +201,22 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
 def advice_text(advice: Advice) -> str:
     """The cure as one clause."""
     return _ADVICE[advice.template](dict(advice.args))
+
+
+_PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+")
+
+
+def _quoted(text: str) -> str:
+    """As a shell takes it."""
+    return text if _PLAIN_WORD.fullmatch(text) else "'" + text.replace("'", "'\\''") + "'"
+
+
+def command_of(advice: Advice) -> str:
+    """The command of ours that does it; "" for none."""
+    if advice.template != "copy_data":
+        return ""
+    args = dict(advice.args)
+    return f"iotop-ai stage {_quoted(word(args, 'source'))} {_quoted(word(args, 'target'))}"
 
 
 _WHY: dict[str, Callable[[Args], str]] = {

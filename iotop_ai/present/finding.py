@@ -15,6 +15,7 @@ from iotop_ai.present.advice import (
     Args,
     advice_text,
     amount,
+    command_of,
     milliseconds,
     number,
     percent,
@@ -324,10 +325,13 @@ def ruled_out(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def advice(verdict: Verdict, frame: Frame) -> Spans:
-    """The cures with their numbers, best first; the first in strong."""
+    """The cures with their numbers, best first; the first in strong, and the command of ours that does it."""
     out: Spans = []
     for item in verdict.primary.advice:
         out += [SEMI, _plain(advice_text(item))] if out else [_strong(advice_text(item))]
+        command = command_of(item)
+        if command:
+            out += [Span(": "), _plain(command)]
     return out
 
 

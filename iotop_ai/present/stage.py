@@ -74,7 +74,8 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
         return f"{plan.unreadable} could not be read, the first: {plain(plan.first_unreadable)}"
     if plan.differing and not update:
         first = plain(plan.first_differing)
-        return f"{_files(plan.differing)} of the target differ, the first: {first}; --update replaces them"
+        verb = "differs" if plan.differing == 1 else "differ"
+        return f"{_files(plan.differing)} of the target {verb}, the first: {first}; --update replaces them"
     if speed is not None and speed.gain is not None and speed.gain < FASTER and not anyway:
         return "the target is not faster; --anyway copies nevertheless"
     return ""

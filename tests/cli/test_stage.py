@@ -80,7 +80,7 @@ def test_files_that_differ_are_not_replaced_unasked(dataset: Path, fast: Path) -
     done = iotop("stage", str(dataset), str(fast), "--yes", "--no-measure", **SOCKET)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert "not copied: 1 file of the target differ, the first: 3.bin; --update replaces them" in done.stderr
+    assert "not copied: 1 file of the target differs, the first: 3.bin; --update replaces them" in done.stderr
     assert (fast / "data set" / "3.bin").read_bytes() == b"mine"
     assert iotop("stage", str(dataset), str(fast), "--yes", "--no-measure", "--update", **SOCKET).returncode == 0
 

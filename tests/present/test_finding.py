@@ -90,7 +90,8 @@ def test_every_class_has_a_scene() -> None:
             "storage_read",
             "8 of 8 GPUs wait for data 78 % of the time",
             "disk sda 88 MB/s, r_await 87 ms (normal 1.3); 8/8 pt_data_worker blocked 100 %",
-            "copy /data (1 TB, ~3 h 19 min) to /raid (md0, 11 TB free); the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
+            "copy /data (1 TB, ~3 h 19 min) to /raid (md0, 11 TB free): iotop-ai stage /data /raid;"
+            " the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
         ),
         (
             "storage_read without GPU",
