@@ -54,6 +54,8 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
 
     Raises OSError, RuntimeError or subprocess.SubprocessError when the cause cannot be made or watched.
     """
+    if keep is not None:
+        keep.unlink(missing_ok=True)
     with alone(), run_folder() as folder:
         conf = _answers(folder, cause, library)
         log = folder / "steps.jsonl"
@@ -66,8 +68,7 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
                 rows = _watch(run, setting, 0 if trainer is None else trainer.pid, conf, library, keep)
                 ended = None if trainer is None else trainer.poll()
             time.sleep(0.3)
-        # To be killed may be the cause; to fail is not.
-        if ended is not None and ended > 0:
+        if ended is not None and cause.label != "job_died":
             raise RuntimeError(f"the trainer ended with {ended}")
         lines = log.read_text().splitlines() if log.exists() else []
     steps = [json.loads(line) for line in lines if line.endswith("}")]
