@@ -111,7 +111,7 @@ async def test_back_on_and_to_now_while_it_goes_on() -> None:
 
 async def test_its_time_line_reaches_to_now_and_knows_changes_and_marks() -> None:
     async with living() as session:
-        await session.come(1, 110)
+        await session.come(1, 112)
         assert not session.app.main.panels["timeline"].display
         await session.press("left_square_bracket")
         await session.until(lambda: "STARVED" in session.text("timeline"))
@@ -119,8 +119,8 @@ async def test_its_time_line_reaches_to_now_and_knows_changes_and_marks() -> Non
         assert row.startswith(" 08:53:20 ")
         assert row.endswith(" now ")
         assert "'" in row
-        keys = [(str(f.verdict.state), f.verdict.primary.class_id, f.verdict.primary.subject) for f in LIVE[:110]]
-        changes = [LIVE[i] for i in range(1, 110) if keys[i] != keys[i - 1]]
+        keys = [(str(f.verdict.state), f.verdict.primary.class_id, f.verdict.primary.subject) for f in LIVE[:112]]
+        changes = [LIVE[i] for i in range(1, 112) if keys[i] != keys[i - 1]]
         assert len(changes) >= 2
         for frame in reversed(changes):
             await session.press("V")
