@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from iotop_ai.diagnosis.acknowledge import heard, open_findings
 from iotop_ai.diagnosis.facts import Facts, gather
+from iotop_ai.diagnosis.gpu_past import recall
 from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
 from iotop_ai.diagnosis.hold import hold
 from iotop_ai.diagnosis.jobs import JobFacts
@@ -105,6 +106,7 @@ def _fed(carry: Carry, snapshot: Snapshot, history: tuple[Sample, ...], limits: 
         learned=learn(carry.learned, sample, snapshot.disks.value or {}, frozen, limits),
         memory=remember(carry.memory, snapshot, sample, limits),
         fed_ns=sample.at_ns,
+        gpus=recall(carry.gpus, snapshot, sample, limits),
     )
 
 
@@ -152,7 +154,8 @@ def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
 
 def aside(finding: Finding) -> bool:
     """Whether it is told beside the verdict: something is not as it should be, but costs nothing now."""
-    return finding.severity is Severity.INFO and finding.state in (State.SLOWED, State.BLOCKED)
+    quiet = finding.state in (State.SLOWED, State.BLOCKED) or finding.class_id == "no_gpu"
+    return quiet and finding.severity is Severity.INFO
 
 
 def _changed(known: tuple[tuple[int, str], ...], word: str, now: int) -> tuple[tuple[int, str], ...]:

@@ -46,9 +46,10 @@ class Thresholds(NamedTuple):
     that time is an alarm. xid_program_s: how long a program's own error is told. Ours but for the driver's counters.
     spin_power: part of the power limit below which GPUs that are never idle do not compute, spin_power_sure: where the
     tensor cores rest (below tensor_none) or no batch comes any more (batch_writes: write calls of all workers a
-    second; a batch costs about five); spin_leave: factor on both to leave. Spinning in a collective draws about 14 %
-    of an H100's limit. sm_busy, sm_idle: SM activity that is effective use, and that is not (DCGM user guide, profiling
-    metrics: 0.8 and 0.5). workers_rest: share of time asleep. network_full: part of a link's speed.
+    second; a batch costs about five); spin_leave: factor on both to leave; spin_fallen: part of what the same
+    processes drew at their most. Spinning in a collective draws about 14 % of an H100's limit. gpu_held_s: idle for so
+    long, memory that is held is told. sm_busy, sm_idle: SM activity that is effective use, and that is not (DCGM user
+    guide, profiling metrics: 0.8 and 0.5). workers_rest: share of time asleep. network_full: part of a link's speed.
     spread: utilisation between GPUs of one job; peer_power: below this part of the late GPU's power the others only
     wait. trains: cores used from which a job without a GPU is at work.
 
@@ -180,6 +181,9 @@ class Thresholds(NamedTuple):
     spin_power: float = 0.25
     spin_power_sure: float = 0.4
     spin_leave: float = 1.4
+    spin_fallen: float = 0.4
+    spin_fallen_leave: float = 0.6
+    gpu_held_s: float = 600.0
     tensor_none: float = 0.02
     sm_busy: float = 0.8
     sm_idle: float = 0.5

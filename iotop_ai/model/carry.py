@@ -42,6 +42,19 @@ class JobMemory(NamedTuple):
     idle_s: float = 0.0
 
 
+class GpuMemory(NamedTuple):
+    """What is remembered of a GPU while the same program is on it.
+
+    pids: its compute processes. idle_ns: since when it has been idle while they hold memory of it; None while it is
+    not. power: over its limit, smoothed over 10 s, while it is busy; peak: the highest of it. None: not known.
+    """
+
+    pids: tuple[int, ...] = ()
+    idle_ns: int | None = None
+    power: float | None = None
+    peak: float | None = None
+
+
 class Carry(NamedTuple):
     """What the fold knows beyond the window.
 
@@ -51,8 +64,8 @@ class Carry(NamedTuple):
     of the last hour. lost: hours that each job has lost so far, by its key. classes: (at_ns, class of the verdict) at
     each change, like ``states``. pending: since when the condition of a finding has held that has not entered, by the
     same keys as ``held``. learned: what reads of each device took, by its serial number. memory: of each job. fed_ns:
-    the newest Sample that went into these two. acked: how bad what somebody has taken note of was
-    then, by its identity.
+    the newest Sample that went into these. acked: how bad what somebody has taken note of was then, by its identity.
+    gpus: memory of each GPU, by UUID.
     """
 
     started_ns: int | None = None
@@ -68,3 +81,4 @@ class Carry(NamedTuple):
     memory: Mapping[ProcessKey, JobMemory] = {}
     fed_ns: int | None = None
     acked: Mapping[str, str] = {}
+    gpus: Mapping[str, GpuMemory] = {}

@@ -145,11 +145,23 @@ def _because_fault(a: Args) -> Spans:
 
 
 def _no_gpu(a: Args) -> Spans:
+    if word(a, "what") == "held":
+        idle = units.duration(number(a, "idle_s") or 0.0)
+        return [_bad(word(a, "gpu")), _plain(" idle for "), _strong(idle), COMMA, _strong(f"{amount(a, 'used')} held"),
+                _plain(f" by {_holder(a)}")]  # fmt: skip
     return [_strong(word(a, "job") or "the job"), _plain(" trains on the CPU"), COMMA, _bad(word(a, "free") or "a GPU"),
             _plain(" unused")]  # fmt: skip
 
 
+def _holder(a: Args) -> str:
+    if number(a, "pid") is None:
+        return "a process that is not seen here"
+    return f"{word(a, 'task')} (pid {whole(a, 'pid')}, {word(a, 'user')})"
+
+
 def _because_no_gpu(a: Args) -> Spans:
+    if word(a, "what") == "held":
+        return [_plain("it hangs, was forgotten, or rests: only its owner knows")]
     out = [_plain("none of its processes is on a GPU"), COMMA, _plain("it uses "), _strong(percent(a, "cpu"))]
     return [*out, _plain(" of a core")]
 
@@ -175,6 +187,8 @@ def _because_comm(a: Args) -> Spans:
         said = "they wait for the network between them"
     elif number(a, "stopped"):
         said = "no batch is taken: they wait in a collective for another rank"
+    elif number(a, "before") is not None:
+        said = f"they drew {percent(a, 'before')} of the limit before: another rank is late"
     elif number(a, "sure"):
         said = "they wait in a collective for another rank"
     else:

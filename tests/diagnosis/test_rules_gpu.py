@@ -6,9 +6,11 @@ import pytest
 
 from iotop_ai.diagnosis.window import graded
 from iotop_ai.model.finding import Severity, State
-from tests.diagnosis.build import GIB, JOB_HEALTHY, JOB_STARVED, Machine, classes, play, verdict_of
+from iotop_ai.model.gpu import GpuProcess
+from tests.diagnosis.build import GIB, JOB_HEALTHY, JOB_STARVED, Disk, Machine, Task, classes, play, verdict_of
 from tests.diagnosis.gpu_scenes import (
     FED,
+    FEW_KERNELS,
     GPU_ALMOST,
     GPU_ASIDE,
     GPU_SCENES,
@@ -131,6 +133,33 @@ def test_a_job_that_resumes_after_its_collective_is_fine_again() -> None:
     frames = play((SPINNING, 20), (FED, 30))
     assert frames[19].verdict.state is State.BLOCKED
     assert frames[-1].verdict.primary.class_id == "gpu_bound"
+
+
+def test_gpus_that_draw_far_less_than_their_own_most_wait_for_each_other() -> None:
+    fallen = replace(FEW_KERNELS, power=210.0)
+    assert classes(verdict_of(fallen)) == ["unknown"]
+    verdict = play((FED, 40), (fallen, 30))[-1].verdict
+    assert (verdict.primary.class_id, verdict.primary.confidence) == ("comm_wait", 0.8)
+    assert verdict.primary.lost_ratio == pytest.approx(1 - 210 / 620, abs=0.01)
+    others = replace(
+        fallen, gpu_pids=(51,), gpu_state={**fallen.gpu_state, "processes": (GpuProcess(51, GIB, "compute"),)}
+    )
+    assert "comm_wait" not in classes(play((FED, 40), (others, 30))[-1].verdict)
+
+
+def test_memory_that_is_held_for_long_is_told_beside_the_verdict() -> None:
+    held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB}
+    resting = replace(
+        FED, gpus=(0.0,), power=70.0, job=None, disks=(Disk(),), tasks=(Task(50),), interval_s=10.0, gpu_state=held
+    )
+    early, late = play((resting, 30))[-1].verdict, play((resting, 70))[-1].verdict
+    assert classes(early) == ["idle"]
+    assert classes(late) == ["idle", "no_gpu"]
+    assert dict(late.findings[1].args)["task"] == "python"
+    busy = replace(resting, gpus=(0.5,))
+    assert classes(play((resting, 50), (busy, 1), (resting, 15))[-1].verdict) == ["idle"]
+    nobody = replace(resting, gpu_pids=())
+    assert "no_gpu" not in classes(play((nobody, 70))[-1].verdict)
 
 
 def test_a_driver_that_fell_silent_does_not_end_a_fault() -> None:

@@ -136,6 +136,55 @@ def test_words(name: str, headline: str, because: str | None, advice: str | None
     assert advice is None or words(finding.advice, frame) == advice
 
 
+@pytest.mark.parametrize(
+    ("name", "headline", "because"),
+    [
+        (
+            "gpu_throttle",
+            "GPU 0 is slowed down by heat 30 % of the time",
+            "GPU 0 runs at 900 of 1980 MHz, 91 C (slows at 90), 620 of 700 W; 97 % busy",
+        ),
+        (
+            "gpu_throttle lowered",
+            "8 GPUs are held at a lowered power limit 90 % of the time",
+            "GPU 0 runs at 1300 of 1980 MHz, 64 C (slows at 90), 395 of 400 W (by default 700); 97 % busy",
+        ),
+        (
+            "pcie narrow",
+            "the PCIe link of GPU 0 is full: 8.4 GB/s",
+            "GPU 0 receives 8.4 GB/s of about 12 GB/s, link gen 5 x4 of gen 5 x16",
+        ),
+        (
+            "gpu_memory shared",
+            "memory of 8 GPUs is 98 % full, another program holds part of it",
+            "GPU 0 holds 78 GB of 80 GB; pid 900 is no part of the job and holds 30 GB",
+        ),
+        ("gpu_fault lost", "GPU 3 does not answer any more", None),
+        (
+            "gpu_fault board",
+            "GPU 2 reported Xid 48 14 s ago",
+            "double-bit ECC error: drain the node and reset the GPU; train.py runs on it",
+        ),
+        ("no_gpu", "train.py trains on the CPU, GPU 0 unused", None),
+        (
+            "comm_wait",
+            "8 GPUs spin at 100 % but draw 98 of 700 W",
+            "no batch is taken: they wait in a collective for another rank",
+        ),
+        (
+            "imbalance",
+            "the other GPU waits for GPU 0",
+            "GPU 0 is 42 % busy at 310 W, the others 100 % at 310 W",
+        ),
+    ],
+)
+def test_words_about_gpus(name: str, headline: str, because: str | None) -> None:
+    frame = last(GPU_SCENES[name])
+    assert words(finding.headline, frame) == headline
+    assert because is None or words(finding.because, frame) == because
+    assert words(finding.advice, frame)
+
+
 def test_the_second_finding_and_the_loss() -> None:
     frame = last(MACHINES["storage_read"])
     assert words(finding.second, frame) == "sda is FAILING: 312 reallocated sectors, 2 pending"
@@ -165,10 +214,10 @@ def test_deciding_figures_are_strong_and_the_culprit_is_named() -> None:
     assert Span("sda", "bad") in spans
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", [*MACHINES, *GPU_SCENES])
 @pytest.mark.parametrize("width", [50, 69, 149])
 def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
-    frame = last(MACHINES[name])
+    frame = last({**MACHINES, **GPU_SCENES}[name])
     for part in PARTS:
         spans = part(frame.verdict, frame)
         whole, cut = finding.text_of(spans), finding.text_of(finding.fit(spans, width))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.scenarios.cause import TRAINER, Cause, with_options
+from tests.scenarios.ranks import BREAKS_S
 from tests.scenarios.scenes import plain
 
 RANKS = Path(__file__).with_name("ranks.py")
@@ -99,9 +100,9 @@ CAUSES: dict[str, Cause] = {
     "pcie replays": ranks("pcie", 2, "--trouble", "replays", "--amount", 5000, window_s=LINK),
     "gpu_memory grows": ranks("gpu_memory", 1, "--trouble", "memory", "--amount", 40_000_000),
     "gpu_memory shared": ranks("gpu_memory", 1, "--trouble", "shared", "--amount", 1),
-    "gpu_fault Xid 48": ranks("gpu_fault", 2, "--trouble", "xid", "--amount", 48, window_s=0.0),
-    "gpu_fault Xid 31": ranks("gpu_fault", 1, "--trouble", "xid", "--amount", 31, window_s=0.0),
-    "gpu_fault lost": ranks("gpu_fault", 2, "--trouble", "lost", "--amount", 1, window_s=0.0),
+    "gpu_fault Xid 48": ranks("gpu_fault", 2, "--trouble", "xid", "--amount", 48, window_s=BREAKS_S + 2.0),
+    "gpu_fault Xid 31": ranks("gpu_fault", 1, "--trouble", "xid", "--amount", 31, window_s=BREAKS_S + 2.0),
+    "gpu_fault lost": ranks("gpu_fault", 2, "--trouble", "lost", "--amount", 1, window_s=BREAKS_S + 2.0),
     "comm_wait hang": ranks("comm_wait", 4, "--trouble", "hang", "--with", 4, window_s=20.0),
     "comm_wait network": ranks(
         "comm_wait", 4, "--trouble", "slow-network", "--amount", 0.4, "--with", 4, window_s=20.0, draw=_network

@@ -26,6 +26,8 @@ TOTAL = 85_520_809_984
 TICK_S = 0.5
 BOOST_MHZ = 1980
 LINK_BYTES_PER_S = 50e9
+BREAKS_S = 10.0
+"""When a GPU breaks: an event from before somebody listens is lost."""
 SPAWN = multiprocessing.get_context("spawn")
 """As torch.multiprocessing.spawn starts its ranks."""
 
@@ -78,7 +80,7 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
         if trouble.kind == "link" and mine:
             board.enter(rank, COPYING)
             time.sleep(trouble.amount)
-        if trouble.kind in ("xid", "lost") and mine and ready - began >= 2.0:
+        if trouble.kind in ("xid", "lost") and mine and ready - began >= BREAKS_S:
             # What it had computed is gone; the program stands in a call that never returns.
             board.enter(rank, LOADING)
             threading.Event().wait()
@@ -113,7 +115,7 @@ def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, 
         time.sleep(TICK_S)
         now = time.monotonic()
         lines = {}
-        if trouble.kind == "xid" and now - began >= 3.0:
+        if trouble.kind == "xid" and now - began >= BREAKS_S:
             lines |= {"xid_seq": 1, "xid_gpu": 0, "xid": int(trouble.amount)}
         for rank in range(ranks if not a.on_cpu else 0):
             after = board.seconds(rank, now)
@@ -124,7 +126,7 @@ def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, 
             own["procs"] = f"{board.pids[rank]}:8589934592"
             if stranger and rank == 0:
                 own["procs"] += f",{stranger}:31138512896"
-            if trouble.kind == "lost" and rank < trouble.gpus and now - began >= 3.0:
+            if trouble.kind == "lost" and rank < trouble.gpus and now - began >= BREAKS_S:
                 own["err"] = 15
             lines |= {f"gpu{rank}.{key}": value for key, value in own.items()}
             before[rank] = after

@@ -11,7 +11,7 @@ from iotop_ai.diagnosis.rules.gpu import gpus_compute, gpus_fed
 from iotop_ai.diagnosis.rules.gpu_fault import gpu_breaks
 from iotop_ai.diagnosis.rules.gpu_peers import gpus_wait_for_each_other, one_gpu_is_late
 from iotop_ai.diagnosis.rules.gpu_slow import gpu_is_throttled, gpu_link_is_short, gpu_memory_is_full
-from iotop_ai.diagnosis.rules.gpu_unused import job_uses_no_gpu
+from iotop_ai.diagnosis.rules.gpu_unused import gpu_is_held, job_uses_no_gpu
 from iotop_ai.diagnosis.rules.health import disk_gives_errors, slow_disk_gets_worse
 from iotop_ai.diagnosis.rules.idle import nothing_runs
 from iotop_ai.diagnosis.rules.job_cpu import job_loads_by_itself, job_prepares_too_slowly, job_streams_from_far
@@ -58,6 +58,7 @@ RULES: tuple[Rule, ...] = (
     job_is_fed,
     gpus_fed,
     nothing_runs,
+    gpu_is_held,
     disk_fails,
     slow_disk_gets_worse,
     disk_gives_errors,

@@ -24,7 +24,8 @@ class _Comm(NamedTuple):
     """Signs of GPUs that spin. power: over its limit, of the one that draws most. tensor: activity of the tensor cores.
     stopped: no batch comes.
 
-    link: the fullest network link and its share, "" and None when none is known.
+    link: the fullest network link and its share, "" and None when none is known. before: power over the limit that they
+    drew when they computed, None where they draw no less now or that is not known.
     """
 
     power: float
@@ -34,6 +35,7 @@ class _Comm(NamedTuple):
     link: str
     link_busy: float | None
     level: float
+    before: float | None
 
 
 def _network(facts: Facts, team: Team) -> tuple[str, float | None]:
@@ -86,9 +88,16 @@ def _spins(facts: Facts, team: Team) -> _Comm | None:
     sure = stopped or (tensor is not None and tensor < limits.tensor_none)
     most = limits.spin_power_sure if sure else limits.spin_power
     level = graded(power, most, most * limits.spin_leave, limits.leave_level)
-    # Enter is a level of 1 and no more: how far below the limit it lies says nothing about how sure it is.
+    past = [memory.peak for g in team.gpus if (memory := facts.carry.gpus.get(g.state.uuid)) is not None]
+    before = mean(past) if len(past) == len(team.gpus) else None
+    fallen = 0.0
+    if before is not None and before >= limits.power_share:
+        fallen = graded(power / before, limits.spin_fallen, limits.spin_fallen_leave, limits.leave_level)
     link, link_busy = _network(facts, team)
-    return _Comm(power, tensor, sm, stopped, link, link_busy, min(1.0, level))
+    # Enter is a level of 1 and no more: how far below the limit it lies says nothing about how sure it is.
+    return _Comm(
+        power, tensor, sm, stopped, link, link_busy, min(1.0, max(level, fallen)), before if fallen >= 1 else None
+    )
 
 
 def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
@@ -98,10 +107,11 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
     Evidence: utilisation and power of each GPU, tensor and SM activity (GPM), NVLink and network traffic, the write
         calls of the loaders, which are a step rate from outside.
     Threshold: over 20 s at least 2 GPUs, each >= 90 % busy and below 25 % of its power limit; below 40 % where the
-        tensor cores rest (< 2 %) or the loaders rest >= 80 % and hand no batch over. Not with SM activity >= 50 %. A
-        network link >= 80 % full is named as the cause. Ours; an H100 that spins draws about 14 %.
-    Blind spot: without GPM and without loaders a job of tiny kernels looks the same: confidence is then at most 65 %.
-        What the job drew an hour ago is not remembered.
+        tensor cores rest (< 2 %) or the loaders rest >= 80 % and hand no batch over; or below 40 % of what the same
+        processes drew at their most (until > 60 %). Not with SM activity >= 50 %. A network link >= 80 % full is named
+        as the cause. Ours; an H100 that spins draws about 14 %.
+    Blind spot: without GPM, without loaders and for a job that was never seen computing, tiny kernels look the same:
+        confidence is then at most 65 %.
     """
     limits, out = facts.limits, []
     for team in teams(facts, limits.comm_window_s):
@@ -121,7 +131,8 @@ def _comm(facts: Facts, team: Team, comm: _Comm) -> Finding:
     nvlink = [gpu.mean("nvlink_rx_bytes_per_s") for gpu in team.gpus]
     details = [gpu.detail for gpu in team.gpus if gpu.detail is not None]
     down = sum((d.nvlinks or 0) - (d.nvlinks_active or 0) for d in details if d.nvlinks_active)
-    lost = 1.0 if comm.stopped else None
+    sure = quiet or comm.stopped or crowded or comm.before is not None
+    lost = 1.0 if comm.stopped else None if comm.before is None else max(0.0, 1 - comm.power / comm.before)
     args: Args = (
         *team_args(facts, team, team.gpus),
         ("busy", mean(gpu.busy for gpu in team.gpus)),
@@ -130,7 +141,8 @@ def _comm(facts: Facts, team: Team, comm: _Comm) -> Finding:
         ("power", comm.power),
         ("tensor", comm.tensor),
         ("stopped", float(comm.stopped)),
-        ("sure", float(quiet or comm.stopped or crowded)),
+        ("sure", float(sure)),
+        ("before", comm.before),
         ("link", comm.link),
         ("link_busy", comm.link_busy),
         ("crowded", float(crowded)),
@@ -145,6 +157,9 @@ def _comm(facts: Facts, team: Team, comm: _Comm) -> Finding:
             "gpus.power_ratio", comm.power, "ratio", limits.spin_power_sure if comm.stopped else limits.spin_power
         ),
     ]
+    if comm.before is not None:
+        share = comm.power / comm.before
+        evidence.append(Evidence("gpus.power_of_most_ratio", share, "ratio", limits.spin_fallen))
     if comm.tensor is not None:
         evidence.append(Evidence("gpus.tensor_ratio", comm.tensor, "ratio", limits.tensor_none))
     if comm.sm is not None:
@@ -156,12 +171,12 @@ def _comm(facts: Facts, team: Team, comm: _Comm) -> Finding:
     if team.job is not None and team.job.worker_idle is not None:
         name = f"jobs.{team.job.subject}.worker_idle_ratio"
         evidence.append(Evidence(name, team.job.worker_idle, "ratio", limits.workers_rest))
-    base = COMM_BY_TENSOR if quiet else COMM_BASE if comm.stopped or crowded else COMM_UNCLEAR
+    base = COMM_BY_TENSOR if quiet else COMM_BASE if sure else COMM_UNCLEAR
     template = "wider_network" if crowded else "ask_peers"
     return Finding(
         "comm_wait",
         Severity.CRITICAL if comm.stopped else Severity.WARNING,
-        confidence(base, 2 + (quiet or comm.stopped or crowded)),
+        confidence(base, 2 + sure),
         team.subject,
         args,
         told(evidence),

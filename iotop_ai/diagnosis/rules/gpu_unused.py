@@ -1,4 +1,4 @@
-"""The rule about training that leaves the machine's GPUs alone."""
+"""Rules about GPUs that nobody uses: the training runs beside them, or only holds their memory."""
 
 from __future__ import annotations
 
@@ -95,3 +95,51 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
 def _total(facts: Facts, number: int) -> float | None:
     states = [r.value for r in (facts.snapshot.gpu.value or {}).values() if r.value is not None]
     return next((float(s.memory_total_bytes) for s in states if s.number == number and s.memory_total_bytes), None)
+
+
+def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
+    """A program holds a GPU's memory and has not used the GPU for long.
+
+    Claim: no_gpu: a job that hangs, was forgotten, or rests in a notebook; nobody else can use the GPU.
+    Evidence: memory in use, the processes that hold it, and how long its utilisation has been nothing.
+    Threshold: >= 512 MiB held by a compute process, < 5 % busy for 10 minutes of watching. Ours. It is told beside the
+        verdict: whether it is wanted only its owner knows.
+    Blind spot: idleness from before the monitor started; a GPU that computes for a moment every few minutes.
+    """
+    limits, out = facts.limits, []
+    for uuid, reading in (facts.snapshot.gpu.value or {}).items():
+        state, memory = reading.value, facts.carry.gpus.get(uuid)
+        if state is None or memory is None or memory.idle_ns is None:
+            continue
+        idle_s = (facts.snapshot.at_ns - memory.idle_ns) / 1e9
+        if idle_s < limits.gpu_held_s:
+            continue
+        pid, name, user = _holder(facts, memory.pids)
+        used = None if state.memory_used_bytes is None else float(state.memory_used_bytes)
+        args: Args = (
+            ("what", "held"),
+            ("gpu", f"GPU {state.number}"),
+            ("gpus_all", float(facts.gpu.all)),
+            ("used", used),
+            ("idle_s", idle_s),
+            ("task", name),
+            ("user", user),
+            ("pid", None if pid is None else float(pid)),
+        )
+        evidence = (
+            Evidence(f"gpus.{state.number}.idle_s", round(idle_s, 1), "s", limits.gpu_held_s),
+            Evidence(f"gpus.{state.number}.memory_used_bytes", used, "B", float(limits.gpu_used_bytes)),
+        )
+        advice = (Advice("look_into", (("pid", float(pid)),)),) if pid is not None else ()
+        finding = Finding("no_gpu", Severity.INFO, BASE, uuid, args, evidence, advice=advice)
+        out.append(Claim(finding, 1.0, limits.least_samples, limits.least_samples))
+    return tuple(out)
+
+
+def _holder(facts: Facts, pids: tuple[int, ...]) -> tuple[int | None, str, str]:
+    """Pid, name and user of the first process that is seen here; the first pid, "" and "" else."""
+    table = facts.snapshot.processes.value
+    for key, info in table.info.items() if table is not None else ():
+        if key.pid in pids:
+            return key.pid, info.name, info.user
+    return None, "", ""
