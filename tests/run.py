@@ -18,7 +18,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 DEBIAN_PACKAGES = (
     *("fio", "sysstat", "smartmontools", "tmux", "libfuse3-dev", "fuse3", "pkg-config", "gcc", "libc6-dev"),
-    *("valgrind", "psmisc", "procps", "util-linux", "e2fsprogs", "rsync"),
+    *("valgrind", "psmisc", "procps", "util-linux", "e2fsprogs", "rsync", "sudo"),
 )
 SLOW_PACKAGES = ("qemu-system-x86", "seabios", "ipxe-qemu", "busybox-static", "cpio", "kmod")
 SATISFIED = """

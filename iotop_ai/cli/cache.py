@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.cache == "status":
         return _status(args)
     if settings.readonly:
-        raise UsageError(f"--readonly allows no cache {args.cache}")
+        raise UsageError(f"read-only (--readonly or the settings) allows no cache {args.cache}")
     return _evict(args) if args.cache == "evict" else _drop(args, settings)
 
 

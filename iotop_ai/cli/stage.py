@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 copied and verified; 1 it does not fit, is not faster or differs; 2 not done. Prints the new path alone."""
     if settings_of(args).readonly:
-        raise UsageError("--readonly allows no staging")
+        raise UsageError("read-only (--readonly or the settings) allows no staging")
     return Stage(args).run()
 
 

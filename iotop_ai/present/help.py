@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.columns import rule
-from iotop_ai.present.keys import keys_of
+from iotop_ai.present.keys import keys_of, muted
 from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.view import View
 
@@ -62,7 +62,8 @@ def _pages(view: View, width: int, height: int) -> list[list[Line]]:
     room = max(1, height - _AROUND)
     listed = keys_of(view)
     indent = max(6, min(10, max(len(key.keys) for key in listed) + 1))
-    keys = _table([("keys", ""), *((k.keys, k.text) for k in listed)], indent, each - 1)
+    may_not = frozenset(key.keys for key in listed if muted(key, view))
+    keys = _table([("keys", ""), *((k.keys, k.text) for k in listed)], indent, each - 1, may_not)
     columns = _table([("columns", ""), *COLUMNS], 9, each - 1)
     if len(keys) <= room and len(columns) <= (many - 1) * room:
         # The columns begin at the top beside the keys.
@@ -91,12 +92,16 @@ def _flow(entries: _Entries, width: int, each: int, room: int) -> list[Line]:
     return out
 
 
-def _table(entries: list[tuple[str, str]], indent: int, width: int) -> _Entries:
-    """Rows of (term, text), the text wrapped at words behind the term."""
+def _table(
+    entries: list[tuple[str, str]], indent: int, width: int, muted_terms: frozenset[str] = frozenset()
+) -> _Entries:
+    """Rows of (term, text), the text wrapped at words behind the term. muted_terms: that cannot be used here."""
     out: _Entries = []
     for term, text in entries:
         lines = wrap(text, max(8, width - indent - 1), break_on_hyphens=False) or [""]
         for i, line in enumerate(lines):
-            first = [Cell(1, cut(term, indent - 1) if text else term, "key" if text else "title")] if i == 0 else []
-            out.append([*first, Cell(1 + indent, line, "dim")])
+            dim = term in muted_terms
+            token = "mute" if dim else "key" if text else "title"
+            first = [Cell(1, cut(term, indent - 1) if text else term, token)] if i == 0 else []
+            out.append([*first, Cell(1 + indent, line, "mute" if dim else "dim")])
     return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.pagecache import PageCache, read_cached
 from iotop_ai.collectors.root import Root
 from iotop_ai.present.caches import effect_text
+from tests.cli.program import TOP
 from tests.rigs.nobody import as_nobody, why_not_nobody
 
 MIB = 1 << 20
@@ -201,3 +203,46 @@ def test_a_dataset_that_is_not_there(tmp_path: Path) -> None:
     outcome, done = evict(str(tmp_path / "nowhere"), Audit(Clock(), tmp_path / "state"), PageCache())
     assert done is None
     assert outcome.text.startswith("not done: ")
+
+
+SUDO_HOST = r"""
+set -e
+mount --make-rprivate / && mount -t tmpfs -o mode=755 none /etc/sudoers.d
+printf "%s\n" "$1" > /etc/sudoers.d/rule && chmod 0440 /etc/sudoers.d/rule
+cd / && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$2" -S -c "$3"
+"""
+ASK_SUDO = """
+import sys; sys.path.insert(0, {top!r})
+from iotop_ai.actions.kernel import *
+from iotop_ai.collectors.root import Root
+print(right_to(TASK_DELAYACCT, Root("/")).how or "none")
+print(set_switch(TASK_DELAYACCT, {value!r}, Root("/")))
+"""
+
+
+@needs_nobody
+@pytest.mark.parametrize("ruled", [True, False])
+def test_a_sudo_rule_is_found_and_used_and_without_one_nothing_prompts(ruled: bool) -> None:
+    """As nobody, in a mount namespace with sudoers rules of its own; the switch is set to what it is."""
+    python = next((path for path in ("/usr/bin/python3",) if os.access(path, os.X_OK)), "")
+    if not python or not shutil.which("sudo") or not shutil.which("unshare"):
+        pytest.skip("needs sudo, unshare and a Python outside /root")
+    told = subprocess.run(
+        [python, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True, text=True
+    )
+    if told.stdout != "True\n":
+        pytest.skip("needs a system Python of 3.11 or newer")
+    value = Path("/proc/sys/kernel/task_delayacct").read_text().strip()
+    line = "nobody" + sudoers(TASK_DELAYACCT).removeprefix("root") if ruled else "# no rule"
+    code = ASK_SUDO.format(top=str(TOP), value=value)
+    argv = ["unshare", "-m", "sh", "-c", SUDO_HOST, "sh", line, python, code]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    if "mount" in done.stderr:
+        pytest.skip(f"mounting is not allowed here: {done.stderr.strip()}")
+    how, result = done.stdout.splitlines() or ("", done.stderr)
+    if ruled:
+        assert (how, result) == ("sudo", "('', '')"), done.stderr
+    else:
+        assert how == "none"
+        assert "sudo did not do it" in result
+        assert "nobody ALL=(root) NOPASSWD: " in result

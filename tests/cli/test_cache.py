@@ -60,9 +60,10 @@ def test_what_cannot_be_confirmed_is_not_done() -> None:
 
 @pytest.mark.parametrize("what", [("drop", "--yes"), ("evict", "/etc/hostname")])
 def test_readonly_changes_nothing(what: tuple[str, ...]) -> None:
+    assert iotop("cache", *what, IOTOP_AI_READONLY="1").returncode == 2
     done = iotop("--readonly", "cache", *what)
     assert done.returncode == 2
-    assert done.stderr == f"usage: --readonly allows no cache {what[0]}\n"
+    assert done.stderr == f"usage: read-only (--readonly or the settings) allows no cache {what[0]}\n"
 
 
 @pytest.mark.parametrize("arguments", [("drop", "--level", "4"), ("drop", "--level", "x"), ("flush",), ()])

@@ -70,7 +70,7 @@ def test_unasked_and_read_only_nothing_is_copied(dataset: Path, fast: Path) -> N
     assert done.returncode == 2
     assert "usage: nobody can confirm it here" in done.stderr
     done = iotop("--readonly", "stage", str(dataset), str(fast), "--yes")
-    assert (done.returncode, done.stderr) == (2, "usage: --readonly allows no staging\n")
+    assert (done.returncode, done.stderr) == (2, "usage: read-only (--readonly or the settings) allows no staging\n")
     assert not list(fast.iterdir())
 
 

@@ -11,6 +11,7 @@ from iotop_ai.model.reading import Reading
 from iotop_ai.present import caches
 from iotop_ai.present.dialogue import dialogue_rows, inner_width
 from iotop_ai.present.drop_caches import EVICT, DropView, drop_body
+from iotop_ai.present.help import help_rows
 from iotop_ai.present.keys import keys_rows
 from iotop_ai.present.line import cells
 from iotop_ai.present.view import View
@@ -98,5 +99,7 @@ def test_read_only_dims_the_key_and_a_remote_screen_has_none() -> None:
     assert {span.token for span in line.spans if "drop-cache" in span.text or span.text == " D"} == {"mute"}
     (line,) = keys_rows(FRAME, View(), wide, 1)
     assert {span.token for span in line.spans if "drop-cache" in span.text} == {"dim"}
+    helped = [s for line in help_rows(FRAME, View(readonly=True), 160, 48) for s in line.spans]
+    assert {span.token for span in helped if "drop caches" in span.text} == {"mute"}
     assert "drop-cache" not in keys_rows(FRAME, View(remote=True), wide, 1)[0].text
     assert "drop-cache" not in keys_rows(FRAME, View(mode="replay"), wide, 1)[0].text

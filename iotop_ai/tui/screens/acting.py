@@ -15,11 +15,8 @@ from textual.message import Message
 
 from iotop_ai.present.groups import groups
 from iotop_ai.present.line import Line, blank
-from iotop_ai.present.process_act import whom_of
 from iotop_ai.tui.screens.dialogue import DialogueScreen
-from iotop_ai.tui.screens.drop_caches import DropCachesScreen
 from iotop_ai.tui.screens.moments import Moments
-from iotop_ai.tui.screens.process_act import DelayScreen, ProcessScreen
 from iotop_ai.tui.widgets.styles import Styles
 
 if TYPE_CHECKING:
@@ -118,14 +115,21 @@ class Acting(Moments):
 
     def action_drop_caches(self) -> None:
         """Ask before the host's caches are dropped."""
+        from iotop_ai.tui.screens.drop_caches import DropCachesScreen  # what nobody asked for yet is not loaded
+
         self.ask(DropCachesScreen(self, self._book))
 
     def action_delay_accounting(self) -> None:
         """Ask before the kernel's delay accounting is switched."""
+        from iotop_ai.tui.screens.process_act import DelayScreen
+
         self.ask(DelayScreen(self, self._book))
 
     def action_process(self, begun: str = "") -> None:
         """Ask what is to be done to the process under the cursor. begun: what is typed already."""
+        from iotop_ai.present.process_act import whom_of
+        from iotop_ai.tui.screens.process_act import ProcessScreen
+
         cursor = self.view.cursor.removeprefix(PROCESS_PREFIX)
         if self.why_no_action():
             self.change(f"failed: {self.why_no_action()}")

@@ -64,7 +64,7 @@ class DropCachesScreen(DialogueScreen):
         super().__init__(below, book)
         self._main = below
         self._clock, self._root = Clock(), Root("/")
-        self._began_ns = 0
+        self._began_ns = self._asked_ns = 0
         self.drop = DropView()
 
     def on_mount(self) -> None:
@@ -78,6 +78,7 @@ class DropCachesScreen(DialogueScreen):
     def on_right_said(self, message: RightSaid) -> None:
         """Show it; who may not drop is offered what needs no root."""
         right = message.right
+        self._asked_ns = self._clock.monotonic_ns()
         self.drop = self.drop._replace(how=right.how, reason=right.reason, remedy=right.remedy, wait_s=message.wait_s)
         if not self.drop.may_drop and not self.text:
             self._choose(EVICT)
@@ -89,9 +90,17 @@ class DropCachesScreen(DialogueScreen):
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
         """The dialogue in its state."""
+        self._wait_less()
         seconds = (self._clock.monotonic_ns() - self._began_ns) / 1e9 if self.drop.doing else 0.0
         view = self.drop._replace(typed=plain(self.text), seconds=seconds)
         return drop_body(self.below.newest.snapshot, view, width)
+
+    def _wait_less(self) -> None:
+        """The minute between two drops goes by."""
+        if self.drop.wait_s > 0:
+            now = self._clock.monotonic_ns()
+            gone_s, self._asked_ns = (now - self._asked_ns) / 1e9, now
+            self.drop = self.drop._replace(wait_s=max(0.0, self.drop.wait_s - gone_s))
 
     @property
     def over(self) -> bool:
