@@ -190,6 +190,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "replace_disk": lambda a: f"back {word(a, 'device')} up now, then replace it",
     "check_cable": lambda a: f"check {word(a, 'device')}'s cable, connector and backplane",
     "cool_disk": lambda a: f"cool {word(a, 'device')}: air flow or a heat sink; it throttles itself",
+    "larger_kernels": lambda a: "larger batch, torch.compile, CUDA graphs: its kernels do not fill the GPU",
     "gpu_limits": lambda a: "a faster disk will not help; batch size, bf16, torch.compile may",
     "start_job": lambda a: "start the job; --path DIR shows the disks behind its data",
     "run_as_root": lambda a: "sudo iotop-ai sees every user's I/O",

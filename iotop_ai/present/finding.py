@@ -125,7 +125,10 @@ def _cpu_prep(a: Args) -> Spans:
 
 
 def _gpu_bound(a: Args) -> Spans:
-    out = [_plain("GPUs compute: "), _strong(f"{percent(a, 'gpu_busy')} busy")]
+    what = "GPUs run small kernels: " if number(a, "small") else "GPUs compute: "
+    out = [_plain(what), _strong(f"{percent(a, 'gpu_busy')} busy")]
+    if number(a, "sm") is not None:
+        out += [COMMA, _plain("SM "), _strong(percent(a, "sm"))]
     if number(a, "power") is not None:
         out += [COMMA, _strong(percent(a, "power")), _plain(" of the power limit")]
     return out

@@ -135,6 +135,18 @@ def test_a_job_that_resumes_after_its_collective_is_fine_again() -> None:
     assert frames[-1].verdict.primary.class_id == "gpu_bound"
 
 
+def test_the_activity_of_the_sms_makes_it_sure_or_says_that_they_are_not_filled() -> None:
+    full, small = verdict_of(rates(FED, sm_ratio=0.85)).primary, verdict_of(rates(FED, sm_ratio=0.3)).primary
+    assert (full.class_id, full.confidence, full.advice[0].template) == ("gpu_bound", 0.95, "gpu_limits")
+    assert (small.class_id, small.confidence, small.advice[0].template) == ("gpu_bound", 0.8, "larger_kernels")
+    one = replace(FED, gpus=(0.97,), power=None, gpu_rates={**FED.gpu_rates, "power_watts": None})
+    assert verdict_of(rates(one, sm_ratio=0.6)).primary.confidence == 0.8
+    assert verdict_of(rates(one, sm_ratio=0.3)).primary.confidence == 0.6
+    few_watts = replace(FED, gpus=(0.97,), power=200.0)
+    assert classes(verdict_of(few_watts)) == ["unknown"]
+    assert classes(verdict_of(rates(few_watts, sm_ratio=0.6))) == ["gpu_bound"]
+
+
 def test_gpus_that_draw_far_less_than_their_own_most_wait_for_each_other() -> None:
     fallen = replace(FEW_KERNELS, power=210.0)
     assert classes(verdict_of(fallen)) == ["unknown"]

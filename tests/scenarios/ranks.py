@@ -26,6 +26,7 @@ TOTAL = 85_520_809_984
 TICK_S = 0.5
 BOOST_MHZ = 1980
 LINK_BYTES_PER_S = 50e9
+IDLE = {"util": 0, "power_mw": 70_000, "clock1": 345, "temp0": 34, "throttle": 1, "mem_used": 4 << 20, "pstate": 8}
 BREAKS_S = 10.0
 """When a GPU breaks: an event from before somebody listens is lost."""
 SPAWN = multiprocessing.get_context("spawn")
@@ -117,6 +118,8 @@ def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, 
         lines = {}
         if trouble.kind == "xid" and now - began >= BREAKS_S:
             lines |= {"xid_seq": 1, "xid_gpu": 0, "xid": int(trouble.amount)}
+        if a.on_cpu:
+            lines |= {f"gpu0.{key}": value for key, value in IDLE.items()}
         for rank in range(ranks if not a.on_cpu else 0):
             after = board.seconds(rank, now)
             shares = [max(0.0, y - x) / (now - at) for x, y in zip(before[rank], after, strict=True)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts import Claim, Facts, claim, confidence, gpu_args, gpu_evidence
+from iotop_ai.diagnosis.gpu_teams import teams
 from iotop_ai.diagnosis.tasks import blocked_tasks
-from iotop_ai.diagnosis.window import at_least
+from iotop_ai.diagnosis.window import at_least, mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 BOUND_BASE = 0.8
+BOUND_BY_SM = 0.95
 HEALTHY_BASE = 0.75
 WITHOUT_POWER = 0.6
 
@@ -19,30 +21,52 @@ def _most_blocked(facts: Facts) -> float | None:
     return max((t.blocked_ratio for t in facts.related), default=0.0)
 
 
+def _sm(facts: Facts) -> float | None:
+    """Mean SM activity (GPM) of the GPUs in use; None where the cards do not tell."""
+    return mean(gpu.mean("sm_ratio") for team in teams(facts, facts.limits.window_s) for gpu in team.gpus)
+
+
 def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
-    """The GPUs are busy and draw power: they are what limits.
+    """The GPUs are busy, and power or the activity of their SMs agrees: they are what limits.
 
     Claim: gpu_bound: the GPUs have all the data that they can take.
-    Evidence: utilisation of the GPUs in use, and their power against its limit where the driver tells it.
-    Threshold: >= 90 %, power >= 40 % of the limit; ours, since utilisation alone counts any running kernel.
-    Blind spot: without power a GPU that spins in a collective looks the same: confidence stays at 60 %.
+    Evidence: utilisation of the GPUs in use, their power against its limit and their SM activity (GPM), where the
+        driver tells them.
+    Threshold: >= 90 %, and power >= 40 % of the limit or SM activity >= 50 %; ours, since utilisation alone counts any
+        running kernel. SM activity >= 80 % makes it sure; below 50 % the kernels are too small to fill the GPU (DCGM
+        user guide), which is said. A main thread that is always busy is no sign of loading here: it spins for the GPU.
+    Blind spot: without power and GPM a GPU that spins in a collective looks the same: confidence stays at 60 %.
     """
     limits = facts.limits
     power = facts.gpu.power_ratio
-    if not facts.gpu.used or (power is not None and power < limits.power_share):
+    if not facts.gpu.used:
+        return ()
+    sm = _sm(facts)
+    if power is not None and power < limits.power_share and (sm is None or sm < limits.sm_idle):
         return ()
     flags = at_least(facts.gpu.busy, limits.gpu_bound)
     evidence = gpu_evidence(facts, limits.gpu_bound)
     if power is not None:
         evidence += (Evidence("gpus.power_ratio", power, "ratio", limits.power_share),)
+    if sm is not None:
+        evidence += (Evidence("gpus.sm_ratio", sm, "ratio", limits.sm_idle),)
+    agrees = power is not None or (sm is not None and sm >= limits.sm_idle)
+    small = sm is not None and sm < limits.sm_idle
+    base = BOUND_BY_SM if sm is not None and sm >= limits.sm_busy else BOUND_BASE
     finding = Finding(
         "gpu_bound",
         Severity.INFO,
-        confidence(BOUND_BASE, 3, 1.0 if power is not None else WITHOUT_POWER),
+        confidence(base, 3, 1.0 if agrees else WITHOUT_POWER),
         "",
-        (*gpu_args(facts), ("power", power), ("blocked", _most_blocked(facts))),
+        (
+            *gpu_args(facts),
+            ("power", power),
+            ("sm", sm),
+            ("small", float(small)),
+            ("blocked", _most_blocked(facts)),
+        ),
         evidence,
-        advice=(Advice("gpu_limits"),),
+        advice=(Advice("larger_kernels" if small else "gpu_limits"),),
     )
     return (claim(facts, finding, flags, (facts.gpu.busy_ratio or 0.0) / limits.gpu_bound),)
 
