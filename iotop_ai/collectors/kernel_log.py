@@ -13,7 +13,7 @@ from collections import Counter
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.kernel_parse import IO_ERROR, KERNEL, Told, parse_record, told
+from iotop_ai.collectors.kernel_parse import IO_ERROR, KERNEL, TIMEOUT, Told, parse_record, told
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.kernel_log import DeviceErrors, KernelLog
 from iotop_ai.model.reading import Status
@@ -100,7 +100,7 @@ class KernelLogCollector:
         now = self._clock.monotonic_ns()
         for one in found:
             known = self._errors.get(one.subject)
-            if one.kind == IO_ERROR and (known is not None or len(self._errors) < _MOST_DEVICES):
+            if one.kind in (IO_ERROR, TIMEOUT) and (known is not None or len(self._errors) < _MOST_DEVICES):
                 self._errors[one.subject] = DeviceErrors((known.lines if known else 0) + 1, now, one.what)
         self._found += found
         self._log = KernelLog(dict(self._errors), self._log.lost + lost)

@@ -18,7 +18,10 @@ class DeviceErrors(NamedTuple):
 
 
 class KernelLog(NamedTuple):
-    """errors: by kernel name of the device ("sda", "nvme0n1"). lost: times that records were overwritten unread."""
+    """errors: by kernel name of the device ("sda", "nvme0n1"), timeouts by that of the controller ("nvme0").
+
+    lost: times that records were overwritten unread.
+    """
 
     errors: Mapping[str, DeviceErrors] = {}
     lost: int = 0

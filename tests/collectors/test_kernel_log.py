@@ -189,6 +189,14 @@ def test_errors_are_counted_by_device_and_told_once_a_tick(log: Log) -> None:
     assert log.collector.read().errors["sda"].lines == 21
 
 
+def test_timeouts_are_counted_of_the_controller(log: Log) -> None:
+    log.collector.read()
+    log.write("nvme nvme0: I/O 834 QID 3 timeout, aborting")
+    log.write("nvme nvme0: I/O 834 QID 3 timeout, reset controller")
+    errors = log.collector.read().errors
+    assert {name: (one.lines, one.what) for name, one in errors.items()} == {"nvme0": (2, "timeout")}
+
+
 def test_a_flood_is_bounded_in_what_is_told(log: Log) -> None:
     log.collector.read()
     for pid in range(12):

@@ -108,6 +108,15 @@ def test_errors_that_say_nothing_about_a_disk_of_now(machine: Machine) -> None:
     assert found(machine) == []
 
 
+def test_a_controllers_timeouts_are_its_disks() -> None:
+    machine = Machine(
+        disks=(Disk(name="nvme10n1", transport="nvme"), Disk(name="nvme1n1", transport="nvme")),
+        cpu=0.5, errors={"nvme1": DeviceErrors(2, 0, "timeout")},
+    )  # fmt: skip
+    (one,) = found(machine)
+    assert (one.subject, one.severity) == ("nvme1n1", Severity.WARNING)
+
+
 def test_errors_are_forgotten_though_smart_is_silent() -> None:
     first, later = (replace(erring(1, "I/O", at_s), smart=(FINE,), smart_silent=True) for at_s in (0, -700))
     frames = play((first, 3), (later, 15))

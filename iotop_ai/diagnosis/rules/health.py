@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, claim
 from iotop_ai.diagnosis.mounts import mount_on
 from iotop_ai.diagnosis.window import either
+from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.smart import SmartState
 from iotop_ai.model.smart_growth import growth
@@ -68,7 +71,8 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
     """
     log, infos = facts.snapshot.kernel.value, facts.snapshot.disks.value or {}
     out = []
-    for name, errors in (log.errors if log is not None else {}).items():
+    for told_of, errors in (log.errors if log is not None else {}).items():
+        name = _disk_of(told_of, infos)
         info = infos.get(name)
         recent = 0 <= facts.snapshot.at_ns - errors.at_ns < facts.limits.error_memory_s * 1e9
         # A loop's errors are those of its file, a partition's are told of its disk as well.
@@ -88,6 +92,13 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
         finding = Finding("failing_disk", severity, ERROR_CONFIDENCE, name, args, evidence, advice=advice)
         out.append(Claim(finding, 1.0, 1, 1, at_once=True))
     return tuple(out)
+
+
+def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
+    """The disk of an NVMe controller's name ("nvme0": "nvme0n1"), its first; any other name as it is."""
+    if name in infos or not name.startswith("nvme"):
+        return name
+    return min((one for one in infos if one.startswith(f"{name}n") and infos[one].kind == "disk"), default=name)
 
 
 def _cure(state: SmartState) -> tuple[str, str, str] | None:
