@@ -169,7 +169,7 @@ def test_a_pipe_is_a_remote_screen_that_takes_keys(path: str) -> None:
         terminal.type(f"(cat {path}; sleep 5) | {replay}; echo rc=$?\n")
         terminal.wait_for("► REMOTE 1 s")
         terminal.keys("?")
-        terminal.wait_for("go back")
+        terminal.wait_for(" back ──")
         terminal.keys("x")
         terminal.wait_for("► REMOTE ended")
         terminal.keys("q")

@@ -324,7 +324,7 @@ def test_what_is_behind_another_screen_stays_behind_it(size: tuple[int, int]) ->
     with Terminal(*size) as terminal:
         terminal.type(COMMAND.replace("-d 0.5", "-d 0.2") + "\n")
         terminal.wait_until(lambda text: {"path", "disk", "process"} <= sections(text).keys(), what="the sections")
-        for key, word in (("?", "go back"), ("h", "Esc:back")):
+        for key, word in (("?", " back ──"), ("h", "Esc:back")):
             terminal.keys(key)
             terminal.wait_for(word)
             end = time.monotonic() + 2
