@@ -53,6 +53,7 @@ class Opening(NamedTuple):
 
     keeper: makes what keeps a live session, after the first frame is on the screen; deck: what plays a recording.
     left: is told the View, the theme ("" as it began) and the newest Frame when the user has left.
+    shared: a program before our pipe may read the same terminal.
     """
 
     first: Frame
@@ -62,6 +63,7 @@ class Opening(NamedTuple):
     keeper: Callable[[], Keeper] | None = None
     deck: Callable[[Takes], Deck] | None = None
     left: Callable[[View, str, Frame], None] | None = None
+    shared: bool = False
 
 
 def run_monitor(settings: Settings, source: Source) -> int:
@@ -178,7 +180,7 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
         from iotop_ai.tui.app import MonitorApp
         from iotop_ai.tui.driver import driver_class
 
-        driver = driver_class(True, screen.attributes) if screen is not None else None
+        driver = driver_class(True, screen.attributes, shared=begun.shared) if screen is not None else None
         keeper = begun.keeper() if begun.keeper is not None else None
         save = None if served() else _save_picture
         app = MonitorApp(begun.first, begun.frames, begun.source, view, here.theme, driver, keeper, begun.deck, save)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from iotop_ai.cli.monitor import Opening, run_screen
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.replay import ReplaySource
@@ -24,19 +26,36 @@ NO_SUCH_PROGRAM = 127
 """What a shell exits with when it finds no such program."""
 NO_CONNECTION = 255
 """What ssh exits with for an error of its own."""
+ALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
+"""A host that is gone without a word (a cable, a crash) is noticed after 15 s, not after TCP's quarter of an hour."""
 _HEARD = 4096
 _LEAVE_S = 1.0
 
 
-def show_stream(settings: Settings, fd: int, *, allow_root: bool = False, why: Callable[[], str] = lambda: "") -> int:
+def show_stream(
+    settings: Settings,
+    fd: int,
+    *,
+    allow_root: bool = False,
+    shared: bool = False,
+    why: Callable[[], str] = lambda: "",
+    lost: Callable[[], str] = lambda: "",
+) -> int:
     """Show what comes on a descriptor until the user leaves; the exit code.
 
-    why: what its sender says when nothing comes. Raises InputError when nothing comes.
+    shared: the sender may read the same terminal. why: what it says when nothing comes. lost: what it says when it has
+    ended before the user left, which is then told. Raises InputError when nothing comes.
     """
     source = ReplaySource("-", allow_root=allow_root, fd=fd)
+    ended = False
+
+    def coming() -> Iterator[Frame]:
+        nonlocal ended
+        yield from frames(source)
+        ended = True
 
     def opening() -> Opening:
-        stream = frames(source)
+        stream = coming()
         try:
             first = next(stream, None)
         except InputError as error:
@@ -44,9 +63,13 @@ def show_stream(settings: Settings, fd: int, *, allow_root: bool = False, why: C
         if first is None:
             raise InputError(why() or "the stream has ended before its first Snapshot")
         interval_s = first.snapshot.interval_s
-        return Opening(first, stream, source, {"remote": True, "interval_s": interval_s}, keeper=_keeper)
+        changes = {"remote": True, "interval_s": interval_s}
+        return Opening(first, stream, source, changes, keeper=_keeper, shared=shared)
 
-    return run_screen(settings, opening, source.close)
+    code = run_screen(settings, opening, source.close)
+    if ended and (reason := lost()):
+        print(reason, file=sys.stderr)
+    return code
 
 
 def _keeper() -> Keeper:
@@ -65,7 +88,7 @@ def show_host(settings: Settings, host: str) -> int:
         raise UsageError(f"{clean(host)!r} is no host; write name or user@name")
     with Ssh(host, f"iotop-ai record -o - -d {settings.interval_s:g}") as ssh:
         # What comes is decoded by the same bounded reader whoever sends it; root asked for this host by name.
-        return show_stream(settings, ssh.fd, allow_root=True, why=ssh.why)
+        return show_stream(settings, ssh.fd, allow_root=True, why=ssh.why, lost=ssh.lost)
 
 
 class Ssh:
@@ -75,7 +98,7 @@ class Ssh:
         self._host = host
         try:
             self._child = subprocess.Popen(
-                [program, "--", host, command],
+                [program, *ALIVE, "--", host, command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -96,16 +119,26 @@ class Ssh:
 
     def why(self) -> str:
         """Why nothing came, in one line."""
-        self._ear.join(_LEAVE_S)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._child.wait(_LEAVE_S)
-        lines = [clean(line).strip() for line in self._heard.decode("utf-8", "replace").splitlines()]
-        last = next((line for line in reversed(lines) if line), "")
+        last = self._last_words()
         if self._child.returncode == NO_SUCH_PROGRAM:
             return f"{self._host}: there is no iotop-ai in the PATH there"
         if self._child.returncode == NO_CONNECTION:
             return f"{self._host}: no connection{': ' + last if last else ''}"
         return f"{self._host}: {last or 'the connection was closed before anything came'}"
+
+    def lost(self) -> str:
+        """Why no more came, in one line."""
+        last = self._last_words()
+        if self._child.returncode == 0:
+            return f"{self._host}: the recorder there has ended"
+        return f"{self._host}: the connection was lost{': ' + last if last else ''}"
+
+    def _last_words(self) -> str:
+        self._ear.join(_LEAVE_S)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(_LEAVE_S)
+        lines = [clean(line).strip() for line in self._heard.decode("utf-8", "replace").splitlines()]
+        return next((line for line in reversed(lines) if line), "")
 
     def __enter__(self) -> Ssh:
         return self

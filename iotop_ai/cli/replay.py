@@ -68,7 +68,7 @@ def _stream(args: argparse.Namespace, settings: Settings) -> int:
 
     if args.at is not None or args.speed is not None:
         raise UsageError("a stream is shown as it comes; --at and --speed are for files")
-    return show_stream(settings, keys_from_terminal(), allow_root=args.allow_root)
+    return show_stream(settings, keys_from_terminal(), allow_root=args.allow_root, shared=True)
 
 
 def keys_from_terminal() -> int:

@@ -23,6 +23,10 @@ ENTER_ALTERNATE = "\x1b[?1049h"
 KNOWN_VERSIONS = ("8.2.",)
 """Textual releases whose input thread has been read and tried with ours in its place."""
 
+FEW = 255
+"""As VMIN: so many characters must wait before the kernel tells anybody who polls that the terminal can be read."""
+LOOK_MS = 25
+"""How often a terminal is looked at that tells nobody."""
 ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5
 """How long a lone Escape may still turn out to be the start of a sequence."""
 
@@ -61,6 +65,9 @@ class QuietDriver(LinuxDriver):
     attributes_before: list[Any] | None = None
     """The terminal's attributes as the user's shell left them, where they were changed before the app started."""
 
+    shared: bool = False
+    """Whether a program before our pipe may read the same terminal, as ssh does: it would take every other key."""
+
     def __init__(self, app: Any, *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._end = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -91,33 +98,52 @@ class QuietDriver(LinuxDriver):
         with contextlib.suppress(BlockingIOError):  # what ended the input before a suspension
             os.eventfd_read(self._end)
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        if self.shared:
+            self._keep_keys()
         if type(self).attributes_before is not None:
             self.attrs_before = type(self).attributes_before
 
+    def _keep_keys(self) -> None:
+        """Let no poll() see a key: who sleeps in it, as ssh does, leaves them to us, who look without waiting.
+
+        The descriptor is our own (the front has opened the terminal anew), so nobody else becomes non-blocking.
+        """
+        with contextlib.suppress(termios.error, OSError):
+            attributes = termios.tcgetattr(self.fileno)
+            attributes[6][termios.VMIN], attributes[6][termios.VTIME] = FEW, 0
+            os.set_blocking(self.fileno, False)
+            termios.tcsetattr(self.fileno, termios.TCSANOW, attributes)
+
     def run_input_thread(self) -> None:
-        """Read keys until ``disable_input``; between them the thread sleeps without a timeout."""
+        """Read keys until ``disable_input``; between them the thread sleeps, for ever where it is told of keys."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         poll = select.poll()
-        poll.register(self.fileno, select.POLLIN)
+        if not self.shared:
+            poll.register(self.fileno, select.POLLIN)
         poll.register(self._end, select.POLLIN)
-        timeout_ms: int | None = None
+        rest_ms = LOOK_MS if self.shared else None
+        timeout_ms = rest_ms
         while True:
             ready = dict(poll.poll(timeout_ms))
             if self._end in ready:
                 return
-            timeout_ms = None
-            if self.fileno in ready:
+            timeout_ms = rest_ms
+            if self.fileno in ready or self.shared:
                 try:
                     raw = os.read(self.fileno, 4096)
+                except BlockingIOError:
+                    raw = None
                 except OSError:
                     raw = b""
-                if not raw:  # the terminal is gone; its SIGHUP ends the app
-                    poll.unregister(self.fileno)
+                if raw == b"":  # the terminal is gone; its SIGHUP ends the app
+                    if self.fileno in ready:
+                        poll.unregister(self.fileno)
                     continue
-                for event in parser.feed(decode(raw)):
-                    self.process_message(event)
-                timeout_ms = ESCAPE_WAIT_MS
+                if raw:
+                    for event in parser.feed(decode(raw)):
+                        self.process_message(event)
+                    timeout_ms = ESCAPE_WAIT_MS
             for event in parser.tick():
                 self.process_message(event)
 
@@ -137,17 +163,20 @@ class QuietDriver(LinuxDriver):
 
 
 def driver_class(
-    entered: bool = False, attributes_before: list[Any] | None = None, version: str = textual.__version__
+    entered: bool = False,
+    attributes_before: list[Any] | None = None,
+    version: str = textual.__version__,
+    *,
+    shared: bool = False,
 ) -> type[Driver] | None:
     """The quiet driver where this Textual is one that it fits, else None: Textual then takes its own.
 
-    entered, attributes_before: as of QuietDriver; kept in a subclass, because Textual makes the instance.
+    entered, attributes_before, shared: as of QuietDriver; kept in a subclass, because Textual makes the instance.
     """
     if not version.startswith(KNOWN_VERSIONS) or not _fits(LinuxDriver):
         return None
-    return type(
-        "QuietDriver", (QuietDriver,), {"entered": entered, "attributes_before": attributes_before, "__doc__": None}
-    )
+    kept = {"entered": entered, "attributes_before": attributes_before, "shared": shared, "__doc__": None}
+    return type("QuietDriver", (QuietDriver,), kept)
 
 
 def _fits(base: type) -> bool:

@@ -197,8 +197,9 @@ def test_switched_off_it_still_runs_the_command(tmp_path: Path) -> None:
     assert iotop("record", IOTOP_AI="0").returncode == 0
 
 
-def test_another_program_reads_it_from_a_pipe() -> None:
-    running = started("-o", "-", "--duration", "0.6")
+@pytest.mark.parametrize("flags", [("-o", "-", "--duration", "0.6"), ("--duration", "0.6", "-")])
+def test_another_program_reads_it_from_a_pipe(flags: tuple[str, ...]) -> None:
+    running = started(*flags)
     out, _ = running.communicate(timeout=20)
     assert running.returncode == 0
     rows = [json.loads(line) for line in out.splitlines()]

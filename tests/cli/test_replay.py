@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.keep import open_file
-from iotop_ai.cli.remote import Ssh, show_host
+from iotop_ai.cli.remote import ALIVE, Ssh, show_host
 from iotop_ai.cli.replay import Chain, speed
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.errors import InputError, UsageError
@@ -144,7 +144,7 @@ def test_no_ssh_at_all() -> None:
 def test_what_ssh_is_asked(ssh: Path) -> None:
     stand_in(ssh, 'printf "%s\\n" "$@"')
     with Ssh("-x", "iotop-ai record -o -", program=str(ssh)) as child:
-        assert os.read(child.fd, 999).decode().splitlines() == ["--", "-x", "iotop-ai record -o -"]
+        assert os.read(child.fd, 999).decode().splitlines() == [*ALIVE, "--", "-x", "iotop-ai record -o -"]
 
 
 @needs_tmux
