@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from iotop_ai.diagnosis.rules import PRECEDENCE
 from tests.scenarios import run as scenarios
-from tests.scenarios.cause import Cause, with_options
+from tests.scenarios.cause import TRAINER, Cause, with_options
 from tests.scenarios.causes import CAUSES, plain
 from tests.scenarios.figures import apart, confusion, figures, scored
 from tests.scenarios.plan import BACKGROUND, HELD_OUT, PLAIN, Run, plan
@@ -19,6 +20,7 @@ from tests.scenarios.registry import all_causes, why_not
 from tests.scenarios.report import document, summary
 from tests.scenarios.results import OtherPlanError, Results
 from tests.scenarios.score import score, true_stall
+from tests.scenarios.trainer import options
 
 REPO = Path(__file__).resolve().parent.parent
 STEPS = [{"at": float(at), "wait": 0.5, "all": 1.0} for at in range(40)]
@@ -135,6 +137,19 @@ def test_parameters_are_drawn_by_the_seed_of_the_run() -> None:
     assert one.options != other.options
     assert one.told == " ".join(one.options)
     assert one == Run("x", 0, PLAIN, "1/x/0", 40).cause({"x": cause})
+
+
+@pytest.mark.parametrize("name", sorted(all_causes()))
+def test_whatever_is_drawn_is_a_trainer_that_can_be_started_and_is_told(name: str) -> None:
+    cause = all_causes()[name]
+    for seed in range(20):
+        drawn = cause.drawn(random.Random(seed))
+        assert (drawn.label, drawn.negative) == (cause.label, cause.negative)
+        assert bool(drawn.told) == (cause.draw is not None)
+        if cause.program == TRAINER:
+            a = options([".", *drawn.options])
+            assert a.step > 0
+            assert a.batch > 0
 
 
 def test_what_was_played_is_not_played_again_and_old_results_are_set_aside(tmp_path: Path) -> None:

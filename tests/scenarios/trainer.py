@@ -175,7 +175,8 @@ def torch_loader(dataset: Dataset, a: argparse.Namespace) -> Iterator[object]:
     return iter(DataLoader(dataset, batch_size=a.batch, num_workers=a.workers, **more))
 
 
-def options() -> argparse.Namespace:
+def options(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line, or these words."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workers", type=int, default=2)
@@ -199,7 +200,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--method", default="fork")
     parser.add_argument("--gpu", type=Path)
     parser.add_argument("--log", type=Path)
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 def main() -> int:
