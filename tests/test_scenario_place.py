@@ -12,7 +12,7 @@ import pytest
 
 from tests.rigs.slowdisk.loop import attach, run
 from tests.scenarios.needs import why_no_losetup, why_no_zram
-from tests.scenarios.place import PREFIX, SWAPS, alone, clear, dead_folders, group_name, run_folder
+from tests.scenarios.place import PREFIX, SWAPS, alone, at_most, clear, dead_folders, group_name, run_folder
 from tests.scenarios.scenes import EXT4
 
 NEVER = 4_194_305
@@ -25,7 +25,7 @@ def test_only_folders_of_dead_processes_are_cleared(tmp_path: Path) -> None:
     assert [folder.name for folder in dead_folders(tmp_path)] == [f"{PREFIX}{NEVER}-a"]
 
 
-def test_a_run_has_a_folder_that_names_its_process_and_is_alone() -> None:
+def test_a_run_has_a_folder_that_names_its_process_and_is_alone(tmp_path: Path) -> None:
     with run_folder() as folder:
         assert folder.name.startswith(f"{PREFIX}{os.getpid()}-")
         assert group_name(folder) == folder.name
@@ -35,9 +35,14 @@ def test_a_run_has_a_folder_that_names_its_process_and_is_alone() -> None:
         "try: fcntl.flock(open(sys.argv[1], 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
         "except BlockingIOError: sys.exit(7)\n"
     )
-    with alone():
-        lock = folder.parent / f"{PREFIX}lock"
+    with alone(tmp_path):
+        lock = tmp_path / f"{PREFIX}lock"
         assert subprocess.run([sys.executable, "-c", code, str(lock)]).returncode == 7
+
+
+def test_what_hangs_is_given_up() -> None:
+    with pytest.raises(TimeoutError, match="1 s"), at_most(1):
+        subprocess.run(["sleep", "60"])
 
 
 @pytest.mark.skipif(bool(why_no_losetup()), reason=why_no_losetup())

@@ -35,11 +35,27 @@ def run_folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def alone() -> Iterator[None]:
+def alone(base: Path | None = None) -> Iterator[None]:
     """Wait until no other run is on this machine: two at once would be seen by each other's verdict."""
-    with (Path(tempfile.gettempdir()) / f"{PREFIX}lock").open("w") as file:
+    with ((base or Path(tempfile.gettempdir())) / f"{PREFIX}lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError within when it takes longer: nobody sits beside a benchmark that hangs."""
+
+    def late(number: int, frame: object) -> None:
+        raise TimeoutError(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def group_name(folder: Path) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.rigs.nvml.library import SERVER, machine
 from tests.scenarios.cause import Cause, Setting
-from tests.scenarios.place import alone, die_with_us, run_folder
+from tests.scenarios.place import alone, at_most, die_with_us, run_folder
 from tests.scenarios.plan import BACKGROUND, Run
 from tests.scenarios.score import true_stall
 
@@ -56,7 +56,7 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
     """
     if keep is not None:
         keep.unlink(missing_ok=True)
-    with alone(), run_folder() as folder:
+    with alone(), at_most(3 * run.seconds + 120), run_folder() as folder:
         conf = _answers(folder, cause, library)
         log = folder / "steps.jsonl"
         with cause.scene(folder) as setting, contextlib.ExitStack() as stack:
