@@ -115,6 +115,10 @@ class GpuCollector:
             out, self._xids = self._xids, []
         return out
 
+    def heard(self, xid: XidEvent) -> None:
+        """Take in an Xid that the kernel's log told: NVML tells none of a GPU that it lost; from any thread."""
+        self._last_xid[xid.uuid] = xid
+
     def at_ns(self) -> int | None:
         """When the sweep that ``read`` returned last was finished."""
         return self._returned_ns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from iotop_ai.collectors.kernel_parse import OOM_KILL, XID, Told
 from iotop_ai.collectors.nvml_events import XidEvent
@@ -21,9 +21,11 @@ def bus(address: str) -> str:
 
 
 class KernelEvents:
-    """Joins the two; remembers what was told."""
+    """Joins the two; remembers what was told. hear: gets each Xid of a known GPU that the log told first."""
 
-    def __init__(self) -> None:
+    def __init__(self, hear: Callable[[XidEvent], None]) -> None:
+        self._hear = hear
+        self._uuids: dict[str, str] = {}
         self._xids: dict[tuple[str, int], int] = {}
         self._kills = 0
 
@@ -36,16 +38,19 @@ class KernelEvents:
         wall_ns: int,
     ) -> list[Event]:
         """The events of one tick; those of the log at the tick's own time, as the log's clock drifts."""
-        uuids = {bus(r.value.bus_id): uuid for uuid, r in (gpus or {}).items() if r.value is not None}
+        # A GPU that fell off the bus is told of by its address when NVML knows it no more.
+        self._uuids |= {bus(r.value.bus_id): uuid for uuid, r in (gpus or {}).items() if r.value is not None}
         self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < SAME_NS}
         out = []
         for one in log:
             text = one.text
             if one.kind == XID and one.number is not None:
-                uuid = uuids.get(bus(one.subject), "")
+                uuid = self._uuids.get(bus(one.subject), "")
                 if not self._first(uuid or one.subject, one.number, at_ns):
                     continue
-                text = text.replace(one.subject, uuid, 1) if uuid else text
+                if uuid:
+                    text = text.replace(one.subject, uuid, 1)
+                    self._hear(XidEvent(uuid, one.number, at_ns, wall_ns))
             self._kills += one.kind == OOM_KILL
             out.append(Event(at_ns, wall_ns, one.kind, text, pid=one.pid))
         out += [

@@ -76,7 +76,7 @@ class LiveSource:
         self._acked = Acknowledged(state_folder()) if self._root.live else None
         history = HealthHistory(state_folder(), self._clock) if self._root.live else None
         self._kernel = KernelLogCollector(self._root, self._clock)
-        self._kernel_events = KernelEvents()
+        self._kernel_events = KernelEvents(self._gpu.heard)
         self._smart = SmartCollector(self._root, self._clock, settings, history=history) if settings.smart else None
         self.smartctl = settings.smartctl
         # The order of reading: what is paired most closely (devices and processes) comes first and together.

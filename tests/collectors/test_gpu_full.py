@@ -156,6 +156,15 @@ def test_an_xid_is_an_event_and_stays_on_the_gpu(library: Path, asker: Start, tm
     assert lost["status"] == "failed"
 
 
+def test_an_xid_that_only_the_kernels_log_told_stays_on_the_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
+    machine(tmp_path / "gpu.conf", [HOPPER, HOPPER])
+    ask = asker(library)
+    ask("first")
+    ask(f"heard {uuid(1)} 74")
+    state = ask.until(lambda r: r["value"][uuid(1)]["value"]["last_xid"] == 74)["value"]
+    assert state[uuid(0)]["value"]["last_xid"] is None
+
+
 def test_a_gpu_comes_back_though_somebody_listens(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [HOPPER, HOPPER])

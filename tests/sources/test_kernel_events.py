@@ -23,21 +23,32 @@ def test_addresses_have_one_spelling() -> None:
 
 
 def test_an_xid_of_both_is_told_once_under_the_gpus_uuid_with_what_the_log_adds() -> None:
-    events = KernelEvents()
+    heard: list[XidEvent] = []
+    events = KernelEvents(heard.append)
     nvml = XidEvent("GPU-1", 79, SECOND, SECOND)
     assert texts(events, [LOG], [nvml], 1) == [("GPU-1: Xid 79, GPU has fallen off the bus.", None)]
     assert texts(events, [], [nvml], 2) == []
     assert texts(events, [LOG], [], 20) == [("GPU-1: Xid 79, GPU has fallen off the bus.", None)]
     assert texts(events, [], [XidEvent("GPU-1", 31, SECOND, SECOND)], 21) == [("GPU-1: Xid 31", None)]
+    assert [(x.uuid, x.number, x.at_ns) for x in heard] == [("GPU-1", 79, SECOND), ("GPU-1", 79, 20 * SECOND)]
+
+
+def test_a_lost_gpu_is_known_by_its_address() -> None:
+    heard: list[XidEvent] = []
+    events = KernelEvents(heard.append)
+    events.of([], [], GPUS, 0, 0)
+    lost = {"GPU-1": Reading(None, Status.FAILED, "lost")}
+    assert [e.text for e in events.of([LOG], [], lost, 9, 9)] == ["GPU-1: Xid 79, GPU has fallen off the bus."]
+    assert [x.uuid for x in heard] == ["GPU-1"]
 
 
 def test_an_xid_of_an_unknown_gpu_keeps_its_address() -> None:
     other = LOG._replace(subject="0000:99:00", text="0000:99:00: Xid 79")
-    assert texts(KernelEvents(), [other], [], 1) == [("0000:99:00: Xid 79", None)]
+    assert texts(KernelEvents([].append), [other], [], 1) == [("0000:99:00: Xid 79", None)]
 
 
 def test_kills_that_the_log_named_are_not_told_again() -> None:
-    events = KernelEvents()
+    events = KernelEvents([].append)
     kill = Told("oom_kill", "python3", "the kernel killed python3 (pid 7) for memory", pid=7)
     assert texts(events, [kill], [], 1) == [("the kernel killed python3 (pid 7) for memory", 7)]
     assert events.untold(0) == 0

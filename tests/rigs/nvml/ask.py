@@ -15,6 +15,7 @@ from typing import Any
 from iotop_ai.collectors.base import take
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.gpu import GpuCollector, GpuDetailCollector
+from iotop_ai.collectors.nvml_events import XidEvent
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.gpu import gpu_rates
 from iotop_ai.model.reading import Reading
@@ -55,6 +56,10 @@ def main(every_s: float, retry_s: float, folder: str) -> None:
             out: Any = {name: cost._asdict() for name, cost in collector.costs().items()}
         elif command == "details":
             out = plain(take(detail, clock))
+        elif command.startswith("heard "):
+            _, uuid, number = command.split()
+            collector.heard(XidEvent(uuid, int(number), 1, 1))
+            out = {}
         elif command == "events":
             out = {"events": [event._asdict() for event in collector.events()]}
         elif command == "rates":
