@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Facts, gpu_args
+from iotop_ai.diagnosis.gpu_teams import teams
 from iotop_ai.diagnosis.groups import signal_groups
 from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.mounts import mount_on
@@ -78,6 +79,25 @@ def _gpu(facts: Facts) -> RuledOut | None:
     return RuledOut("gpu_bound", "gpu_low", (("busy", busy),))
 
 
+def _held_back(facts: Facts) -> RuledOut | None:
+    """That heat and power leave the clocks alone, by the driver's counters."""
+    limits = facts.limits
+    gpus = [gpu for team in teams(facts, limits.gpu_window_s) for gpu in team.gpus]
+    fields = ("hw_thermal_ratio", "sw_thermal_ratio", "power_brake_ratio")
+    shares = [share for gpu in gpus for field in fields if (share := gpu.mean(field)) is not None]
+    if not shares or max(shares) >= limits.throttled_leave:
+        return None
+    return RuledOut("gpu_throttle", "clocks_free", (("share", max(shares)),))
+
+
+def _spin(facts: Facts) -> RuledOut | None:
+    """That several busy GPUs draw what computing draws."""
+    power, busy = facts.gpu.power_ratio, facts.gpu.busy_ratio
+    if facts.gpu.used < 2 or power is None or busy is None or busy < facts.limits.gpu_bound:
+        return None
+    return RuledOut("comm_wait", "gpus_draw", (("power", power),)) if power >= facts.limits.spin_power_sure else None
+
+
 def _smart(facts: Facts) -> RuledOut | None:
     smart = facts.snapshot.smart.value
     known = [r.value for r in (smart or {}).values() if r.value is not None and r.value.severity != "unknown"]
@@ -90,7 +110,7 @@ def ruled_out(facts: Facts, on: frozenset[str], lead: JobFacts | None) -> tuple[
     """The classes that are not on and why; silent about a class that could not be judged. lead: the job spoken of."""
     job = _looked_at(lead)
     first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits)
-    every = (*first, _gpu(facts), _smart(facts))
+    every = (*first, _gpu(facts), _held_back(facts), _spin(facts), _smart(facts))
     return tuple(r for r in every if r is not None and r.class_id not in on)
 
 

@@ -236,6 +236,8 @@ _WHY: dict[str, Callable[[Args], str]] = {
     "no_limit": lambda a: "no limit on its cgroup",
     "path_local": lambda a: f"{word(a, 'mount')} is local",
     "no_wait": lambda a: f"the trainer waits {percent(a, 'stall')}",
+    "clocks_free": lambda a: f"heat and power hold its clocks back {percent(a, 'share')} of the time",
+    "gpus_draw": lambda a: f"the GPUs draw {percent(a, 'power')} of their limit",
     "smart_fine": lambda a: f"SMART of {whole(a, 'disks')} disks is not critical",
 }
 

@@ -174,6 +174,15 @@ def test_memory_that_is_held_for_long_is_told_beside_the_verdict() -> None:
     assert "no_gpu" not in classes(play((nobody, 70))[-1].verdict)
 
 
+def test_what_is_known_not_to_be_the_cause_is_said() -> None:
+    said = {reason.class_id for reason in verdict_of(FED).primary.ruled_out}
+    assert {"gpu_throttle", "comm_wait"} <= said
+    hot = {reason.class_id for reason in verdict_of(rates(FED, sw_thermal_ratio=0.03)).primary.ruled_out}
+    assert "gpu_throttle" not in hot
+    blank = rates(FED, sw_thermal_ratio=None, hw_thermal_ratio=None, power_brake_ratio=None)
+    assert "gpu_throttle" not in {reason.class_id for reason in verdict_of(blank).primary.ruled_out}
+
+
 def test_a_driver_that_fell_silent_does_not_end_a_fault() -> None:
     gone = replace(FED, gpus=(), gpu_pids=())
     frames = play((GPU_SCENES["gpu_fault lost"], 12), (gone, 30))

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from tests.scenarios.cause import TRAINER, Cause, with_options
+from tests.scenarios.cause import Cause, with_options
 from tests.scenarios.ranks import BREAKS_S
 from tests.scenarios.scenes import plain
 
@@ -117,10 +117,7 @@ CAUSES: dict[str, Cause] = {
     "no_gpu": Cause(
         "no_gpu", plain, (*FED, "--on-cpu"), gpu=True, card=CARD, program=RANKS, window_s=LINK, draw=_cores
     ),
-    "spinning main thread": Cause(
-        "gpu_bound", plain, (*FED, "--workers", "0", "--spin"), gpu=True, card=CARD, negative=True, draw=_steps,
-        program=TRAINER, background=False,
-    ),
+    "spinning main thread": ranks("gpu_bound", 1, "--workers", 0, "--spin", negative=True, background=False),
     "eight GPUs spin": ranks("comm_wait", 8, "--trouble", "hang", "--with", 8, window_s=20.0, negative=True),
     "eight GPUs compute": ranks("gpu_bound", 8, negative=True, background=False),
 }  # fmt: skip
