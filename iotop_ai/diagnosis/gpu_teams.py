@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from iotop_ai.diagnosis.facts import Args, Facts
@@ -13,16 +14,22 @@ from iotop_ai.model.gpu import GpuRates, GpuState
 from iotop_ai.model.gpu_detail import GpuDetail
 
 
-class OneGpu(NamedTuple):
+class OneGpu:
     """One GPU: as it is now, and its rates in the samples of a window (those in which it answered)."""
 
-    state: GpuState
-    detail: GpuDetail | None
-    rates: tuple[GpuRates, ...]
+    __slots__ = ("_means", "detail", "rates", "state")
+
+    def __init__(self, state: GpuState, detail: GpuDetail | None, rates: tuple[GpuRates, ...]) -> None:
+        self.state = state
+        self.detail = detail
+        self.rates = rates
+        self._means: dict[str, float | None] = {}
 
     def mean(self, field: str) -> float | None:
         """The mean of one of its rates; None when unknown throughout."""
-        return mean(getattr(rates, field) for rates in self.rates)
+        if field not in self._means:
+            self._means[field] = mean(map(attrgetter(field), self.rates))
+        return self._means[field]
 
     @property
     def busy(self) -> float | None:
@@ -73,6 +80,10 @@ def ratio(part: float | None, whole: float | None) -> float | None:
 
 def teams(facts: Facts, seconds: float) -> tuple[Team, ...]:
     """The GPUs in use, by job, over the last ``seconds``; () when none is in use or none answers."""
+    return facts.late.once(f"teams {seconds:g}", lambda: _teams(facts, seconds))
+
+
+def _teams(facts: Facts, seconds: float) -> tuple[Team, ...]:
     readings = facts.snapshot.gpu.value
     if readings is None or not facts.gpu.uuids:
         return ()

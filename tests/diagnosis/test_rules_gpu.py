@@ -121,6 +121,12 @@ def test_memory_that_grows_to_its_end_is_an_alarm_and_a_full_cache_is_not() -> N
     assert classes(stepped) == ["gpu_bound", "gpu_memory"]
 
 
+def test_an_idle_link_that_saves_power_was_not_full() -> None:
+    working = rates(FED, pcie_rx_bytes_per_s=4e9)
+    resting = replace(rates(FED, pcie_rx_bytes_per_s=0.0, pcie_generation=1), gpus=(0.0,) * 8, power=70.0)
+    assert all("pcie" not in classes(frame.verdict) for frame in play((working, 40), (resting, 30)))
+
+
 def test_a_throttled_gpu_leaves_below_its_own_lower_limit() -> None:
     hot, warm, cool = (first(FED, sw_thermal_ratio=share) for share in (0.3, 0.02, 0.0))
     frames = play((hot, 15), (warm, 40), (cool, 40))

@@ -23,6 +23,9 @@ def _most_blocked(facts: Facts) -> float | None:
 
 def _sm(facts: Facts) -> float | None:
     """Mean SM activity (GPM) of the GPUs in use; None where the cards do not tell."""
+    newest = facts.look.samples[-1].gpu.value if facts.look.samples else None
+    if newest is None or all(rates.sm_ratio is None for rates in newest.values()):
+        return None
     return mean(gpu.mean("sm_ratio") for team in teams(facts, facts.limits.window_s) for gpu in team.gpus)
 
 

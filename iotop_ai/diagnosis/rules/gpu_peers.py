@@ -75,8 +75,7 @@ def _spins(facts: Facts, team: Team) -> _Comm | None:
     limits = facts.limits
     if len(team.gpus) < 2 or not team.settled or not team.look.samples:
         return None
-    busy = [gpu.busy for gpu in team.gpus]
-    if any(b is None or b < limits.gpu_bound for b in busy):
+    if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in team.gpus):
         return None
     # Where one draws much more than the others they wait for that one.
     power = most_of(gpu.power_ratio for gpu in team.gpus)

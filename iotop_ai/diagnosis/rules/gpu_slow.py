@@ -128,16 +128,15 @@ class _Link:
     """What is wrong with one GPU's PCIe link. level: of the worst part of it; felt: whether it costs time."""
 
     def __init__(self, facts: Facts, gpu: OneGpu) -> None:
-        limits, state = facts.limits, gpu.state
+        limits = facts.limits
         self.gpu = gpu
-        self.loaded = [r for r in gpu.rates if (r.busy_ratio or 0.0) >= limits.gpu_loaded]
-        self.narrow = self._share("pcie_width", state.pcie_max_width)
-        self.slow = self._share("pcie_generation", state.pcie_max_generation)
+        self.narrow, self.slow, best = _widths(gpu, limits)
         self.replays = gpu.mean("pcie_replays_per_s")
         self.received, self.sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
         known = [rate for rate in (self.received, self.sent) if rate is not None]
         self.rate = max(known, default=None)
-        self.possible = _possible(gpu, limits)
+        # An idle link saves power by its generation: what it carried was carried by the best of the window.
+        self.possible = limits.link_bytes_per_s * (1 << best[0]) / (1 << GEN_5) * best[1] / 16 if best[1] else None
         self.full = ratio(self.rate, self.possible)
         at_leave = limits.leave_level
         levels = (
@@ -155,20 +154,23 @@ class _Link:
             or (self.replays or 0.0) >= limits.replays_felt
         )
 
-    def _share(self, field: str, most: int | None) -> float:
-        """Share of the loaded readings in which the link is below what board and slot can do together."""
-        known: list[int] = [value for rates in self.loaded if (value := getattr(rates, field)) is not None]
-        if most is None or not known:
-            return 0.0
-        return sum(value < most for value in known) / len(known)
 
-
-def _possible(gpu: OneGpu, limits: Thresholds) -> float | None:
-    """Bytes per second that its link carries in practice; None when it is not known or idle."""
-    last = gpu.rates[-1] if gpu.rates else None
-    if last is None or not last.pcie_generation or not last.pcie_width:
-        return None
-    return limits.link_bytes_per_s * (1 << last.pcie_generation) / (1 << GEN_5) * last.pcie_width / 16
+def _widths(gpu: OneGpu, limits: Thresholds) -> tuple[float, float, tuple[int, int]]:
+    """Shares of the loaded readings with fewer lanes and with a lower generation than board and slot can do together,
+    and the best generation and width of all readings.
+    """
+    lanes, generation = gpu.state.pcie_max_width or 0, gpu.state.pcie_max_generation or 0
+    loaded = narrow = slow = 0
+    best = (0, 0)
+    for rates in gpu.rates:
+        if rates.pcie_generation is None or rates.pcie_width is None:
+            continue
+        best = max(best, (rates.pcie_generation, rates.pcie_width))
+        if (rates.busy_ratio or 0.0) >= limits.gpu_loaded:
+            loaded += 1
+            narrow += rates.pcie_width < lanes
+            slow += rates.pcie_generation < generation
+    return (narrow / loaded, slow / loaded, best) if loaded else (0.0, 0.0, best)
 
 
 def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
