@@ -46,6 +46,8 @@ CELL_WIDTH, CELL_HEIGHT = 12.2, 24.4
 """Of Rich's SVG, in its units; its frame and title bar stand left of and above the cells."""
 DECODED_S = 2.0
 """Enough for a recording of minutes to be read through."""
+ASKED_S = 0.5
+"""Enough for a question to learn what is permitted."""
 LEFT, TOP = 9, 41
 MOUNT = Path("/mnt/data")
 
@@ -88,6 +90,7 @@ PICTURES = (
     Picture("health-disk-80x24", 80, 24, "dark", ("h", "enter"), "health"),
     Picture("health-disk-160x48", 160, 48, "dark", ("h", "enter"), "health"),
     Picture("health-test-80x24", 80, 24, "dark", ("h", "enter", "T", "a", "b"), "health"),
+    Picture("drop-caches-80x24", 80, 24, "dark", ("D", "d", "r"), "gpu-8"),
     Picture("main-gpu-1-80x24", 80, 24, "dark", (), "gpu-1"),
     Picture("main-gpu-8-80x24", 80, 24, "dark", (), "gpu-8"),
     Picture("main-gpu-8-160x48", 160, 48, "dark", (), "gpu-8"),
@@ -179,6 +182,7 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
             app.main.receive(frame)
         if picture.keys:
             await pilot.press(*picture.keys)
+            await pilot.pause(ASKED_S)
         await pilot.pause()
         svg = tidy(app.export_screenshot(simplify=True), picture)
     rasterise(svg, folder / f"{picture.name}.png", picture)

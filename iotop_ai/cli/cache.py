@@ -118,7 +118,7 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
             f"This drops {caches.level_text(args.level, levels)}, "
             + ("by sudo" if right.how == "sudo" else "as root")
             + f". {caches.sync_text(levels.dirty_bytes)}",
-            caches.COST,
+            f"It costs: {caches.COST}.",
             _who(settings),
         ]
         print("\n".join(said), file=sys.stderr)

@@ -9,8 +9,8 @@ from iotop_ai.present.line import plain
 from iotop_ai.present.units import percent, size
 
 COST = (
-    "Every job on this host reads from its disks again and is slower for a while. This is for timing a cold start: it"
-    " makes nothing faster, and the memory counted as available already."
+    "every job on this host reads from its disks again, slower for a while; it is for timing a cold start and makes"
+    " nothing faster"
 )
 FIRST_USER = 1000
 """From this uid on a user is a person, as in login.defs."""

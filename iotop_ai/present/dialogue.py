@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from iotop_ai.present.glyphs import ascii_line
-from iotop_ai.present.line import Line, Span, blank, cells, cut_spans, row, spans_cells
+from iotop_ai.present.line import Line, Span, cells, cut_spans, even, row, spans_cells
 
 WIDEST = 64
 LABEL = 12
@@ -35,18 +35,28 @@ def dialogue_rows(
     the token "sel" is the one under the cursor.
     """
     width, height = size
-    out = [Line(tuple(Span(span.text, "mute") for span in line.spans)) for line in behind[:height]]
-    out += [blank(width)] * (height - len(out))
+    inner = inner_width(width)
+    made = [row(inner, [Span(f" {title} ", "block-warn"), Span(f" {note}")], background="panel")]
+    made += [_row(inner, spans) for spans in _fitted(head, tail, height - 1)]
+    out = over(behind, made, width, height)
+    return [ascii_line(line) for line in out] if ascii_only else out
+
+
+def over(behind: Sequence[Line], made: Sequence[Line], width: int, height: int) -> list[Line]:
+    """The rows of a dialogue in the middle of what stands behind it, which is muted."""
+    texts = [line.text for line in behind[:height]]
+    texts += [" " * width] * (height - len(texts))
+    out = [Line((Span(text, "behind"),)) for text in texts]
     inner = inner_width(width)
     left = (width - inner) // 2
-    body = _fitted(head, tail, height - 1)
-    made = [row(inner, [Span(f" {title} ", "block-warn"), Span(f" {note}")], background="panel")]
-    made += [_row(inner, spans) for spans in body]
     first = max(0, (height - len(made)) // 2)
     for i, line in enumerate(made[: height - first]):
-        sides = Span(" " * left), Span(" " * (width - left - inner))
+        text = texts[first + i]
+        if not (even(text) and len(text) == width):  # a wide character could be cut in two
+            text = " " * width
+        sides = Span(text[:left], "behind"), Span(text[left + inner :], "behind")
         out[first + i] = Line((sides[0], *line.spans, sides[1]), line.background or "panel")
-    return [ascii_line(line) for line in out] if ascii_only else out
+    return out
 
 
 def _row(width: int, spans: Row) -> Line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.present.dialogue import inner_width, over
 from iotop_ai.present.glyphs import ascii_line
 from iotop_ai.present.health_detail import body_rows, detail_rows
 from iotop_ai.present.health_list import list_rows
@@ -20,7 +21,6 @@ SAFE = (
 )
 TALL = 40
 """From here on the list has room for the page of the disk under its cursor."""
-_WIDEST = 64
 
 
 def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:
@@ -69,14 +69,8 @@ def _keys(frame: Frame, health: HealthView, width: int) -> list[Span]:
 
 def _asked(behind: list[Line], frame: Frame, dialogue: Dialogue, width: int) -> list[Line]:
     """The dialogue in the middle of what stands behind it, which is muted and goes on living; the keys stay."""
-    out = [Line(tuple(Span(span.text, "mute") for span in line.spans)) for line in behind[:-1]]
-    inner = min(_WIDEST, max(10, width - 4))
-    left = (width - inner) // 2
-    body = _dialogue(frame, dialogue, inner)
-    first = max(0, (len(out) - len(body)) // 2)
-    for i, line in enumerate(body[: len(out) - first]):
-        sides = Span(" " * left), Span(" " * (width - left - inner))
-        out[first + i] = Line((sides[0], *line.spans, sides[1]), "panel")
+    inner = inner_width(width)
+    out = over(behind[:-1], _dialogue(frame, dialogue, inner), width, len(behind) - 1)
     return [*out, behind[-1]]
 
 

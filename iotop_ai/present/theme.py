@@ -24,7 +24,7 @@ class Look(NamedTuple):
 HUES = ("bad", "warn", "ok", "info", "unsure", "dim")
 TOKENS = (
     *("text", "strong", "dim", "faint", "zero", "none", "bad", "warn", "ok", "info", "unsure", "graph", "hot"),
-    *("title", "title-focus", "rule", "rule-focus", "key", "mode", "cursor", "mute"),
+    *("title", "title-focus", "rule", "rule-focus", "key", "mode", "cursor", "mute", "behind"),
     *(f"block-{hue}" for hue in HUES),
     *(f"edge-{hue}" for hue in HUES),
     *("tint-bad", "tint-bad-strong", "tint-warn", "tint-warn-strong"),
@@ -92,7 +92,7 @@ def _full(p: dict[str, str]) -> dict[str, Look]:
     out = {name: Look(p[name], bg) for name in ("text", "dim", "faint", "ok", "info", "unsure", "graph", "hot", "mute")}
     for name in ("strong", "bad", "warn"):
         out[name] = Look(p[name], bg, bold=True)
-    out |= {"zero": out["dim"], "none": out["dim"], "title": out["text"], "rule": out["faint"]}
+    out |= {"zero": out["dim"], "none": out["dim"], "title": out["text"], "rule": out["faint"], "behind": out["mute"]}
     out |= {"title-focus": out["strong"], "rule-focus": out["dim"], "key": Look(p["strong"], bg)}
     out |= {"mode": Look(p["info"], bg, bold=True), "cursor": Look(bg, p["strong"])}
     for hue in HUES:
@@ -125,6 +125,7 @@ def _ansi(hues: dict[str, str], *, console: bool = False) -> dict[str, Look]:
     dim = Look(dim=not console)
     faint = dim if console else Look("8")
     out = {"text": Look(), "strong": Look(bold=True), "dim": dim, "faint": faint, "zero": dim, "none": dim, "mute": dim}
+    out["behind"] = dim
     out |= {name: Look(hues[name], bold=name in ("bad", "warn")) for name in hues}
     out |= {"title": Look(), "title-focus": Look(bold=True), "rule": faint, "rule-focus": Look()}
     out |= {"key": Look(bold=True), "mode": Look(hues["info"], bold=True), "cursor": Look(reverse=True)}
@@ -141,7 +142,7 @@ def _mono() -> dict[str, Look]:
     """No colour at all: weight, underline and inverse."""
     dim = Look(dim=True)
     out = dict.fromkeys(("text", "ok", "info", "unsure", "graph", "hot", "title"), Look())
-    out |= dict.fromkeys(("dim", "faint", "zero", "none", "rule", "mute"), dim)
+    out |= dict.fromkeys(("dim", "faint", "zero", "none", "rule", "mute", "behind"), dim)
     out |= dict.fromkeys(("strong", "warn", "key", "title-focus", "mode"), Look(bold=True))
     out |= {"rule-focus": Look(), "cursor": Look(reverse=True), "bad": Look(bold=True, underline=True)}
     for hue in HUES:
@@ -179,7 +180,7 @@ def painted(theme: str, token: str, background: str = "") -> Look:
         token = "text"
     look = table[token]
     under = table[f"bg-{background}"] if background else None
-    if under is None or token.startswith(("block-", "tint-", "cursor")):
+    if under is None or token.startswith(("block-", "tint-", "cursor", "behind")):
         return look
     if under.reverse:
         return look._replace(reverse=True, dim=False)

@@ -68,7 +68,10 @@ def test_while_it_is_done_and_after() -> None:
 def test_what_stands_behind_is_muted() -> None:
     behind = keys_rows(FRAME, View(), 80, 1) * 24
     rows = dialogue_rows(behind, "T", "", [], [], (80, 24))
-    assert {span.token for span in rows[0].spans} == {"mute"}
+    assert {span.token for span in rows[0].spans} == {"behind"}
+    assert rows[0].text == behind[0].text
+    titled = next(line for line in rows if " T " in line.text)
+    assert (titled.spans[0].text, titled.spans[-1].text) == (behind[0].text[:8], behind[0].text[-8:])
 
 
 def test_who_runs_names_others_first() -> None:
