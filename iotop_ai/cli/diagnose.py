@@ -14,7 +14,7 @@ from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import finding as words
-from iotop_ai.present.paste import LABEL
+from iotop_ai.present.paste import LABEL, ruled_out_text
 from iotop_ai.present.units import clock, percent
 from iotop_ai.present.units import duration as length
 from iotop_ai.sources.live import LiveSource
@@ -88,8 +88,13 @@ def _lines(diagnosis: Diagnosis, last: Frame) -> Iterator[str]:
 def _finding(one: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator[str]:
     verdict = last.verdict._replace(findings=(one, *others), watched_s=last.verdict.needed_s)
     yield _line(one.state.value, _sentence(verdict, last))
-    for label, part in (("because", words.because), ("not", words.ruled_out), ("do", words.advice)):
-        if text := words.text_of(part(verdict, last)):
+    texts = (
+        ("because", words.text_of(words.because(verdict, last))),
+        ("not", ruled_out_text(verdict)),
+        ("do", words.text_of(words.advice(verdict, last))),
+    )
+    for label, text in texts:
+        if text:
             yield _line(label, text)
 
 

@@ -19,7 +19,7 @@ TOGETHER, SHOW = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronised output: a terminal that knows it shows what stands between at once; others ignore it."""
 LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 GREY_SATURATION = 0.15
-LFLAG, CONTROLS = 3, 6
+IFLAG, LFLAG, CONTROLS = 0, 3, 6
 
 
 def paint(lines: Iterable[Line], theme: str, colours: int) -> str:
@@ -96,6 +96,7 @@ class FirstFrame:
         self.attributes = termios.tcgetattr(self._fileno)
         quiet = termios.tcgetattr(self._fileno)
         quiet[LFLAG] &= ~(termios.ECHO | termios.ICANON)
+        quiet[IFLAG] &= ~termios.ICRNL  # else the app would take an early Enter for Ctrl-J
         # Ctrl-Z too waits for the app, which can give the terminal back before it stops.
         quiet[CONTROLS][termios.VSUSP] = b"\0"
         termios.tcsetattr(self._fileno, termios.TCSANOW, quiet)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import finding
 from iotop_ai.present.advice import why_text
@@ -33,11 +34,16 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
         ("and", finding.second),
     )
     lines += [(label, text_of(part(verdict, frame))) for label, part in parts]
-    lines.append(("not", "; ".join(f"{one.class_id}: {why_text(one)}" for one in verdict.primary.ruled_out)))
+    lines.append(("not", ruled_out_text(verdict)))
     lines.append(("do", text_of(finding.advice(verdict, frame))))
     lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits(frame))]
     lines.append(("seen", _seen(frame, view)))
     return [f"{label:<{LABEL}}{text.replace('›', '>')}" for label, text in lines if text]
+
+
+def ruled_out_text(verdict: Verdict) -> str:
+    """What does not hold, and why: "cpu_prep: workers compute in 3 % of the wait; gpu_bound: no GPU"."""
+    return "; ".join(f"{one.class_id}: {why_text(one)}" for one in verdict.primary.ruled_out)
 
 
 def _waits(frame: Frame) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.events import Click
 from textual.message import Message
 
 from iotop_ai.collectors.acknowledged import Acknowledged
@@ -80,12 +79,12 @@ class Answers(Acting):
         """The verdict's reasoning."""
         self.app.push_screen(ReasoningScreen(self, self._book))
 
-    def on_click(self, event: Click) -> None:
-        """A click on the banner opens its reasoning, one on the path the jobs."""
-        opens = {"banner": self.action_why, "path": self.action_jobs}.get((event.widget and event.widget.id) or "")
-        if opens is not None and self.app.screen is self:
-            event.stop()
+    def clicked(self, panel: str) -> bool:
+        """Whether a click on a panel opens something: the banner its reasons, the path the jobs."""
+        opens = {"banner": self.action_why, "path": self.action_jobs}.get(panel)
+        if opens is not None:
             opens()
+        return opens is not None
 
     def action_copy(self) -> None:
         """Copy what ``iotop-ai why`` prints."""

@@ -179,7 +179,10 @@ class MainScreen(Answers):
             self.change(cursor=event.key)
 
     def on_place_clicked(self, event: PlaceClicked) -> None:
-        """A click on a title of the processes sorts by that column, a second one turns the order."""
+        """A click opens the banner or the path; on a title of the processes it sorts, a second one turns the order."""
+        if self.clicked(event.panel.id or ""):
+            event.stop()
+            return
         sort = sort_at(event.line, event.x) if event.panel is self.panels["process"] and event.y == 0 else ""
         if not sort:
             return
