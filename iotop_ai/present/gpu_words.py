@@ -213,7 +213,7 @@ def _because_imbalance(a: Args) -> Spans:
     if why == "blocked":
         out += [SEMI, _strong(f"its workers are blocked {percent(a, 'share')}")]
     elif why == "computes":
-        out += [SEMI, _strong(f"its workers compute at {percent(a, 'share')} CPU")]
+        out += [SEMI, _strong(f"its workers compute {percent(a, 'share')} of the time")]
     elif why == "clock":
         out += [SEMI, _strong(f"its clock is {whole(a, 'mhz')} MHz"), _plain(f", theirs {whole(a, 'peer_mhz')}")]
     return out

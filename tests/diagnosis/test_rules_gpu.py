@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.diagnosis.facts import gather
+from iotop_ai.diagnosis.rules.gpu_peers import one_gpu_is_late
 from iotop_ai.diagnosis.window import graded
 from iotop_ai.model.finding import Severity, State
 from iotop_ai.model.gpu import GpuProcess
-from tests.diagnosis.build import GIB, JOB_HEALTHY, JOB_STARVED, Disk, Machine, Task, classes, play, verdict_of
+from iotop_ai.model.taskstate import TaskRates
+from tests.diagnosis.build import GIB, JOB_HEALTHY, JOB_STARVED, LOADERS, Disk, Machine, Task, classes, play, verdict_of
 from tests.diagnosis.gpu_scenes import (
     FED,
     FEW_KERNELS,
@@ -199,6 +202,21 @@ def test_training_on_the_cpu_says_which_gpu_is_free() -> None:
     verdict = verdict_of(ON_CPU)
     assert (verdict.state, dict(verdict.primary.args)["free"]) == (State.UNSURE, "GPU 0")
     assert verdict_of(replace(ON_CPU, gpus=(0.0,) * 3)).primary.class_id == "no_gpu"
+
+
+@pytest.mark.parametrize(
+    ("task", "why"), [({"disk": 0.8}, "blocked"), ({"cpu": 0.5, "wait": 0.4}, "computes"), ({}, "")]
+)
+def test_what_the_late_rank_s_loaders_do_is_said(task: dict[str, float], why: str) -> None:
+    frame = play((GPU_SCENES["imbalance"], 15))[-1]
+    rates_of = TaskRates(task.get("disk", 0.0), 0.0, 0.0, task.get("cpu", 0.0), task.get("wait", 0.0))
+    tasks = {worker.key: rates_of for worker in LOADERS}
+    history = tuple(
+        s._replace(jobs=s.jobs._replace(value=s.jobs.value._replace(tasks=tasks))) if s.jobs.value is not None else s
+        for s in frame.history
+    )
+    (claimed,) = one_gpu_is_late(gather(frame.snapshot, history))
+    assert dict(claimed.finding.args)["why"] == why
 
 
 def test_a_level_with_its_own_entry_and_exit() -> None:

@@ -262,7 +262,7 @@ def _rank_of(team: Team, gpu: OneGpu) -> Rank | None:
 
 
 def _loaders(facts: Facts, team: Team, rank: Rank | None) -> tuple[float | None, float | None]:
-    """(blocked, computing): mean shares of time of a rank's loaders; None unknown."""
+    """(blocked, computing or waiting for a core): mean shares of time of a rank's loaders; None unknown."""
     workers = () if rank is None else rank.workers
     rates = [
         task
@@ -271,7 +271,8 @@ def _loaders(facts: Facts, team: Team, rank: Rank | None) -> tuple[float | None,
         for key in workers
         if (task := sample.jobs.value.tasks.get(key)) is not None
     ]
-    return mean(task.disk_ratio for task in rates), mean(task.cpu_ratio for task in rates)
+    needed = (None if t.cpu_ratio is None else t.cpu_ratio + (t.cpu_wait_ratio or 0.0) for t in rates)
+    return mean(task.disk_ratio for task in rates), mean(needed)
 
 
 def _imbalance(facts: Facts, team: Team, late: _Late) -> Finding:
