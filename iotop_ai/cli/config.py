@@ -6,10 +6,11 @@ import argparse
 import os
 from pathlib import Path
 
-from iotop_ai.cli.config_file import Said, config_path, read_config
+from iotop_ai.cli.config_file import Said, read_config
 from iotop_ai.cli.options import flags_of
 from iotop_ai.cli.settings import DEFAULT, Effective, effective
 from iotop_ai.cli.settings_table import AUTO, SETTINGS, TABLES, Setting, value_of
+from iotop_ai.collectors.state_folder import config_path
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.present.keymap import all_acts, key_shown, remapped

@@ -9,13 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from iotop_ai.cli.settings_table import BY_NAME, PREFIX, TABLES, PartError, nearest
-from iotop_ai.collectors.state_folder import FOLDER, home_folder
+from iotop_ai.cli.settings_table import BY_NAME, TABLES, PartError, nearest
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
-VARIABLE = PREFIX + "CONFIG"
-NAME = "config.toml"
 LONGEST = 256 * 1024
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _LINE = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
@@ -41,19 +38,6 @@ class Said(NamedTuple):
         """The problem with its place, in one line."""
         at = f"{self.path}:{problem.line}" if problem.line is not None else str(self.path)
         return clean(f"{at}: {problem.text}")
-
-
-def config_path(environ: Mapping[str, str], given: str | None = None) -> Path:
-    """Where the file is or would be: as given, else $IOTOP_AI_CONFIG, else below $XDG_CONFIG_HOME or ~/.config.
-
-    Of root its own home's, whatever ``sudo`` left in HOME. Source: XDG Base Directory Specification,
-    https://specifications.freedesktop.org/basedir-spec/latest/
-    """
-    if given or environ.get(VARIABLE):
-        return Path(given or environ[VARIABLE]).expanduser()
-    base = environ.get("XDG_CONFIG_HOME", "")
-    # The specification: a path that is not absolute is to be ignored.
-    return (Path(base) if base.startswith("/") else home_folder(environ) / ".config") / FOLDER / NAME
 
 
 def read_config(path: Path, *, asked: bool) -> Said | None:

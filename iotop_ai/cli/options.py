@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import NoReturn
 
-from iotop_ai.cli.settings import effective
+from iotop_ai.cli.settings import settings_now
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names
 from iotop_ai.model.settings import SORT_KEYS, THEMES, Settings
@@ -139,7 +139,7 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
 
 def settings_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
     """The Settings of flags, environment and file. ``devices`` are as typed: cli.select makes kernel names of them."""
-    found = effective(flags_of(args), environ, getattr(args, "config", None)).settings
+    found = settings_now(flags_of(args), environ, getattr(args, "config", None))
     return found._replace(job=getattr(args, "job", 0))
 
 

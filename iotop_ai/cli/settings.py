@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from iotop_ai.cli.config_file import Said, config_path, read_config
-from iotop_ai.cli.settings_table import SETTINGS, applied
+from iotop_ai.collectors.state_folder import config_path
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
 
+if TYPE_CHECKING:
+    from iotop_ai.cli.config_file import Said
+
 DEFAULT = "default"
+_PREFIX = "IOTOP_AI_"
 
 
 class Effective(NamedTuple):
@@ -22,12 +26,22 @@ class Effective(NamedTuple):
     said: Said | None
 
 
+def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Settings:
+    """The Settings alone. The table of settings is loaded only where a file or the environment says something."""
+    said = config or any(name.startswith(_PREFIX) for name in environ) or os.path.lexists(config_path(environ))
+    if said:
+        return effective(flags, environ, config).settings
+    return Settings()._replace(**flags, chosen=frozenset(flags))  # type: ignore[arg-type]
+
+
 def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Effective:
     """Put together what the flags, the environment and the file say.
 
     flags: by the field of Settings, only those that were given. config: the file that was named. Raises UsageError
     for the first thing that cannot be meant.
     """
+    from iotop_ai.cli.config_file import read_config
+
     named = config or environ.get("IOTOP_AI_CONFIG")
     said = read_config(config_path(environ, config), asked=bool(named))
     if said is not None and said.problems:
@@ -37,6 +51,8 @@ def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: s
 
 def merged(flags: Mapping[str, object], environ: Mapping[str, str], said: Said | None) -> Effective:
     """As ``effective``, of a file that has been read; what the file says wrongly is as if it were not said."""
+    from iotop_ai.cli.settings_table import SETTINGS, applied
+
     values = dict(flags)
     origins: dict[str, str] = {}
     for setting in SETTINGS:

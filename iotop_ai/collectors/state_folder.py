@@ -1,4 +1,5 @@
-"""The folder in which the monitor keeps what must outlive it: ``$XDG_STATE_HOME/iotop-ai``, mode 0700.
+"""The folder in which the monitor keeps what must outlive it, ``$XDG_STATE_HOME/iotop-ai``, mode 0700, and where the
+settings file is.
 
 Source: XDG Base Directory Specification, https://specifications.freedesktop.org/basedir-spec/latest/
 """
@@ -12,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 FOLDER = "iotop-ai"
+CONFIG = "config.toml"
+CONFIG_VARIABLE = "IOTOP_AI_CONFIG"
 
 
 def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -31,6 +34,18 @@ def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
     # The specification: a path that is not absolute is to be ignored.
     base = Path(given) if given.startswith("/") else home_folder(environ) / ".local/state"
     return base / FOLDER
+
+
+def config_path(environ: Mapping[str, str], given: str | None = None) -> Path:
+    """Where the settings file is or would be: as given, by $IOTOP_AI_CONFIG, or below $XDG_CONFIG_HOME or ~/.config.
+
+    Of root its own home's, whatever ``sudo`` left in HOME.
+    """
+    if given or environ.get(CONFIG_VARIABLE):
+        return Path(given or environ[CONFIG_VARIABLE]).expanduser()
+    base = environ.get("XDG_CONFIG_HOME", "")
+    # The specification: a path that is not absolute is to be ignored.
+    return (Path(base) if base.startswith("/") else home_folder(environ) / ".config") / FOLDER / CONFIG
 
 
 def open_folder(folder: Path) -> int:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli import config
-from iotop_ai.cli.config_file import config_path, key_lines, parse_config, read_config
+from iotop_ai.cli.config_file import key_lines, parse_config, read_config
 from iotop_ai.cli.main import main
 from iotop_ai.cli.settings import effective
 from iotop_ai.cli.settings_table import BY_NAME, SETTINGS
+from iotop_ai.collectors.state_folder import config_path
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Marks, Settings
 from tests import config_doc
