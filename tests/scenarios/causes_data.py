@@ -42,7 +42,7 @@ CAUSES: dict[str, Cause] = {
         "object_stream", object_store(40, 4 << 20), (*LOADING, "--stream"), draw=_store, window_s=15.0
     ),
     "starting": Cause(
-        "starting", plain, (*LOADING, "--start", "600"), torch=True, why_not=_why_no_compiler, background=True
+        "starting", plain, (*LOADING, "--start", "600"), torch=True, why_not=_why_no_compiler, negative=True
     ),
     "idle": Cause("idle", plain, program=None, negative=True, background=False, window_s=30.0, seconds=50),
 }
