@@ -30,6 +30,9 @@ MOST_FILES = 256
 MOST_READERS = 4
 MOST_LEVELS = 16
 MOST_MOUNTS = 4
+SOCKETS_EVERY = 5
+"""Readings between two looks at a job's sockets."""
+_LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
 _CODE = (".so", ".py", ".pyc", ".log", ".txt", ".out")
 
@@ -83,6 +86,7 @@ class PlaceReader:
         self._unified = "sys/fs/cgroup" if root.exists("sys/fs/cgroup/cgroup.controllers") else "sys/fs/cgroup/unified"
         self._seen: dict[ProcessKey, Counter[JobMount]] = {}
         self._turn = 0
+        self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
 
     def read(self, job: Job) -> JobPlace:
         """The place of a job now."""
@@ -104,12 +108,15 @@ class PlaceReader:
             full,
             self._allowed(key),
             self._mounts(job, members),
+            *self._listens(job),
         )
 
     def forget(self, jobs: frozenset[ProcessKey]) -> None:
         """Drop what was kept of other jobs."""
         for key in self._seen.keys() - jobs:
             del self._seen[key]
+        for key in self._sockets.keys() - jobs:
+            del self._sockets[key]
 
     def _raw(self, relative: str) -> bytes:
         try:
@@ -214,6 +221,47 @@ class PlaceReader:
             # What is only written (a log) says nothing about where the data comes from.
             if mount.isdigit() and flags.isdigit() and int(flags, 8) & os.O_ACCMODE != os.O_WRONLY:
                 yield int(mount)
+
+    def _listens(self, job: Job) -> tuple[int | None, int | None]:
+        """Sockets of its training processes that listen, and connections to them; unknown of a job with workers."""
+        if job.workers:
+            return None, None
+        due, known = self._sockets.get(job.key, (0, (None, None)))
+        if due > self._turn:
+            return known
+        found = [self._sockets_of(rank.key) for rank in job.ranks[:MOST_READERS]]
+        listening = [pair[0] for pair in found if pair[0] is not None]
+        open_ones = [pair[1] for pair in found if pair[1] is not None]
+        known = (sum(listening) if listening else None, sum(open_ones) if open_ones else None)
+        self._sockets[job.key] = (self._turn + SOCKETS_EVERY, known)
+        return known
+
+    def _sockets_of(self, key: ProcessKey) -> tuple[int | None, int | None]:
+        here = f"proc/{key.pid}"
+        names = self._root.names(f"{here}/fd")[:MOST_FILES]
+        if not names:
+            return None, None
+        links = (self._root.link(f"{here}/fd/{name}") for name in names)
+        own = frozenset(link[8:-1] for link in links if link.startswith("socket:["))
+        if not own:
+            return 0, 0
+        rows = [row for file in ("tcp", "tcp6") for row in parse_tcp(self._raw(f"{here}/net/{file}"))]
+        ports = {port for port, state, inode in rows if state == _LISTEN and inode in own}
+        open_ones = [row for row in rows if row[1] == _ESTABLISHED and row[0] in ports]
+        return len(ports), len(open_ones)
+
+
+def parse_tcp(raw: bytes) -> list[tuple[bytes, bytes, str]]:
+    """(local port, state, inode) of each socket of /proc/PID/net/tcp: state 0A listens, 01 is a connection.
+
+    ``0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 5127 1 0 100 0 0 10 0``
+    """
+    out = []
+    for line in raw.splitlines()[1:]:
+        fields = line.split(None, 10)
+        if len(fields) > 9:
+            out.append((fields[1].rpartition(b":")[2], fields[3], clean_bytes(fields[9], 20)))
+    return out
 
 
 def count_cpus(text: bytes) -> int | None:

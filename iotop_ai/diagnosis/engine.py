@@ -14,6 +14,7 @@ from iotop_ai.diagnosis.learned import STORAGE, learn
 from iotop_ai.diagnosis.memory import remember
 from iotop_ai.diagnosis.ruled_out import ruled_out, unknown
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
+from iotop_ai.diagnosis.rules.job_end import ENDS
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.which_job import job_with, leading_job, lost_so_far, sided, with_hours
 from iotop_ai.model.carry import Carry
@@ -28,6 +29,7 @@ HIDING = ("loop", "ram", "zram", "sr", "fd")
 _SEEN_NS = 60_000_000_000
 _STATES_NS = 3_600_000_000_000
 _STATES_MOST = 120
+_MOST_ENDED = 64
 
 
 def fold(
@@ -64,7 +66,7 @@ def fold(
     states = _changed(carry.states, verdict.state.value, now)
     classes = _changed(carry.classes, verdict.primary.class_id, now)
     carry = carry._replace(
-        held=held, verdict=verdict, decided_ns=now, states=states, lost=lost, classes=classes, pending=pending
+        held=held, verdict=verdict, decided_ns=now, states=states, lost=lost, classes=classes, pending=pending, ended=()
     )
     return carry, verdict
 
@@ -101,12 +103,14 @@ def _fed(carry: Carry, snapshot: Snapshot, history: tuple[Sample, ...], limits: 
     if not history or (carry.fed_ns is not None and history[-1].at_ns <= carry.fed_ns):
         return carry
     sample = history[-1]
+    ended = tuple(event for event in snapshot.events if event.kind in ENDS)[:_MOST_ENDED]
     frozen = any(class_id in STORAGE for class_id, _ in carry.held)
     return carry._replace(
         learned=learn(carry.learned, sample, snapshot.disks.value or {}, frozen, limits),
         memory=remember(carry.memory, snapshot, sample, limits),
         fed_ns=sample.at_ns,
         gpus=recall(carry.gpus, snapshot, sample, limits),
+        ended=(carry.ended + ended)[-_MOST_ENDED:] if ended else carry.ended,
     )
 
 

@@ -147,7 +147,7 @@ def gather(
         io_pressure_ratio=pressure_ratio(look, "io"),
         allowed_cores=None if cpu is None else cpu.allowed,
         physical_cores=None if cpu is None else cpu.physical,
-        jobs=job_facts(snapshot, history, gpu, limits, periods),
+        jobs=job_facts(snapshot, history, gpu, limits, periods, carry.memory),
         periods=periods,
         late=late,
         carry=carry,

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.gpus import GpuFacts
+from iotop_ai.diagnosis.memory import NOTHING as NO_MEMORY_OF_IT
+from iotop_ai.diagnosis.memory import Memory
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Periods, Window, mean, window
 from iotop_ai.model.job import Job, JobMount, JobPlace
@@ -16,6 +18,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.taskstate import JobRates
 
 NO_PLACE = JobPlace()
+NO_MEMORY: Memory = {}
 REMOTE = ("nfs", "cifs", "smb", "lustre", "ceph", "gluster", "beegfs", "gpfs", "afs", "orangefs", "weka", "panfs",
           "9p", "virtiofs")  # fmt: skip
 """Starts of the names of filesystems whose data comes from another machine; FUSE beside them."""
@@ -164,6 +167,7 @@ def job_facts(
     gpu: GpuFacts,
     limits: Thresholds = LIMITS,
     periods: Periods | None = None,
+    memory: Memory = NO_MEMORY,
 ) -> tuple[JobFacts, ...]:
     """Every job of the Snapshot over the window; () when none is known."""
     table = snapshot.jobs.value
@@ -175,7 +179,8 @@ def job_facts(
     out = []
     for key, job in table.jobs.items():
         rates, more = _rates(look, key), _rates(long, key)
-        workers = len(job.workers)
+        # Between two sets of workers there is none for a moment: that is no job that loads by itself.
+        workers = len(job.workers) or int(memory.get(key, NO_MEMORY_OF_IT).newest_ticks > 0)
         busy = _gpu_busy(look, job, gpu, len(table.jobs))
         disk, running, net, other = _decider(rates, workers)
         denied = processes is None or any(member in processes.denied for member in job.members)

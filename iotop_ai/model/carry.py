@@ -8,6 +8,7 @@ from typing import NamedTuple
 from iotop_ai.model.baseline import DeviceBaseline
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.snapshot import Event
 
 
 class Held(NamedTuple):
@@ -65,7 +66,8 @@ class Carry(NamedTuple):
     each change, like ``states``. pending: since when the condition of a finding has held that has not entered, by the
     same keys as ``held``. learned: what reads of each device took, by its serial number. memory: of each job. fed_ns:
     the newest Sample that went into these. acked: how bad what somebody has taken note of was then, by its identity.
-    gpus: memory of each GPU, by UUID.
+    gpus: memory of each GPU, by UUID. ended: ends of processes since
+    the last decision.
     """
 
     started_ns: int | None = None
@@ -82,3 +84,4 @@ class Carry(NamedTuple):
     fed_ns: int | None = None
     acked: Mapping[str, str] = {}
     gpus: Mapping[str, GpuMemory] = {}
+    ended: tuple[Event, ...] = ()

@@ -184,6 +184,9 @@ class JobRates(NamedTuple):
     worker_cpu_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of time on a CPU.")]
     worker_cpu_wait_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of time waiting for a CPU.")]
     worker_idle_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of time asleep.")]
+    main_net_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer asleep in a socket.")] = (
+        None
+    )
 
 
 def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | None) -> TaskRates:
@@ -243,6 +246,7 @@ def sweep_rates(before: SweepCounts | None, after: SweepCounts, workers: Sequenc
         _mean([w.cpu_ratio for w in workers]),
         _mean([w.cpu_wait_ratio for w in workers]),
         _mean([w.idle_ratio for w in workers]),
+        quotient(grown.main_net, sweeps),
     )
 
 

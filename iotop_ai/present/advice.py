@@ -145,6 +145,20 @@ def _end_sharer(a: Args) -> str:
     return f"end {pid} if nobody needs it, or use another GPU than {word(a, 'worst')}"
 
 
+def _calm_neighbour(a: Args) -> str:
+    pid = whole(a, "other_pid")
+    return f"ionice -c3 -p {pid} ({word(a, 'other')}), or give it another disk than {word(a, 'device')}"
+
+
+def _calm_cpu(a: Args) -> str:
+    return f"renice -n 19 -p {whole(a, 'other_pid')} ({word(a, 'other')}), or keep it off these cores (taskset, cpuset)"
+
+
+def _keep_workers(a: Args) -> str:
+    turn, epoch = units.figure(number(a, "turn_s")), units.figure(number(a, "epoch_s"))
+    return f"DataLoader(persistent_workers=True): saves ~{turn} s of each {epoch} s"
+
+
 _ADVICE: dict[str, Callable[[Args], str]] = {
     "cool_gpu": _cool,
     "raise_power": _raise_power,
@@ -195,6 +209,21 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "start_job": lambda a: "start the job; --path DIR shows the disks behind its data",
     "run_as_root": lambda a: "sudo iotop-ai sees every user's I/O",
     "psi_on": lambda a: "boot with psi=1 to see pressure",
+    "calm_neighbour": _calm_neighbour,
+    "calm_cpu": _calm_cpu,
+    "slow_resync": lambda a: (
+        f"sysctl dev.raid.speed_limit_max=20000 slows the {word(a, 'other')}"
+        f" ({rate(number(a, 'theirs'))} now) until the run is over"
+    ),
+    "ask_for_share": lambda a: f"ask who else uses {word(a, 'device')}",
+    "keep_workers": _keep_workers,
+    "who_killed": lambda a: "look for who killed it: the scheduler's log (memory limit, time limit), dmesg",
+    "who_stopped": lambda a: (
+        "look into the scheduler's log: time limit, preemption, scancel; go on from its checkpoint"
+    ),
+    "fault_handler": lambda a: "start it with PYTHONFAULTHANDLER=1: it then prints where it crashed",
+    "read_log": lambda a: "read the end of its own log: the traceback says why",
+    "more_requests": lambda a: "nothing to do: it works when clients ask",
     "look_into": lambda a: f"py-spy dump --pid {whole(a, 'pid')} shows what it waits for",
 }
 

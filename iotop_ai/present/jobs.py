@@ -84,6 +84,17 @@ def _full(a: Args) -> Spans:
     return [_bad(word(a, "mount")), _plain(" is "), _strong(what)]
 
 
+def _died(a: Args) -> Spans:
+    who = word(a, "job") or "the job"
+    if word(a, "worker"):
+        return [_strong(f"a worker of {who}"), _plain(" died: "), _bad(word(a, "end"))]
+    return [_strong(who), _plain(" died: " if word(a, "end") != "SIGTERM" else " was stopped: "), _bad(word(a, "end"))]
+
+
+def _serving(a: Args) -> Spans:
+    return [_strong(word(a, "job") or "a server"), _plain(" waits for requests")]
+
+
 HEADLINES: dict[str, Callable[[Args], Spans]] = {
     **dict.fromkeys(
         (
@@ -96,11 +107,15 @@ HEADLINES: dict[str, Callable[[Args], Spans]] = {
             "cpu_prep",
             "object_stream",
             "single_thread",
+            "noisy_neighbour",
+            "worker_respawn",
         ),
         waits_for_data,
     ),
     "healthy": _healthy,
     "starting": _starting,
+    "job_died": _died,
+    "serving": _serving,
     "checkpoint_write": _saving,
     "mem_pressure": _memory,
     "shm_full": _shm,
@@ -240,6 +255,52 @@ def _because_full(a: Args) -> Spans:
     return [_strong(amount(a, "available")), _plain(f" free, {percent(a, 'used')} used")]
 
 
+def other_text(a: Args) -> str:
+    """Who else it is: "fio x4 (fio.service)"."""
+    if word(a, "other_kind") == "unseen":
+        return "somebody whose I/O is not seen here"
+    many = f" x{whole(a, 'others')}" if (number(a, "others") or 0) > 1 else ""
+    where = f" ({word(a, 'other_where')})" if word(a, "other_where") else ""
+    return f"{word(a, 'other')}{many}{where}"
+
+
+def _because_other(a: Args) -> Spans:
+    if word(a, "what") == "cpu":
+        out = [_bad(other_text(a)), _plain(" and others use "), _strong(f"{units.figure(number(a, 'theirs'))} cores")]
+        waits = [_plain("the workers run "), _strong(percent(a, "cpu")), _plain(f", wait {percent(a, 'cpu_wait')}")]
+        return [*out, SEMI, *waits]
+    out = [_bad(other_text(a)), _plain(f" takes {percent(a, 'other_share')} of {word(a, 'device')}: ")]
+    out += [_strong(rate(number(a, "theirs"))), _plain(f", the job {rate(number(a, 'own'))}")]
+    return [*out, SEMI, *_await(a), SEMI, *_blocked(a)]
+
+
+def _because_respawn(a: Args) -> Spans:
+    turn, epoch = units.figure(number(a, "turn_s")), units.figure(number(a, "epoch_s"))
+    out = [_bad("all workers are started anew"), _plain(" each "), _strong(f"{epoch} s")]
+    return [*out, COMMA, _plain("that costs "), _strong(f"{turn} s"), _plain(f"; seen {whole(a, 'turns')} times")]
+
+
+def _because_died(a: Args) -> Spans:
+    pid = [_plain("pid "), _strong(whole(a, "pid"))]
+    if number(a, "oom"):
+        return [*pid, COMMA, _plain("the kernel killed for want of memory")]
+    said = {
+        "SIGKILL": "killed from outside: no kill for want of memory was counted",
+        "SIGBUS": "it touched memory that was not there: /dev/shm ran full, or a mapped file shrank",
+        "SIGSEGV": "it crashed in native code",
+        "SIGABRT": "it aborted in native code",
+        "SIGTERM": "somebody asked it to stop",
+    }.get(word(a, "end"), "it ended with an error of its own")
+    return [*pid, COMMA, _plain(said)]
+
+
+def _because_serving(a: Args) -> Spans:
+    out = [_plain(f"it listens on {whole(a, 'listening')} port{'s' if number(a, 'listening') != 1 else ''}")]
+    if number(a, "connections") is not None:
+        out += [COMMA, _strong(whole(a, "connections")), _plain(" open connections")]
+    return [*out, SEMI, _plain("its main thread sleeps "), _strong(percent(a, "asleep"))]
+
+
 BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "storage_read": _because_storage,
     "small_random": _because_small,
@@ -252,6 +313,10 @@ BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "single_thread": _because_cpu,
     "healthy": _because_healthy,
     "starting": _because_starting,
+    "noisy_neighbour": _because_other,
+    "worker_respawn": _because_respawn,
+    "job_died": _because_died,
+    "serving": _because_serving,
     "checkpoint_write": _because_saving,
     "mem_pressure": _because_memory,
     "shm_full": _because_shm,

@@ -23,26 +23,35 @@ from iotop_ai.diagnosis.rules.job_data import (
     job_rereads_what_was_cached,
     job_waits_for_storage,
 )
+from iotop_ai.diagnosis.rules.job_end import job_ended_badly
+from iotop_ai.diagnosis.rules.job_others import job_shares_its_cores, job_shares_its_device
 from iotop_ai.diagnosis.rules.job_state import job_is_fed, job_saves, job_starts
+from iotop_ai.diagnosis.rules.job_workers import job_restarts_its_workers
+from iotop_ai.diagnosis.rules.serving import job_waits_for_requests
 from iotop_ai.diagnosis.rules.storage import disk_fails, gpu_idle_while_disk_saturated, processes_wait_for_disk
 
 Rule = Callable[[Facts], tuple[Claim, ...]]
 
 RULES: tuple[Rule, ...] = (
     gpu_breaks,
+    job_ended_badly,
     filesystem_is_full,
     shared_memory_is_full,
     memory_is_short,
     job_starts,
+    job_waits_for_requests,
     job_uses_no_gpu,
     gpu_is_throttled,
     gpu_link_is_short,
     gpus_wait_for_each_other,
     job_saves,
     one_gpu_is_late,
+    job_restarts_its_workers,
     job_reads_from_network,
     job_is_throttled,
     job_rereads_what_was_cached,
+    job_shares_its_device,
+    job_shares_its_cores,
     job_reads_small,
     job_asks_for_too_little,
     job_waits_for_storage,
@@ -65,20 +74,24 @@ RULES: tuple[Rule, ...] = (
 )
 
 PRECEDENCE = (
+    "job_died",
     "gpu_fault",
     "fs_full",
     "shm_full",
     "mem_pressure",
     "starting",
+    "serving",
     "no_gpu",
     "gpu_throttle",
     "pcie",
     "comm_wait",
     "checkpoint_write",
     "imbalance",
+    "worker_respawn",
     "network_fs",
     "io_limit",
     "cache_thrash",
+    "noisy_neighbour",
     "small_random",
     "storage_read",
     "loader_serial",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from iotop_ai.diagnosis.advice import job_worker_advice
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.jobs import JobFacts
+from iotop_ai.diagnosis.neighbours import core_neighbour
 from iotop_ai.diagnosis.rules.job_parts import caps, gate, job_args, job_claim, lost, stall_evidence
 from iotop_ai.diagnosis.window import mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -30,7 +31,7 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
         if over < limits.leave_level or running is None or not job.workers:
             continue
         level = min(over, running / limits.decider)
-        if level < limits.leave_level:
+        if level < limits.leave_level or core_neighbour(facts, job) is not None:
             continue
         families = 2 + (facts.cpu_busy_ratio is not None) + (job.gpu_busy is not None)
         sure = confidence(BASE, families, *caps(job, running, limits.decider_sure))
@@ -56,6 +57,9 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
     for job in facts.jobs:
         over, running = gate(facts, job), job.running
         if job.workers or over < limits.leave_level or running is None or running <= (job.disk or 0.0):
+            continue
+        # A job that had loaders starts new ones, or ends.
+        if facts.carry.memory.get(job.job.key) is not None:
             continue
         busy = job.gpu_busy
         if (busy is not None and busy >= limits.gpu_fair) or (job.cpu_ratio or 0.0) > limits.thread_most:

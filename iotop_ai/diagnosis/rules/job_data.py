@@ -8,6 +8,7 @@ from iotop_ai.diagnosis.advice import job_worker_advice, storage_advice
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.jobs import JobFacts, job_device
+from iotop_ai.diagnosis.neighbours import disk_neighbour
 from iotop_ai.diagnosis.rules.job_parts import caps, device_args, gate, job_args, job_claim, lost, stall_evidence
 from iotop_ai.diagnosis.window import mean, share
 from iotop_ai.model.block import block_totals
@@ -25,7 +26,7 @@ WITHOUT_DEVICE = 0.5
 MOST_READS = 0.8
 
 
-class _Wait(NamedTuple):
+class Wait(NamedTuple):
     """A job held up by blocked readers. level: the main signal over its threshold."""
 
     job: JobFacts
@@ -34,7 +35,7 @@ class _Wait(NamedTuple):
     level: float
 
 
-def _held_by_disk(facts: Facts) -> list[_Wait]:
+def held_by_disk(facts: Facts) -> list[Wait]:
     """Jobs over their gate whose workers (without workers: the trainer) mostly sit in state D meanwhile."""
     limits, out = facts.limits, []
     for job in facts.jobs:
@@ -49,19 +50,20 @@ def _held_by_disk(facts: Facts) -> list[_Wait]:
             # Of the time that it has no data: what it computes meanwhile is no wait for the device.
             disk = disk / max(job.stall or 0.0, disk) if disk else 0.0
         if level >= limits.leave_level:
-            out.append(_Wait(job, job_device(job, facts.devices, limits.carried_share), disk, level))
+            out.append(Wait(job, job_device(job, facts.devices, limits.carried_share), disk, level))
     return out
 
 
-def _finding(
+def wait_finding(
     facts: Facts,
     class_id: str,
-    wait: _Wait,
+    wait: Wait,
     sure: float,
     advice: tuple[Advice, ...],
     args: Args = (),
     evidence: tuple[Evidence, ...] = (),
 ) -> Finding:
+    """A finding about a job held up by blocked readers: the common figures, then the class's own."""
     job = wait.job
     severe = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
     whole = (*job_args(facts, job), *device_args(facts, wait.device), *args)
@@ -88,7 +90,7 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
     return tuple(out)
 
 
-def _limit(facts: Facts, wait: _Wait) -> IoLimit | None:
+def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
     """The cgroup limit at which the job reads: one on the device that it reads from, or on what lies below that."""
     job, limits = wait.job, facts.limits
     near = limits.limit_leave if facts.on("io_limit", job.subject) else limits.limit_near
@@ -116,7 +118,7 @@ def _numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
     return frozenset(out)
 
 
-def _not_in_the_queue(facts: Facts, wait: _Wait) -> bool:
+def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
     """Readers are blocked, but the device has neither them in its queue nor is it slow."""
     device, blocked = wait.device, wait.job.blocked_tasks
     if blocked is None or blocked < facts.limits.decider or wait.job.remote_mount is not None:
@@ -129,7 +131,7 @@ def _not_in_the_queue(facts: Facts, wait: _Wait) -> bool:
     return not slow and device.queue_size is not None and device.queue_size < part * blocked
 
 
-def _refault(facts: Facts, wait: _Wait) -> float | None:
+def _refault(facts: Facts, wait: Wait) -> float | None:
     """Pages read again soon after they were dropped, over what the job reads; None where others read too.
 
     The count is the whole machine's, so that the job must make most of all disks' reads.
@@ -151,13 +153,15 @@ def _refault(facts: Facts, wait: _Wait) -> float | None:
     return again / read
 
 
-def _class_of(facts: Facts, wait: _Wait) -> str:
+def _class_of(facts: Facts, wait: Wait) -> str:
     """The one class of a job held by blocked readers, the specific before the general."""
     limits, device, subject = facts.limits, wait.device, wait.job.subject
     if wait.job.remote_mount is not None and device is None:
         return "network_fs"
     if _limit(facts, wait) is not None:
         return "io_limit"
+    if disk_neighbour(facts, wait.job, device, idle_queue=_not_in_the_queue(facts, wait)) is not None:
+        return "noisy_neighbour"
     if _not_in_the_queue(facts, wait):
         return "io_limit"
     again = limits.refault_leave if facts.on("cache_thrash", subject) else limits.refault_ratio
@@ -175,12 +179,14 @@ def _class_of(facts: Facts, wait: _Wait) -> str:
     return "storage_read"
 
 
-def _of_class(facts: Facts, class_id: str) -> list[_Wait]:
-    waits = facts.late.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in _held_by_disk(facts)])
+def waits_of(facts: Facts, class_id: str) -> list[Wait]:
+    """The jobs held up by blocked readers that are of this class."""
+    waits = facts.late.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in held_by_disk(facts)])
     return [wait for known, wait in waits if known == class_id]
 
 
-def _families(facts: Facts, wait: _Wait) -> int:
+def families(facts: Facts, wait: Wait) -> int:
+    """How many families of signals agree: task states, device, pressure, GPU."""
     pressed = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
     return 1 + (wait.device is not None) + pressed + (wait.job.gpu_busy is not None)
 
@@ -196,15 +202,15 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
         behind the files 50 %.
     """
     out = []
-    for wait in _of_class(facts, "storage_read"):
+    for wait in waits_of(facts, "storage_read"):
         device, sure = wait.device, facts.limits.decider_sure
         slow = device is not None and share(device.slow) >= facts.limits.leave_share
         more = [] if slow else [NEARLY_SLOW] if device is not None else [WITHOUT_DEVICE]
-        confident = confidence(BASE, _families(facts, wait), *caps(wait.job, wait.share, sure), *more)
+        confident = confidence(BASE, families(facts, wait), *caps(wait.job, wait.share, sure), *more)
         advice: tuple[Advice, ...] = () if device is None else storage_advice(facts, device, lost(wait.job), None)
         if not slow and wait.job.workers:
             advice = (*job_worker_advice(facts, wait.job, io=True), *advice)
-        finding = _finding(facts, "storage_read", wait, confident, advice)
+        finding = wait_finding(facts, "storage_read", wait, confident, advice)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -218,11 +224,11 @@ def job_reads_small(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: metadata that is cached by the server, and requests that the kernel merges.
     """
     out = []
-    for wait in _of_class(facts, "small_random"):
-        sure = confidence(BASE, _families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+    for wait in waits_of(facts, "small_random"):
+        sure = confidence(BASE, families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
         size = None if wait.device is None else wait.device.read_size_bytes
         advice = (Advice("pack_files", (("read_size_bytes", size),)), *job_worker_advice(facts, wait.job, io=True))
-        out.append(job_claim(facts, wait.job, _finding(facts, "small_random", wait, sure, advice), wait.level))
+        out.append(job_claim(facts, wait.job, wait_finding(facts, "small_random", wait, sure, advice), wait.level))
     return tuple(out)
 
 
@@ -235,12 +241,12 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: a file that is closed again between two looks hides its mount; a FUSE server with a local cache.
     """
     out = []
-    for wait in _of_class(facts, "network_fs"):
+    for wait in waits_of(facts, "network_fs"):
         mount = wait.job.remote_mount
         if mount is None:
             continue
         base = FUSE_BASE if mount.fstype.startswith("fuse") else BASE
-        sure = confidence(base, 1 + _families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        sure = confidence(base, 1 + families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
         where: Args = (
             ("mount", mount.path),
             ("fstype", mount.fstype),
@@ -248,7 +254,7 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
             ("rchar", wait.job.read_chars_per_s),
         )
         advice = (Advice("stage_local", where), *job_worker_advice(facts, wait.job, io=True))
-        finding = _finding(facts, "network_fs", wait, sure, advice, where)
+        finding = wait_finding(facts, "network_fs", wait, sure, advice, where)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -263,11 +269,11 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: a limit outside this machine (a cloud volume's) shows in the device's own await.
     """
     out = []
-    for wait in _of_class(facts, "io_limit"):
+    for wait in waits_of(facts, "io_limit"):
         limit = _limit(facts, wait)
         base = LIMIT_GUESS if limit is None else LIMIT_BASE
-        families = _families(facts, wait) + (2 if limit is not None else 0)
-        sure = confidence(base, families, *caps(wait.job, wait.share, facts.limits.decider_sure))
+        count = families(facts, wait) + (2 if limit is not None else 0)
+        sure = confidence(base, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         args: Args = (("blocked_tasks", wait.job.blocked_tasks), ("rate", wait.job.read_bytes_per_s))
         evidence: tuple[Evidence, ...] = (
             Evidence(f"jobs.{wait.job.subject}.blocked_tasks", wait.job.blocked_tasks, "count"),
@@ -280,7 +286,7 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
                 rate, unit = (None if wait.device is None else wait.device.reads_per_s), "1/s"
             evidence += (Evidence(f"jobs.{wait.job.subject}.{limit.what}", rate, unit, float(limit.value)),)
         advice = (Advice("raise_limit", args),)
-        finding = _finding(facts, "io_limit", wait, sure, advice, args, evidence)
+        finding = wait_finding(facts, "io_limit", wait, sure, advice, args, evidence)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -295,15 +301,15 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: refaults are the whole machine's; beside another reader nothing is said.
     """
     out = []
-    for wait in _of_class(facts, "cache_thrash"):
+    for wait in waits_of(facts, "cache_thrash"):
         ratio = _refault(facts, wait)
-        families = 1 + _families(facts, wait)
-        sure = confidence(THRASH_BASE, families, *caps(wait.job, wait.share, facts.limits.decider_sure))
+        count = 1 + families(facts, wait)
+        sure = confidence(THRASH_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         memory = facts.snapshot.memory.value
         args: Args = (("refault", ratio), ("available", None if memory is None else memory.available_bytes))
         args += (("memory_limit", wait.job.place.memory_limit_bytes),)
         evidence = (Evidence("memory.refault_ratio", ratio, "ratio", facts.limits.refault_ratio),)
-        finding = _finding(facts, "cache_thrash", wait, sure, (Advice("more_cache", args),), args, evidence)
+        finding = wait_finding(facts, "cache_thrash", wait, sure, (Advice("more_cache", args),), args, evidence)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 
@@ -317,10 +323,10 @@ def job_asks_for_too_little(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: "normal" is that of the device's kind: a slow one with constant latency looks the same.
     """
     out = []
-    for wait in _of_class(facts, "loader_serial"):
-        sure = confidence(SERIAL_BASE, _families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+    for wait in waits_of(facts, "loader_serial"):
+        sure = confidence(SERIAL_BASE, families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
         args: Args = (("blocked_tasks", wait.job.blocked_tasks),)
         advice = job_worker_advice(facts, wait.job, io=True)
-        finding = _finding(facts, "loader_serial", wait, sure, advice, args)
+        finding = wait_finding(facts, "loader_serial", wait, sure, advice, args)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)

@@ -1,0 +1,135 @@
+"""Who else uses what a job needs: its device, or its cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.devices import DeviceFacts
+from iotop_ai.diagnosis.facts import Facts
+from iotop_ai.diagnosis.jobs import JobFacts
+from iotop_ai.diagnosis.tasks import TaskFacts
+from iotop_ai.diagnosis.window import share
+from iotop_ai.model.job_ids import job_ids
+
+RESYNC, PROCESS, UNSEEN = "resync", "process", "unseen"
+_BOUND = 1.3
+"""A group that moves more than so many times what others move on the device does it mostly elsewhere."""
+_BUSY = 0.8
+
+
+class Neighbour(NamedTuple):
+    """kind: RESYNC of an md array, PROCESS, or UNSEEN (another user's or container's, whose I/O cannot be read).
+
+    name: of the process, or of the array; pid: one of them, 0 without. many: how many of that name. where: its unit,
+    batch job or container, "" unknown. theirs, own: what others and the job have: bytes per second, or cores in use.
+    share: theirs of the whole.
+    """
+
+    kind: str
+    name: str
+    pid: int
+    many: int
+    where: str
+    theirs: float
+    own: float
+
+    @property
+    def share(self) -> float:
+        """The part of the traffic, or of the CPU, that others have."""
+        return self.theirs / (self.theirs + self.own)
+
+
+def disk_neighbour(
+    facts: Facts, job: JobFacts, device: DeviceFacts | None, *, idle_queue: bool = False
+) -> Neighbour | None:
+    """Who else keeps the job's device busy; None when it has most of it, or that cannot be known.
+
+    idle_queue: the job's readers are blocked, yet few of them are in the device's queue.
+    """
+    if device is None or job.read_bytes_per_s is None:
+        return None
+    own = job.read_bytes_per_s + (job.write_bytes_per_s or 0.0)
+    on = facts.on("noisy_neighbour", job.subject)
+    ease = facts.limits.leave_level if on else 1.0
+    sync = _resync(facts, device, own)
+    if sync is not None and sync.share >= ease * facts.limits.other_share:
+        return sync
+    whole = (device.read_bytes_per_s or 0.0) + (device.write_bytes_per_s or 0.0)
+    others = whole - own
+    if others <= 0 or others < ease * facts.limits.other_share * whole or own * ease >= facts.limits.own_share * whole:
+        return None
+    pressed = share(device.some) >= facts.limits.leave_share or (device.busy_ratio or 0.0) >= _BUSY or idle_queue
+    if not pressed:
+        return None
+    inside = {key.pid for key in job.job.members}
+    strangers = [task for task in facts.tasks if task.key.pid not in inside]
+    needed = ease * facts.limits.other_share * whole
+    found = _largest(facts, ((t, _moved(t)) for t in strangers), needed, _BOUND * others)
+    if found is not None:
+        return found._replace(theirs=others, own=own)
+    table = facts.snapshot.processes.value
+    hidden = table is None or bool(table.denied) or not table.complete or bool(facts.snapshot.host.container)
+    return Neighbour(UNSEEN, "", 0, 0, "", others, own) if hidden else None
+
+
+def _moved(task: TaskFacts) -> float:
+    return (task.read_bytes_per_s or 0.0) + (task.write_bytes_per_s or 0.0)
+
+
+def _resync(facts: Facts, device: DeviceFacts, own: float) -> Neighbour | None:
+    """An md array that checks or rebuilds itself below the job's files: its members move more than it does."""
+    infos = facts.snapshot.disks.value or {}
+    arrays = [device.info, *(infos[name] for name in (*device.info.slaves, *device.info.holders) if name in infos)]
+    array = next((info for info in arrays if info.kind == "md" and info.md_sync), None)
+    if array is None:
+        return None
+    members = {infos[name].parent or name for name in array.slaves if name in infos}
+    moved = sum((d.read_bytes_per_s or 0.0) + (d.write_bytes_per_s or 0.0) for d in facts.devices if d.name in members)
+    return Neighbour(RESYNC, f"{array.md_sync} of {array.name}", 0, 1, "", moved - own, own) if moved > own else None
+
+
+def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
+    """Who else keeps the cores busy while the job's workers wait for one; None when it has its fair share of them.
+
+    A CPU quota that runs out looks alike to the workers: it is no neighbour.
+    """
+    waits, runs, limits = job.worker_cpu_wait, job.worker_cpu, facts.limits
+    ease = limits.leave_level if facts.on("noisy_neighbour", job.subject) else 1.0
+    if waits is None or runs is None or not job.workers or job.cpu_ratio is None or facts.cpu_busy_ratio is None:
+        return None
+    quota = job.place.cpu_cores
+    if quota is not None and job.cpu_ratio >= quota * limits.worker_busy:
+        return None
+    # Half of the time for each is what equals would get: only somebody with more of the cores is to blame.
+    if waits < limits.cores_short * ease or waits < limits.crowded * runs * ease:
+        return None
+    cpu = facts.snapshot.cpu.value
+    cores = 0 if cpu is None else (len(cpu.cores) or cpu.allowed)
+    used = facts.cpu_busy_ratio * cores
+    others = used - job.cpu_ratio
+    if others <= 0 or others < ease * limits.own_share * used:
+        return None
+    inside = {key.pid for key in job.job.members}
+    strangers = ((t, t.cpu_ratio or 0.0) for t in facts.tasks if t.key.pid not in inside)
+    found = _largest(facts, strangers, ease * limits.other_share * used, _BOUND * used)
+    return None if found is None else found._replace(theirs=others, own=job.cpu_ratio)
+
+
+def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float) -> Neighbour | None:
+    """The name whose processes together move most, within bounds."""
+    groups: dict[tuple[str, int], list[tuple[float, int]]] = {}
+    for task, moved in tasks:
+        if moved > 0:
+            groups.setdefault((task.name, task.uid), []).append((moved, task.key.pid))
+    fitting = {key: rows for key, rows in groups.items() if needed <= sum(row[0] for row in rows) <= most}
+    if not fitting:
+        return None
+    key = max(fitting, key=lambda k: (sum(row[0] for row in fitting[k]), k))
+    rows = fitting[key]
+    pid = max(rows)[1]
+    table = facts.snapshot.processes.value
+    who = facts.family.keys.get(pid)
+    info = None if table is None or who is None else table.info.get(who)
+    where = "" if info is None else job_ids(info.cgroup).label
+    return Neighbour(PROCESS, key[0], pid, len(rows), where, sum(row[0] for row in rows), 0.0)
