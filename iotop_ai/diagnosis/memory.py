@@ -60,14 +60,24 @@ def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, li
     newest = max(old.newest_ticks, *starts)
     if old.newest_ticks and min(starts) > old.newest_ticks:
         turn = Turn(at_ns, round(old.idle_s + lost_s, 3), 0.0)
-        return JobMemory(newest, (*old.turns, turn)[-MOST_TURNS:], True)
+        before = old.turns
+        if old.following and before:
+            before = (*before[:-1], _unrelated(before[-1]))
+        return JobMemory(newest, (*before, turn)[-MOST_TURNS:], True)
     if not old.turns:
         return JobMemory(newest)
     last, lost_s = old.turns[-1], lost_s + old.idle_s
     age_s = (at_ns - last.at_ns) / 1e9
+    following = old.following and (waiting or age_s < _AT_LEAST_S)
+    if old.following and age_s > limits.respawn_most_s:
+        last, following = _unrelated(last), False
     if old.following and age_s <= limits.respawn_most_s:
         last = last._replace(lost_s=round(last.lost_s + lost_s, 3))
-        following = waiting or age_s < _AT_LEAST_S
     else:
-        last, following = last._replace(other_s=round(last.other_s + lost_s, 3)), False
+        last = last._replace(other_s=round(last.other_s + lost_s, 3))
     return JobMemory(newest, (*old.turns[:-1], last), following)
+
+
+def _unrelated(turn: Turn) -> Turn:
+    """A turn after which the wait did not end: it is not the turn's."""
+    return turn._replace(lost_s=0.0, other_s=round(turn.other_s + turn.lost_s, 3))

@@ -283,7 +283,7 @@ def _because_respawn(a: Args) -> Spans:
 def _because_died(a: Args) -> Spans:
     pid = [_plain("pid "), _strong(whole(a, "pid"))]
     if number(a, "oom"):
-        return [*pid, COMMA, _plain("the kernel killed for want of memory")]
+        return [*pid, COMMA, _plain("killed by the kernel for want of memory")]
     said = {
         "SIGKILL": "killed from outside: no kill for want of memory was counted",
         "SIGBUS": "it touched memory that was not there: /dev/shm ran full, or a mapped file shrank",
@@ -297,7 +297,11 @@ def _because_died(a: Args) -> Spans:
 def _because_serving(a: Args) -> Spans:
     out = [_plain(f"it listens on {whole(a, 'listening')} port{'s' if number(a, 'listening') != 1 else ''}")]
     if number(a, "connections") is not None:
-        out += [COMMA, _strong(whole(a, "connections")), _plain(" open connections")]
+        out += [
+            COMMA,
+            _strong(whole(a, "connections")),
+            _plain(f" open connection{'s' if number(a, 'connections') != 1 else ''}"),
+        ]
     return [*out, SEMI, _plain("its main thread sleeps "), _strong(percent(a, "asleep"))]
 
 

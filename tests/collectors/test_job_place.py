@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.job_place import PlaceReader, count_cpus, parse_cgroups, parse_io_max, parse_v1_limits
+from iotop_ai.collectors.job_place import (
+    PlaceReader,
+    count_cpus,
+    parse_cgroups,
+    parse_io_max,
+    parse_tcp,
+    parse_v1_limits,
+)
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.job import IoLimit, Job, JobMount, Rank
 from iotop_ai.model.process import ProcessKey
@@ -122,3 +131,28 @@ def test_parsers_leave_out_what_is_no_limit() -> None:
 )
 def test_count_cpus(text: bytes, cpus: int | None) -> None:
     assert count_cpus(text) == cpus
+
+
+TCP = (
+    b"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    b"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 5127 1 0 100 0 0 10 0\n"
+    b"   1: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1000        0 5130 1 0 20 4 30 10 -1\n"
+    b"   2: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 99 1 0 100 0 0 10 0\n"
+    b"   3: short\n"
+)
+
+
+def test_sockets_are_told_by_state_and_inode() -> None:
+    assert parse_tcp(TCP) == [(b"1F90", b"0A", "5127"), (b"1F90", b"01", "5130"), (b"0016", b"0A", "99")]
+    assert parse_tcp(b"") == []
+
+
+def test_a_real_server_listens_and_has_a_client() -> None:
+    key = ProcessKey(os.getpid(), 1)
+    job = Job(key, "serve.py", "root", 0, (Rank(key),))
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        listening, connections = PlaceReader(Root()).read(job)[-2:]
+        assert (listening or 0) >= 1
+        assert (connections or 0) >= 1
+    with_workers = job._replace(ranks=(Rank(key, (ProcessKey(1, 1),)),))
+    assert PlaceReader(Root()).read(with_workers)[-2:] == (None, None)

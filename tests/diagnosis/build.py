@@ -31,7 +31,7 @@ from iotop_ai.model.process import (
 from iotop_ai.model.reading import Rated, Reading, Status
 from iotop_ai.model.sample import OwnRates, Sample
 from iotop_ai.model.smart import SmartState
-from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
+from iotop_ai.model.snapshot import Event, Host, OwnCost, Snapshot
 from iotop_ai.model.taskstate import JobRates, JobSample, SweepCounts, TaskCounts, TaskRates
 from iotop_ai.model.waits import Wait
 
@@ -149,6 +149,9 @@ class Training:
     saving: frozenset[int] = frozenset()
     cores: int | None = None
     quota: float | None = None
+    queue: float | None = None
+    """Share of looks with the trainer asleep in a queue; None: as long as it waits for data."""
+    listening: int | None = None
     uid: int = 1000
 
     @property
@@ -160,7 +163,7 @@ class Training:
     def place(self) -> JobPlace:
         return JobPlace(
             self.limits, self.quota, shm_total_bytes=GIB, shm_used_bytes=int(self.shm * GIB), mounts=self.mounts,
-            allowed_cores=self.cores,
+            allowed_cores=self.cores, listening=self.listening, connections=self.listening,
         )  # fmt: skip
 
     def rates(self, second: int) -> JobRates | None:
@@ -174,7 +177,8 @@ class Training:
         return JobRates(
             20, waits, round(looks * self.disk), round(looks * self.running), round(looks * self.net),
             round(looks * rest), waits if self.blind else 0, self.stall, 0.95 if saving else self.main_disk,
-            self.main_running, self.stall, self.blocked, self.worker_disk, self.worker_cpu, self.worker_cpu_wait, idle,
+            self.main_running, self.stall if self.queue is None else self.queue, self.blocked, self.worker_disk,
+            self.worker_cpu, self.worker_cpu_wait, idle,
         )  # fmt: skip
 
 
@@ -214,6 +218,8 @@ class Machine:
     """Network links by name, with how full each is."""
     euid: int = 0
     errors: dict[str, DeviceErrors] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+    """What happened in each of its seconds."""
 
     @property
     def jobs(self) -> tuple[Training, ...]:
@@ -263,8 +269,8 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         frozenset(t.key for t in tasks if t.denied), at, at, (at,), {}, {}, {}, {},
     )  # fmt: skip
     snapshot = Snapshot(
-        second, at, at, machine.interval_s, Host("h", "boot", "6", machine.euid, "root", machine.ptrace), (),
-        OwnCost(OWN_PID, 0, None, 0, 0),
+        second, at, at, machine.interval_s, Host("h", "boot", "6", machine.euid, "root", machine.ptrace),
+        machine.events, OwnCost(OWN_PID, 0, None, 0, 0),
     )  # fmt: skip
     if machine.blind:
         return snapshot

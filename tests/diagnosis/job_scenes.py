@@ -37,7 +37,7 @@ def one(machine: Machine, **job: object) -> Machine:
 DATA_SCENES = {
     "storage_read": JOB_STARVED,
     "storage_read alone": JOB_ALONE,
-    "storage_read by itself": replace(JOB_ALONE, job=NO_WORKERS),
+    "storage_read by itself": replace(JOB_ALONE, job=NO_WORKERS, tasks=(replace(TRAINER_OLD, read=88 * MB),)),
     "small_random": replace(JOB_ALONE, disks=(replace(SLOW_SSD, size_bytes=8192.0, await_ms=3.0, queue=7.9),)),
     "network_fs": replace(one(JOB_ALONE, mounts=NFS), disks=(Disk(),)),
     "io_limit": one(JOB_ALONE, limits=(IoLimit("8:0", "read_bytes", int(88 * MB), "blkio/x/read_bps"),)),

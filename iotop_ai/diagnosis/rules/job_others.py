@@ -54,13 +54,14 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
             BASE, 1 + families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure), *hidden
         )
         args = _args(neighbour, "disk")
+        cure: Args = (*args, ("device", wait.device.name))
         name = f"disks.{wait.device.name}"
         evidence = (
             Evidence(f"{name}.others_ratio", neighbour.share, "ratio", facts.limits.other_share),
             Evidence(f"{name}.others_bytes_per_s", neighbour.theirs, "B/s"),
             Evidence(f"jobs.{wait.job.subject}.bytes_per_s", neighbour.own, "B/s"),
         )
-        finding = wait_finding(facts, "noisy_neighbour", wait, sure, _advice(neighbour, args), args, evidence)
+        finding = wait_finding(facts, "noisy_neighbour", wait, sure, _advice(neighbour, cure), args, evidence)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 

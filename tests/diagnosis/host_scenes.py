@@ -1,0 +1,61 @@
+"""Machines whose job is held up by what is around it, by class (and a word more where there are several)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iotop_ai.model.job_end import Ended
+from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.snapshot import Event
+from tests.diagnosis.build import (
+    COMPUTING,
+    JOB_ALONE,
+    JOB_HEALTHY,
+    JOB_PREPARING,
+    LOADERS,
+    MB,
+    TRAINER_OLD,
+    Machine,
+    Task,
+    Training,
+)
+
+SLOW = JOB_ALONE.disks[0]
+FIO = tuple(Task(700 + i, "fio", 1, read=20 * MB, blocked=0.9) for i in range(3))
+OURS = tuple(replace(t, read=4 * MB) for t in LOADERS)
+SHARED = replace(JOB_ALONE, tasks=(TRAINER_OLD, *OURS, *FIO))
+HOG = tuple(Task(800 + i, "stress", 1, cpu=0.9) for i in range(4))
+CROWDED = replace(
+    JOB_PREPARING, tasks=(replace(TRAINER_OLD, cpu=0.1), *(replace(t, cpu=0.1, blocked=0.0) for t in LOADERS), *HOG),
+    cores=5, cpu=0.95, job=replace(COMPUTING, worker_cpu=0.2, worker_cpu_wait=0.75),
+)  # fmt: skip
+SERVER = Training(replace(TRAINER_OLD, cpu=0.02), queue=0.97, listening=1, evidence=("gpu", "library"))
+SERVING = Machine(job=SERVER, tasks=(SERVER.task,), gpus=(0.0,), gpu_pids=(50,), power=80.0, cpu=0.05)
+
+
+def epochs(length: int, turn: int, count: int, stall: float = 0.02, named: bool = True) -> list[tuple[Machine, int]]:
+    """Epochs of so many seconds with workers of their own; in the first seconds the trainer waits for them."""
+    out: list[tuple[Machine, int]] = []
+    for number in range(count):
+        start = 100 + (100 * length * number if named else 0)
+        workers = tuple(replace(t, cpu=0.5, blocked=0.0, pid=t.pid + 20 * number, start=start) for t in LOADERS[:2])
+        fed = replace(COMPUTING, workers=workers, stall=stall, disk=0.3, running=0.7, worker_cpu=0.1)
+        waits = replace(fed, stall=0.95)
+        base = replace(JOB_HEALTHY, tasks=(TRAINER_OLD, *workers))
+        out += [(replace(base, job=waits), turn), (replace(base, job=fed), length - turn)]
+    return out
+
+
+def ended(role: str, code: int | None, name: str = "train.py", pid: int = 50) -> Event:
+    who = Ended(ProcessKey(pid, 1), name, role, code, 50, "train.py")
+    return Event(0, 0, "process_ended", who.text, role, pid, code, 50)
+
+
+OOM = Event(0, 0, "oom_kill", "the kernel killed 1 process for memory")
+GONE = Machine(cpu=0.3)
+HOST_SCENES = {
+    "noisy_neighbour": SHARED,
+    "noisy_neighbour cores": CROWDED,
+    "serving": SERVING,
+    "job_died": replace(GONE, events=(ended("trainer", -9),)),
+}
