@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
@@ -123,7 +124,7 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     right: list[Span] = []
     if view.pattern:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
-    return [row(width, _entries(keys_of(view), width - 1 - spans_cells(right), view), right)]
+    return [row(width, _entries(keys_of(view), width - 1 - spans_cells(right), view.readonly), right)]
 
 
 def _changes(key: Key) -> bool:
@@ -146,17 +147,19 @@ def _typing(width: int, sign: str, typed: str, enter: str, escape: str, hint: st
     return row(width, left, end)
 
 
-def _entries(keys: tuple[Key, ...], room: int, view: View) -> list[Span]:
+@lru_cache(maxsize=16)
+def _entries(keys: tuple[Key, ...], room: int, readonly: bool) -> tuple[Span, ...]:
+    """Those that fit; the same in every picture until a key changes the mode."""
     kept = list(keys)
     while True:
         spans: list[Span] = []
         for key in kept:
-            dim = muted(key, view)
+            dim = readonly and _changes(key)
             spans.append(Span(f" {key.keys}", "mute" if dim else "key"))
             if key.word:
                 spans.append(Span(f":{key.word}", "mute" if dim else "dim"))
         if spans_cells(spans) <= room or len(kept) <= 2:
-            return spans
+            return tuple(spans)
         worst = max(k.drop for k in kept)
         kept.remove([k for k in kept if k.drop == worst][-1])
 

@@ -16,7 +16,7 @@ _CHOICES = (
     ("kill", "end it at once: nothing is saved"),
     ("stop cont", "halt it, let it go on; also usr1, usr2"),
     ("nice 10", "its turn at the CPU: -20 first, 19 last"),
-    ("io idle", "the disk when nobody wants it; io best 4, io rt 0"),
+    ("io idle", "when nobody wants the disk; also io best 0-7"),
 )
 
 
