@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
 from iotop_ai.model.process_rates import process_rates
 from iotop_ai.present.memo import once_a_frame
+from iotop_ai.present.query import Filter, Subject, understood
 from iotop_ai.present.view import View
 
 SUMMED = (
@@ -50,20 +49,6 @@ class Group(NamedTuple):
     def label(self) -> str:
         """The name with its count ("train.py x8")."""
         return self.name if len(self.keys) == 1 else f"{self.name} x{len(self.keys)}"
-
-
-@lru_cache(maxsize=8)
-def pattern(text: str) -> re.Pattern[str]:
-    """The filter: a regular expression, or the plain text when it is not one."""
-    try:
-        return re.compile(text, re.IGNORECASE)
-    except re.error:
-        return re.compile(re.escape(text), re.IGNORECASE)
-
-
-def matches(info: ProcessInfo, wanted: re.Pattern[str]) -> bool:
-    """Whether name, user or command line match."""
-    return bool(wanted.search(info.name) or wanted.search(info.user) or wanted.search(" ".join(info.cmdline)))
 
 
 @once_a_frame
@@ -138,18 +123,21 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
     if table is None:
         return ()
     rates = rates_of(frame, view)[0]
+    wanted = understood(view.pattern) if view.pattern else None
+    if wanted is not None and wanted.query:
+        table = _asked(table, wanted, rates)
+        wanted = None
     resting = _resting(table, view.pattern, frame.snapshot.own.pid)
     if rates is None:
         if view.only_active:
             return ()
         found = [_group(g[:2], list(g.keys), [UNKNOWN_PROCESS_RATES]) for g in resting.groups.values()]
         return tuple(ordered(found, view))
-    wanted = pattern(view.pattern) if view.pattern else None
     active: dict[tuple[str, str], list[ProcessKey]] = {}
     busy = [key for key, rate in rates.items() if key in resting.place and not _is_idle(rate, key, table)]
     for key in sorted(busy, key=resting.place.__getitem__):
         info = table.info[key]
-        if wanted is None or matches(info, wanted):
+        if wanted is None or wanted.answer(_named(key, info)):
             active.setdefault((info.name, info.user), []).append(key)
     found = ordered([_group(who, keys, [rates[k] for k in keys]) for who, keys in active.items()], view)
     if view.only_active:
@@ -158,6 +146,24 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
     if view.sort in ("name", "user"):
         quiet = ordered(list(quiet), view)
     return (*found, *quiet)
+
+
+EVERY = Filter(lambda _one: True)
+
+
+def _named(key: ProcessKey, info: ProcessInfo) -> Subject:
+    return Subject(key, info, None, None, 0)
+
+
+def _asked(table: ProcessTable, wanted: Filter, rates: Mapping[ProcessKey, ProcessRates] | None) -> ProcessTable:
+    """The table with those processes only that a query asks for."""
+    resting = _ZERO._replace(io_delay_ratio=0.0 if table.delayacct else None)
+
+    def subject(key: ProcessKey, info: ProcessInfo) -> Subject:
+        rate = None if rates is None else rates.get(key, _HIDDEN if key in table.denied else resting)
+        return Subject(key, info, rate, table.stat.get(key), table.page_bytes)
+
+    return table._replace(info={k: info for k, info in table.info.items() if wanted.answer(subject(k, info))})
 
 
 class _Resting:
@@ -170,19 +176,20 @@ class _Resting:
         self.told = (pattern_, own, table.denied, bool(table.delayacct))
         self.keys, self.infos = list(table.info), list(table.info.values())
         self.place = {key: i for i, key in enumerate(self.keys)}
-        wanted = pattern(pattern_) if pattern_ else None
+        wanted = understood(pattern_) if pattern_ else None
+        if wanted is not None and wanted.query:  # the table holds those that it asks for, and no others
+            wanted = EVERY
         found: dict[tuple[str, str], list[ProcessKey]] = {}
         for key, info in table.info.items():
             if wanted is None:
                 if info.kernel:
                     continue
-            elif not matches(info, wanted):
+            elif not wanted.answer(_named(key, info)):
                 continue
             if key.pid != own:
                 found.setdefault((info.name, info.user), []).append(key)
         resting = _ZERO._replace(io_delay_ratio=0.0 if table.delayacct else None)
-        hidden = UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)
-        self._denied, self._rates = table.denied, (resting, hidden)
+        self._denied, self._rates = table.denied, (resting, _HIDDEN)
         self.groups = {who: self._fold(who, keys) for who, keys in found.items()}
 
     def _fold(self, who: tuple[str, str], keys: Sequence[ProcessKey]) -> Group:
@@ -225,6 +232,8 @@ def _resting(table: ProcessTable, pattern_: str, own: int) -> _Resting:
 
 
 _ZERO = ProcessRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0)
+_HIDDEN = UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)
+"""What rests and may not be read."""
 
 
 def _group(who: tuple[str, str], keys: list[ProcessKey], rates: list[ProcessRates]) -> Group:

@@ -13,6 +13,7 @@ from iotop_ai.present.columns import Column, Placed, chosen, head, placed
 from iotop_ai.present.groups import Group, groups, rates_of, state_of
 from iotop_ai.present.line import Cell, Line, Span, cut, place, row, spans_cells
 from iotop_ai.present.panel import panel, quiet
+from iotop_ai.present.query import understood
 from iotop_ai.present.units import GIB, KIB, MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
 from iotop_ai.present.view import View
 
@@ -206,7 +207,10 @@ def _footer(
     more = len(table.info) - sum(len(g.keys) for g in part)
     clauses: list[_Clause] = []
     if view.pattern:
+        trouble = understood(view.pattern).trouble
         said = [Span(f"{sum(len(g.keys) for g in found)} of {len(table.info)} match ", "dim"), Span(view.pattern)]
+        if trouble:
+            said = [Span("query ", "dim"), Span(trouble, "unsure")]
         clauses.append(_Clause(said, said))
     elif more > 0:
         most = _at_most(hidden)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.process import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessStat
+from iotop_ai.present.groups import groups
+from iotop_ai.present.process import process_rows
+from iotop_ai.present.query import FIELDS, Subject, understood
+from tests.present.make import MIB
+from tests.present.test_process_panel import UTC, labels, made
+
+READER = Subject(
+    ProcessKey(77, 5),
+    ProcessInfo("python", ("python", "train.py", "--lr=3"), "alice", 1000),
+    UNKNOWN_PROCESS_RATES._replace(read_bytes_per_s=20.0 * MIB, cpu_ratio=0.5),
+    ProcessStat("D", 1, 0, 0, 0, 0, 0, 9, 512, 0),
+    4096,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("read > 10M", True), ("read>20M", False), ("read >= 20M", True), ("read > 0.01G", True), ("io < 1g", True),
+        ("cpu = 50", True), ("cpu >= 50%", True), ("mem = 2M", True), ("mem <= 2048 K", None), ("threads != 9", False),
+        ("user = alice", True), ("user = ali", False), ("user ~ ^ali", True), ("user !~ ^ali", False),
+        ("name != python", False), ("state = d", True), ("command ~ 'lr=3$'", True), ("ppid = 1", True),
+        ("read > 10M and user = alice", True), ("read > 10M and user = bob", False), ("user = bob or cpu > 10", True),
+        ("not user = bob", True), ("not (user = bob or user = alice)", False), ("python and read > 1M", True),
+        ("bash or read > 1M", True), ("IO-wait > 5", False), ("write < 1M", False), ("not write < 1M", False),
+        ("write < 1M or read > 1", True), ("pid = 77 and (name = python)", True),
+    ],
+)  # fmt: skip
+def test_what_is_meant(text: str, meant: bool | None) -> None:
+    found = understood(text)
+    assert found.query
+    if meant is None:
+        assert found.trouble == "K is out of place"
+    else:
+        assert not found.trouble
+        assert (found.answer(READER) is True) is meant
+
+
+@pytest.mark.parametrize("text", ["write < 1", "not write < 1", "delay > 0", "write > 1 and read > 1", "not write = 0"])
+def test_what_is_not_known_is_in_no_answer(text: str) -> None:
+    assert understood(text).answer(READER) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "trouble"),
+    [
+        ("read >", "read > what?"),
+        ("read > x", "read is a number, as in read > 10"), ("(read > 1", "a bracket is open"),
+        ("reed > 1", f"reed is none of {' '.join(FIELDS)}"), ("read > 1 and", "more is to come"),
+        ("user > bob", "> compares numbers; words take = != ~ !~"), ("read > 1 user = bob", "user is out of place"),
+        ("read ~ 1", "read is a number, as in read > 10"), ("(" * 40 + "cpu > 1" + ")" * 40, "too many brackets"),
+    ],
+)  # fmt: skip
+def test_a_query_that_cannot_be_read_says_why_and_hides_nothing(text: str, trouble: str) -> None:
+    found = understood(text)
+    assert found.trouble == trouble
+    assert found.answer(READER)
+
+
+@pytest.mark.parametrize(("text", "meant"), [("^pyth", True), ("lr=3", True), ("train.py|x", True), ("[", False)])
+def test_without_a_known_name_it_is_an_expression_or_plain_text(text: str, meant: bool) -> None:
+    found = understood(text)
+    assert (found.query, found.trouble) == (False, "")
+    assert found.answer(READER) is meant
+
+
+@given(st.text(alphabet="readucpunotsx ()<>=!~'\"10Mk.%-", max_size=40))
+def test_whatever_is_typed_is_answered(text: str) -> None:
+    assert understood(text).answer(READER) in (True, False, None)
+
+
+def test_rows_are_those_that_are_meant() -> None:
+    one = made()
+    assert labels(one, UTC._replace(pattern="read > 3M")) == []
+    assert labels(one, UTC._replace(pattern="read > 1M")) == ["worker x4"]
+    assert labels(one, UTC._replace(pattern="cpu > 75")) == ["worker", "spinner"]
+    assert labels(one, UTC._replace(pattern="io = 0 and user = root")) == ["sleeper", "kworker"]
+    assert labels(one, UTC._replace(pattern="user = eve")) == ["secret"]
+    assert labels(one, UTC._replace(pattern="user = eve and io = 0")) == []
+    (folded,) = groups(one, UTC._replace(pattern="delay >= 50"))
+    assert len(folded.keys) == 2
+
+
+def test_the_footer_says_how_many_or_what_is_wrong() -> None:
+    one = made()
+    assert process_rows(one, UTC._replace(pattern="read > 1M"), 80, 4)[-1].text.startswith(" 4 of 10 match read > 1M")
+    assert process_rows(one, UTC._replace(pattern="read >"), 80, 4)[-1].text.startswith(" query read > what?")
