@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from iotop_ai.diagnosis.facts import Args, Facts
+from iotop_ai.diagnosis.facts import Args, Claim, Facts
 from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.window import Window, mean
-from iotop_ai.model.finding import Evidence
+from iotop_ai.model.finding import Evidence, Finding
 from iotop_ai.model.gpu import GpuRates, GpuState
 from iotop_ai.model.gpu_detail import GpuDetail
 
@@ -155,3 +155,8 @@ def most_of(values: Iterable[float | None]) -> float | None:
 def told(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """The figures that are known."""
     return tuple(one for one in evidence if one.value is not None)
+
+
+def team_claim(team: Team, finding: Finding, level: float) -> Claim:
+    """A claim about means over the team's window."""
+    return Claim(finding, 1.0, len(team.look.samples), team.look.needed, level)

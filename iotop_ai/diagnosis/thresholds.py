@@ -38,8 +38,9 @@ class Thresholds(NamedTuple):
     gpu_window_s, comm_window_s, unused_window_s: how long a GPU rule looks. gpu_loaded, gpu_working: utilisation
     from which a link and a clock are judged. throttled: share of time in which heat or a brake holds the clock back, by
     the driver's own counters (nvml.h, NVML_FI_DEV_CLOCKS_EVENT_REASON_*); throttled_mask: share of readings, where it
-    has only the mask. gpu_hot_celsius: a classic limit. clock_low: part of the highest clock that a loaded GPU keeps.
-    capped: share of time at a power limit that is below limit_lowered times the board's own.
+    has only the mask. gpu_hot_celsius: a classic limit; hot_margin: so near its own slowdown a GPU is hot. clock_low:
+    part of the highest clock that a loaded GPU keeps. capped: share of time at a power limit that is below
+    limit_lowered times the board's own.
     link_bytes_per_s: what x16 of PCIe generation 5 carries in practice, half of it for each generation before;
     link_full: part of that at which it is full, link_felt: at which a degraded one costs time. replays_per_s: packets
     sent again; replays_felt: so many that it costs time. gpu_memory: part of it in use; gpu_memory_end_s: full within
@@ -164,6 +165,7 @@ class Thresholds(NamedTuple):
     throttled_mask: float = 0.3
     throttled_mask_leave: float = 0.1
     gpu_hot_celsius: float = 85.0
+    hot_margin: float = 3.0
     clock_low: float = 0.85
     capped: float = 0.3
     capped_leave: float = 0.15

@@ -34,6 +34,9 @@ def _verb(a: Args, one: str, many: str) -> str:
 
 
 def _throttle(a: Args) -> Spans:
+    if word(a, "why") == "hot":
+        return [_bad(word(a, "who") or "GPUs"), _plain(f" {_verb(a, 'is', 'are')} hot: "),
+                _strong(f"{whole(a, 'celsius')} C")]  # fmt: skip
     why = {
         "power_cap": "held at a lowered power limit",
         "power_brake": "braked by the power supply",
@@ -44,6 +47,8 @@ def _throttle(a: Args) -> Spans:
 
 
 def _because_throttle(a: Args) -> Spans:
+    if word(a, "why") == "hot" and number(a, "slowdown") is not None:
+        return [_plain(f"{word(a, 'worst')} slows down at "), _strong(f"{whole(a, 'slowdown')} C")]
     out = [_plain(f"{word(a, 'worst')} runs at "), _strong(f"{whole(a, 'mhz')} of {whole(a, 'mhz_max')} MHz")]
     if number(a, "celsius") is not None:
         limit = f" (slows at {whole(a, 'slowdown')})" if number(a, "slowdown") is not None else ""

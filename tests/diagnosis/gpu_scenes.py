@@ -89,6 +89,7 @@ GPU_SCENES = {
 }  # fmt: skip
 
 GPU_ALMOST = {
+    "gpu_throttle warm": rates(FED, temperature_celsius=79.0),
     "gpu_throttle a little": rates(FED, sw_thermal_ratio=0.02),
     "gpu_throttle idle": replace(rates(FED, hw_thermal_ratio=0.4), gpus=(0.3,) * 8, power=200.0),
     "gpu_throttle own limit": rates(FED, power_cap_ratio=1.0),
@@ -122,6 +123,7 @@ GPU_ALMOST = {
 
 GPU_ASIDE = {
     "gpu_bound pcie": rates(FED, pcie_width=8),
+    "gpu_bound gpu_throttle": rates(FED, temperature_celsius=86.0),
     "gpu_bound gpu_memory": rates(FED, memory_used_bytes=78.0 * GIB),
     "gpu_bound gpu_fault": replace(
         FED, gpus=(*(0.97,) * 7, 0.0),

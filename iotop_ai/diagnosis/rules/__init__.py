@@ -9,8 +9,9 @@ from iotop_ai.diagnosis.rules.cpu import one_thread_loads, workers_compute
 from iotop_ai.diagnosis.rules.full import filesystem_is_full, memory_is_short, shared_memory_is_full
 from iotop_ai.diagnosis.rules.gpu import gpus_compute, gpus_fed
 from iotop_ai.diagnosis.rules.gpu_fault import gpu_breaks
+from iotop_ai.diagnosis.rules.gpu_heat import gpu_is_throttled
 from iotop_ai.diagnosis.rules.gpu_peers import gpus_wait_for_each_other, one_gpu_is_late
-from iotop_ai.diagnosis.rules.gpu_slow import gpu_is_throttled, gpu_link_is_short, gpu_memory_is_full
+from iotop_ai.diagnosis.rules.gpu_slow import gpu_link_is_short, gpu_memory_is_full
 from iotop_ai.diagnosis.rules.gpu_unused import gpu_is_held, job_uses_no_gpu
 from iotop_ai.diagnosis.rules.health import disk_gives_errors, slow_disk_gets_worse
 from iotop_ai.diagnosis.rules.idle import nothing_runs

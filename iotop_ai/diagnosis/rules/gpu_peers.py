@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
-from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, most_of, ratio, team_args, teams, told
+from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, most_of, ratio, team_args, team_claim, teams, told
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.window import graded, mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -118,7 +118,7 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
         if comm is None or comm.level < limits.leave_level:
             continue
         out.append(
-            Claim(_comm(facts, team, comm), 1.0, len(team.look.samples), team.look.needed, comm.level),
+            team_claim(team, _comm(facts, team, comm), comm.level),
         )
     return tuple(out)
 
@@ -251,7 +251,7 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
         if late is None or late.level < limits.leave_level:
             continue
         out.append(
-            Claim(_imbalance(facts, team, late), 1.0, len(team.look.samples), team.look.needed, late.level),
+            team_claim(team, _imbalance(facts, team, late), late.level),
         )
     return tuple(out)
 

@@ -1,127 +1,17 @@
-"""Rules about GPUs that are held back: by heat or power, by their link, by their memory."""
+"""Rules about GPUs that are held back by their link or by their memory."""
 
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
-from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, ratio, team_args, teams, told
+from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, ratio, team_args, team_claim, teams, told
 from iotop_ai.diagnosis.thresholds import Thresholds
-from iotop_ai.diagnosis.window import graded, mean
+from iotop_ai.diagnosis.window import graded
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
-THROTTLE_BASE = 0.95
-THROTTLE_BY_MASK = 0.75
-CAPPED_BASE = 0.75
 LINK_BASE = 0.85
 LINK_UNFELT = 0.6
 MEMORY_BASE = 0.9
 GEN_5 = 5
-_REASONS = (
-    ("hw_thermal", "hw_thermal_ratio"),
-    ("sw_thermal", "sw_thermal_ratio"),
-    ("power_brake", "power_brake_ratio"),
-)
-
-
-def _claim(team: Team, finding: Finding, level: float) -> Claim:
-    """A claim about means over the team's window."""
-    return Claim(finding, 1.0, len(team.look.samples), team.look.needed, level)
-
-
-def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
-    """(level, why, share of time) of a GPU whose clock is held back: by counters, else by the mask of reasons."""
-    shares = [(share, why) for why, field in _REASONS if (share := gpu.mean(field)) is not None]
-    if shares:
-        share, why = max(shares)
-        return graded(share, limits.throttled, limits.throttled_leave, limits.leave_level), why, share
-    masks = mean(None if rates.slowed is None else float(rates.slowed) for rates in gpu.rates)
-    level = graded(masks, limits.throttled_mask, limits.throttled_mask_leave, limits.leave_level)
-    return level, "", masks
-
-
-def _capped(gpu: OneGpu, limits: Thresholds) -> float:
-    """Level of a GPU that runs into a power limit which somebody has lowered."""
-    default = None if gpu.detail is None else gpu.detail.default_limit_mw
-    if default is None or gpu.state.power_limit_mw is None or gpu.state.power_limit_mw > limits.limit_lowered * default:
-        return 0.0
-    return graded(gpu.mean("power_cap_ratio"), limits.capped, limits.capped_leave, limits.leave_level)
-
-
-def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
-    """A busy GPU runs below its clock, for heat or for power.
-
-    Claim: gpu_throttle: the GPU slows itself down, and with it every rank that waits for it.
-    Evidence: the driver's counters of time held back (software and hardware thermal slowdown, power brake), without
-        them its mask of reasons at each reading; clock, temperature and power against their limits.
-    Threshold: over 30 s held back >= 5 % of the time (until < 1 %), or in >= 30 % of the readings (until < 10 %), GPU
-        >= 50 % busy. At its power limit >= 30 % of the time counts only where that limit is <= 90 % of the board's
-        own: to run into the board's own limit is normal at full load. Ours.
-    Blind spot: a GPU that is slow to get warm shows nothing yet; a card that tells neither counters nor reasons.
-    """
-    limits, out = facts.limits, []
-    for team in teams(facts, limits.gpu_window_s):
-        found = []
-        for gpu in team.gpus:
-            if (gpu.busy or 0.0) < limits.gpu_working:
-                continue
-            level, why, share = _held_back(gpu, limits)
-            capped = _capped(gpu, limits)
-            if capped > level:
-                level, why, share = capped, "power_cap", gpu.mean("power_cap_ratio")
-            if level >= limits.leave_level:
-                found.append((level, share or 0.0, gpu, why))
-        if not found or not team.settled:
-            continue
-        level, share, worst, why = max(found, key=lambda one: (one[0], one[1], -one[2].state.number))
-        affected = [gpu for _, _, gpu, _ in found]
-        out.append(_claim(team, _throttle(facts, team, affected, worst, why, share), level))
-    return tuple(out)
-
-
-def _throttle(facts: Facts, team: Team, affected: list[OneGpu], worst: OneGpu, why: str, share: float) -> Finding:
-    limits, state, detail = facts.limits, worst.state, worst.detail
-    clock = worst.clock_ratio
-    # Nobody runs at the highest clock all the time: only what is missing beyond that is lost.
-    lost = None if clock is None else max(0.0, 1 - clock / limits.clock_low)
-    by_counter = worst.mean("sw_thermal_ratio") is not None or why == "power_cap"
-    base = CAPPED_BASE if why == "power_cap" else THROTTLE_BASE if by_counter else THROTTLE_BY_MASK
-    celsius = worst.mean("temperature_celsius")
-    args: Args = (
-        *team_args(facts, team, affected),
-        ("worst", f"GPU {state.number}"),
-        ("why", why),
-        ("share", share),
-        ("mhz", worst.mean("sm_mhz")),
-        ("mhz_max", None if state.sm_max_mhz is None else float(state.sm_max_mhz)),
-        ("celsius", celsius),
-        ("memory_celsius", None if state.memory_celsius is None else float(state.memory_celsius)),
-        ("slowdown", None if detail is None or detail.slowdown_celsius is None else float(detail.slowdown_celsius)),
-        ("watts", worst.watts),
-        ("limit", worst.mean("power_limit_watts")),
-        ("default", None if detail is None or detail.default_limit_mw is None else detail.default_limit_mw / 1000),
-        ("lost", lost),
-    )
-    field = dict(_REASONS).get(why, "power_cap_ratio" if why == "power_cap" else "slowed_ratio")
-    limit = limits.capped if why == "power_cap" else limits.throttled if why else limits.throttled_mask
-    slowdown = None if detail is None else detail.slowdown_celsius
-    evidence = (
-        Evidence(metric(worst, field), share, "ratio", limit),
-        Evidence(metric(worst, "sm_clock_ratio"), clock, "ratio", limits.clock_low),
-        Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", slowdown or limits.gpu_hot_celsius),
-        Evidence(metric(worst, "power_watts"), worst.watts, "W", worst.mean("power_limit_watts")),
-        Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", limits.gpu_working),
-    )
-    template = {"power_cap": "raise_power", "power_brake": "check_power"}.get(why, "cool_gpu")
-    families = 3 if by_counter or clock is not None else 2
-    return Finding(
-        "gpu_throttle",
-        Severity.WARNING,
-        confidence(base, families),
-        team.subject,
-        args,
-        told(evidence),
-        advice=(Advice(template, args),),
-        lost_ratio=lost,
-    )
 
 
 class _Link:
@@ -191,7 +81,7 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
         if not links or not team.settled:
             continue
         worst = max(links, key=lambda link: (link.felt, link.level, -link.gpu.state.number))
-        out.append(_claim(team, _short(facts, team, links, worst), worst.level))
+        out.append(team_claim(team, _short(facts, team, links, worst), worst.level))
     return tuple(out)
 
 
@@ -266,7 +156,7 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
         found.sort(key=lambda one: (one[4] if one[4] is not None else 1e9, -one[2] / one[3], one[0].state.number))
         gpu, level, used, total, end = found[0]
         finding = _memory(facts, team, [one[0] for one in found], gpu, used, total, end)
-        out.append(_claim(team, finding, level))
+        out.append(team_claim(team, finding, level))
     return tuple(out)
 
 
