@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,17 @@ from iotop_ai.store.file import FileRecording
 from iotop_ai.store.recorder import Recorder
 from iotop_ai.store.sink import FileSink
 from tests.scenarios.figures import Scored, scored
-from tests.scenarios.plan import KINDS
+from tests.scenarios.plan import KINDS, Run
 from tests.scenarios.results import read_all
 from tests.scenarios.run import RESULTS
+from tests.scenarios.score import score
 from tests.scenarios.slim import Slim
+from tests.scenarios.watch import row_of
 
 VERDICTS = Path(__file__).resolve().parents[1] / "data/verdicts"
 INDEX = "index.json"
 LONGEST_BYTES = 250_000
+FALSE_ALARMS = 0.1
 
 
 def snapshots(path: Path) -> list[Snapshot]:
@@ -80,6 +83,22 @@ def entry(run: Scored, file: str) -> dict[str, Any]:
     return {"file": file, **{key: r[key] for key in taken}}
 
 
+def rows(path: Path) -> list[dict[str, Any]]:
+    """The ticks of a recording, as the rules of today see them."""
+    return [{**row_of(frame, 0), "truth": None} for frame in frames(snapshots(path))]
+
+
+def wrong(kept: Mapping[str, Any], path: Path) -> str:
+    """What the rules of today get wrong about a kept recording; "" when nothing."""
+    ticks = rows(path)
+    out = score(kept["label"], ticks, window_s=kept["window_s"], started=kept["started"], also=tuple(kept["also"]))
+    if out.got != kept["label"]:
+        return f"named {out.got}: {ticks[-1]['because']}" if ticks else "empty"
+    if kept["negative"] and out.alarms > FALSE_ALARMS * out.decided:
+        return f"{out.alarms} false alarms in {out.decided} s"
+    return ""
+
+
 def keep(results: Path, target: Path) -> list[str]:
     """Keep the best of a results folder; a line about each."""
     target.mkdir(parents=True, exist_ok=True)
@@ -87,17 +106,20 @@ def keep(results: Path, target: Path) -> list[str]:
     lines = []
     for run in best(scored(read_all(results))):
         r = run.record
-        name = f"{r['name']}-{r['number']}".replace(" ", "_").replace("=", "")
+        name = Run(*(r[field] for field in Run._fields)).file
         source, packed = results / f"{name}.iotop.jsonl", target / f"{name.rsplit('-', 1)[0]}.iotop.jsonl.gz"
+        fresh = packed.with_name(f"new-{packed.name}")
         slim = Slim(snapshots(source))
-        write(slim.all(), packed)
-        size = packed.stat().st_size
-        if size > LONGEST_BYTES:
-            packed.unlink()
-            index.pop(r["name"], None)
-            lines.append(f"left out {r['name']}: {size} bytes")
+        write(slim.all(), fresh)
+        size, kept = fresh.stat().st_size, entry(run, packed.name)
+        trouble = f"{size} bytes" if size > LONGEST_BYTES else wrong(kept, fresh)
+        if trouble:
+            # What was kept before stays.
+            fresh.unlink()
+            lines.append(f"left out {r['name']}: {trouble}")
             continue
-        index[r["name"]] = entry(run, packed.name)
+        os.replace(fresh, packed)
+        index[r["name"]] = kept
         lines.append(f"kept {r['name']}: {size} bytes")
     ordered = dict(sorted(index.items()))
     (target / INDEX).write_text(json.dumps(ordered, indent=1) + "\n")
