@@ -109,7 +109,7 @@ def keep(results: Path, target: Path) -> list[str]:
         name = Run(*(r[field] for field in Run._fields)).file
         source, packed = results / f"{name}.iotop.jsonl", target / f"{name.rsplit('-', 1)[0]}.iotop.jsonl.gz"
         fresh = packed.with_name(f"new-{packed.name}")
-        slim = Slim(snapshots(source))
+        slim = Slim(snapshots(source), r.get("pid"))
         write(slim.all(), fresh)
         size, kept = fresh.stat().st_size, entry(run, packed.name)
         trouble = f"{size} bytes" if size > LONGEST_BYTES else wrong(kept, fresh)

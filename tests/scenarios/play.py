@@ -67,6 +67,7 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
                 time.sleep(SETTLE_S)
                 rows = _watch(run, setting, 0 if trainer is None else trainer.pid, conf, library, keep)
                 ended = None if trainer is None else trainer.poll()
+                pid = None if trainer is None else trainer.pid
             time.sleep(0.3)
         if ended is not None and cause.label != "job_died":
             raise RuntimeError(f"the trainer ended with {ended}")
@@ -82,6 +83,7 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
         "told": cause.told,
         "started": started,
         "exit": ended,
+        "pid": pid,
         "steps": len(steps),
         "rows": [{**row, "truth": true_stall(steps, row["at"])} for row in rows],
     }

@@ -1,4 +1,6 @@
-"""Cuts a recording down to what its verdict looks at: the job's processes and whoever else did anything.
+"""Cuts a recording down to what its verdict looks at: the run's own job, and whoever else did anything.
+
+Other jobs, which may have been on the machine, are left out: a kept recording is about one.
 
 The names of others, of the machine and of its users are replaced. What the rules see of the rest (CPU, memory,
 pressure, devices) stays as it was.
@@ -20,15 +22,17 @@ ELSEWHERE = re.compile(r"/(?:tmp|work|home|root)/\S*")
 """Paths of whatever else was on the machine."""
 SHOWN = (*COMPILERS, "md0_resync", "kswapd0", "fio", "dd")
 """Programs whose names say something to a rule or a reader."""
+ENDED = "process_ended"
 LEAST_TICKS = 20
 LEAST_BYTES = 1 << 20
 
 
 class Slim:
-    """``Slim(snapshots).all()``."""
+    """``Slim(snapshots, pid).all()``. pid: the trainer's; None keeps every job."""
 
-    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+    def __init__(self, snapshots: Sequence[Snapshot], pid: int | None = None) -> None:
         self._snapshots = snapshots
+        self._others = _of_others(snapshots, pid)
         tables = [s.processes.value for s in snapshots if s.processes.value is not None]
         self._jobs = {
             key
@@ -36,6 +40,7 @@ class Slim:
             if s.jobs.value is not None
             for job in s.jobs.value.jobs.values()
             for key in job.members
+            if key not in self._others
         }
         self._kept = self._jobs | _busy(tables) | _above(tables, self._jobs)
         self._own = {s.own.pid for s in snapshots}
@@ -49,10 +54,24 @@ class Slim:
 
     def _one(self, snapshot: Snapshot) -> Snapshot:
         host = snapshot.host._replace(name="machine", user="root", boot_id="kept")
-        out = snapshot._replace(host=host, events=tuple(e._replace(text=_hidden(e.text)) for e in snapshot.events))
-        table = snapshot.processes.value
-        if table is not None:
-            out = out._replace(processes=snapshot.processes._replace(value=self._table(table)))
+        ours = {key.pid for key in self._jobs}
+        events = tuple(
+            e._replace(text=_hidden(e.text))
+            for e in snapshot.events
+            if e.kind != ENDED or not ours or e.job_pid in ours or e.pid in ours
+        )
+        out = snapshot._replace(host=host, events=events)
+        if snapshot.jobs.value is not None and self._others:
+            table = snapshot.jobs.value
+            mine = {key: job for key, job in table.jobs.items() if not job.members & self._others}
+            places = {key: place for key, place in table.places.items() if key in mine}
+            sweeps = {key: one for key, one in table.sweeps.items() if key not in self._others}
+            tasks = {key: one for key, one in table.tasks.items() if key not in self._others}
+            value = table._replace(jobs=mine, places=places, sweeps=sweeps, tasks=tasks)
+            out = out._replace(jobs=snapshot.jobs._replace(value=value))
+        processes = snapshot.processes.value
+        if processes is not None:
+            out = out._replace(processes=snapshot.processes._replace(value=self._table(processes)))
         for field in ("disks", "mounts", "filesystems", "netfs", "jobs"):
             reading = getattr(out, field)
             if reading.value is not None:
@@ -60,7 +79,7 @@ class Slim:
         return out
 
     def _wanted(self, key: ProcessKey) -> bool:
-        return key in self._kept or key.pid in self._own
+        return (key in self._kept and key not in self._others) or key.pid in self._own
 
     def _table(self, table: ProcessTable) -> ProcessTable:
         def cut(values: Mapping[ProcessKey, T]) -> dict[ProcessKey, T]:
@@ -96,6 +115,13 @@ class Slim:
             known = (value, _renamed(value))
             self._same[id(value)] = known
         return known[1]  # type: ignore[no-any-return]
+
+
+def _of_others(snapshots: Sequence[Snapshot], pid: int | None) -> frozenset[ProcessKey]:
+    """The processes of the jobs that this one is not of; none where it is of no job itself."""
+    jobs = [job for s in snapshots if s.jobs.value is not None for job in s.jobs.value.jobs.values()]
+    mine = {key for job in jobs if pid in {key.pid for key in job.members} for key in job.members}
+    return frozenset(key for job in jobs for key in job.members if key not in mine) if mine else frozenset()
 
 
 def _hidden(text: str) -> str:
