@@ -197,7 +197,7 @@ class Thresholds(NamedTuple):
     peer_power: float = 0.6
     peer_power_leave: float = 0.75
     unused_window_s: float = 30.0
-    trains: float = 0.3
+    trains: float = 0.1
 
     baseline_minutes: int = 10
     baseline_reads: int = 10

@@ -118,6 +118,7 @@ GPU_ALMOST = {
     "imbalance two compute": replace(
         FED, gpu_only_rates={0: {"power_watts": 640.0}, 1: {"power_watts": 630.0}}, power=210.0
     ),
+    "imbalance of strangers": replace(FED, gpus=(0.5, *(0.99,) * 7), job=None),
     "imbalance one unknown": replace(FED, gpus=(None, *(0.98,) * 7)),
 }  # fmt: skip
 

@@ -203,6 +203,9 @@ def _late(team: Team, limits: Thresholds) -> _Late | None:
     known = [gpu for gpu in team.gpus if gpu.busy is not None]
     if len(known) < 2 or len(known) < len(team.gpus) or not team.settled:
         return None
+    if team.job is None:
+        # Programs that have nothing to do with each other differ as they like.
+        return None
     by_busy = sorted(known, key=lambda gpu: (gpu.busy or 0.0, gpu.state.number))
     late, others = by_busy[0], tuple(by_busy[1:])
     most = max(gpu.busy or 0.0 for gpu in others)
@@ -243,7 +246,7 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
     Threshold: over 60 s a difference of >= 25 points of utilisation (until < 15), the others at >= 90 %; or all alike
         busy while the others draw < 60 % of that one's power (until > 75 %): they spin in a collective. Where the
         others have idle time as well, or compute all the time, it is told beside the verdict. Ours.
-    Blind spot: ranks on other machines; stages of a pipeline are unequal by design.
+    Blind spot: ranks on other machines; GPUs of which no job is seen; stages of a pipeline are unequal by design.
     """
     limits, out = facts.limits, []
     for team in teams(facts, limits.long_window_s):

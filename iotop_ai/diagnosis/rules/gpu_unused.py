@@ -16,7 +16,12 @@ def _trains(facts: Facts, job: JobFacts) -> bool:
     evidence = job.job.evidence
     known = "loader" in evidence or ("library" in evidence and job.job.framework in FRAMEWORKS)
     # A program that has opened a GPU's device has not been built without one; it is about to begin.
-    return known and "device" not in evidence and (job.cpu_ratio or 0.0) >= facts.limits.trains
+    return known and "device" not in evidence and _work(facts, job) >= facts.limits.leave_level
+
+
+def _work(facts: Facts, job: JobFacts) -> float:
+    """Level of the CPU time that it uses."""
+    return (job.cpu_ratio or 0.0) / facts.limits.trains
 
 
 def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
@@ -49,7 +54,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
     Claim: no_gpu: the training runs without the GPU that is there.
     Evidence: NVML's list of processes on each GPU, none of them the job's; the framework or loaders that make it a
         training job, and the CPU that it uses.
-    Threshold: for 30 s a GPU without a process and < 5 % busy, the job at >= 0.3 cores and older than 15 s. Ours.
+    Threshold: for 30 s a GPU without a process and < 5 % busy, the job at >= 0.1 cores and older than 15 s. Ours.
     Blind spot: NVML's list must be complete, so nothing is said where it holds processes that cannot be found here; a
         job that is meant for the CPU looks the same, and one that uses 1 of 8 GPUs is taken as wanted.
     """
@@ -88,7 +93,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
         sure = confidence(BASE, 3 if "library" in job.job.evidence else 2)
         advice = (Advice("use_gpu", args),)
         finding = Finding("no_gpu", Severity.WARNING, sure, job.subject, args, evidence, advice=advice)
-        out.append(Claim(finding, held, len(flags), limits.least_samples))
+        out.append(Claim(finding, held, len(flags), limits.least_samples, min(1.0, _work(facts, job))))
     return tuple(out)
 
 
