@@ -196,6 +196,7 @@ def _row(
     out = [Cell(0, mark, "bad" if device.guilty else "key")]
     out.append(Cell(1, " " + name if nested else name, loud))
     worst = _worst_await(device.rates)
+    marked = not device.guilty and bool(view.marks.await_ms or view.marks.util)
     seconds = 1.0 if device.seconds is None else device.seconds
     for spot in at:
         id_ = spot.column.id
@@ -209,7 +210,7 @@ def _row(
         if device.guilty and id_ == worst:
             token = "bad"
         elif (device.guilty and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN)) or (
-            not device.guilty and _stands_out(device.rates, view.marks, id_)
+            marked and _stands_out(device.rates, view.marks, id_)
         ):
             token = "strong"
         out.append(spot.cell(text, token))
