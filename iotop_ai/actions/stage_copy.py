@@ -6,7 +6,6 @@ the same command goes on where one was interrupted.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import hashlib
 import os
@@ -18,6 +17,7 @@ from collections.abc import Callable
 
 from iotop_ai.actions.kernel import first_there
 from iotop_ai.actions.stage_plan import below, same_file
+from iotop_ai.actions.sync import sync_filesystem_of
 from iotop_ai.collectors.dataset import Entry, Tree
 from iotop_ai.collectors.spawn import nothing_blocked
 from iotop_ai.model.clean import clean
@@ -171,8 +171,6 @@ def sync_filesystem(folder: str) -> None:
     """Have what was copied written to the disk; only its filesystem, not everybody's. Raises OSError."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.syncfs(handle):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), folder)
+        sync_filesystem_of(handle)
     finally:
         os.close(handle)

@@ -1,4 +1,4 @@
-"""The files of a folder, one after the other: however many there are, no more than one path is held.
+"""The files of a folder, one after the other: however many there are, only the names of one branch are held.
 
 Folders are opened by descriptor and never through a symbolic link, so that a tree which somebody changes meanwhile
 cannot lead out of itself. What lies on another filesystem is counted and left out.

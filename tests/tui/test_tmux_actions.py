@@ -143,3 +143,35 @@ def test_delay_accounting_is_asked_and_left() -> None:
         terminal.wait_gone("DELAY ACCOUNTING")
         terminal.keys("q")
         terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
+
+
+def test_commands_ask_and_take_no_for_an_answer(disk_folder: Path) -> None:
+    data, fast = disk_folder / "data", disk_folder / "fast"
+    data.mkdir()
+    fast.mkdir()
+    (data / "file").write_bytes(os.urandom(MIB))
+    program = shlex.join(PROGRAM[:3])
+    environment = {"XDG_STATE_HOME": str(disk_folder / "state"), "PYTHONPATH": str(TOP)}
+    with Terminal(100, 40, environment) as terminal:
+        if os.geteuid() == 0:
+            terminal.type(f"{program} cache drop; echo code=$?\n")
+            terminal.wait_for("Type drop to go on:")
+            terminal.wait_for("reads from its disks again")
+            terminal.type("no\n")
+            terminal.wait_for("unknown: not done: not confirmed")
+            terminal.wait_for("code=2")
+            assert not (disk_folder / "state/iotop-ai/audit.jsonl").exists()
+        terminal.type("clear\n")
+        stage = f"{program} stage {shlex.quote(str(data))} {shlex.quote(str(fast))} --no-measure; echo code=$?\n"
+        terminal.type(stage)
+        terminal.wait_for("Type copy to go on:")
+        terminal.keys("C-c")
+        terminal.wait_for("code=130")
+        assert not list(fast.iterdir())
+        terminal.type("clear\n")
+        terminal.type(stage)
+        terminal.wait_for("Type copy to go on:")
+        terminal.type("copy\n")
+        terminal.wait_for("verified: the size of 1 file, the content of 1 file, 1 MB")
+        terminal.wait_for("code=0")
+    assert (fast / "data" / "file").read_bytes() == (data / "file").read_bytes()
