@@ -25,12 +25,14 @@ sys.path.insert(0, str(HERE.parent))
 
 from iotop_ai.collectors.clock import Clock  # noqa: E402
 from iotop_ai.model.frame import Frame  # noqa: E402
+from iotop_ai.model.keyframe import Keyframe  # noqa: E402
 from iotop_ai.model.settings import Settings  # noqa: E402
 from iotop_ai.model.snapshot import Snapshot  # noqa: E402
 from iotop_ai.pipeline import frames  # noqa: E402
 from iotop_ai.present.theme import looks  # noqa: E402
 from iotop_ai.present.view import Timeline, View  # noqa: E402
 from iotop_ai.sources.live import LiveSource  # noqa: E402
+from iotop_ai.sources.replay import ReplaySource  # noqa: E402
 from iotop_ai.store.file import FileRecording  # noqa: E402
 from iotop_ai.store.recorder import Recorder  # noqa: E402
 from iotop_ai.store.recording import MemoryRecording  # noqa: E402
@@ -67,12 +69,19 @@ class Picture(NamedTuple):
     replay: bool = False
 
 
+def recorded(seconds: int) -> list[Snapshot]:
+    """Real training jobs: a slow disk, too few loaders, a CPU that others use. The GPU is the C NVML library's."""
+    items = list(ReplaySource(str(HERE / "jobs.iotop.jsonl.gz"), allow_root=True))
+    return [item.snapshot if isinstance(item, Keyframe) else item for item in items][-seconds:]
+
+
 SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
     "gpu-1": one_snapshots,
     "gpu-8": eight_snapshots,
     "health": ill_snapshots,
+    "jobs": recorded,
 }
-"""Machines of other hardware than this one's, a Snapshot a second."""
+"""Machines of other hardware or load than this one's, a Snapshot a second."""
 
 PICTURES = (
     Picture("main-80x24", 80, 24, "dark"),
@@ -90,6 +99,10 @@ PICTURES = (
     Picture("health-disk-80x24", 80, 24, "dark", ("h", "enter"), "health"),
     Picture("health-disk-160x48", 160, 48, "dark", ("h", "enter"), "health"),
     Picture("health-test-80x24", 80, 24, "dark", ("h", "enter", "T", "a", "b"), "health"),
+    Picture("verdict-80x24", 80, 24, "dark", ("enter",), "jobs"),
+    Picture("verdict-160x48", 160, 48, "dark", ("enter",), "jobs"),
+    Picture("jobs-80x24", 80, 24, "dark", ("J",), "jobs"),
+    Picture("jobs-160x48", 160, 48, "dark", ("J",), "jobs"),
     Picture("drop-caches-80x24", 80, 24, "dark", ("D", "d", "r"), "gpu-8"),
     Picture("main-gpu-1-80x24", 80, 24, "dark", (), "gpu-1"),
     Picture("main-gpu-8-80x24", 80, 24, "dark", (), "gpu-8"),

@@ -62,15 +62,16 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
     """The job that the verdict is about; None where there is none.
 
     An ordinary user's own before others', one that loses something before one that does not, then the one that has
-    lost most GPU-hours (without a GPU: hours).
+    lost most GPU-hours, then hours.
     """
     euid = facts.snapshot.host.euid
     losing = {job_pid(finding) for finding in findings if finding.state in LOSING}
 
-    def order(job: JobFacts) -> tuple[bool, bool, bool, float, int]:
+    def order(job: JobFacts) -> tuple[bool, bool, bool, float, float, int]:
         key = job.job.key
-        hours = lost.get(key, 0.0) * max(1, job.gpus)
-        return (bool(euid) and job.job.uid != euid, key.pid not in losing, not job.active, -hours, key.pid)
+        hours = lost.get(key, 0.0)
+        theirs = bool(euid) and job.job.uid != euid
+        return (theirs, key.pid not in losing, not job.active, -hours * job.gpus, -hours, key.pid)
 
     return min(facts.jobs, key=order, default=None)
 

@@ -40,6 +40,7 @@ class Diagnosis:
         self._findings: dict[Key, Finding] = {}
         self._seconds: dict[Key, float] = {}
         self._first: dict[Key, float] = {}
+        self._led: dict[Key, float] = {}
         self._lost: dict[Key, float] = {}
         self._stall = self._stall_s = 0.0
         self._at_ns: int | None = None
@@ -60,10 +61,11 @@ class Diagnosis:
             if known is None or finding.confidence >= known.confidence:
                 self._findings[key] = finding
             self._seconds[key] = self._seconds.get(key, 0.0) + seconds
+            lost = (finding.lost_ratio or 0.0) * seconds if finding.state in LOSING else 0.0
+            self._lost[key] = self._lost.get(key, 0.0) + lost
             if not rank:
                 self._first[key] = self._first.get(key, 0.0) + seconds
-            if finding.state in LOSING:
-                self._lost[key] = self._lost.get(key, 0.0) + (finding.lost_ratio or 0.0) * seconds
+                self._led[key] = self._led.get(key, 0.0) + lost
         stall = stall_ratio(verdict.primary)
         if stall is not None and seconds:
             self._stall += stall * seconds
@@ -81,10 +83,11 @@ class Diagnosis:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The verdict first, then by time lost, then by time; () when nothing was judged."""
+        """By time lost while it was the verdict, then by time lost, then by time; () when nothing was judged."""
 
-        def order(key: Key) -> tuple[float, float, float, Key]:
-            return (-self._lost.get(key, 0.0), -self._first.get(key, 0.0), -self._seconds[key], key)
+        def order(key: Key) -> tuple[float, float, float, float, Key]:
+            led, first = self._led.get(key, 0.0), self._first.get(key, 0.0)
+            return (-led, -self._lost[key], -first, -self._seconds[key], key)
 
         return tuple(self._findings[key] for key in sorted(self._findings, key=order))
 

@@ -17,7 +17,7 @@ from iotop_ai.present.keys import toast
 from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row, spans_cells
 from iotop_ai.present.panel import quiet
 from iotop_ai.present.path import hops
-from iotop_ai.present.units import UNDEFINED, UNKNOWN, duration, figure, mib, percent, size
+from iotop_ai.present.units import UNDEFINED, UNKNOWN, duration, figure, gpu_time, mib, percent, size
 from iotop_ai.present.view import View
 
 KEYS = (
@@ -49,6 +49,8 @@ _COLUMNS = (
     Column("device", "disk", 8, 1, 24, left=True, gap=2),
 )
 _WIDE = 120
+_QUIET = 100_000.0
+"""Bytes a second below which a job reads from nowhere."""
 _NO_JOB = (
     "A job is a program that has PyTorch, TensorFlow or JAX loaded, uses a GPU, or was started by torchrun, deepspeed "
     "or accelerate; its loaders and ranks belong to it. Other users' programs are seen in full by root only."
@@ -80,9 +82,9 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
         where = device.name if device is not None else remote.path if remote is not None else ""
         out.append(JobRow(one, hours * one.gpus if one.gpus and one.gpu_busy is not None else None, where))
 
-    def order(found: JobRow) -> tuple[float, float, int]:
+    def order(found: JobRow) -> tuple[float, float, float, int]:
         hours = lost.get(found.facts.job.key, 0.0)
-        return (-hours * max(1, found.facts.gpus), -(found.facts.stall or 0.0), found.pid)
+        return (-hours * found.facts.gpus, -hours, -(found.facts.stall or 0.0), found.pid)
 
     return tuple(sorted(out, key=order))
 
@@ -126,7 +128,14 @@ def _body(frame: Frame, view: View, width: int, height: int, found: tuple[JobRow
     out += [_row(frame, width, at, one, marked=one is under) for one in found[first : first + listed]]
     if height >= 20:
         out.append(blank(width))
-    return [*out, *_detail(frame, view, width, under)]
+    out += _detail(frame, view, width, under)
+    for one in found:
+        # The others below it, as long as they are whole.
+        more = [] if one is under else [blank(width), *_detail(frame, view, width, one)]
+        if len(out) + len(more) > height:
+            break
+        out += more
+    return out
 
 
 def _places(width: int) -> list[Placed]:
@@ -151,7 +160,7 @@ def _row(frame: Frame, width: int, at: list[Placed], one: JobRow, *, marked: boo
         "blocked": _share(facts, facts.worker_disk),
         "idle": _share(facts, facts.worker_idle),
         "lost": UNDEFINED if one.lost_h is None else figure(one.lost_h),
-        "device": one.device or UNKNOWN,
+        "device": one.device or (UNDEFINED if _reads_nothing(facts) else UNKNOWN),
     }
     leads = frame.verdict.job_pid == one.pid
     cells = [Cell(0, ">" if leads else " ", "strong")]
@@ -161,6 +170,10 @@ def _row(frame: Frame, width: int, at: list[Placed], one: JobRow, *, marked: boo
         loud = spot.column.id == "wait" and (waits or 0.0) >= 0.2
         cells.append(spot.cell(text, "strong" if loud else ""))
     return place(width, *cells, background="sel" if marked else "", key=f"{PREFIX}{one.pid}")
+
+
+def _reads_nothing(facts: JobFacts) -> bool:
+    return facts.read_bytes_per_s is not None and facts.read_bytes_per_s < _QUIET
 
 
 def _share(facts: JobFacts, value: float | None) -> str:
@@ -177,20 +190,20 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
     right = [Span(f"{job.label}  " if job.label else "", "dim"), Span(f"pid {one.pid}", "dim")]
     out = [rule(width, f"{job.name} of {job.user}", right)]
     words = finding.fit(finding.headline(verdict, about), width - 12)
-    out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), Span(" "), *words]))
+    out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), *words]))
     for label, part in (("because", finding.because), ("do", finding.advice)):
         if said := finding.fit(part(verdict, about), width - 12):
             plain = [Span(s.text, "strong") if s.token == "bad" else s for s in said]
-            out.append(row(width, [Span(f" {label:<10}", "dim"), *plain]))
-    out.append(row(width, [Span(f" {'path':<10}", "dim"), *hops(about, view, width - 11)]))
+            out.append(row(width, [Span(f" {label:<9}", "dim"), *plain]))
+    out.append(row(width, [Span(f" {'path':<9}", "dim"), *hops(about, view, width - 11)]))
     waits = job_waits(about, width)
     if waits is not None:
         out.append(waits)
     for label, text in _around(frame, one):
         for i, piece in enumerate(wrap(text, max(20, width - 12))):
-            out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(11, piece)))
+            out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(10, piece)))
     if facts.age_s is not None:
-        out.append(place(width, Cell(1, "age", "dim"), Cell(11, duration(facts.age_s))))
+        out.append(place(width, Cell(1, "age", "dim"), Cell(10, duration(facts.age_s))))
     return out
 
 
@@ -200,7 +213,7 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     hours = frame.carry.lost.get(job.key, 0.0)
     lost = f"{duration(hours * 3600)} of its time so far"
     if one.lost_h is not None:
-        lost += f", {figure(one.lost_h)} GPU-hours"
+        lost += f", {gpu_time(one.lost_h)}"
     known = ", ".join(filter(None, (job.framework, *job.evidence)))
     limits = [f"{limit_text({'what': i.what, 'limit': float(i.value)})} ({i.what} in {i.file})" for i in put.limits]
     if put.cpu_cores is not None:
@@ -216,7 +229,7 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
         ("lost", lost),
         ("known by", known or UNKNOWN),
         ("limits", ", ".join(limits) or "none seen"),
-        ("data from", ", ".join(mounts) or "no data file is seen open"),
+        ("data", ", ".join(mounts) or "no data file is seen open"),
     ]
 
 

@@ -17,7 +17,7 @@ from iotop_ai.present.glyphs import ascii_line
 from iotop_ai.present.keys import toast
 from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row, spans_cells
 from iotop_ai.present.runs import run_spans, runs_between
-from iotop_ai.present.units import UNDEFINED, clock, duration, figure, percent
+from iotop_ai.present.units import UNDEFINED, clock, duration, gpu_time, percent
 from iotop_ai.present.view import View
 
 KEYS = (
@@ -84,10 +84,10 @@ def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Lin
     parts = [
         _why(frame, view, width, first, [fact for fact in facts if fact.standing in (MET, PLAIN)]),
         _against(frame, width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
-        *[_beside(width, one) for one in others],
         _ruled_out(frame, width),
-        _considered(frame, width, said),
         _cures(width, first),
+        *[_beside(width, one) for one in others],
+        _considered(frame, width, said),
         _past(frame, view, width),
     ]
     out: list[Line] = []
@@ -108,7 +108,7 @@ def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]
     if not facts and not frame.verdict.measuring:
         out.append(place(width, Cell(3, "nothing was measured that speaks for a cause", "dim")))
     if first.gpu_hours_lost:
-        text = f"{figure(first.gpu_hours_lost)} GPU-hours lost by this job so far"
+        text = f"{gpu_time(first.gpu_hours_lost)} lost by this job so far"
         out.append(place(width, Cell(1, "●"), Cell(3, text, "strong")))
     return out
 

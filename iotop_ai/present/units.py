@@ -162,6 +162,11 @@ def duration(seconds: float | None) -> str:
     return f"{days} d {rest} h" if rest else f"{days} d"
 
 
+def gpu_time(hours: float) -> str:
+    """Hours times GPUs: "6.2 GPU-hours"; what is less than a tenth of one in "22 s of GPU time"."""
+    return f"{duration(hours * 3600)} of GPU time" if hours < 0.1 else f"{figure(hours)} GPU-hours"
+
+
 def interval(seconds: float) -> str:
     """The interval in force: "1 s", "0.2 s"."""
     return f"{seconds:g} s"

@@ -58,9 +58,9 @@ def test_the_marked_job_is_shown_in_full() -> None:
     frame = two(JOB_STARVED, limited)
     first, other = "\n".join(text(frame, cursor=50)), "\n".join(text(frame, cursor=500))
     assert "pid 50" in first
-    assert " STARVED   8 of 8 GPUs wait for data 78 % of the time" in first
+    assert " STARVED  8 of 8 GPUs wait for data 78 % of the time" in first
     assert "disk sda 88 MB/s" in first
-    assert "GPU-hours" in first
+    assert "of GPU time" in first
     for words in ("pid 500", "8 of 8", "10 MB/s (read_bytes in blkio/x/read_bps)", "CPU quota 4 cores", "known by"):
         assert (words in other) == (words != "8 of 8"), words
     assert "/data ext4" in other

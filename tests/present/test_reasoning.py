@@ -58,7 +58,7 @@ def test_what_it_says_of_a_starved_job() -> None:
         " 1 the GPUs ask for",
         "── last hour ─",
         " STARVED   storage_read ",
-        "GPU-hours lost by this job so far",
+        "of GPU time lost by this job so far",
     ):
         assert words in page, words
 

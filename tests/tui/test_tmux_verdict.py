@@ -71,7 +71,7 @@ def test_the_jobs_are_listed_and_one_is_chosen(terminal: Terminal) -> None:
     terminal.type("J")
     text = terminal.wait_for("AU%")
     assert "trainer.py of root" in text
-    assert "data from /data/data ext4" in text
+    assert "data     /data/data ext4" in text
     terminal.keys("Down", "Enter")
     terminal.wait_for("done: trainer.py of root")
     click_until(terminal, 20, 5 if terminal.height < 40 else 9, "AU%")
