@@ -83,7 +83,10 @@ def sided(facts: Facts, findings: Iterable[Finding], lead: JobFacts | None) -> t
         others.discard(lead.job.key.pid)
     front, back = [], []
     for finding in findings:
-        if job_pid(finding) not in others:
+        pid = job_pid(finding)
+        # A job that is gone is news of another one while one is at work.
+        gone = finding.class_id == "job_died" and lead is not None and lead.active and pid != lead.job.key.pid
+        if pid not in others and not gone:
             front.append(finding)
         elif finding.state in LOSING:
             back.append(finding)

@@ -182,6 +182,13 @@ def test_a_death_is_told_at_once_and_kept(name: str) -> None:
     assert frames[-1].verdict.primary.class_id == "job_died"
 
 
+def test_the_death_of_another_job_is_told_beside_the_one_at_work() -> None:
+    other = ended("trainer", -9)._replace(pid=77, job_pid=77)
+    frames = play((JOB_HEALTHY, 20), (replace(JOB_HEALTHY, events=(other,)), 1), (JOB_HEALTHY, 10), (GONE, 15))
+    assert classes(frames[25].verdict) == ["healthy", "job_died"]
+    assert frames[-1].verdict.primary.class_id == "job_died"
+
+
 def test_a_death_is_forgotten_after_ten_minutes_or_when_training_goes_on() -> None:
     death = (replace(GONE, events=(ended("trainer", -9),)), 1)
     assert play((JOB_HEALTHY, 20), death, (GONE, 620))[-1].verdict.primary.class_id != "job_died"

@@ -1,0 +1,160 @@
+"""Programs around a job: ``python host.py MODE FOLDER [--log FILE] [--gpu CONF] [options of trainer.py]``.
+
+epochs: a trainer that starts its workers anew each --epoch steps, each of which first imports for --import-s. dies: a
+trainer that ends itself with --signal after --after seconds. serve: an inference server that waits for requests.
+read: a program that reads the folder's files cold, again and again. spin, write, compile, desktop: load of other kinds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.server
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tests.scenarios.trainer import Dataset, Loader, options, spin
+
+CHUNK = 512 * 1024
+SOURCE = "\n".join(f"double f{i}(double x) {{ return x * {i}.5 + f{i - 1}(x / {i + 1}.25); }}" for i in range(1, 400))
+
+
+class Importing(Dataset):
+    """Samples of which a worker's first takes as long as a large framework's import."""
+
+    def __init__(self, a: argparse.Namespace, import_s: float) -> None:
+        super().__init__(a)
+        self.import_s = import_s
+        self.imported = 0
+
+    def load(self, number: int) -> int:
+        if self.imported != os.getpid():
+            self.imported = os.getpid()
+            spin(self.import_s)
+        return super().load(number)
+
+
+def train(a: argparse.Namespace, dataset: Dataset, epoch: int, end: float) -> None:
+    """Steps with workers that are ended and started anew after each epoch (0: never), until so late."""
+    log = a.log.open("w", buffering=1) if a.log else None
+    loader, step = Loader(dataset, a.workers, a.batch, a.prefetch, a.method), 0
+    while time.monotonic() < end:
+        start = time.monotonic()
+        if epoch and step and step % epoch == 0:
+            for process in loader.processes:
+                process.terminate()
+                process.join()
+            loader = Loader(dataset, a.workers, a.batch, a.prefetch, a.method)
+        loader.get()
+        ready = time.monotonic()
+        time.sleep(a.step)
+        step += 1
+        now = time.monotonic()
+        if log:
+            log.write(json.dumps({"at": ready, "wait": ready - start, "all": now - start, "save": 0.0}) + "\n")
+
+
+def serve(conf: Path | None) -> None:
+    """Answer over HTTP on a port of its own; on the GPU library it holds a model and rests."""
+    if conf is not None:
+        text = [line for line in conf.read_text().splitlines() if not line.startswith(("gpu0.util", "gpu0.power_mw"))]
+        shown = [*text, "gpu0.util=0", "gpu0.power_mw=75000", f"gpu0.procs={os.getpid()}:42949672960"]
+        fresh = conf.with_suffix(".new")
+        fresh.write_text("\n".join(shown) + "\n")
+        os.replace(fresh, conf)
+    http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler).serve_forever()
+
+
+def read(folder: Path) -> None:
+    """Read files of the folder at random places, never from the cache."""
+    files, chance = sorted(folder.glob("*.bin")), random.Random()
+    while True:
+        fd = os.open(chance.choice(files), os.O_RDONLY)
+        try:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+            most = os.fstat(fd).st_size
+            for _ in range(8):
+                place = chance.randrange(max(1, most - CHUNK)) // 4096 * 4096
+                os.pread(fd, CHUNK, place)
+                os.posix_fadvise(fd, place, CHUNK, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(fd)
+
+
+def many(count: int, target: object, *args: object) -> None:
+    """The same in several processes."""
+    context = multiprocessing.get_context("fork")
+    for _ in range(count):
+        context.Process(target=target, args=args, daemon=True).start()  # type: ignore[arg-type]
+    signal.pause()
+
+
+def endless() -> None:
+    """Keep a core busy."""
+    while True:
+        spin(1.0)
+
+
+def write(folder: Path) -> None:
+    """A log that is written line by line, and made anew when it is large."""
+    path = folder / "noisy.log"
+    while True:
+        with path.open("w", buffering=1) as log:
+            for number in range(40_000):
+                log.write(f"{time.time()} worker {number} did something that nobody reads about\n")
+                if number % 20 == 0:
+                    time.sleep(0.01)
+
+
+def compile_all(folder: Path) -> None:
+    """Translate a C program, one time after the other."""
+    source = folder / "part.c"
+    source.write_text(f"double f0(double x) {{ return x; }}\n{SOURCE}\nint main(void) {{ return (int)f399(1.0); }}\n")
+    while True:
+        subprocess.run(["gcc", "-O1", "-o", str(folder / "part.o"), "-c", str(source)], check=True)
+
+
+def desktop(folder: Path) -> None:
+    """What an idle desktop does: something small wakes now and then, and sometimes saves."""
+    while True:
+        time.sleep(0.5)
+        spin(0.004)
+        if random.random() < 0.05:
+            (folder / "settings").write_text("x" * 3000)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--mode", required=True)
+    parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("--epoch", type=int, default=100)
+    parser.add_argument("--import-s", type=float, default=1.5)
+    parser.add_argument("--after", type=float, default=9.0)
+    parser.add_argument("--signal", type=int, default=int(signal.SIGKILL))
+    own, rest = parser.parse_known_args()
+    a = options([str(own.folder), *rest])
+    if own.mode == "epochs":
+        train(a, Importing(a, own.import_s), own.epoch, float("inf"))
+    elif own.mode == "dies":
+        threading.Timer(own.after, os.kill, (os.getpid(), own.signal)).start()
+        train(a, Dataset(a), 0, float("inf"))
+    elif own.mode == "serve":
+        serve(a.gpu)
+    elif own.mode == "read":
+        many(own.count, read, own.folder)
+    elif own.mode == "spin":
+        many(own.count, endless)
+    else:
+        {"write": write, "compile": compile_all, "desktop": desktop}[own.mode](own.folder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
