@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from iotop_ai.model.job import Job
 from iotop_ai.model.pagecache import Cached, Effect, Evicted, Levels
 from iotop_ai.model.snapshot import Snapshot
@@ -39,9 +41,10 @@ def who_runs(snapshot: Snapshot, uid: int | None) -> str:
     """Whose work a drop would slow: training jobs, others' first, then how many other people have processes here."""
     jobs = () if snapshot.jobs.value is None else tuple(snapshot.jobs.value.jobs.values())
     ordered = sorted(jobs, key=lambda job: (job.uid == uid, job.user, job.name))
-    named = [_job(job, uid) for job in ordered[:_MOST_NAMED]]
-    if len(ordered) > _MOST_NAMED:
-        named.append(f"{len(ordered) - _MOST_NAMED} more")
+    alike = Counter(_job(job, uid) for job in ordered)
+    named = [text if count == 1 else f"{text} ({count} jobs)" for text, count in [*alike.items()][:_MOST_NAMED]]
+    if len(alike) > _MOST_NAMED:
+        named.append(f"{sum([*alike.values()][_MOST_NAMED:])} more")
     table = snapshot.processes.value
     infos = () if table is None else table.info.values()
     people = {info.user for info in infos if info.uid >= FIRST_USER and info.uid not in (uid, 65534)}

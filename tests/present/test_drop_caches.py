@@ -82,6 +82,9 @@ def test_who_runs_names_others_first() -> None:
         table[key] = Job(key, name, user, uid, (Rank(key), Rank(ProcessKey(pid + 1, 5))), label="slurm 4")
     now = NOW._replace(jobs=Reading(JobTable(jobs=table)))
     assert caches.who_runs(now, 1000).startswith("running now: alice train.py x2 (slurm 4), your mine.py x2 (slurm 4)")
+    more = {ProcessKey(100 + i, 5): Job(ProcessKey(100 + i, 5), "eval.py", "bob", 1002, ()) for i in range(3)}
+    now = NOW._replace(jobs=Reading(JobTable(jobs=table | more)))
+    assert "bob eval.py (3 jobs), your mine.py x2" in caches.who_runs(now, 1000)
 
 
 def test_the_sentences() -> None:
