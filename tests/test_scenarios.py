@@ -167,6 +167,13 @@ def test_what_was_played_is_not_played_again_and_old_results_are_set_aside(tmp_p
     assert (tmp_path / "results.1" / f"{runs[0].file}.json").exists()
 
 
+def test_the_first_of_each_class_and_all_negatives() -> None:
+    bad, good = Cause("cpu_prep", plain), Cause("healthy", plain, negative=True)
+    none = Cause("cpu_prep", plain, why_not=lambda: "needs a disk")
+    causes = {"none": none, "one": bad, "two": bad, "well": good, "cached": good}
+    assert scenarios.first_of_each(causes, list(causes)) == ["none", "one", "well", "cached"]
+
+
 def test_the_list_tells_what_there_is_and_how_long_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert scenarios.main(["--list", "--repeat", "3", "--class", "healthy"]) == 0
     out = capsys.readouterr().out

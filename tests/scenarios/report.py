@@ -14,10 +14,11 @@ HEAD = """# How often the verdict is right
 
 Each row of the tables below stands for programs that make one cause for real, on a slow disk, under a limit, with real
 loaders, and log how long every step waited. The GPUs are answered for by a small C library in the place of NVML, which
-the trainer's own steps drive, so that GPU and CPU tell the same story. Parameters (batch, workers, sizes, step time,
-speed of the disk) are drawn at random for each repeat; of three repeats one runs beside a busy core, and one has
-parameters of its own seed that no rule was tuned on: these are reported apart. Causes with "torch" in their name load
-with PyTorch's own DataLoader (IOTOP_AI_TORCH_PYTHON names a Python that has it, where ours has not).
+the trainer's own steps drive, so that GPU and CPU tell the same story; a FUSE server that lags stands for NFS.
+Parameters (batch, workers, sizes, step time, speed of the disk) are drawn at random for each repeat; of three repeats
+one runs beside a busy core, and one has parameters of its own seed that no rule was tuned on: these are reported apart.
+Causes with "torch" in their name load with PyTorch's own DataLoader (IOTOP_AI_TORCH_PYTHON names a Python that has it,
+where ours has not).
 
 ```
 {command}

@@ -93,9 +93,22 @@ def arguments(causes: Mapping[str, Cause]) -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--until", type=moment, metavar="HH:MM", help="begin no run that would end later")
     parser.add_argument("--results", type=Path, help=f"default {RESULTS.relative_to(REPO)}; with --class a new folder")
+    parser.add_argument("--first", action="store_true", help="of several causes of a class the first; all negatives")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--write", action="store_true", help="write docs/verdict.md, also from what is there already")
     return parser
+
+
+def first_of_each(causes: Mapping[str, Cause], names: Sequence[str]) -> list[str]:
+    """The first cause of each class that can be made here, and every negative: the shortest whole benchmark."""
+    out, seen = [], set()
+    for name in names:
+        cause = causes[name]
+        if cause.negative or cause.label not in seen:
+            out.append(name)
+        if not cause.negative and not why_not(cause):
+            seen.add(cause.label)
+    return out
 
 
 def chosen(causes: Mapping[str, Cause], only: Sequence[str] | None) -> list[str]:
@@ -119,6 +132,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         names = chosen(causes, a.only)
     except ValueError as error:
         parser.error(str(error))
+    if a.first:
+        names = first_of_each(causes, names)
     made = [name for name in names if not why_not(causes[name])]
     runs = plan(causes, made, a.repeat, a.seed, a.seconds, background=a.background)
     folder = a.results or (Path(tempfile.mkdtemp(prefix="scenario-results-")) if a.only else RESULTS)
