@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.columns import rule
-from iotop_ai.present.keys import keys_of, muted
+from iotop_ai.present.keys import keys_of
 from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.view import View
 
@@ -34,7 +34,8 @@ COLUMN = 38
 _AROUND = 2
 """The rule and the last row."""
 
-_Entries = list[list[Cell]]
+_Block = list[list[Cell]]
+"""The rows of one entry, which stay together."""
 
 
 def help_rows(frame: Frame, view: View, width: int, height: int, page: int = 0) -> list[Line]:
@@ -56,52 +57,56 @@ def pages(width: int, height: int, view: View) -> int:
 
 
 def _pages(view: View, width: int, height: int) -> list[list[Line]]:
-    """Keys and columns on one page where they fit; else the keys on the first pages, the columns behind them."""
-    many = max(1, (width - 1) // COLUMN)
-    each = (width - 1) // many
+    """Keys and columns on one page where they fit, in as wide columns as can be; else the keys come first."""
+    most = max(1, (width - 1) // COLUMN)
     room = max(1, height - _AROUND)
+    for many in range(min(2, most), most + 1):
+        each = (width - 1) // many
+        keys, columns = _groups(view, each, room)
+        if len(keys) + len(columns) <= many:
+            return [_lines([*keys, *columns], width, each)]
+    if most == 1 and len(keys) == len(columns) == 1 and len(keys[0]) + len(columns[0]) < room:
+        return [_lines([[*keys[0], [], *columns[0]]], width, each)]
+    return [
+        _lines(group[at : at + most], width, each) for group in (keys, columns) for at in range(0, len(group), most)
+    ]
+
+
+def _groups(view: View, each: int, room: int) -> tuple[list[_Block], list[_Block]]:
+    """The keys and the columns' meanings, each as columns of the page with at most ``room`` rows."""
     listed = keys_of(view)
     indent = max(6, min(10, max(len(key.keys) for key in listed) + 1))
-    may_not = frozenset(key.keys for key in listed if muted(key, view))
-    keys = _table([("keys", ""), *((k.keys, k.text) for k in listed)], indent, each - 1, may_not)
-    columns = _table([("columns", ""), *COLUMNS], 9, each - 1)
-    if len(keys) <= room and len(columns) <= (many - 1) * room:
-        # The columns begin at the top beside the keys.
-        return [_flow([*keys, *[[] for _ in range(room - len(keys))], *columns], width, each, room)]
-    if many == 1 and len(keys) + len(columns) < room:
-        return [_flow([*keys, [], *columns], width, each, room)]
-    if (whole := -(-len(keys) // room) * room) + len(columns) <= many * room:
-        return [_flow([*keys, *[[] for _ in range(whole - len(keys))], *columns], width, each, room)]
-    out = []
-    for part in (keys, columns):
-        at = 0
-        while at < len(part):
-            out.append(_flow(part[at : at + many * room], width, each, room))
-            at += many * room
+    keys = _table([("keys", ""), *((k.keys, k.text) for k in listed)], indent, each - 1)
+    return _packed(keys, room), _packed(_table([("columns", ""), *COLUMNS], 9, each - 1), room)
+
+
+def _packed(blocks: list[_Block], room: int) -> list[_Block]:
+    """The blocks one below the other, a new column where the next does not fit whole."""
+    out: list[_Block] = [[]]
+    for block in blocks:
+        if out[-1] and len(out[-1]) + len(block) > room:
+            out.append([])
+        out[-1] += block
     return out
 
 
-def _flow(entries: _Entries, width: int, each: int, room: int) -> list[Line]:
-    """Rows of a page, filled column by column."""
+def _lines(columns: list[_Block], width: int, each: int) -> list[Line]:
+    """Rows of a page of columns side by side."""
     out = []
-    for y in range(min(room, len(entries))):
+    for y in range(max(map(len, columns))):
         found = []
-        for number, at in enumerate(range(y, len(entries), room)):
-            found += [cell._replace(column=cell.column + number * each) for cell in entries[at]]
+        for number, column in enumerate(columns):
+            if y < len(column):
+                found += [cell._replace(column=cell.column + number * each) for cell in column[y]]
         out.append(place(width, *found))
     return out
 
 
-def _table(
-    entries: list[tuple[str, str]], indent: int, width: int, muted_terms: frozenset[str] = frozenset()
-) -> _Entries:
-    """Rows of (term, text), the text wrapped at words behind the term. muted_terms: that cannot be used here."""
-    out: _Entries = []
+def _table(entries: list[tuple[str, str]], indent: int, width: int) -> list[_Block]:
+    """An entry's rows: the term, and its text wrapped at words behind it."""
+    out: list[_Block] = []
     for term, text in entries:
         lines = wrap(text, max(8, width - indent - 1), break_on_hyphens=False) or [""]
-        for i, line in enumerate(lines):
-            dim = term in muted_terms
-            token = "mute" if dim else "key" if text else "title"
-            first = [Cell(1, cut(term, indent - 1) if text else term, token)] if i == 0 else []
-            out.append([*first, Cell(1 + indent, line, "mute" if dim else "dim")])
+        first = Cell(1, cut(term, indent - 1) if text else term, "key" if text else "title")
+        out.append([[*([first] if i == 0 else []), Cell(1 + indent, line, "dim")] for i, line in enumerate(lines)])
     return out

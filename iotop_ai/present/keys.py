@@ -32,7 +32,7 @@ CHANGES = "act."
 KEYS = (
     Key("q", "", "quit", 0, ("app.quit",)),
     Key("?", "", "this help, also F1", 0, ("help.open",)),
-    Key("Enter", "why", "the verdict's reasons; opens a row", 0, ("row.open",)),
+    Key("Enter", "why", "the verdict's reasons, a row", 0, ("row.open",)),
     Key("j", "job", "next job; J: every job", 1, ("job.next",)),
     Key("Tab", "panel", "next; Up, Down move in it", 2),
     Key("b/n", "disk", "previous, next; arrows", 1, ("device.previous", "device.next")),
@@ -49,14 +49,14 @@ KEYS = (
     Key("[ ]", "back", "look back, on; End: now", 2, ("time.back", "time.on")),
     Key("'", "mark", "mark this moment", 5, ("time.mark",)),
     Key("c", "copy", "copy the verdict", 5, ("verdict.copy",)),
-    Key("x", "", "acknowledge a failing disk or GPU", 7, ("verdict.acknowledge",)),
+    Key("x", "", "acknowledge a failing part", 7, ("verdict.acknowledge",)),
     Key("D", "drop-cache", "drop caches, or evict", 3, ("act.drop_caches",)),
     Key("k/i", "act", "signal, nice; I/O class", 5, ("act.signal", "act.ionice")),
     Key("Ctrl-T", "waits", "delay accounting on, off", 7, ("act.delay_accounting",)),
     Key("1-7", "panels", "show or hide a panel", 7, ("panel.banner", "panel.system")),
-    Key(":", "actions", "every action, type to find one, also Ctrl-P", 5, ("app.palette",)),
+    Key(":", "actions", "every action, also Ctrl-P", 5, ("app.palette",)),
     Key("T", "theme", "next theme", 8, ("theme.next",)),
-    Key("P", "picture", "save a picture of the screen, also F12", 8, ("app.picture",)),
+    Key("P", "picture", "save a picture, also F12", 8, ("app.picture",)),
 )
 """In the order of the row; every one of them works."""
 
