@@ -133,6 +133,7 @@ def _help_late(a: Args) -> str:
     cure = {
         "blocked": f"a faster disk or more workers for the rank on {who}",
         "computes": f"more workers or lighter samples for the rank on {who}",
+        "longer": f"equal shards and batches: the rank on {who} has more to compute",
         "clock": f"why {who} runs at a lower clock: heat, power limit, nvidia-smi -q -d PERFORMANCE",
     }
     if word(a, "how") == "less":

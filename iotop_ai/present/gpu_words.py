@@ -219,6 +219,8 @@ def _because_imbalance(a: Args) -> Spans:
         out += [SEMI, _strong(f"its workers are blocked {percent(a, 'share')}")]
     elif why == "computes":
         out += [SEMI, _strong(f"its workers compute {percent(a, 'share')} of the time")]
+    elif why == "longer":
+        out += [SEMI, _plain("it computes longer than they do")]
     elif why == "clock":
         out += [SEMI, _strong(f"its clock is {whole(a, 'mhz')} MHz"), _plain(f", theirs {whole(a, 'peer_mhz')}")]
     return out

@@ -291,6 +291,8 @@ def _imbalance(facts: Facts, team: Team, late: _Late) -> Finding:
         why, share = "computes", computes
     elif slow_clock:
         why, share = "clock", clock
+    elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
+        why = "longer"
     peer_watts = mean(other.watts for other in late.others)
     busy, peers = gpu.busy, mean(other.busy for other in late.others)
     args: Args = (
