@@ -208,7 +208,7 @@ def main() -> int:
     if a.shm_mb:
         Path("/dev/shm/batches").write_bytes(os.urandom(a.shm_mb << 20))
     if a.start:
-        start_up(a.start)
+        start_up(a.start, a.folder)
     peers = [rank(a.method) for _ in range(a.peers)]
     if a.gpu:
         # Stands for a GPU library's own threads and for its report of utilisation.
@@ -239,8 +239,9 @@ def main() -> int:
             log.write(json.dumps({"at": ready, "wait": ready - start, "all": end - start, "save": end - saved}) + "\n")
 
 
-def start_up(seconds: float) -> None:
-    """Compile one function after the other, as a model's first step does."""
+def start_up(seconds: float, folder: Path) -> None:
+    """Compile one function after the other, as a model's first step does, none of them found in a cache."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "compiled")
     import torch
 
     end, size = time.monotonic() + seconds, 8
