@@ -36,9 +36,11 @@ from iotop_ai.sources.replay import ReplaySource  # noqa: E402
 from iotop_ai.store.file import FileRecording  # noqa: E402
 from iotop_ai.store.recorder import Recorder  # noqa: E402
 from iotop_ai.store.recording import MemoryRecording  # noqa: E402
+from iotop_ai.store.ring import Ring  # noqa: E402
 from iotop_ai.store.sink import FileSink  # noqa: E402
 from iotop_ai.tui.app import MonitorApp  # noqa: E402
 from iotop_ai.tui.deck import Deck  # noqa: E402
+from iotop_ai.tui.keeper import Keeper  # noqa: E402
 from iotop_ai.tui.tape import Tape  # noqa: E402
 from tests.present.gpu_scenes import eight_snapshots, one_snapshots  # noqa: E402
 from tests.present.health_scene import ill_snapshots  # noqa: E402
@@ -57,7 +59,8 @@ MOUNT = Path("/mnt/data")
 class Picture(NamedTuple):
     """One picture: its file name without suffix, size, theme and keys pressed before it is taken.
 
-    scene: "" is this machine; else a made one of SCENES. replay: from a recording of it, on its time line.
+    scene: "" is this machine; else a made one of SCENES. replay: from a recording of it, on its time line. kept: live,
+    with what came kept in memory to look back at.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Picture(NamedTuple):
     keys: tuple[str, ...] = ()
     scene: str = ""
     replay: bool = False
+    kept: bool = False
 
 
 def recorded(seconds: int) -> list[Snapshot]:
@@ -90,6 +94,7 @@ PICTURES = (
     Picture("help-80x24", 80, 24, "dark", ("question_mark",)),
     Picture("main-80x24-mono", 80, 24, "mono"),
     Picture("replay-80x24", 80, 24, "dark", ("v", "v", "right_square_bracket"), replay=True),
+    Picture("back-80x24", 80, 24, "dark", ("left_square_bracket", "V", "V"), kept=True),
     Picture("gpu-1-80x24", 80, 24, "dark", ("g",), "gpu-1"),
     Picture("gpu-1-160x48", 160, 48, "dark", ("g",), "gpu-1"),
     Picture("gpu-8-80x24", 80, 24, "dark", ("g", "n", "n"), "gpu-8"),
@@ -189,11 +194,17 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
     if picture.replay:
         await draw_replay(picture, shown, view, folder)
         return
-    app = MonitorApp(shown[0], (), Own(), view, picture.theme)
+    keeper = Keeper(Clock(), Ring()) if picture.kept else None
+    app = MonitorApp(shown[0], (), Own(), view, picture.theme, keeper=keeper)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
         for frame in shown[1:]:  # one by one: graphs reach further back than one Frame does
+            if keeper is not None:
+                keeper.put(frame)
             app.main.receive(frame)
-        if picture.keys:
+        for key in picture.keys if picture.kept else ():
+            await pilot.press(key)
+            await pilot.pause(DECODED_S)
+        if picture.keys and not picture.kept:
             await pilot.press(*picture.keys)
             await pilot.pause(ASKED_S)
         await pilot.pause()

@@ -71,6 +71,9 @@ def build_parser(argv: Sequence[str]) -> Parser:
 def run(argv: Sequence[str]) -> int:
     """Parse and run; the exit code. Raises what the command raises."""
     args = build_parser(argv).parse_args(stream_named(argv))
+    text = args.command or ("-b" if args.batch or args.timestamps else "")
+    if args.host is not None and text:  # this machine's figures under the other's name would mislead
+        raise UsageError(f"--host is for the screen alone; write ssh HOST iotop-ai {text}")
     for command in COMMANDS:
         if command.name == args.command:
             result: int = importlib.import_module(command.module).run(args)

@@ -58,8 +58,6 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
     settings = resolved(settings_of(args))
     settings = settings._replace(cmdline=args.cmdline or settings.cmdline)
     output, csv = args.output or "", args.csv or ""
-    if args.words == [STREAM] and not output:  # "record -", as "replay -" is written
-        output, args.words = STREAM, []
     rotation = parse_rotation(args.rotate) if args.rotate else Rotation()
     if output == STREAM and (args.append or args.rotate):
         raise UsageError("standard output can be neither appended to nor rotated; name a file with -o")

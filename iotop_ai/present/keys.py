@@ -66,7 +66,7 @@ REPLAY_KEYS = (
     Key("[ ]", "step", "step; Left, Right: 10 s on its line", 0, ("time.back", "time.on")),
     Key("@", "go", "go to 14:32, -3m or 45%", 1, ("time.go",)),
     Key("v/V", "verdict", "next, last verdict change", 1, ("time.next_verdict", "time.previous_verdict")),
-    Key("'", "mark", "next mark", 3, ("time.mark",)),
+    Key("'", "mark", "next mark, or job's end", 3, ("time.mark",)),
     Key("+ -", "speed", "speed, 0.25x to 64x", 2, ("interval.longer", "interval.shorter")),
     Key("Tab", "panel", "next panel; Up, Down in it", 2),
     Key("b/n", "disk", "previous, next disk", 1, ("device.previous", "device.next")),

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from iotop_ai.cli.main import build_parser, stream_named
+from iotop_ai.cli.main import build_parser, run, stream_named
 from iotop_ai.cli.options import count, interval, settings_of
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
@@ -76,3 +76,9 @@ def test_abbreviated_flags_are_refused() -> None:
 )
 def test_record_to_a_pipe_in_short(given: list[str], meant: list[str]) -> None:
     assert stream_named(given) == meant
+
+
+@pytest.mark.parametrize("words", [["snapshot"], ["-b"], ["-t"], ["why"]])
+def test_another_machine_is_never_shown_this_ones_figures(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="ssh HOST iotop-ai"):
+        run(["--host", "box", *words])
