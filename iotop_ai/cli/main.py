@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import iotop_ai
-from iotop_ai.cli.options import EXAMPLES, Parser, add_screen_flags, add_source_flags, settings_of
+from iotop_ai.cli.options import EXAMPLES, Parser, add_screen_flags, add_source_flags, settings_elsewhere, settings_of
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UsageError
 
@@ -103,7 +103,7 @@ def _bare(args: argparse.Namespace) -> int:
     if args.host is not None:
         from iotop_ai.cli.remote import show_host
 
-        return show_host(settings_of(args), args.host)
+        return show_host(settings_elsewhere(args), args.host)
     gc.disable()  # nothing of what is imported is garbage
     from iotop_ai.cli.monitor import run_monitor
     from iotop_ai.cli.select import resolved

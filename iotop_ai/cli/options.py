@@ -143,6 +143,12 @@ def settings_of(args: argparse.Namespace, environ: Mapping[str, str] = os.enviro
     return found._replace(job=getattr(args, "job", 0))
 
 
+def settings_elsewhere(args: argparse.Namespace) -> Settings:
+    """As ``settings_of``, for a recording or another machine: the devices of the file are this machine's."""
+    found = settings_of(args)
+    return found if getattr(args, "device", None) else found._replace(devices=())
+
+
 def flags_of(args: argparse.Namespace) -> dict[str, object]:
     """What the flags say, by the field of Settings; a flag that was not given says nothing."""
     typed = getattr(args, "device", None)

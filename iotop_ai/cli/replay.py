@@ -49,11 +49,11 @@ def speed(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Show it until the user leaves; the exit code."""
-    from iotop_ai.cli.options import settings_of
+    from iotop_ai.cli.options import settings_elsewhere
     from iotop_ai.sources.replay import check_user
 
     check_user(args.allow_root)
-    settings = settings_of(args)
+    settings = settings_elsewhere(args)
     path = args.file
     if path == STDIN:
         if not stat.S_ISREG(os.fstat(0).st_mode):

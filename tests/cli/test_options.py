@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from iotop_ai.cli.main import build_parser, run, stream_named
-from iotop_ai.cli.options import count, interval, settings_of
+from iotop_ai.cli.options import count, interval, settings_elsewhere, settings_of
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
 
@@ -82,3 +82,11 @@ def test_record_to_a_pipe_in_short(given: list[str], meant: list[str]) -> None:
 def test_another_machine_is_never_shown_this_ones_figures(words: list[str]) -> None:
     with pytest.raises(UsageError, match="ssh HOST iotop-ai"):
         run(["--host", "box", *words])
+
+
+def test_devices_of_the_file_are_this_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IOTOP_AI_DEVICES", "nvme0n1")
+    for argv, here, elsewhere in (([], ("nvme0n1",), ()), (["--device", "sda"], ("sda",), ("sda",))):
+        args = build_parser(argv).parse_args(argv)
+        assert settings_of(args).devices == here
+        assert settings_elsewhere(args).devices == elsewhere
