@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
 
-from iotop_ai.model.counter import quotient
 from iotop_ai.model.metric import Metric
 
 
@@ -67,27 +66,26 @@ def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> C
 
     ticks: how many lie between the readings, for a core whose idle time is not kept.
     """
-    if before.idle is None or after.idle is None:
-        if ticks is None:
-            return UNKNOWN_CORE
-        did = busy_ticks(before, after)
-        before, after = before._replace(idle=0), after._replace(idle=max(0, ticks - did))
-    grown = [max(0, (b or 0) - (a or 0)) for a, b in zip(before, after, strict=True)]
-    whole = sum(grown)
-    user, nice, system, idle, iowait, irq, softirq, steal = grown
-    return CoreRates(
-        quotient(whole - idle - iowait - steal, whole),
-        quotient(user + nice, whole),
-        quotient(system + irq + softirq, whole),
-        quotient(iowait, whole),
-        quotient(steal, whole),
-    )
-
-
-def busy_ticks(before: CpuTicks, after: CpuTicks) -> int:
-    """Ticks that a core was not idle; iowait, which is idle time with another name, counts as well."""
-    pairs = zip(before._replace(idle=0), after._replace(idle=0), strict=True)
-    return sum(max(0, (b or 0) - (a or 0)) for a, b in pairs)
+    user0, nice0, system0, idle0, iowait0, irq0, softirq0, steal0 = before
+    user1, nice1, system1, idle1, iowait1, irq1, softirq1, steal1 = after
+    # Written out: it runs for each of many cores each second, and for each of a minute when a recording is entered.
+    user = (user1 - user0 if user1 > user0 else 0) + (nice1 - nice0 if nice1 > nice0 else 0)
+    system = system1 - system0 if system1 > system0 else 0
+    system += (irq1 - irq0 if irq1 > irq0 else 0) + (softirq1 - softirq0 if softirq1 > softirq0 else 0)
+    iowait = iowait1 - iowait0 if iowait1 > iowait0 else 0
+    steal = steal1 - steal0 if steal1 > steal0 else 0
+    did = user + system + iowait + steal
+    if idle0 is not None and idle1 is not None:
+        idle = max(0, idle1 - idle0)
+    elif ticks is not None:
+        idle = max(0, ticks - did)
+    else:
+        return UNKNOWN_CORE
+    whole = did + idle
+    if not whole:
+        return UNKNOWN_CORE
+    busy = user + system
+    return CoreRates(busy / whole, user / whole, system / whole, iowait / whole, steal / whole)
 
 
 def without_idle(table: CpuTable) -> CpuTable:
