@@ -231,9 +231,9 @@ def document(size_rows: list[list[str]], ring: list[list[str]], read_rows: list[
     today = datetime.date.today().isoformat()
     return f"""# What a recording takes
 
-Measured {today} on {machine()} with `python -m tests.bench.recording --write`, at a load of
-{os.getloadavg()[1]:.1f} on {os.cpu_count()} cores: what is a time below was waited for beside that. The format is described in
-[recording-format.md](recording-format.md).
+Measured {today} on {machine()} with `python -m tests.bench.recording --write`.
+The load was {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores: where it is above one a core, times are partly waits. The format
+is described in [recording-format.md](recording-format.md).
 
 ## Bytes and CPU
 
