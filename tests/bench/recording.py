@@ -232,7 +232,7 @@ def document(size_rows: list[list[str]], ring: list[list[str]], read_rows: list[
     return f"""# What a recording takes
 
 Measured {today} on {machine()} with `python -m tests.bench.recording --write`.
-The load was {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores: where it is above one a core, times are partly waits. The format
+The load was {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores: above one a core, times are partly waits. The format
 is described in [recording-format.md](recording-format.md).
 
 ## Bytes and CPU
