@@ -18,7 +18,10 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.scenarios.trainer import Dataset, Loader, options, spin
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.scenarios.place import die_with_us  # noqa: E402
+from tests.scenarios.trainer import Dataset, Loader, options, spin  # noqa: E402
 
 IDLE_W, COMPUTE_W, SPIN_W = 70.0, 600.0, 28.0
 LOADING, COMPUTING, SPINNING, COPYING = range(4)
@@ -65,6 +68,9 @@ class Board:
 
 def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> None:
     """One rank, for ever."""
+    if a.ranks > 1:
+        # However the others end, nobody is left behind.
+        die_with_us()
     board.pids[rank] = os.getpid()
     mine = rank < trouble.gpus
     late = argparse.Namespace(**{**vars(a), "cpu_ms": trouble.amount}) if trouble.kind == "late-data" and mine else a
@@ -184,7 +190,7 @@ def bystander() -> int:
     if not os.fork():
         pid = os.fork()
         if not pid:
-            os.execvp("sleep", ["sleep", "3600"])
+            os.execvp("sleep", ["sleep", "300"])
         os.write(write, str(pid).encode())
         os._exit(0)
     os.wait()
