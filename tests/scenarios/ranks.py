@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.scenarios.place import die_with_us  # noqa: E402
-from tests.scenarios.trainer import Dataset, Loader, options, spin  # noqa: E402
+from tests.scenarios.place import die_with_us
+from tests.scenarios.trainer import Dataset, Loader, options, spin
 
 IDLE_W, COMPUTE_W, SPIN_W = 70.0, 600.0, 28.0
 LOADING, COMPUTING, SPINNING, COPYING = range(4)
