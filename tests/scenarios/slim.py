@@ -33,6 +33,7 @@ class Slim:
     def __init__(self, snapshots: Sequence[Snapshot], pid: int | None = None) -> None:
         self._snapshots = snapshots
         self._others = _of_others(snapshots, pid)
+        self._init = _first_process(snapshots)
         tables = [s.processes.value for s in snapshots if s.processes.value is not None]
         self._jobs = {
             key
@@ -56,7 +57,7 @@ class Slim:
         host = snapshot.host._replace(name="machine", user="root", boot_id="kept")
         ours = {key.pid for key in self._jobs}
         events = tuple(
-            e._replace(text=_hidden(e.text))
+            e._replace(text=self._hidden(e.text))
             for e in snapshot.events
             if e.kind != ENDED or not ours or e.job_pid in ours or e.pid in ours
         )
@@ -102,19 +103,41 @@ class Slim:
         known = self._infos.get(key)
         if known is None or known.name != info.name:
             if key in self._jobs or key.pid in self._own or info.name in SHOWN or info.kernel:
-                known = info._replace(cgroup=_hidden(info.cgroup))
+                known = self._renamed(info)
             else:
                 known = info._replace(name="other", cmdline=("other",), cgroup="")
             self._infos[key] = known
         return known
 
+    def _hidden(self, text: str) -> str:
+        return self._init.sub("init", ELSEWHERE.sub("/elsewhere", PLACE.sub("/data", text)))
+
+    def _renamed(self, value: Any) -> Any:
+        if type(value) is str:
+            return self._hidden(value)
+        if isinstance(value, Mapping):
+            return {self._renamed(key): self._renamed(item) for key, item in value.items()}
+        if isinstance(value, tuple):
+            items = [self._renamed(item) for item in value]
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return value
+
     def _hide(self, value: T) -> T:
         """The value with the run's folder under a shorter name; the same object for the same object."""
         known = self._same.get(id(value))
         if known is None or known[0] is not value:
-            known = (value, _renamed(value))
+            known = (value, self._renamed(value))
             self._same[id(value)] = known
         return known[1]  # type: ignore[no-any-return]
+
+
+def _first_process(snapshots: Sequence[Snapshot]) -> re.Pattern[str]:
+    """The name of process 1, which says where the machine stands, and the ids of its control groups."""
+    for table in (s.processes.value for s in snapshots):
+        for key, info in ({} if table is None else table.info).items():
+            if key.pid == 1 and info.name not in ("init", "systemd"):
+                return re.compile(rf"{re.escape(info.name)}(?:/[0-9a-f]{{32}})?")
+    return re.compile(r"(?!)")
 
 
 def _of_others(snapshots: Sequence[Snapshot], pid: int | None) -> frozenset[ProcessKey]:
@@ -122,21 +145,6 @@ def _of_others(snapshots: Sequence[Snapshot], pid: int | None) -> frozenset[Proc
     jobs = [job for s in snapshots if s.jobs.value is not None for job in s.jobs.value.jobs.values()]
     mine = {key for job in jobs if pid in {key.pid for key in job.members} for key in job.members}
     return frozenset(key for job in jobs for key in job.members if key not in mine) if mine else frozenset()
-
-
-def _hidden(text: str) -> str:
-    return ELSEWHERE.sub("/elsewhere", PLACE.sub("/data", text))
-
-
-def _renamed(value: Any) -> Any:
-    if type(value) is str:
-        return _hidden(value)
-    if isinstance(value, Mapping):
-        return {_renamed(key): _renamed(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        items = [_renamed(item) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return value
 
 
 def _busy(tables: Sequence[ProcessTable]) -> set[ProcessKey]:
