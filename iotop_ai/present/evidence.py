@@ -40,15 +40,38 @@ _WORDS = {
     "available_bytes": "memory free",
     "age_s": "age",
     "power_ratio": "power, of its limit",
+    "power_watts": "power",
+    "busy_ratio": "busy",
+    "power_of_most_ratio": "power, of the most it drew",
+    "sm_ratio": "SMs active",
+    "tensor_ratio": "tensor cores active",
+    "memory_full_in_s": "memory full in",
+    "temperature_celsius": "temperature",
+    "gpus": "GPUs used",
+    "answers": "answers",
+    "free": "GPUs free",
+    "cpu_ratio": "CPU, of one core",
+    "sm_clock_ratio": "SM clock, of its highest",
+    "pcie_width": "PCIe lanes",
+    "pcie_generation": "PCIe generation",
+    "pcie_full_ratio": "PCIe link, of what it carries",
+    "pcie_replays_per_s": "PCIe replays",
+    "pcie_rx_bytes_per_s": "received by PCIe",
+    "pcie_tx_bytes_per_s": "sent by PCIe",
     "critical": "its own report is critical",
     "read_bytes": "read, of its limit",
     "read_ios": "reads, of their limit",
 }
 _SUFFIXES = ("_bytes_per_s", "_bytes", "_per_s", "_ratio", "_ms", "_s", "_celsius", "_watts", "_mhz")
-_BELOW = ("read_size_bytes", "age_s")
+_BELOW = (
+    *("read_size_bytes", "age_s", "power_of_most_ratio", "sm_ratio", "tensor_ratio", "sm_clock_ratio"),
+    *("memory_full_in_s", ".gpus", ".answers", "pcie_width", "pcie_generation"),
+)
 """Counts when it is below its threshold, whatever the class."""
 _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
 """Of a class that loses time or rests these count when they are below, of one that is well when they are above."""
+_SPINS = ("comm_wait", "gpu_throttle", "gpu_memory", "imbalance", "pcie")
+"""Classes of GPUs that are busy while they get nowhere."""
 
 
 class Fact(NamedTuple):
@@ -69,8 +92,10 @@ def facts_of(finding: Finding) -> tuple[Fact, ...]:
 def _fact(finding: Finding, one: Evidence) -> Fact:
     below = counts_below(finding, one.metric)
     sign = "<" if below else ">="
-    if one.threshold is not None and one.threshold == _normal(finding):
+    if one.threshold is not None and round(one.threshold, 3) == _normal(finding):
         sign = "normal"
+    elif one.unit == "bool":
+        sign = "should be"
     limit = "" if one.threshold is None else f"{sign} {measured(one.threshold, one.unit)}"
     if one.value is None:
         standing = UNKNOWN
@@ -91,7 +116,10 @@ def counts_below(finding: Finding, metric: str) -> bool:
     """Whether a figure supports the finding when it is below its threshold."""
     if metric.endswith(_BELOW):
         return True
-    return metric in _IDLE_BELOW and finding.state is not State.OK
+    if metric.endswith(".stall_ratio"):
+        return finding.state is State.OK
+    spins = metric == "gpus.busy_ratio" and finding.class_id in _SPINS
+    return metric in _IDLE_BELOW and finding.state is not State.OK and not spins
 
 
 def what_is(metric: str) -> str:
@@ -111,6 +139,8 @@ def what_is(metric: str) -> str:
         words = next((field.removesuffix(end) for end in _SUFFIXES if field.endswith(end)), field).replace("_", " ")
     if family == "jobs" or not subject:
         return words
+    if family == "gpus":
+        return f"{'other GPUs' if subject == 'others' else f'GPU {subject}'}: {words}"
     if family == "pressure":
         return f"{words} for {'a core' if subject == 'cpu' else subject}"
     return f"{subject}: {words}"
@@ -131,6 +161,10 @@ def measured(value: float | None, unit: str) -> str:
         return f"{text[:-1]} {text[-1]}B" if text[-1:].isalpha() else f"{text} B"
     if unit == "s":
         return units.duration(value)
+    if unit == "celsius":
+        return f"{value:.0f} C"
+    if unit == "bool":
+        return "yes" if value else "no"
     if unit in ("count", ""):
         return units.figure(value).removesuffix(".0")
     return f"{units.figure(value).removesuffix('.0')} {unit}"

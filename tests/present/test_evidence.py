@@ -77,3 +77,17 @@ def test_every_class_has_something_that_counts(name: str) -> None:
     assert facts
     assert any(fact.standing in (MET, PLAIN) for fact in facts)
     assert all(fact.what and "_" not in fact.what.partition(":")[0] for fact in facts)
+
+
+def test_figures_of_gpus_count_in_their_own_direction() -> None:
+    assert of("comm_wait", Evidence("gpus.busy_ratio", 1.0, "ratio", 0.9)) == [("100 %", ">= 90 %", MET)]
+    assert of("comm_wait", Evidence("gpus.power_ratio", 0.14, "ratio", 0.4)) == [("14 %", "< 40 %", MET)]
+    assert of("gpu_throttle", Evidence("gpus.0.sm_clock_ratio", 0.45, "ratio", 0.85)) == [("45 %", "< 85 %", MET)]
+    assert of("gpu_fault", Evidence("gpus.3.answers", 0.0, "bool", 1.0)) == [("no", "should be yes", MET)]
+    assert of("no_gpu", Evidence("jobs.5.gpus", 0.0, "count", 1.0)) == [("0", "< 1", MET)]
+    assert of("healthy", Evidence("jobs.5.stall_ratio", 0.01, "ratio", 0.08)) == [("1 %", "< 8 %", MET)]
+    assert of("gpu_throttle", Evidence("gpus.0.temperature_celsius", 91.0, "celsius", 90.0)) == [
+        ("91 C", ">= 90 C", MET)
+    ]
+    assert what_is("gpus.3.pcie_width") == "GPU 3: PCIe lanes"
+    assert what_is("gpus.others.busy_ratio") == "other GPUs: busy"
