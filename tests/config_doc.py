@@ -38,8 +38,8 @@ await = 20                        # ms
 sda = "megaraid,3"
 
 [keys]
-"sort.next" = [">", "F6"]
-"time.mark" = ["m"]
+"sort.next" = [">", "F11"]
+"time.mark" = ["Ctrl+X"]
 ```
 
 | key | what it does | it may be | default | variable |
@@ -48,7 +48,7 @@ sda = "megaraid,3"
 KEYS = """
 ## Keys
 
-Below `[keys]`, an action and its keys: `"sort.next" = [">", "F6"]`. Keys are written as on the keyboard: `F6`,
+Below `[keys]`, an action and its keys: `"sort.next" = [">", "F11"]`. Keys are written as on the keyboard: `F11`,
 `Ctrl+T`, `Space`, `PgUp`, `R`, `>`. An empty list takes every key from an action. A key that another action has by
 default moves to yours, and `config validate` says so; one key for two of your actions on the same screen is a mistake.
 The help (`?`), the row of keys and the list of all actions (`Ctrl-P`) show the keys as you set them.

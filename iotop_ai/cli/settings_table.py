@@ -140,7 +140,7 @@ def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
 def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """A table of action = [keys]; the keymap that it makes. Raises UsageError naming the first that cannot be."""
     if not isinstance(value, Mapping):
-        raise UsageError('keys is a table; write a line like "sort.next" = ["F6"] below [keys]')
+        raise UsageError('keys is a table; write a line like "sort.next" = ["F11"] below [keys]')
     chosen: dict[str, tuple[str, ...]] = {}
     acts = all_acts()
     for name, keys in flat(value).items():
@@ -148,11 +148,11 @@ def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
             raise PartError(name, f"unknown action {_said(name)}{nearest(name, acts)}")
         words = [keys] if isinstance(keys, str) else keys
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise PartError(name, f"{name}: {_said(keys)} is no list of keys; write ['F6', '>']")
+            raise PartError(name, f"{name}: {_said(keys)} is no list of keys; write ['F11', '>']")
         named = [key_named(word) for word in words]
         for word, key in zip(words, named, strict=True):
             if key is None:
-                raise PartError(name, f"{name}: {_said(word)} is no key; write F6, Ctrl+T, Space, R or >")
+                raise PartError(name, f"{name}: {_said(word)} is no key; write F11, Ctrl+T, Space, R or >")
         chosen[name] = tuple(key for key in named if key)
     keymap, taken = remapped(chosen)
     for one in taken:
@@ -259,7 +259,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         *("keys", "keymap", read_keys, "action = [keys]"),
-        *("Keys of the screen.", '"sort.next" = [">", "F6"]', False),
+        *("Keys of the screen.", '"sort.next" = [">", "F11"]', False),
     ),
 )
 TABLES = ("marks", "smart_types", "keys")

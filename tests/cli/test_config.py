@@ -43,8 +43,8 @@ util = 90
 sda = "megaraid,3"
 
 [keys]
-"sort.next" = [">", "F6"]
-time.mark = "m"
+"sort.next" = [">", "F11"]
+time.mark = "Ctrl+X"
 """
 
 
@@ -88,7 +88,7 @@ def test_everything_that_a_file_can_say(path: Path) -> None:
         smart_interval_s=60.0,
         marks=Marks(30.0, 20.0, 90.0),
         smart_types=(("sda", "megaraid,3"),),
-        keymap=(("sort.next", ("greater_than_sign", "f6")), ("time.mark", ("m",))),
+        keymap=(("sort.next", ("greater_than_sign", "f11")), ("time.mark", ("ctrl+x",))),
     )
     assert origins["interval"] == f"{path}:2"
     assert origins["marks.util"] == f"{path}:21"
@@ -150,7 +150,7 @@ def test_smart_types_of_flag_and_file_are_put_together(path: Path) -> None:
         ("[keys]\n'sort.nxt' = ['x']", 2, "unknown action 'sort.nxt'; did you mean 'sort.next'?"),
         ("[keys]\nsort.next = ['x']\nsort.previous = ['foo']", 3, "sort.previous: 'foo' is no key"),
         ("[keys]\nsort.next = 3", 2, "no list of keys"),
-        ("[keys]\nrows.active = ['F2']\nfilter.open = ['F2']", 2, "F2 is given to filter.open and to rows.active"),
+        ("[keys]\nrows.active = ['F11']\nfilter.open = ['F11']", 2, "F11 is given to filter.open and to rows.active"),
         ("a = 1\nb", 2, "no TOML"),
         ("a = 1\na = 2", 2, "no TOML"),
         ("x = '\x1b[31m'", 1, "no TOML"),
