@@ -94,7 +94,7 @@ PICTURES = (
     Picture("help-80x24", 80, 24, "dark", ("question_mark",)),
     Picture("main-80x24-mono", 80, 24, "mono"),
     Picture("replay-80x24", 80, 24, "dark", ("v", "v", "right_square_bracket"), replay=True),
-    Picture("back-80x24", 80, 24, "dark", ("left_square_bracket", "V", "V"), kept=True),
+    Picture("back-80x24", 80, 24, "dark", ("left_square_bracket", "V", "V"), "jobs", kept=True),
     Picture("gpu-1-80x24", 80, 24, "dark", ("g",), "gpu-1"),
     Picture("gpu-1-160x48", 160, 48, "dark", ("g",), "gpu-1"),
     Picture("gpu-8-80x24", 80, 24, "dark", ("g", "n", "n"), "gpu-8"),
