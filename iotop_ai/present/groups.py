@@ -9,6 +9,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
 from iotop_ai.model.process_rates import process_rates
 from iotop_ai.present.memo import once_a_frame
+from iotop_ai.present.process_tree import branches, parents, with_parents
 from iotop_ai.present.query import Filter, Subject, understood
 from iotop_ai.present.view import View
 
@@ -26,6 +27,7 @@ class Group(NamedTuple):
     """Processes of one name and user. Bytes are sums of what is known, cpu and delay the largest of its members.
 
     None: not known of any member. idle: none of them did anything. The row's key is that of the first of ``keys``.
+    mark: the lines of a tree before the name.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Group(NamedTuple):
     keys: tuple[ProcessKey, ...]
     rates: ProcessRates
     idle: bool
+    mark: str = ""
 
     @property
     def io(self) -> float | None:
@@ -118,15 +121,23 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 
 @once_a_frame
 def groups(frame: Frame, view: View) -> tuple[Group, ...]:
-    """All processes folded, filtered and sorted; those that did nothing last, and left out with only_active."""
+    """All processes folded, filtered and sorted; those that did nothing last, and left out with only_active.
+
+    In a tree each alone, under its parent; what is above one that is meant is there, too.
+    """
     table = frame.snapshot.processes.value
     if table is None:
         return ()
     rates = rates_of(frame, view)[0]
     wanted = understood(view.pattern) if view.pattern else None
     if wanted is not None and wanted.query:
-        table = _asked(table, wanted, rates)
-        wanted = None
+        asked = _asked(table, wanted, rates)
+        if view.tree:
+            return _tree(table, asked.info, rates, view, frame.snapshot.own.pid)
+        table, wanted = asked, None
+    elif view.tree:
+        named = {k: i for k, i in table.info.items() if (wanted.answer(_named(k, i)) if wanted else not i.kernel)}
+        return _tree(table, named, rates, view, frame.snapshot.own.pid)
     resting = _resting(table, view.pattern, frame.snapshot.own.pid)
     if rates is None:
         if view.only_active:
@@ -164,6 +175,35 @@ def _asked(table: ProcessTable, wanted: Filter, rates: Mapping[ProcessKey, Proce
         return Subject(key, info, rate, table.stat.get(key), table.page_bytes)
 
     return table._replace(info={k: info for k, info in table.info.items() if wanted.answer(subject(k, info))})
+
+
+def _tree(
+    table: ProcessTable,
+    meant: Mapping[ProcessKey, ProcessInfo],
+    rates: Mapping[ProcessKey, ProcessRates] | None,
+    view: View,
+    own: int,
+) -> tuple[Group, ...]:
+    """Those that are meant and all above them, each a row, the branch that does most first."""
+    resting = UNKNOWN_PROCESS_RATES
+    if rates is not None:
+        resting = _ZERO._replace(io_delay_ratio=0.0 if table.delayacct else None)
+        if view.only_active:
+            meant = {key: info for key, info in meant.items() if key in rates and not _is_idle(rates[key], key, table)}
+    above = parents(table)
+    found = {}
+    for key in with_parents((key for key in meant if key.pid != own), above):
+        info, rate = table.info[key], None if rates is None else rates.get(key)
+        rest = _HIDDEN if key in table.denied and rates is not None else resting
+        idle = rate is None or _is_idle(rate, key, table)
+        found[key] = Group(info.name, info.user, (key,), rest if rate is None else rate, idle)
+    if view.sort in ("name", "user"):
+        by = sorted(found, key=lambda k: (getattr(found[k], view.sort), found[k].name), reverse=view.reverse)
+        measures: dict[ProcessKey, tuple[float, ...]] = {key: (float(-i),) for i, key in enumerate(by)}
+    else:
+        sign = -1.0 if view.reverse else 1.0
+        measures = {k: (sign * _measure(g, view.sort), g.io or 0.0, g.rates.cpu_ratio or 0.0) for k, g in found.items()}
+    return tuple(found[key]._replace(mark=mark) for key, mark in branches(measures, above))
 
 
 class _Resting:

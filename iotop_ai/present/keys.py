@@ -36,11 +36,15 @@ KEYS = (
     Key("j", "job", "next job; J: every job", 1, ("job.next",)),
     Key("Tab", "panel", "next; Up, Down move in it", 2),
     Key("b/n", "disk", "previous, next; arrows", 1, ("device.previous", "device.next")),
+    Key("d", "devices", "list of disks, type to find", 4, ("device.list",)),
     Key("g", "GPU", "GPU screen, also Enter", 2, ("gpu.open",)),
     Key("h", "health", "disks' health, also Enter", 2, ("health.open",)),
     Key("/", "find", "filter processes; Esc ends", 1, ("filter.open",)),
     Key("< >", "sort", "sort by another column", 3, ("sort.previous", "sort.next")),
+    Key("s", "", "sort by a list of columns, also F6", 9, ("sort.list",)),
     Key("r", "turn", "reverse the order", 6, ("sort.reverse",)),
+    Key("t", "tree", "processes under parents, also F5", 6, ("rows.tree",)),
+    Key("C", "", "columns to show, also F2", 9, ("rows.columns",)),
     Key("o", "active", "only what is active", 4, ("rows.active",)),
     Key("a", "sums", "sums since now, or rates", 5, ("rows.accumulate",)),
     Key("Space", "pause", "stop drawing, watch on", 3, ("time.pause",)),
@@ -70,7 +74,11 @@ REPLAY_KEYS = (
     Key("+ -", "speed", "speed, 0.25x to 64x", 2, ("interval.longer", "interval.shorter")),
     Key("Tab", "panel", "next panel; Up, Down in it", 2),
     Key("b/n", "disk", "previous, next disk", 1, ("device.previous", "device.next")),
-    *(key for key in KEYS if key.keys in ("/", "< >", "r", "o", "a", "j", "c", "1-7", ":", "T", "P")),
+    *(
+        key
+        for key in KEYS
+        if key.keys in ("d", "/", "< >", "s", "r", "t", "C", "o", "a", "j", "c", "1-7", ":", "T", "P")
+    ),
 )
 """Of a recording that is looked at."""
 BACK_KEYS = (

@@ -41,27 +41,48 @@ def found(every: Iterable[Entry], typed: str) -> tuple[Entry, ...]:
     return tuple(sorted(out, key=lambda entry: not (first and entry.act.text.lower().startswith(first))))
 
 
-def palette_rows(shown: tuple[Entry, ...], at: int, typed: str, width: int, height: int) -> list[Line]:
+class Wording(NamedTuple):
+    """What a list is called, what Enter does in it, and what it says when nothing matches.
+
+    named: whether the names by which actions are remapped stand at the right.
+    """
+
+    title: str = "actions"
+    verb: str = "do it"
+    none: str = "no action has these words"
+    named: bool = True
+
+
+ACTIONS = Wording()
+
+
+def palette_rows(
+    shown: tuple[Entry, ...], at: int, typed: str, width: int, height: int, wording: Wording = ACTIONS
+) -> list[Line]:
     """A whole screen: the rule, what is typed, the entries around the one under the cursor (keys "act:NAME")."""
     hint = [] if typed else [Span(" type to find", "dim")]
     out = [
-        rule(width, "actions", [Span(f"{len(shown)}", "dim")]),
+        rule(width, wording.title, [Span(f"{len(shown)}", "dim")]),
         row(width, [Span(" > ", "key"), Span(typed), Span(" ", "cursor"), *hint]),
     ]
     room = max(0, height - len(out) - 1)
     start = max(0, min(at - room // 2, len(shown) - room))
     for number, entry in enumerate(shown[start : start + room], start=start):
+        named = wording.named and width >= 72
         name_at = width - _NAME_LAST - len(entry.act.name)
-        text = cut(entry.act.text, max(0, (name_at if width >= 72 else width) - _TEXT_AT - 2))
+        text = cut(entry.act.text, max(0, (name_at if named else width) - _TEXT_AT - 2))
         cells = [
             Cell(_KEYS_AT, cut(entry.keys, _TEXT_AT - _KEYS_AT - 2) or "-", "key" if entry.keys else "dim"),
             Cell(_TEXT_AT, text),
         ]
-        if width >= 72:
+        if named:
             cells.append(Cell(name_at, entry.act.name, "dim"))
         out.append(place(width, *cells, background="sel" if number == at else "", key=MARKED + entry.act.name))
     if not shown and room:
-        out.append(row(width, [Span(" no action has these words", "dim")]))
+        out.append(row(width, [Span(f" {wording.none}", "dim")]))
     out = out[: max(1, height - 1)]
     out += [blank(width)] * (height - 1 - len(out))
-    return [*out, row(width, [Span(" Enter", "key"), Span(":do it", "dim"), Span(" Esc", "key"), Span(":back", "dim")])]
+    return [
+        *out,
+        row(width, [Span(" Enter", "key"), Span(f":{wording.verb}", "dim"), Span(" Esc", "key"), Span(":back", "dim")]),
+    ]

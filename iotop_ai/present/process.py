@@ -37,6 +37,8 @@ COLUMNS = (
 """The sum of bytes of a fold, the largest cpu% and IO-wait% of its members."""
 
 _NAME = 26
+_ALWAYS = ("read", "write", "pid")
+"""Columns that stay: what the panel is there for, and by what a process is named."""
 _BYTES: dict[str, Callable[[Group], float | None]] = {
     "read": lambda g: g.rates.read_bytes_per_s,
     "write": lambda g: g.rates.write_bytes_per_s,
@@ -55,7 +57,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     found = groups(frame, view)
     if height == 1:
         return [_sentence(frame, width, found)]
-    at = _columns(width)
+    at = _columns(width, view.no_columns)
     out = [_head(frame, view, width, at)]
     if table is None:
         return [*out, quiet(width, frame.snapshot.processes)]
@@ -69,14 +71,25 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     for group in part:
         under_cursor = view.focus == "process" and view.cursor == group.row_key
         facts = _facts(group, table, view, command=command)
-        out.append(_row(width, group, facts, seconds, "sel" if under_cursor else ""))
+        out.append(_row(width, group, facts, seconds, "sel" if under_cursor else "", view.no_columns))
     out.append(_footer(frame, view, width, part, (*found[:start], *found[start + room :]), table))
     return out
 
 
 @lru_cache(maxsize=8)
-def _columns(width: int) -> tuple[Placed, ...]:
-    return tuple(placed(chosen(COLUMNS, width - _name_room(width)), _name_room(width), width - 1))
+def _columns(width: int, without: frozenset[str]) -> tuple[Placed, ...]:
+    wanted = [column for column in COLUMNS if column.id not in without]
+    return tuple(placed(chosen(wanted, width - _name_room(width)), _name_room(width), width - 1))
+
+
+def optional_columns() -> tuple[Column, ...]:
+    """The columns that may be left out."""
+    return tuple(column for column in COLUMNS if column.id not in _ALWAYS)
+
+
+def has_room(column: str, width: int, without: frozenset[str]) -> bool:
+    """Whether a column is on a screen of this width."""
+    return any(spot.column.id == column for spot in _columns(width, without))
 
 
 def _name_room(width: int) -> int:
@@ -85,7 +98,7 @@ def _name_room(width: int) -> int:
 
 def _head(frame: Frame, view: View, width: int, at: tuple[Placed, ...]) -> Line:
     seconds = rates_of(frame, view)[1]
-    note = f"by {view.sort}{' reversed' if view.reverse else ''}"
+    note = f"{'tree ' if view.tree else ''}by {view.sort}{' reversed' if view.reverse else ''}"
     if view.base is not None:
         at = tuple(p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at)
         note = f"sum of {duration(seconds)}"
@@ -118,12 +131,15 @@ def _facts(group: Group, table: ProcessTable, view: View, *, command: bool) -> _
 
 
 @lru_cache(maxsize=256)
-def _row(width: int, group: Group, facts: _Facts, seconds: float | None, background: str) -> Line:
+def _row(
+    width: int, group: Group, facts: _Facts, seconds: float | None, background: str, without: frozenset[str]
+) -> Line:
     """One row; most are those of the second before."""
-    at = _columns(width)
+    at = _columns(width, without)
     room = at[0].first - 2 if at else width - 1
     tail = "" if len(group.keys) == 1 else f" x{len(group.keys)}"
-    out = [Cell(1, cut(group.name, room - len(tail)) + tail)]
+    mark = group.mark
+    out = [Cell(1, mark, "dim"), Cell(1 + len(mark), cut(group.name, room - len(mark) - len(tail)) + tail)]
     for spot in at:
         out += _cells(group, facts, spot, seconds)
     return place(width, *out, background=background, key=group.row_key)
@@ -213,7 +229,7 @@ def _footer(
             said = [Span("query ", "dim"), Span(trouble, "unsure")]
         clauses.append(_Clause(said, said))
     elif more > 0:
-        most = _at_most(hidden)
+        most = _at_most(hidden, view.tree)
         clauses.append(_Clause([Span(f"{more} more{most}", "dim")], [Span(f"{more} more", "dim")]))
     if table.denied:
         many, root = len(table.denied), frame.snapshot.host.euid == 0
@@ -244,11 +260,13 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
     return [span for i, spans in enumerate(clauses) for span in ([Span("; ", "dim")] if i else []) + spans]
 
 
-def _at_most(hidden: tuple[Group, ...]) -> str:
+def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
     """How much the hidden ones do at most; "" when nobody knows. Those that rest come last and do nothing."""
     if hidden and all(g.io is None for g in hidden):
         return ""
-    most = max((g.io or 0.0 for g in takewhile(lambda g: not g.idle, hidden)), default=0.0)
+    # In a tree the idle ones stand between the others.
+    busy = hidden if tree else takewhile(lambda g: not g.idle, hidden)
+    most = max((g.io or 0.0 for g in busy), default=0.0)
     if most <= 0:
         return ", none with I/O"
     for limit in (10 * KIB, 100 * KIB, MIB, 10 * MIB, 100 * MIB, GIB):

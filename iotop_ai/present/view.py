@@ -92,3 +92,9 @@ class View(NamedTuple):
     """How much of a command line is written or copied from the screen."""
     job: int = 0
     """A process of the job that the verdict is about; 0 is the one that the verdict chooses by itself."""
+    follow_job: bool = False
+    """Whether ``device`` is that of the job, whichever it is."""
+    tree: bool = False
+    """Whether each process has a row of its own, under its parent's."""
+    no_columns: frozenset[str] = frozenset()
+    """Columns of the processes that are not shown, by id."""

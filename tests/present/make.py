@@ -57,6 +57,7 @@ class Proc(NamedTuple):
     cmdline: tuple[str, ...] = ()
     wchan: str = ""
     threads: int = 1
+    ppid: int = 1
 
 
 class Machine(NamedTuple):
@@ -146,6 +147,7 @@ def _table(before: ProcessTable | None, at_ns: int, seconds: float, m: Machine) 
         old = before.stat.get(key, _NO_STAT) if before else _NO_STAT
         stat[key] = old._replace(
             state=p.state,
+            ppid=p.ppid,
             threads=p.threads,
             utime_ticks=old.utime_ticks + round(p.cpu * 100 * seconds),
             blkio_ticks=old.blkio_ticks + round(p.blocked * 100 * seconds),

@@ -27,10 +27,10 @@ from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.looks import theme_after, use_theme
 from iotop_ai.tui.panels import PANELS
 from iotop_ai.tui.panels.base import FramePanel
-from iotop_ai.tui.screens.answers import Answers
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.help import HelpScreen
+from iotop_ai.tui.screens.lists import Lists
 from iotop_ai.tui.widgets.lines import PlaceClicked, RowClicked, Wheeled
 from iotop_ai.tui.widgets.styles import Styles
 
@@ -42,7 +42,7 @@ TO_THE_END = 1_000_000
 """The step of the keys Home and End."""
 
 
-class MainScreen(Answers):
+class MainScreen(Lists):
     """Draws the newest Frame as the View says. While paused, and while it looks back, it goes on receiving."""
 
     BINDINGS = MAIN_KEYS
@@ -117,6 +117,8 @@ class MainScreen(Answers):
 
     def redraw(self) -> None:
         """Draw the Frame again: panels move only when the plan changes, and only changed rows are painted."""
+        if self.view.follow_job:
+            self.view = self.view._replace(device=self.device_of_job() or self.view.device)
         width, height = self.app.size
         slots = plan(width, height, self.frame, self.view)
         if slots != self._slots:
@@ -288,7 +290,7 @@ class MainScreen(Answers):
             self._choose(name)
 
     def _choose(self, name: str, **changes: object) -> None:
-        self.change(f"done: {name} chosen", device=name, **changes)
+        self.change(f"done: {name} chosen", device=name, follow_job=False, **changes)
 
     def action_find(self) -> None:
         """Begin to type a filter."""

@@ -9,7 +9,7 @@ from textual.events import Key, Paste
 from textual.screen import Screen
 
 from iotop_ai.present.keymap import Act
-from iotop_ai.present.palette import MARKED, Entry, found, palette_rows
+from iotop_ai.present.palette import ACTIONS, MARKED, Entry, Wording, found, palette_rows
 from iotop_ai.tui.choose import typed
 from iotop_ai.tui.widgets.lines import LinePanel, RowClicked, Wheeled
 from iotop_ai.tui.widgets.styles import Styles
@@ -22,10 +22,17 @@ class PaletteScreen(Screen[None]):
 
     DEFAULT_CSS = "PaletteScreen { overflow: hidden; } PaletteScreen LinePanel { height: 1fr; }"
 
-    def __init__(self, every: tuple[Entry, ...], book: Styles, do: Callable[[Act], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        every: tuple[Entry, ...],
+        book: Styles,
+        do: Callable[[Act], Awaitable[None]],
+        wording: Wording = ACTIONS,
+    ) -> None:
         super().__init__()
         self._every = every
         self._do = do
+        self._wording = wording
         self.typed = ""
         self.at = 0
         self.panel = LinePanel(book, id="palette")
@@ -94,7 +101,7 @@ class PaletteScreen(Screen[None]):
 
     def _draw(self) -> None:
         width, height = self.app.size
-        self.panel.show(palette_rows(self.shown, self.at, self.typed, width, height))
+        self.panel.show(palette_rows(self.shown, self.at, self.typed, width, height, self._wording))
 
 
 _STEPS = {"down": 1, "up": -1, "pagedown": 10, "pageup": -10, "home": -1_000_000, "end": 1_000_000}
