@@ -18,7 +18,7 @@ def listed(shown: Shown) -> PaletteScreen:
 async def test_a_device_is_found_by_typing() -> None:
     async with showing() as shown:
         await shown.press("d")
-        assert {entry.act.name for entry in listed(shown).shown} > {name for name in DISKS}
+        assert {entry.act.name for entry in listed(shown).shown} > set(DISKS)
         await shown.press(*DISKS[1])
         assert [entry.act.name for entry in listed(shown).shown] == [DISKS[1]]
         await shown.press("enter")
