@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.columns import rule
-from iotop_ai.present.keys import keys_of
+from iotop_ai.present.keys import keys_of, muted
 from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.view import View
 
@@ -76,7 +76,8 @@ def _groups(view: View, each: int, room: int) -> tuple[list[_Block], list[_Block
     """The keys and the columns' meanings, each as columns of the page with at most ``room`` rows."""
     listed = keys_of(view)
     indent = max(6, min(10, max(len(key.keys) for key in listed) + 1))
-    keys = _table([("keys", ""), *((k.keys, k.text) for k in listed)], indent, each - 1)
+    may_not = frozenset(key.keys for key in listed if muted(key, view))
+    keys = _table([("keys", ""), *((k.keys, k.text) for k in listed)], indent, each - 1, may_not)
     return _packed(keys, room), _packed(_table([("columns", ""), *COLUMNS], 9, each - 1), room)
 
 
@@ -102,11 +103,14 @@ def _lines(columns: list[_Block], width: int, each: int) -> list[Line]:
     return out
 
 
-def _table(entries: list[tuple[str, str]], indent: int, width: int) -> list[_Block]:
-    """An entry's rows: the term, and its text wrapped at words behind it."""
+def _table(
+    entries: list[tuple[str, str]], indent: int, width: int, may_not: frozenset[str] = frozenset()
+) -> list[_Block]:
+    """An entry's rows: the term, and its text wrapped at words behind it. may_not: terms that cannot be used here."""
     out: list[_Block] = []
     for term, text in entries:
         lines = wrap(text, max(8, width - indent - 1), break_on_hyphens=False) or [""]
-        first = Cell(1, cut(term, indent - 1) if text else term, "key" if text else "title")
-        out.append([[*([first] if i == 0 else []), Cell(1 + indent, line, "dim")] for i, line in enumerate(lines)])
+        token, text_token = ("mute", "mute") if term in may_not else ("key" if text else "title", "dim")
+        first = Cell(1, cut(term, indent - 1) if text else term, token)
+        out.append([[*([first] if i == 0 else []), Cell(1 + indent, line, text_token)] for i, line in enumerate(lines)])
     return out
