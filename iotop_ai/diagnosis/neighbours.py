@@ -10,12 +10,14 @@ from iotop_ai.diagnosis.facts import Facts
 from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.tasks import TaskFacts
 from iotop_ai.diagnosis.window import share
+from iotop_ai.model.job_find import is_python, script_name
 from iotop_ai.model.job_ids import job_ids
 
 RESYNC, PROCESS, UNSEEN = "resync", "process", "unseen"
 _BOUND = 1.3
 """A group that moves more than so many times what others move on the device does it mostly elsewhere."""
 _BUSY = 0.8
+_COUNTS = 0.1
 
 
 class Neighbour(NamedTuple):
@@ -132,4 +134,7 @@ def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: flo
     who = facts.family.keys.get(pid)
     info = None if table is None or who is None else table.info.get(who)
     where = "" if info is None else job_ids(info.cgroup).label
-    return Neighbour(PROCESS, key[0], pid, len(rows), where, sum(row[0] for row in rows), 0.0)
+    # Of interpreters the script says who it is, and who hardly moves anything is not counted.
+    name = key[0] if info is None or not is_python(info) else script_name(info)
+    many = sum(row[0] >= _COUNTS * max(rows)[0] for row in rows)
+    return Neighbour(PROCESS, name, pid, many, where, sum(row[0] for row in rows), 0.0)

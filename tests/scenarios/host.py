@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import http.server
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -88,18 +87,18 @@ def read(folder: Path) -> None:
             os.close(fd)
 
 
-def many(count: int, target: object, *args: object) -> None:
-    """The same in several processes."""
-    context = multiprocessing.get_context("fork")
+def read_much(folder: Path, count: int) -> None:
+    """So many readers at once, as threads: forked ones would look like a job's loaders."""
     for _ in range(count):
-        context.Process(target=target, args=args, daemon=True).start()  # type: ignore[arg-type]
+        threading.Thread(target=read, args=(folder,), daemon=True).start()
     signal.pause()
 
 
-def endless() -> None:
-    """Keep a core busy."""
-    while True:
-        spin(1.0)
+def spin_much(count: int) -> None:
+    """Keep so many cores busy, by programs that are no Python."""
+    programs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
+    for program in programs:
+        program.wait()
 
 
 def write(folder: Path) -> None:
@@ -149,9 +148,9 @@ def main() -> None:
     elif own.mode == "serve":
         serve(a.gpu)
     elif own.mode == "read":
-        many(own.count, read, own.folder)
+        read_much(own.folder, own.count)
     elif own.mode == "spin":
-        many(own.count, endless)
+        spin_much(own.count)
     else:
         {"write": write, "compile": compile_all, "desktop": desktop}[own.mode](own.folder)
 
