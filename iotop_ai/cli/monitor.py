@@ -169,6 +169,8 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
             ascii_only=here.ascii_only,
             readonly=settings.readonly,
             hidden=frozenset(settings.hidden),
+            tree=settings.tree,
+            no_columns=frozenset(settings.no_columns),
             keymap=settings.keymap,
             marks=settings.marks,
             cmdline=settings.cmdline,

@@ -15,6 +15,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import SORT_KEYS, THEMES, Settings
 from iotop_ai.present.devices import infos
 from iotop_ai.present.keymap import PANEL_KEYS
+from iotop_ai.present.process import optional_columns
 from iotop_ai.present.view import View
 
 NAME = "screen.json"
@@ -32,6 +33,8 @@ class Remembered(NamedTuple):
     hidden: frozenset[str] | None = None
     theme: str | None = None
     device: tuple[str, str, str, str] | None = None
+    tree: bool | None = None
+    no_columns: frozenset[str] | None = None
 
 
 def recall(folder: Path) -> tuple[Remembered, str]:
@@ -58,29 +61,33 @@ def _parse(raw: bytes) -> Remembered:
     if not isinstance(tree, dict) or tree.get("version") != _VERSION:
         raise ValueError("another version")
     sort, theme, hidden, device = (tree.get(name) for name in ("sort", "theme", "hidden", "device"))
-    reverse, only = tree.get("reverse"), tree.get("only_active")
+    reverse, only, branches = (tree.get(name) for name in ("reverse", "only_active", "tree"))
+    without = tree.get("no_columns")
     if sort not in (None, *SORT_KEYS) or theme not in (None, *THEMES):
         raise ValueError("unknown words")
-    if not all(switch is None or isinstance(switch, bool) for switch in (reverse, only)):
+    if not all(switch is None or isinstance(switch, bool) for switch in (reverse, only, branches)):
         raise ValueError("no switch")
     if hidden is not None and not (isinstance(hidden, list) and all(name in PANEL_KEYS for name in hidden)):
         raise ValueError("no panels")
+    if without is not None and not (isinstance(without, list) and all(name in _columns() for name in without)):
+        raise ValueError("no columns")
     if device is not None:
         if not (isinstance(device, list) and len(device) == 4 and all(isinstance(part, str) for part in device)):
             raise ValueError("no device")
         device = tuple(clean(part) for part in device)
-    return Remembered(sort, reverse, only, None if hidden is None else frozenset(hidden), theme, device)
+    panels, columns = (None if names is None else frozenset(names) for names in (hidden, without))
+    return Remembered(sort, reverse, only, panels, theme, device, branches, columns)
+
+
+def _columns() -> list[str]:
+    """Ids of the columns that may be left out; a list, as a broken file may ask for what cannot be hashed."""
+    return [column.id for column in optional_columns()]
 
 
 def keep(folder: Path, what: Remembered) -> None:
     """Write it in place of what is there, whole or not at all. Raises OSError."""
-    text = json.dumps(
-        {
-            "version": _VERSION,
-            **what._asdict(),
-            "hidden": None if what.hidden is None else sorted(what.hidden),
-        }
-    )
+    sets = {name: value for name, value in what._asdict().items() if isinstance(value, frozenset)}
+    text = json.dumps({"version": _VERSION, **what._asdict(), **{name: sorted(value) for name, value in sets.items()}})
     inside = open_folder(folder)
     new = f".{NAME}.{os.getpid()}"
     try:
@@ -102,9 +109,12 @@ def keep(folder: Path, what: Remembered) -> None:
 
 def as_left(settings: Settings, was: Remembered) -> Settings:
     """The Settings with what is remembered where the user has not chosen otherwise for this run."""
-    known = {"sort": was.sort, "reverse": was.reverse, "only_active": was.only_active, "theme": was.theme}
-    if was.hidden is not None:
-        known["hidden"] = tuple(sorted(was.hidden))  # type: ignore[assignment]
+    known: dict[str, object] = {
+        name: getattr(was, name) for name in ("sort", "reverse", "only_active", "theme", "tree")
+    }
+    for name in ("hidden", "no_columns"):
+        if (names := getattr(was, name)) is not None:
+            known[name] = tuple(sorted(names))
     changes = {name: value for name, value in known.items() if value is not None and name not in settings.chosen}
     return settings._replace(**changes)  # type: ignore[arg-type]
 
@@ -137,11 +147,14 @@ def left(view: View, look: str, frame: Frame, settings: Settings, was: Remembere
     device = None if info is None else (info.name, info.serial, info.model, info.label)
     if view.device and info is None:
         device = was.device
-    now = Remembered(view.sort, view.reverse, view.only_active, view.hidden, look or was.theme, device)
+    now = Remembered(
+        view.sort, view.reverse, view.only_active, view.hidden, look or was.theme, device, view.tree, view.no_columns
+    )
     began = Remembered(settings.sort, settings.reverse, settings.only_active, frozenset(settings.hidden))
+    began = began._replace(tree=settings.tree, no_columns=frozenset(settings.no_columns))
     kept = {
         name: getattr(was, name)
-        for name in ("sort", "reverse", "only_active", "hidden")
+        for name in ("sort", "reverse", "only_active", "hidden", "tree", "no_columns")
         if getattr(now, name) == getattr(began, name) and (name in settings.chosen or getattr(was, name) is None)
     }
     return now._replace(**kept)

@@ -14,6 +14,7 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names
 from iotop_ai.model.settings import CMDLINE_LEVELS, SORT_KEYS, THEMES, Marks, Settings
 from iotop_ai.present.keymap import PANEL_KEYS, all_acts, key_named, key_shown, remapped
+from iotop_ai.present.process import optional_columns
 
 AUTO = "auto"
 PREFIX = "IOTOP_AI_"
@@ -130,6 +131,16 @@ def read_panels(value: object) -> tuple[str, ...]:
     return names
 
 
+def read_columns(value: object) -> tuple[str, ...]:
+    """Ids of columns of the processes."""
+    names = read_list(value)
+    known = {column.id for column in optional_columns()}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{_said(name)} is no column that can be left out{nearest(name, known)}")
+    return names
+
+
 def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
     """A table of disk = what ``smartctl -d`` is given for it."""
     if not isinstance(value, Mapping) or not all(isinstance(kind, str) and kind for kind in value.values()):
@@ -226,9 +237,17 @@ SETTINGS: tuple[Setting, ...] = (
         *("Panels that are not shown.", "hide = []"),
     ),
     Setting(
+        *("hide_columns", "no_columns", read_columns, ", ".join(column.id for column in optional_columns())),
+        *("Columns of the processes that are not shown.", "hide_columns = []"),
+    ),
+    Setting(
+        *("tree", "tree", read_switch, "true, false"),
+        *("Each process in a row of its own under its parent, instead of equal ones folded.", "tree = false"),
+    ),
+    Setting(
         *("remember", "remember", read_switch, "true, false"),
         *(
-            "Begin with the sort order, device, theme and panels of the last time, where nothing else names them.",
+            "Begin with the order, device, theme, panels and columns of the last time, where nothing else names them.",
             "remember = true",
         ),
     ),

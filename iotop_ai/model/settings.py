@@ -26,9 +26,10 @@ class Settings(NamedTuple):
     theme: one of THEMES, "" chooses by terminal. smart: whether smartctl is asked at all; smartctl: its path or "".
     smart_types: (disk, what ``smartctl -d`` is given for it), for disks behind a USB bridge or a RAID controller.
     cmdline: how much of a command line is written, printed or copied. remember: whether the screen begins as it was
-    left. hidden: panels that are not shown. keymap: (action, its keys) of those that have other keys than the defaults.
-    chosen: names of the fields that the user set, by whatever means. job: a process of the job that the verdict is
-    about, 0: as the verdict chooses.
+    left. hidden: panels that are not shown. no_columns: ids of columns of the processes that are not shown. tree: each
+    process below its parent. keymap: (action, its keys) of those that have other keys than the defaults. chosen: names
+    of the fields that the user set, by whatever means. job: a process of the job that the verdict is about, 0: as the
+    verdict chooses.
     """
 
     interval_s: float = 1.0
@@ -53,3 +54,5 @@ class Settings(NamedTuple):
     keymap: tuple[tuple[str, tuple[str, ...]], ...] = ()
     chosen: frozenset[str] = frozenset()
     job: int = 0
+    tree: bool = False
+    no_columns: tuple[str, ...] = ()

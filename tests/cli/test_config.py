@@ -29,6 +29,8 @@ sort = "cpu"
 reverse = true
 only_active = true
 hide = ["system"]
+hide_columns = ["rss"]
+tree = true
 remember = false
 smart = false
 smartctl = "/opt/smartctl"
@@ -82,6 +84,8 @@ def test_everything_that_a_file_can_say(path: Path) -> None:
         reverse=True,
         only_active=True,
         hidden=("system",),
+        no_columns=("rss",),
+        tree=True,
         remember=False,
         smart=False,
         smartctl="/opt/smartctl",
@@ -91,7 +95,7 @@ def test_everything_that_a_file_can_say(path: Path) -> None:
         keymap=(("sort.next", ("greater_than_sign", "f11")), ("time.mark", ("ctrl+x",))),
     )
     assert origins["interval"] == f"{path}:2"
-    assert origins["marks.util"] == f"{path}:21"
+    assert origins["marks.util"] == f"{path}:23"
     assert set(origins) == set(BY_NAME)
     assert settings.chosen == {setting.field for setting in SETTINGS}
 
@@ -143,6 +147,7 @@ def test_smart_types_of_flag_and_file_are_put_together(path: Path) -> None:
         ("ascii = 1", 1, "neither true nor false"),
         ("devices = [1]", 1, "no list of names"),
         ("hide = ['gpuu']", 1, "'gpuu' is no panel"),
+        ("hide_columns = ['rsss']", 1, "no column that can be left out; did you mean 'rss'?"),
         ("[marks]\nio_wait = 30\nutil = 200", 3, "marks.util: 200 is outside 0 to 100"),
         ("[marks]\nutilll = 2", 2, "unknown key 'marks.utilll'; did you mean 'marks.util'?"),
         ("marks = 3", 1, "unknown key 'marks'"),

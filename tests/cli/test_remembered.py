@@ -13,7 +13,9 @@ from iotop_ai.model.settings import Settings
 from iotop_ai.present.view import View
 from tests.present.make import Disk, Machine, disk, frame, snapshots
 
-WHOLE = Remembered("cpu", True, False, frozenset({"gpu", "system"}), "cvd", ("sda", "S1", "M1", "sda"))
+WHOLE = Remembered(
+    "cpu", True, False, frozenset({"gpu", "system"}), "cvd", ("sda", "S1", "M1", "sda"), True, frozenset({"rss"})
+)
 
 
 def frame_of(*disks: BlockInfo) -> Frame:
@@ -44,6 +46,9 @@ def test_there_and_back(tmp_path: Path) -> None:
         '{"version": 1, "reverse": 1}',
         '{"version": 1, "hidden": ["x"]}',
         '{"version": 1, "hidden": [[]]}',
+        '{"version": 1, "no_columns": [[]]}',
+        '{"version": 1, "no_columns": ["x"]}',
+        '{"version": 1, "tree": 1}',
         '{"version": 1, "theme": "\\u001b[31m"}',
         '{"version": 1, "device": ["sda"]}',
         '{"version": 1, "device": [1, 2, 3, 4]}',
