@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from iotop_ai.diagnosis.facts import Facts
 from iotop_ai.diagnosis.jobs import JobFacts
-from iotop_ai.model.finding import Finding, State
+from iotop_ai.model.finding import Finding, Severity, State
 from iotop_ai.model.job import Job
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
@@ -58,6 +58,11 @@ def lost_so_far(
     return out
 
 
+def _told(finding: Finding) -> bool:
+    """Whether it puts its job before one that is well: something is lost, or a GPU lies idle beside it."""
+    return finding.state in LOSING or (finding.class_id == "no_gpu" and finding.severity is not Severity.INFO)
+
+
 def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[ProcessKey, float]) -> JobFacts | None:
     """The job that the verdict is about; None where there is none.
 
@@ -65,7 +70,7 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
     lost most GPU-hours, then hours.
     """
     euid = facts.snapshot.host.euid
-    losing = {job_pid(finding) for finding in findings if finding.state in LOSING}
+    losing = {job_pid(finding) for finding in findings if _told(finding)}
 
     def order(job: JobFacts) -> tuple[bool, bool, bool, float, float, int]:
         key = job.job.key
@@ -88,7 +93,7 @@ def sided(facts: Facts, findings: Iterable[Finding], lead: JobFacts | None) -> t
         gone = finding.class_id == "job_died" and lead is not None and lead.active and pid != lead.job.key.pid
         if pid not in others and not gone:
             front.append(finding)
-        elif finding.state in LOSING:
+        elif _told(finding):
             back.append(finding)
     return front, back
 

@@ -10,7 +10,19 @@ from iotop_ai.diagnosis.window import graded
 from iotop_ai.model.finding import Severity, State
 from iotop_ai.model.gpu import GpuProcess
 from iotop_ai.model.taskstate import TaskRates
-from tests.diagnosis.build import GIB, JOB_HEALTHY, JOB_STARVED, LOADERS, Disk, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.build import (
+    COMPUTING,
+    GIB,
+    JOB_HEALTHY,
+    JOB_STARVED,
+    LOADERS,
+    Disk,
+    Machine,
+    Task,
+    classes,
+    play,
+    verdict_of,
+)
 from tests.diagnosis.gpu_scenes import (
     FED,
     FEW_KERNELS,
@@ -219,6 +231,14 @@ def test_what_the_late_rank_s_loaders_do_is_said(task: dict[str, float], why: st
     )
     (claimed,) = one_gpu_is_late(gather(frame.snapshot, history))
     assert dict(claimed.finding.args)["why"] == why
+
+
+def test_a_job_beside_an_idle_gpu_goes_before_one_that_is_well() -> None:
+    well = Task(40, "python", 1, cpu=0.3, start=-100_000)
+    other = replace(COMPUTING, task=well, stall=0.01, evidence=("children",))
+    machine = replace(ON_CPU, tasks=(*ON_CPU.tasks, well), beside=other)
+    verdict = verdict_of(machine)
+    assert (verdict.primary.class_id, dict(verdict.primary.args)["job_pid"]) == ("no_gpu", 50)
 
 
 def test_a_level_with_its_own_entry_and_exit() -> None:
