@@ -228,6 +228,8 @@ def test_panels_pause_interval_and_help(size: tuple[int, int]) -> None:
 
         for key in ("?", "F1"):
             terminal.keys(key)
+            if "help 1/2" in terminal.wait_for_match(r"── help .*").group():
+                terminal.keys("Space")
             terminal.wait_for("svctm")
             terminal.keys("Escape")
             terminal.wait_until(lambda text: "disk" in sections(text), what="the main screen")
