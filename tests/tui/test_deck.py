@@ -12,7 +12,7 @@ from textual.message import Message
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.snapshot import Event
+from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.store.file import FileRecording
 from iotop_ai.store.ring import Ring
@@ -136,16 +136,16 @@ def test_changes_of_the_verdict_and_marks(tmp_path: Path, box: Box) -> None:
 
 
 def test_ends_of_a_job_stand_on_the_time_line_and_are_gone_to(tmp_path: Path, box: Box) -> None:
-    def with_end(frame: Frame, role: str, pid: int, code: int | None) -> Frame:
-        now = frame.snapshot
+    def with_end(now: Snapshot, role: str, pid: int, code: int | None) -> Snapshot:
         event = Event(now.at_ns, now.wall_ns, "process_ended", f"{role} {pid}", role, pid, code, 7)
-        return frame._replace(snapshot=now._replace(events=(*now.events, event)))
+        return now._replace(events=(*now.events, event))
 
-    live = stalling(60)
+    snapshots = [frame.snapshot for frame in stalling(60)]
     ends = [(10, "worker", 11, 0), (12, "worker", 12, None), (14, "worker", 13, -15), (30, "worker", 14, -9),
             (40, "trainer", 7, 0), (50, "trainer", 8, -9), (51, "member", 15, 1)]  # fmt: skip
     for at, role, pid, code in ends:
-        live[at] = with_end(live[at], role, pid, code)
+        snapshots[at] = with_end(snapshots[at], role, pid, code)
+    live = list(frames(snapshots))
     tape = Tape([FileRecording(record(tmp_path / "ends", live))])
     tape.go(live[25].snapshot.wall_ns)
     deck = Deck(tape, box, Clock())
