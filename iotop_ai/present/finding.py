@@ -70,11 +70,23 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
         while words and cells(" ".join(words)) > room:
             words.pop()
         if any(words):
-            out.append(span._replace(text=" ".join(words)))
+            out.append(span._replace(text=_rounded(" ".join(words))))
         break
     while out and not out[-1].text.rstrip(" ,;:"):
         out.pop()
     return out
+
+
+def _rounded(text: str) -> str:
+    """A sentence that was cut, ended where it says something whole: before an open bracket, else at a comma or colon
+    in its second half.
+    """
+    if text.count("(") > text.count(")"):
+        text = text[: text.rindex("(")]
+    else:
+        end = max(text.rfind(sign) for sign in (", ", ": ", "; ", " or "))
+        text = text[:end] if end >= len(text) // 2 else text
+    return text.rstrip(" ,;:")
 
 
 def _plain(text: str) -> Span:

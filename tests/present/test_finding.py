@@ -275,3 +275,16 @@ def test_every_template_speaks_without_its_arguments() -> None:
 
 def test_an_unknown_figure_is_a_question_mark() -> None:
     assert "? MB/s" in advice_text(Advice("faster_storage", (("device", "sda"), ("rate", None))))
+
+
+@pytest.mark.parametrize(
+    ("begin", "rest"),
+    [
+        ("look for who killed it: the scheduler's log", " (memory limit, time limit), dmesg"),
+        ("renice -n 19 -p 4242 (make)", ", or keep it off these cores (taskset, cpuset)"),
+        ("cool GPU 2 (88 C, 655 of 700 W): fans, airflow, room", "; or nvidia-smi -pl for a steady clock"),
+        ("one long sentence that has no place at all at which it could be", " ended sooner"),
+    ],
+)
+def test_a_sentence_that_does_not_fit_ends_where_it_says_something_whole(begin: str, rest: str) -> None:
+    assert "".join(span.text for span in finding.fit([Span(begin + rest)], 66)) == begin
