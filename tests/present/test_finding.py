@@ -281,7 +281,7 @@ def test_an_unknown_figure_is_a_question_mark() -> None:
     ("begin", "rest"),
     [
         ("look for who killed it: the scheduler's log", " (memory limit, time limit), dmesg"),
-        ("renice -n 19 -p 4242 (make)", ", or keep it off these cores (taskset, cpuset)"),
+        ("renice -n 19 -p 4242 (make), or keep it off these cores", " (taskset, cpuset)"),
         ("cool GPU 2 (88 C, 655 of 700 W): fans, airflow, room", "; or nvidia-smi -pl for a steady clock"),
         ("one long sentence that has no place at all at which it could be", " ended sooner"),
     ],
