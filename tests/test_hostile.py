@@ -88,6 +88,9 @@ def test_screen(hostile: list[int], tmp_path: Path) -> None:
                 terminal.click(spot[0] + 2, spot[1])
                 time.sleep(0.6)
             assert terminal.mode()["alternate_on"] == "1", f"a click on {text!r} ended the program"
+            # On the banner and the path a click opens a screen.
+            terminal.keys("Escape")
+            time.sleep(0.6)
         terminal.wait_for("[/x]")
         painted = raw.read_bytes()[begin:]
     echo, _, painted = painted.partition(b"\r\n")
