@@ -49,7 +49,7 @@ _WIDE, _REASON = 140, 16
 """From this width on, room is kept for the reason behind a health word."""
 
 
-def _await(ms: float | None, done: float | None) -> str:
+def await_text(ms: float | None, done: float | None) -> str:
     """An await: "-" when nothing was done, which is not a fast disk; "?" when nothing is known.
 
     The kernel counts whole milliseconds: with none counted, few requests only say that each took less than one.
@@ -77,20 +77,20 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
     "rrqm/s": lambda r, s: count(_times(r.read_merges_per_s, s)),
     "%rrqm": lambda r, s: percent(r.read_merged_ratio),
     "rareq": lambda r, s: _bytes(r.read_size_bytes, r.reads_per_s),
-    "r_await": lambda r, s: _await(r.read_await_ms, r.reads_per_s),
+    "r_await": lambda r, s: await_text(r.read_await_ms, r.reads_per_s),
     "w/s": lambda r, s: count(_times(r.writes_per_s, s)),
     "wMB/s": lambda r, s: mib(_times(r.write_bytes_per_s, s)),
     "wrqm/s": lambda r, s: count(_times(r.write_merges_per_s, s)),
     "%wrqm": lambda r, s: percent(r.write_merged_ratio),
     "wareq": lambda r, s: _bytes(r.write_size_bytes, r.writes_per_s),
-    "w_await": lambda r, s: _await(r.write_await_ms, r.writes_per_s),
+    "w_await": lambda r, s: await_text(r.write_await_ms, r.writes_per_s),
     "d/s": lambda r, s: count(_times(r.discards_per_s, s)),
     "dMB/s": lambda r, s: mib(_times(r.discard_bytes_per_s, s)),
     "%drqm": lambda r, s: percent(r.discard_merged_ratio),
     "dareq": lambda r, s: _bytes(r.discard_size_bytes, r.discards_per_s),
-    "d_await": lambda r, s: _await(r.discard_await_ms, r.discards_per_s),
+    "d_await": lambda r, s: await_text(r.discard_await_ms, r.discards_per_s),
     "f/s": lambda r, s: count(_times(r.flushes_per_s, s)),
-    "f_await": lambda r, s: _await(r.flush_await_ms, r.flushes_per_s),
+    "f_await": lambda r, s: await_text(r.flush_await_ms, r.flushes_per_s),
     "in-fl": lambda r, s: count(r.in_flight),
     "aqu-sz": lambda r, s: figure(r.queue_size),
     "%util": lambda r, s: percent(r.busy_ratio),
@@ -101,20 +101,26 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
 def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """Section rule with titles, a row a device (keys "disk:NAME"), and what is left out in one last row."""
     rows, rest = shown(frame, view, height - 1)
+    out = device_rows(frame, view, width, "disk", rows)
+    if frame.snapshot.block.value is None:
+        return [*out[:1], quiet(width, frame.snapshot.block)]
+    if rest:
+        out.append(_rest(width, rest))
+    elif not rows:
+        out.append(row(width, [Span(" no device is active" if view.only_active else " no disk here", "dim")]))
+    return out
+
+
+def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tuple[Device, bool]]) -> list[Line]:
+    """The section's rule with the titles, then a row for each (device, whether it folds under the row above)."""
     names = [devices.title_of(d, frame) for d, _ in rows]
     mounts = [_mount(d, frame) for d, _ in rows]
     at, name_room, mount_at = _arrange(width, names, mounts)
     totals = devices.rates_of(frame, view)[1] is not None
     heads = [p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at]
-    out = [head(width, "disk", heads if totals else at, focus=view.focus == "disk")]
-    if frame.snapshot.block.value is None:
-        return [*out, quiet(width, frame.snapshot.block)]
+    out = [head(width, title, heads if totals else at, focus=view.focus == "disk")]
     for (device, nested), name, mount in zip(rows, names, mounts, strict=True):
         out.append(_row(frame, view, width, device, nested, at, cut(name, name_room), mount, mount_at))
-    if rest:
-        out.append(_rest(width, rest))
-    elif not rows:
-        out.append(row(width, [Span(" no device is active" if view.only_active else " no disk here", "dim")]))
     return out
 
 

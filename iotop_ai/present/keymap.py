@@ -114,6 +114,19 @@ GPU_ACTS: tuple[Act, ...] = (
     *DETAIL_ACTS,
 )
 
+DEVICE_ACTS: tuple[Act, ...] = (
+    _key("escape", "back", "Back", "disk.back"),
+    _key("n,right", "device(1)", "Next device", "disk.next"),
+    _key("b,left", "device(-1)", "Previous device", "disk.previous"),
+    _key("h", "health", "The disk's health", "disk.health"),
+    _key("space", "pause", "Pause", "disk.pause"),
+    _key("plus", "interval(1)", "Longer interval", "disk.longer"),
+    _key("minus", "interval(-1)", "Shorter interval", "disk.shorter"),
+    _key("question_mark,f1", "help", "Help", "disk.help"),
+    _key("end", "app.time('now')", "Back to now", "disk.now"),
+    *DETAIL_ACTS,
+)
+
 HEALTH_ACTS: tuple[Act, ...] = (
     _key("escape", "back", "Back", "health.back"),
     _key("h", "main", "To the main screen", "health.main"),
@@ -163,6 +176,7 @@ JOBS_ACTS: tuple[Act, ...] = (
 SCREENS: dict[str, tuple[Act, ...]] = {
     "main": (*APP_ACTS, *MAIN_ACTS),
     "gpu": (*APP_ACTS, *GPU_ACTS),
+    "device": (*APP_ACTS, *DEVICE_ACTS),
     "health": (*APP_ACTS, *HEALTH_ACTS),
     "reasoning": (*APP_ACTS, *REASON_ACTS),
     "jobs": (*APP_ACTS, *JOBS_ACTS),

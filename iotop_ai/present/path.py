@@ -86,7 +86,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     job = None if view.device else shown_job(frame)
     if job is not None:
         mount = job_mount(frame, job)
-        device = None if mount is None else _behind(frame, view, mount)
+        device = None if mount is None else behind(frame, view, mount)
         if device is None:
             return _joined([*job_hops(job), *_ends(mount)])
     else:
@@ -123,7 +123,7 @@ def _ends(mount: JobMount | None) -> list[list[Span]]:
     return [[Span(mount.path), Span(f" {mount.fstype}", "dim")], [Span(mount.source)]]
 
 
-def _behind(frame: Frame, view: View, mount: JobMount) -> Device | None:
+def behind(frame: Frame, view: View, mount: JobMount) -> Device | None:
     """The device that the mount lies on; None for a network's, or one that is not seen."""
     for device in devices.everything(frame, view):
         info = device.info

@@ -29,6 +29,7 @@ from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.looks import ANSI_THEMES
 from iotop_ai.tui.messages import FrameReady, SourceEnded
 from iotop_ai.tui.picture import picture
+from iotop_ai.tui.screens.device import DeviceScreen
 from iotop_ai.tui.screens.dialogue import DialogueScreen
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.health import HealthScreen
@@ -139,7 +140,7 @@ class MonitorApp(App[None], inherit_bindings=False):
     def _follow(self) -> None:
         # A message may still come when the app is leaving and has no screen any more.
         front = self.screen_stack[-1:] and self.screen_stack[-1]
-        if isinstance(front, GpuScreen | HealthScreen | DialogueScreen | ReasoningScreen | JobsScreen):
+        if isinstance(front, GpuScreen | DeviceScreen | HealthScreen | DialogueScreen | ReasoningScreen | JobsScreen):
             front.follow()
 
     def on_past_read(self, message: PastRead) -> None:

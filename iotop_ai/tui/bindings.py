@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 
 from iotop_ai.present.keymap import (
     APP_ACTS,
+    DEVICE_ACTS,
     GPU_ACTS,
     HEALTH_ACTS,
     JOBS_ACTS,
@@ -34,6 +35,7 @@ def textual_keymap(keymap: Keymap) -> dict[str, str]:
 
 APP_KEYS = bindings(APP_ACTS)
 MAIN_KEYS = bindings(MAIN_ACTS)
+DEVICE_KEYS = bindings(DEVICE_ACTS)
 GPU_KEYS = bindings(GPU_ACTS)
 HEALTH_KEYS = bindings(HEALTH_ACTS)
 REASON_KEYS = bindings(REASON_ACTS)

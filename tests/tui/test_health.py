@@ -111,11 +111,11 @@ async def test_the_list_a_disk_and_back(size: tuple[int, int]) -> None:
         assert not isinstance(shown.app.screen, HealthScreen)
 
 
-async def test_enter_on_a_disk_of_the_main_screen_opens_it_alone() -> None:
+async def test_h_on_the_screen_of_a_disk_opens_its_health_alone() -> None:
     async with showing() as shown:
         while shown.app.main.view.focus != "disk":
             await shown.press("tab")
-        await shown.press("down", "enter")
+        await shown.press("down", "enter", "h")
         name = shown.health.health.disk
         assert name
         assert f" {name} " in shown.text.splitlines()[0]

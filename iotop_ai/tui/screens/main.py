@@ -12,7 +12,6 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.gpu_screen import chosen_gpu
-from iotop_ai.present.health_view import health_of
 from iotop_ai.present.keymap import SCREENS
 from iotop_ai.present.keys import toast
 from iotop_ai.present.layout import Slot, plan
@@ -27,6 +26,7 @@ from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.looks import theme_after, use_theme
 from iotop_ai.tui.panels import PANELS
 from iotop_ai.tui.panels.base import FramePanel
+from iotop_ai.tui.screens.device import DeviceScreen
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.help import HelpScreen
@@ -262,7 +262,7 @@ class MainScreen(Lists):
             self.app.push_screen(GpuScreen(self, found.uuid, self._book))
 
     def action_open(self) -> None:
-        """Open what has the focus: the verdict's reasoning, the jobs, a GPU's screen, a disk's health."""
+        """Open what has the focus: the verdict's reasoning, the jobs, a GPU's or a disk's screen."""
         if self.view.focus == "banner":
             self.action_why()
         elif self.view.focus == "path":
@@ -271,7 +271,7 @@ class MainScreen(Lists):
             self.action_gpu()
         elif self.view.focus == "disk":
             name = self.view.cursor.removeprefix(DISK_PREFIX) or chosen_device(self.frame, self.view)
-            self.app.push_screen(HealthScreen(self, self._source, self._book, health_of(self.frame, name)))
+            self.app.push_screen(DeviceScreen(self, self._source, name, self._book))
 
     def action_health(self) -> None:
         """Open the health of every disk."""

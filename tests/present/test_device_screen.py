@@ -1,0 +1,195 @@
+"""The screen of one block device: what it says, how awaits spread, whose processes, at every size."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.baseline import BOUNDS_NS, MINUTE_NS, Baseline, DeviceBaseline, bin_of
+from iotop_ai.model.block import BlockKey
+from iotop_ai.model.carry import Carry
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.device_figures import (
+    ALONE,
+    BOUNDS_MS,
+    BUSIEST,
+    device_after,
+    most_seen,
+    recent,
+    shown_device,
+    slowness,
+    spread,
+    tie,
+)
+from iotop_ai.present.device_screen import KEYS, device_screen_rows
+from iotop_ai.present.keymap import DEVICE_ACTS, key_shown
+from iotop_ai.present.line import cells
+from iotop_ai.present.theme import BACKGROUNDS, TOKENS
+from iotop_ai.present.view import View
+from tests.present import scenes
+from tests.present.make import GIB, KIB, MIB, Disk, Machine, Proc, disk, frame, snapshots
+
+VIEW = View(utc_offset_s=0)
+STARVED, HEALTHY, FIRST = scenes.starved(), scenes.healthy(), scenes.first()
+SIZES = [(1, 1), (20, 5), (60, 15), (80, 24), (100, 30), (160, 48), (250, 70)]
+
+
+def text(made: Frame, name: str, width: int = 80, height: int = 24, view: View = VIEW) -> str:
+    return "\n".join(line.text.rstrip() for line in device_screen_rows(made, view, width, height, name))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("name", ["sda", "sda1", "md0", "nvme0n1", "", "gone"])
+def test_every_line_is_as_wide_as_the_screen(name: str, size: tuple[int, int]) -> None:
+    for made in (STARVED, HEALTHY, FIRST):
+        lines = device_screen_rows(made, VIEW, *size, name)
+        assert [cells(line.text) for line in lines] == [size[0]] * size[1]
+        assert {span.token for line in lines for span in line.spans} <= set(TOKENS)
+        assert {line.background for line in lines} <= set(BACKGROUNDS)
+        plain = device_screen_rows(made, VIEW._replace(ascii_only=True), *size, name)
+        assert all(line.text.isascii() for line in plain)
+
+
+def test_it_opens_with_its_state_what_a_read_took_and_its_health() -> None:
+    lines = text(STARVED, "sda").splitlines()
+    assert lines[0].startswith(" FAILING  sda  SATA SSD  Micron 5300")
+    assert lines[0].endswith("1 of 3  b/n")
+    assert lines[1].startswith(" because  a read took 87.")
+    assert lines[1].endswith("the normal 1.3 ms of its kind")
+    assert "312 reallocated sectors" in lines[2]
+    assert lines[2].endswith("temp 48 C")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+def test_a_short_screen_has_all_parts_too(size: tuple[int, int]) -> None:
+    shown = text(STARVED, "sda", *size)
+    parts = ("r_await", "w_await", "aqu-sz", "%util", "awaits of 60 s", "below ms", "reads %", "writes %", "most in")
+    for part in parts:
+        assert part in shown
+    assert "37" in next(line for line in shown.splitlines() if line.startswith(" /data"))
+    assert "  sda1  /data" in shown
+    assert " pt_data_worker x64 " in shown
+
+
+def test_without_requests_nothing_is_claimed() -> None:
+    shown = text(FIRST, "sda")
+    assert "nothing is known of it yet" in shown
+    assert "awaits of" not in shown
+    assert "most in" not in shown
+    assert "nothing was read in 10 s, a write took 0.1 ms" in text(STARVED, "md0")
+    assert " none here" in text(frame(snapshots(lambda _: Machine(), 3)), "sda")
+
+
+def test_awaits_spread_by_the_mean_of_their_interval() -> None:
+    made = spread(STARVED.history, BlockKey("sda", 1))
+    assert made.bounds == BOUNDS_MS
+    assert sum(made.reads) == pytest.approx(60 * 735)
+    assert sum(made.writes) == pytest.approx(60 * 2)
+    assert made.reads[BOUNDS_MS.index(100.0)] == sum(made.reads)  # all between 50 and 100 ms
+    calm = spread(HEALTHY.history, BlockKey("nothing", 1))
+    assert not sum(calm.reads)
+
+
+def test_an_await_of_exactly_a_bound_is_not_below_it() -> None:
+    info = disk("sda", detail="SSD", transport="ata", rotational=False)
+    made = frame(snapshots(lambda _: Machine((Disk(info, reads=100, read_bytes=MIB, read_await=2.0),)), 12))
+    found = spread(made.history, BlockKey("sda", 1))
+    assert found.reads[BOUNDS_MS.index(5.0)] == pytest.approx(1100)
+
+
+def test_the_most_seen_is_of_one_interval_over_all_that_is_kept() -> None:
+    most = most_seen(STARVED.history, BlockKey("sda", 1))
+    assert most.read_bytes_per_s == pytest.approx(98 * MIB, rel=0.01)
+    assert most.reads_per_s == 735
+    assert most.seconds == 60
+    older = STARVED.history[0]._replace(seconds=5.0)
+    assert most_seen((older, *STARVED.history), BlockKey("sda", 1)).seconds == 65
+    assert most_seen((), BlockKey("sda", 1)).read_bytes_per_s is None
+
+
+def fast(read_await: float, carry: Carry | None = None) -> Frame:
+    info = disk("nvme0n1", detail="NVMe", transport="nvme", serial="S1")
+    did = Disk(info, reads=500, read_bytes=500 * 64 * KIB, read_await=read_await, busy=0.5)
+    return frame(snapshots(lambda _: Machine((did,)), 15), carry=carry)
+
+
+def test_what_the_disk_did_before_goes_before_its_kind() -> None:
+    made = fast(0.9)
+    device = shown_device(made, VIEW, "nvme0n1")
+    assert device is not None
+    known = recent(made, device)
+    assert not known.learned
+    assert known.facts is not None
+    assert slowness(known.facts) == 0
+
+    bins = ((bin_of(0.1), 60),)
+    baseline = Baseline(((1, bins),))
+    learned = {"S1": DeviceBaseline(sizes=(baseline, baseline, baseline))}
+    made = fast(0.9, Carry(0, learned=learned))
+    device = shown_device(made, VIEW, "nvme0n1")
+    assert device is not None
+    known = recent(made, device)
+    assert known.learned
+    assert known.facts is not None
+    assert known.facts.normal_ms == pytest.approx(0.1, rel=0.2)
+    assert slowness(known.facts) == 2
+    assert text(made, "nvme0n1").startswith(" SLOW ")
+    assert "ms of this disk" in text(made, "nvme0n1")
+    assert len(BOUNDS_NS) > bin_of(0.1)
+    assert MINUTE_NS > 0
+
+
+def test_a_disk_that_seeks_is_judged_by_how_busy_it_is() -> None:
+    info = disk("sdb", detail="HDD", transport="ata", rotational=True)
+    did = Disk(info, reads=100, read_bytes=100 * 64 * KIB, read_await=30.0, busy=0.9)
+    shown = text(frame(snapshots(lambda _: Machine((did,)), 15)), "sdb")
+    assert shown.startswith(" SLOW ")
+    assert "it seeks, so 90 %util tells its load" in shown.replace("\n          ", " ")
+    calm = text(frame(snapshots(lambda _: Machine((did._replace(busy=0.3),)), 15)), "sdb")
+    assert calm.startswith(" OK ")
+
+
+def test_processes_are_only_tied_to_it_where_that_is_known() -> None:
+    one, other = disk("sda", transport="ata"), disk("sdb", transport="ata")
+    reader = Proc(7, "reader", read=MIB)
+
+    def made(more: int) -> Frame:
+        did = Disk(one, reads=10, read_bytes=MIB, read_await=1.0)
+        return frame(snapshots(lambda _: Machine((did, Disk(other, reads=more, read_bytes=more * 4096)), (reader,)), 5))
+
+    for more, how, said in ((0, ALONE, "no other disk moved a byte"), (9, BUSIEST, "which of them use this disk")):
+        shown = made(more)
+        device = shown_device(shown, VIEW, "sda")
+        assert device is not None
+        assert tie(shown, VIEW, device) == (how, "")
+        assert said in text(shown, "sda")
+        assert " reader " in text(shown, "sda")
+
+
+def test_next_and_previous_go_round_the_devices_of_the_panel() -> None:
+    order = ["sda", "md0", "nvme4n1"]
+    name, seen = "sda", []
+    for _ in range(4):
+        seen.append(name)
+        name = device_after(STARVED, VIEW, name, 1)
+    assert seen == [*order, "sda"]
+    assert device_after(STARVED, VIEW, "sda", -1) == order[-1]
+    assert device_after(STARVED, VIEW, "sda1", 1) == "md0"  # by way of its disk
+    assert device_after(frame(snapshots(lambda _: Machine(), 2)), VIEW, "sda", 1) == ""
+
+
+def test_many_mounts_and_unknown_fullness() -> None:
+    info = disk("sda", mounts=[(f"/m{n}", "ext4") for n in range(7)], size_bytes=500 * GIB)
+    did = Disk(info, reads=10, read_bytes=MIB, read_await=1.0)
+    made = frame(snapshots(lambda _: Machine((did,), usage={"/m0": 0.9}), 5))
+    shown = text(made, "sda", 160, 48)
+    assert "── 7 mounts ─" in shown
+    assert next(line for line in shown.splitlines() if line.startswith(" /m0 ")).split()[2] == "90"
+    assert next(line for line in shown.splitlines() if line.startswith(" /m1 ")).split()[2:6] == ["?"] * 4
+    assert "/m0 90 % full of 1T" in text(made, "sda")
+
+
+def test_each_key_of_its_last_row_is_bound() -> None:
+    bound = {key_shown(key) for act in DEVICE_ACTS for key in act.keys} | {"q"}
+    for keys, _ in KEYS:
+        for key in keys.split("/") if "/" in keys else keys.split():
+            assert key in bound
