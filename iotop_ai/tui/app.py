@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable
@@ -43,6 +45,8 @@ from iotop_ai.tui.widgets.lines import PlaceClicked
 from iotop_ai.tui.widgets.styles import Styles
 
 STOP_WAIT_S = 1.0
+END_WAIT_S = 10.0
+"""How long an app that was told to end may take before it is ended by force."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -124,7 +128,7 @@ class MonitorApp(App[None], inherit_bindings=False):
 
     def on_frame_ready(self, message: FrameReady) -> None:
         """Show it."""
-        self.main.receive(message.frame)
+        self.main.receive(message.take())
         self._follow()
 
     def on_played(self, message: Played) -> None:
@@ -222,8 +226,26 @@ class MonitorApp(App[None], inherit_bindings=False):
         self.screen.refresh()
 
     def _end(self, number: signal.Signals) -> None:
+        if self.ended_by is None:
+            # A handler that waits for ever keeps every message, also this one, from being seen.
+            asyncio.get_running_loop().call_later(END_WAIT_S, self._end_by_force)
         self.ended_by = number
         self.exit(return_code=128 + number)
+
+    def _end_by_force(self) -> None:
+        """Give the terminal back, close the recording, and end the process."""
+        assert self.ended_by is not None
+        with contextlib.suppress(Exception):  # whatever of it fails, the rest is to be done
+            if self._driver is not None:
+                self._driver.stop_application_mode()
+        if self.keeper is not None:
+            self.keeper.close()
+        os._exit(128 + self.ended_by)
+
+    def hung_up(self) -> None:
+        """The terminal is gone; its SIGHUP does not reach everybody (a process of another session gets none)."""
+        if self.ended_by is None:
+            self._end(signal.SIGHUP)
 
     def _fatal_error(self) -> None:
         """Keep the exception for one line after the terminal is back, instead of Textual's page of traceback."""

@@ -136,9 +136,10 @@ class QuietDriver(LinuxDriver):
                     raw = None
                 except OSError:
                     raw = b""
-                if raw == b"":  # the terminal is gone; its SIGHUP ends the app
+                if raw == b"":  # the terminal is gone
                     if self.fileno in ready:
                         poll.unregister(self.fileno)
+                    self._loop.call_soon_threadsafe(self._hung_up)
                     continue
                 if raw:
                     for event in parser.feed(decode(raw)):
@@ -146,6 +147,11 @@ class QuietDriver(LinuxDriver):
                     timeout_ms = ESCAPE_WAIT_MS
             for event in parser.tick():
                 self.process_message(event)
+
+    def _hung_up(self) -> None:
+        hung_up = getattr(self._app, "hung_up", None)
+        if hung_up is not None:
+            hung_up()
 
     def disable_input(self) -> None:
         """End the input thread and wait for it."""

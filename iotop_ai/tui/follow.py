@@ -54,7 +54,7 @@ class Follower:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        held = False
+        held, waiting = False, None
         try:
             for frame in self._frames:
                 if (busy := saturated(frame)) != held:
@@ -62,7 +62,9 @@ class Follower:
                     self._source.hold_smart(held)
                 if self._tap is not None:
                     self._tap(frame)
-                self._app.post_message(FrameReady(frame))
+                if waiting is None or not waiting.renewed(frame):
+                    waiting = FrameReady(frame)
+                    self._app.post_message(waiting)
         except Exception as error:  # shown as one line by the front; the thread has nobody above it
             log.exception("the source broke")
             self._app.post_message(SourceEnded(error))

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import threading
+
 from textual.message import Message
 
 from iotop_ai.model.frame import Frame
 
 
 class FrameReady(Message):
-    """A new Frame; one that still waits in the queue is replaced by a newer one."""
+    """A new Frame. While the message waits in the queue its Frame is replaced by newer ones, so that a screen that is
+    late, or stuck, never has more than one waiting.
+    """
 
     def __init__(self, frame: Frame) -> None:
-        self.frame = frame
+        self._frame = frame
+        self._taken = False
+        self._lock = threading.Lock()
         super().__init__()
 
-    def can_replace(self, message: Message) -> bool:
-        """Whether ``message``, queued after this one, makes this one stale."""
-        return isinstance(message, FrameReady)
+    def renewed(self, frame: Frame) -> bool:
+        """Put a newer Frame in its place; False when it has been taken already."""
+        with self._lock:
+            if not self._taken:
+                self._frame = frame
+            return not self._taken
+
+    def take(self) -> Frame:
+        """The newest Frame; from here on it cannot be replaced."""
+        with self._lock:
+            self._taken = True
+            return self._frame
 
 
 class SourceEnded(Message):

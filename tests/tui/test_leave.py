@@ -84,3 +84,30 @@ def test_what_breaks_is_one_line() -> None:
         assert "Traceback" not in text
         assert terminal.mode()["alternate_on"] == "0"
         assert terminal.mode()["cursor_flag"] == "1"
+
+
+STUCK = """
+import asyncio
+from iotop_ai.cli.main import main
+from iotop_ai.tui import app
+
+async def stuck(self):
+    await asyncio.Event().wait()
+
+app.END_WAIT_S = 1.0
+app.MonitorApp.action_picture = stuck
+main(["--no-smart", "-d", "0.5"])
+"""
+
+
+def test_an_app_that_waits_for_ever_ends_by_force() -> None:
+    with Terminal(80, 24) as terminal:
+        terminal.type(f"{shlex.quote(sys.executable)} -c {shlex.quote(STUCK)}; echo rc=$?\n")
+        terminal.wait_for(" q ?")
+        (child,) = terminal.children()
+        time.sleep(1.0)
+        terminal.keys("P")
+        time.sleep(0.5)
+        os.kill(child, signal.SIGTERM)
+        terminal.wait_for(f"rc={128 + signal.SIGTERM}")
+        assert terminal.mode()["alternate_on"] == "0"

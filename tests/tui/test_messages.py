@@ -1,0 +1,52 @@
+"""Frames that wait for the screen."""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.store.recording import MemoryRecording
+from iotop_ai.tui.follow import Follower
+from iotop_ai.tui.messages import FrameReady, SourceEnded
+from tests.tui.scene import made_frames
+
+
+class Box:
+    """An app that never looks at its messages, or that takes each at once."""
+
+    def __init__(self, takes: bool) -> None:
+        self.takes = takes
+        self.held: list[Message] = []
+        self.taken: list[Frame] = []
+
+    def post_message(self, message: Message) -> bool:
+        if self.takes and isinstance(message, FrameReady):
+            self.taken.append(message.take())
+        else:
+            self.held.append(message)
+        return True
+
+
+def followed(takes: bool) -> tuple[Box, list[Frame]]:
+    made = made_frames(9)
+    box = Box(takes)
+    follower = Follower(made, MemoryRecording(), box)
+    follower.start()
+    while not any(isinstance(message, SourceEnded) for message in box.held):
+        follower._thread.join(0.1)
+    return box, made
+
+
+def test_a_screen_that_is_stuck_has_one_frame_waiting_and_that_is_the_newest() -> None:
+    box, made = followed(takes=False)
+    first, last = box.held
+    assert isinstance(first, FrameReady)
+    assert isinstance(last, SourceEnded)
+    assert first.take() is made[-1]
+    assert not first.renewed(made[0])
+    assert first.take() is made[-1]
+
+
+def test_a_screen_that_is_in_time_gets_every_frame() -> None:
+    box, made = followed(takes=True)
+    assert box.taken == list(made)
