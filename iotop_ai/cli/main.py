@@ -8,12 +8,12 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import iotop_ai
 from iotop_ai.cli.options import EXAMPLES, Parser, add_screen_flags, add_source_flags, settings_elsewhere, settings_of
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UsageError
+from iotop_ai.model.record import NamedTuple
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 INTERRUPTED = 130

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from iotop_ai.cli.first_frame import FirstFrame
 from iotop_ai.cli.log import quiet_log
@@ -19,6 +19,7 @@ from iotop_ai.cli.terminal import Terminal, terminal
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.state_folder import state_folder
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.present.view import View

@@ -6,12 +6,12 @@ import contextlib
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from iotop_ai.collectors.state_folder import open_folder
 from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import SORT_KEYS, THEMES, Settings
 from iotop_ai.present.devices import infos
 from iotop_ai.present.keymap import PANEL_KEYS

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.state_folder import config_path
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import Settings
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import Settings
 
 COLOURLESS_TERMS = ("vt100", "vt102", "vt220", "vt320")

@@ -6,10 +6,9 @@ or as the asking container does, by its version; only an open /dev/nvidia* prove
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.gpu import GpuProcess
+from iotop_ai.model.record import NamedTuple
 
 FIRST_NAMESPACE = "pid:[4026531836]"
 """PROC_PID_INIT_INO: the pid namespace that the kernel began with, in which NVML's pids are /proc's."""

@@ -6,10 +6,9 @@ above it; https://docs.kernel.org/admin-guide/abi-testing.html.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.gpu_detail import GpuDetail
+from iotop_ai.model.record import NamedTuple
 
 _GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "16": 4, "32.0": 5, "32": 5, "64.0": 6}
 

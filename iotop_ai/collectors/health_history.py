@@ -14,12 +14,13 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.state_folder import open_folder
 from iotop_ai.model.clean import clean
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import HealthPoint, SmartState
 from iotop_ai.model.smart_growth import DAY_S, nearest, past_of, point_of
 

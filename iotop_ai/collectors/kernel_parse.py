@@ -8,9 +8,9 @@ fs/btrfs/messages.c of Linux 4.18 to 6.18, and of https://docs.nvidia.com/deploy
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.record import NamedTuple
 
 IO_ERROR, OOM_KILL, XID, READ_ONLY, RAID, HUNG_TASK, TIMEOUT = (
     "io_error", "oom_kill", "xid", "read_only", "raid", "hung_task", "disk_timeout",

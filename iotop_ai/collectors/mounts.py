@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.block import BlockInfo, Mount
 from iotop_ai.model.block_tree import chain_below, devices_of_mount, leaves_below, mount_of
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.record import NamedTuple
 
 __all__ = ["MountsCollector", "PathDevices", "is_remote", "mount_of", "parse_mountinfo", "resolve_path_devices"]
 

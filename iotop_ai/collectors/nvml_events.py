@@ -10,10 +10,11 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.nvml_door import NOT_SUPPORTED, TIMEOUT
+from iotop_ai.model.record import NamedTuple
 
 log = logging.getLogger(__name__)
 

@@ -6,12 +6,13 @@ Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from iotop_ai.collectors.nvml_door import Door
 from iotop_ai.collectors.nvml_gpm import Gpm
 from iotop_ai.collectors.nvml_processes import Processes
 from iotop_ai.model.gpu import GpuEarlier, GpuState
+from iotop_ai.model.record import NamedTuple
 
 SLOW_EVERY = 5
 """A slow call is asked in every fifth sweep."""

@@ -6,10 +6,9 @@ kernel: fs/proc/array.c, fs/proc/base.c.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.process import ProcessIo, ProcessStat
+from iotop_ai.model.record import NamedTuple
 
 PF_KTHREAD = 0x00200000
 """Bit of the flags field of /proc/PID/stat: a kernel thread (include/linux/sched.h)."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from iotop_ai.collectors.block_temperature import read_temperature
 from iotop_ai.collectors.root import Root
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import SmartState
 
 _NVME_HEAD = re.compile(r"nvme(\d+)n\d+")

@@ -7,10 +7,11 @@ SCSI log page 10h, under smartctl's own keys.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from iotop_ai.collectors.smart_values import get, integer, rows, text
 from iotop_ai.model.clean import clean
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import ErrorEntry, SelfTest
 
 MOST_TESTS = 21

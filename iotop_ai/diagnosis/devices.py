@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import sqrt
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.learned import NOTHING, Learned, learned_ms
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Flags, Window, at_least, both, mean
 from iotop_ai.model.block import BlockInfo, BlockKey, BlockRates
+from iotop_ai.model.record import NamedTuple
 
 _JUDGED_KINDS = ("disk", "dm", "md", "loop")
 _LOWER_LIMIT = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from iotop_ai.diagnosis.devices import DeviceFacts, all_devices
 from iotop_ai.diagnosis.gpus import GpuFacts, gpu_facts
@@ -13,6 +13,7 @@ from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Flags, Periods, Window, mean, window
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.finding import Evidence, Finding
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 

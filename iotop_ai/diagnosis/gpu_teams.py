@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.facts import Args, Claim, Facts
 from iotop_ai.diagnosis.jobs import JobFacts
@@ -12,6 +11,7 @@ from iotop_ai.diagnosis.window import Window, mean
 from iotop_ai.model.finding import Evidence, Finding
 from iotop_ai.model.gpu import GpuRates, GpuState
 from iotop_ai.model.gpu_detail import GpuDetail
+from iotop_ai.model.record import NamedTuple
 
 
 class OneGpu:

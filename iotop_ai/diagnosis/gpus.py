@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.tasks import Family
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Window, mean
 from iotop_ai.model.reading import Status
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Snapshot
 
 COMPUTE = "compute"

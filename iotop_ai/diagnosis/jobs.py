@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.gpus import GpuFacts
@@ -13,6 +12,7 @@ from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Periods, Window, mean, window
 from iotop_ai.model.job import Job, JobMount, JobPlace
 from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.taskstate import JobRates

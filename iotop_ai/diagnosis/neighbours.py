@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Facts
@@ -12,6 +11,7 @@ from iotop_ai.diagnosis.tasks import TaskFacts
 from iotop_ai.diagnosis.window import share
 from iotop_ai.model.job_find import is_python, script_name
 from iotop_ai.model.job_ids import job_ids
+from iotop_ai.model.record import NamedTuple
 
 RESYNC, PROCESS, UNSEEN = "resync", "process", "unseen"
 _BOUND = 1.3

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Window, mean
 from iotop_ai.model.process import ProcessKey, ProcessTable
+from iotop_ai.model.record import NamedTuple
 
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
 """Names that PyTorch gives to DataLoader workers (comm, 15 characters)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from iotop_ai.model.record import NamedTuple
 
 RULES_VERSION = 5
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.model.frame import HISTORY_S
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 
 Flags = tuple[bool, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from iotop_ai.model.record import NamedTuple
 
 _OCTAVE = (1000, 1189, 1414, 1682)
 """Lower bounds of the four bins of one octave, in ns: 1 µs times the fourth roots of two."""

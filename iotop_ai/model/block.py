@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from iotop_ai.model.counter import U32, delta, delta_u32, per_second, quotient, total
 from iotop_ai.model.metric import Metric
+from iotop_ai.model.record import NamedTuple
 
 SECTOR_BYTES = 512
 

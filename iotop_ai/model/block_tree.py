@@ -6,9 +6,9 @@ Pure questions to a table of BlockInfo. A name that the table does not hold is a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from iotop_ai.model.block import BlockInfo, Mount
+from iotop_ai.model.record import NamedTuple
 
 BlockInfos = Mapping[str, BlockInfo]
 """Kernel name to what the device is."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from iotop_ai.model.baseline import DeviceBaseline
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Event
 
 

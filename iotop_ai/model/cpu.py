@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from iotop_ai.model.metric import Metric
+from iotop_ai.model.record import NamedTuple
 
 
 class CpuTicks(NamedTuple):

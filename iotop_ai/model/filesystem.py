@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.model.counter import quotient
+from iotop_ai.model.record import NamedTuple
 
 
 class FilesystemUsage(NamedTuple):

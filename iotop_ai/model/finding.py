@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+
+from iotop_ai.model.record import NamedTuple
 
 
 class State(StrEnum):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from iotop_ai.model.counter import delta, per_second, quotient
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.reading import Reading
+from iotop_ai.model.record import NamedTuple
 
 MIB = 1 << 20
 KIB = 1 << 10

@@ -6,9 +6,9 @@ Source: nvml.h; /sys/bus/pci/devices (https://docs.kernel.org/admin-guide/abi-te
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from iotop_ai.model.reading import Reading
+from iotop_ai.model.record import NamedTuple
 
 
 class GpuDetail(NamedTuple):

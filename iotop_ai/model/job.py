@@ -7,10 +7,10 @@ and JAX give none, they are known by the libraries that they map.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from iotop_ai.model.counter import delta
 from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.taskstate import JobSample, SweepCounts, TaskCounts, sweep_rates, task_rates
 
 MOST_JOBS = 16

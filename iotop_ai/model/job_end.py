@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import signal
-from typing import NamedTuple
 
 from iotop_ai.model.job import Job
 from iotop_ai.model.process import ProcessKey, ProcessTable
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Snapshot
 
 TRAINER, WORKER, MEMBER = "trainer", "worker", "member"

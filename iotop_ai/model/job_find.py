@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import NamedTuple
 
 from iotop_ai.model.job import MOST_JOBS, Job, Rank
 from iotop_ai.model.job_ids import job_ids
 from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessStat
+from iotop_ai.model.record import NamedTuple
 
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
 """comm of a DataLoader worker; the second is what the kernel keeps of PyTorch main's pt_multiprocess_data_worker."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from iotop_ai.model.record import NamedTuple
 
 
 class JobIds(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from iotop_ai.model.record import NamedTuple
 
 
 class DeviceErrors(NamedTuple):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from iotop_ai.model.counter import delta, per_second
 from iotop_ai.model.metric import Metric
+from iotop_ai.model.record import NamedTuple
 
 
 class MemoryState(NamedTuple):

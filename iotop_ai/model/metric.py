@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple, get_type_hints
+from typing import get_type_hints
+
+from iotop_ai.model.record import NamedTuple
 
 
 class Metric(NamedTuple):

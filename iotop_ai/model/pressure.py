@@ -7,10 +7,11 @@ rates are taken from the totals. System figures are diluted over non-idle CPUs; 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from iotop_ai.model.counter import delta, per_second
 from iotop_ai.model.metric import Metric
+from iotop_ai.model.record import NamedTuple
 
 
 class PressureTotals(NamedTuple):

@@ -6,9 +6,10 @@ Source: /proc/PID/io and /proc/PID/stat, https://docs.kernel.org/filesystems/pro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from iotop_ai.model.metric import Metric
+from iotop_ai.model.record import NamedTuple
 
 
 class ProcessKey(NamedTuple):

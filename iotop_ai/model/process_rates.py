@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from itertools import chain, compress
 from operator import is_not
-from typing import NamedTuple
 
 from iotop_ai.model.counter import delta, per_second
 from iotop_ai.model.process import (
@@ -20,6 +19,7 @@ from iotop_ai.model.process import (
 )
 from iotop_ai.model.process_reap import Settlement, settle
 from iotop_ai.model.reading import Rated, Reading
+from iotop_ai.model.record import NamedTuple
 
 NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
 """A process that did not exist had done nothing."""

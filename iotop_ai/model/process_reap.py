@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import compress
 from operator import is_not
-from typing import NamedTuple
 
 from iotop_ai.model.process import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
+from iotop_ai.model.record import NamedTuple
 
 Parents = Mapping[int, list[tuple[ProcessKey, int]]]
 """pid to its owners with the ppid of each."""

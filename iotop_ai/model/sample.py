@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from iotop_ai.model.block import BlockKey, BlockRates, block_rates
 from iotop_ai.model.counter import delta
@@ -17,6 +17,7 @@ from iotop_ai.model.pressure import PressureRates, pressure_rates
 from iotop_ai.model.process import ProcessKey, ProcessSample
 from iotop_ai.model.process_rates import process_rates
 from iotop_ai.model.reading import Rated, Reading
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import OwnCost, Snapshot
 from iotop_ai.model.taskstate import JobSample
 from iotop_ai.model.waits import Wait, waits_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from iotop_ai.model.record import NamedTuple
 
 THEMES = ("dark", "light", "ansi", "ansi-light", "mono", "cvd")
 SORT_KEYS = ("io", "read", "write", "delay", "cpu", "name", "user")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import HealthPoint, PastPoint, SmartState
 
 DAY_S = 86_400

@@ -7,8 +7,8 @@ error log count is no ground for alarm: hosts fill it with commands that the dri
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import Judgement, SmartAttribute, SmartState
 from iotop_ai.model.smart_growth import growth, left_words, wear_left_days
 

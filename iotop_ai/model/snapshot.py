@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from iotop_ai.model.block import BlockInfo, BlockTable, Mount
 from iotop_ai.model.cpu import CpuTable
@@ -18,6 +17,7 @@ from iotop_ai.model.network import LinkCounters
 from iotop_ai.model.pressure import PressureTable
 from iotop_ai.model.process import ProcessTable
 from iotop_ai.model.reading import Reading
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import SmartState
 
 

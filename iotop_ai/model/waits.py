@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from iotop_ai.model.process import ProcessKey, ProcessTable
+from iotop_ai.model.record import NamedTuple
 
 
 class Wait(NamedTuple):

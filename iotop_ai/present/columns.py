@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, spans_cells
 from iotop_ai.present.units import token_of
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from iotop_ai.model.block import (
     IDLE_BLOCK_RATES,
@@ -20,6 +19,7 @@ from iotop_ai.model.block_tree import DeviceRow, folded, hidden_when_idle, leave
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Rated
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.view import View
 

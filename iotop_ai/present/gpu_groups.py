@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu import GpuRates, GpuState
 from iotop_ai.model.reading import Reading
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.view import View
 

@@ -8,10 +8,10 @@ NVIDIA's (DCGM user guide, profiling metrics).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from iotop_ai.model.gpu import GpuRates, GpuState
 from iotop_ai.model.gpu_detail import GpuDetail
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.gpu_xid import xid_is_hardware, xid_meaning
 from iotop_ai.present.units import duration, percent, size
 

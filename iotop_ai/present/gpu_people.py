@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu import GpuProcess, GpuState
 from iotop_ai.model.job_ids import job_ids
 from iotop_ai.model.process import ProcessInfo
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.units import UNKNOWN
 from iotop_ai.present.view import View

@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import compress
 from math import ceil
 from operator import is_not
-from typing import NamedTuple
 
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.line import Span
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 from iotop_ai.model.block import BlockKey, BlockRates
 from iotop_ai.model.finding import State
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.present import devices
 from iotop_ai.present.graph import Series, Shifted, area, nice_top, painted, stretches

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
 from iotop_ai.model.process_rates import process_rates
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.process_tree import branches, parents, with_parents
 from iotop_ai.present.query import Filter, Subject, understood

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 from unicodedata import name as unicode_name
+
+from iotop_ai.model.record import NamedTuple
 
 
 class Act(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.keymap import key_shown
 from iotop_ai.present.line import Line, Span, cells, cut, row, spans_cells
 from iotop_ai.present.panel import panel

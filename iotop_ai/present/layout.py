@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present import devices
 from iotop_ai.present.banner import banner_rows
 from iotop_ai.present.block import block_rows

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple
 from unicodedata import category, east_asian_width, normalize
+
+from iotop_ai.model.record import NamedTuple
 
 ELLIPSIS = "…"
 _INVISIBLE = frozenset(chr(c) for c in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), 0x200D, 0x034F))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import takewhile
-from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import ProcessTable
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed
 from iotop_ai.present.groups import Group, groups, rates_of, state_of
 from iotop_ai.present.line import Cell, Line, Span, cut, place, row, spans_cells

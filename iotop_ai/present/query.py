@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessRates, ProcessStat
+from iotop_ai.model.record import NamedTuple
 
 
 class Subject(NamedTuple):

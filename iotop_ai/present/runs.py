@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from iotop_ai.model.finding import State
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.line import Span
 from iotop_ai.present.units import duration
 

@@ -7,7 +7,8 @@ anything alone: each stands with a word, ``>``, ``?`` or weight.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+
+from iotop_ai.model.record import NamedTuple
 
 
 class Look(NamedTuple):

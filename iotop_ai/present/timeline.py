@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.line import Line, Span, cells, row
 from iotop_ai.present.panel import panel
 from iotop_ai.present.units import clock, duration

@@ -33,6 +33,8 @@ SETTLE_S = 4.0
 """From the start until counting begins: start-up is told by the first paint, not by the refreshes."""
 GLANCES_SHARE = 0.5
 FIRST_PAINT_MS = 700
+UNUSUAL = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+"""What developers and containers set, and users do not."""
 QUIET_S = 0.25
 """A pause in the output that ends a refresh."""
 ESCAPE = re.compile(rb"\x1b(?:\[[0-9;:?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])|[\x0e\x0f]")
@@ -154,6 +156,11 @@ class Output:
         os.close(self._fd)
 
 
+def program_environment() -> dict[str, str]:
+    """The environment for what is measured: as a user's, without what makes each start compile anew or unbuffered."""
+    return {name: value for name, value in os.environ.items() if name not in UNUSUAL}
+
+
 def measure(program: Program, path: str, seconds: float, folder: Path) -> Run:
     """Run one program in a terminal of its own and watch it."""
     go, fifo = folder / "go", folder / "bytes"
@@ -161,7 +168,7 @@ def measure(program: Program, path: str, seconds: float, folder: Path) -> Run:
         node.unlink(missing_ok=True)
         os.mkfifo(node)
     output = Output(fifo)
-    words = " ".join([path, *program.argv[1:]])
+    words = " ".join(["env", *(f"-u {name}" for name in UNUSUAL), path, *program.argv[1:]])
     with accounted() as group, Terminal(WIDTH, HEIGHT) as terminal:
         terminal.type(f"clear; sh -c 'echo $$ > {group}/cgroup.procs; read x < {go}; exec {words}'\n")
         terminal.wait_until(lambda _: _pids(group))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.gpu_teams import OneGpu, Team, metric, most_of, ratio, team_args, team_claim, teams, told
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.window import graded, mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job import Rank
+from iotop_ai.model.record import NamedTuple
 
 COMM_BASE = 0.8
 COMM_BY_TENSOR = 0.9

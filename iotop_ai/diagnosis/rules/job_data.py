@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.diagnosis.advice import job_worker_advice, storage_advice
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
@@ -14,6 +12,7 @@ from iotop_ai.diagnosis.window import mean, share
 from iotop_ai.model.block import block_totals
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job import IoLimit
+from iotop_ai.model.record import NamedTuple
 
 BASE = 0.85
 FUSE_BASE = 0.75

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.diagnosis.advice import storage_advice
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, claim, confidence, gpu_args, gpu_evidence
@@ -11,6 +9,7 @@ from iotop_ai.diagnosis.mounts import mount_on
 from iotop_ai.diagnosis.tasks import Group, blocked_tasks, grouped
 from iotop_ai.diagnosis.window import Flags, below, both, share
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.record import NamedTuple
 
 BASE = 0.85
 WITHOUT_GPU = 0.6
