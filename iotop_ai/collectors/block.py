@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.block import BlockCounters, BlockKey
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.pattern import pattern
 
 MOST_KEPT = 256
 """Descriptors of diskseq kept open, of devices that do I/O; the rest are opened each time."""
 _COLUMNS = (17, 15, 11)
-_PARTITION = re.compile(r"(.*\d)p\d+|(.*\D)\d+")
+_PARTITION = pattern(r"(.*\d)p\d+|(.*\D)\d+")
 
 
 def disk_of(name: str, names: Container[str]) -> str:

@@ -7,21 +7,22 @@ import re
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.block import BlockInfo, nvme_head
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.pattern import pattern
 
 _KIND = (
-    (re.compile(r"dm-\d+"), "dm"),
-    (re.compile(r"md.*"), "md"),
-    (re.compile(r"loop\d+"), "loop"),
-    (re.compile(r"ram\d+"), "ram"),
-    (re.compile(r"zram\d+"), "zram"),
-    (re.compile(r"(sr|scd)\d+"), "rom"),
-    (re.compile(r"fd\d+"), "floppy"),
-    (re.compile(r"zd\d+"), "zvol"),
-    (re.compile(r"nvme\d+c\d+n\d+"), "nvme-path"),
+    (pattern(r"dm-\d+"), "dm"),
+    (pattern(r"md.*"), "md"),
+    (pattern(r"loop\d+"), "loop"),
+    (pattern(r"ram\d+"), "ram"),
+    (pattern(r"zram\d+"), "zram"),
+    (pattern(r"(sr|scd)\d+"), "rom"),
+    (pattern(r"fd\d+"), "floppy"),
+    (pattern(r"zd\d+"), "zvol"),
+    (pattern(r"nvme\d+c\d+n\d+"), "nvme-path"),
 )
 _NETWORK_DISKS = ("nbd", "rbd", "drbd")
 _GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "32.0": 5, "64.0": 6}
-_LVM_SPLIT = re.compile(r"(?<!-)-(?!-)")
+_LVM_SPLIT = pattern(r"(?<!-)-(?!-)")
 _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID-", "dmraid"))
 
 

@@ -1,37 +1,36 @@
-"""CPU time per core through psutil, load, and the cores that may be used."""
+"""CPU time per core, load, and the cores that may be used."""
 
 from __future__ import annotations
 
 import os
 
-import psutil
-
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.cpu import CpuTable, CpuTicks
 
-_TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+_FIELDS = 9
+"""Of a line of /proc/stat: its name and eight counts; guest time is inside user and nice."""
 
 
-def parse_cpu_list(text: str) -> list[int]:
-    """The numbers of a kernel cpu list: "0-3,6" is [0, 1, 2, 3, 6]; [] for what is none.
+def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
+    """Ticks by core number from /proc/stat; an offline core has no line. What a kernel does not count is 0.
 
-    Source: https://docs.kernel.org/admin-guide/cputopology.html.
+    Sample: cpu2 3130 0 1544 136911 572 0 27 7 5 0 (user nice system idle iowait irq softirq steal guest guest_nice).
+    Source: https://docs.kernel.org/filesystems/proc.html, part 1.7.
     """
-    out: list[int] = []
-    try:
-        for part in filter(None, text.strip().split(",")):
-            first, _, last = part.partition("-")
-            out.extend(range(int(first), int(last or first) + 1))
-    except ValueError:
-        return []
-    return out
+    cores = {}
+    for line in raw.partition(b"\nintr")[0].splitlines():
+        name, *ticks = line.split()[:_FIELDS]
+        if name[:3] == b"cpu" and name[3:].isdigit():
+            counts = [int(tick) for tick in ticks]
+            cores[int(name[3:])] = CpuTicks(*counts, *[0] * (_FIELDS - 1 - len(counts)))
+    return cores
 
 
 class CpuCollector:
-    """Ticks of every online core from /proc/stat, read by psutil with PROCFS_PATH at our root.
+    """Ticks of every online core from /proc/stat, and how many cores there are really, which psutil knows.
 
-    psutil divides ticks by CLK_TCK; multiplied back and rounded they are the kernel's integers again.
+    That number is None in the first reading: psutil is dear to import, and a start does not wait for it.
     """
 
     field = "cpu"
@@ -40,28 +39,22 @@ class CpuCollector:
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
         self._clk_tck = os.sysconf("SC_CLK_TCK")
+        self._stat: KeptFile | None = None
         self._load: KeptFile | None = None
         self._physical: int | None = None
-        self._numbers: list[int] = []
+        self._counted = -1
 
     def read(self) -> CpuTable:
         """All online cores. Raises OSError where /proc/stat cannot be read."""
-        psutil.PROCFS_PATH = self._root.join("proc")
-        times = psutil.cpu_times(percpu=True)
-        if len(times) != len(self._numbers):
-            self._numbers = self._core_numbers(len(times))
+        first = self._stat is None
+        if self._stat is None:
+            self._stat = self._root.keep("proc/stat", 1 << 14)
+        cores = parse_cpu_stat(self._stat.read())
+        if self._root.live and not first and len(cores) != self._counted:
             # The number of physical cores changes only with the number of cores.
-            self._physical = psutil.cpu_count(logical=False) if self._root.live else None
-        cores = {}
-        for number, core in zip(self._numbers, times, strict=True):
-            cores[number] = CpuTicks(*(round(getattr(core, name, 0.0) * self._clk_tck) for name in _TICKS))
+            self._physical, self._counted = _physical_cores(), len(cores)
         allowed = len(os.sched_getaffinity(0)) if self._root.live else len(cores)
         return CpuTable(cores, allowed, self._physical, self._load1(), clk_tck=self._clk_tck)
-
-    def _core_numbers(self, count: int) -> list[int]:
-        # psutil counts lines, and an offline core has none, so numbers come from the list of online ones.
-        online = parse_cpu_list(self._root.text_or("sys/devices/system/cpu/online"))
-        return online if len(online) == count else list(range(count))
 
     def _load1(self) -> float | None:
         try:
@@ -72,7 +65,15 @@ class CpuCollector:
             return None
 
     def close(self) -> None:
-        """Give the descriptor back."""
-        if self._load is not None:
-            self._load.close()
-            self._load = None
+        """Give the descriptors back."""
+        for kept in (self._stat, self._load):
+            if kept is not None:
+                kept.close()
+        self._stat = self._load = None
+
+
+def _physical_cores() -> int | None:
+    import psutil
+
+    found: int | None = psutil.cpu_count(logical=False)
+    return found

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.collectors.users import Users
 from iotop_ai.model.clean import clean
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.snapshot import Host, OwnCost
 
-_CONTAINER = re.compile(r"(docker|kubepods|libpod|lxc|containerd|crio)")
+_CONTAINER = pattern(r"(docker|kubepods|libpod|lxc|containerd|crio)")
 
 
 def read_host(root: Root) -> Host:

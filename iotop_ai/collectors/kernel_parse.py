@@ -7,9 +7,8 @@ fs/btrfs/messages.c of Linux 4.18 to 6.18, and of https://docs.nvidia.com/deploy
 
 from __future__ import annotations
 
-import re
-
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 
 IO_ERROR, OOM_KILL, XID, READ_ONLY, RAID, HUNG_TASK, TIMEOUT = (
@@ -37,25 +36,25 @@ class Told(NamedTuple):
     number: int | None = None
 
 
-_RECORD = re.compile(rb"(\d{1,4}),\d+,\d+,[^;]{0,64};")
-_ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
+_RECORD = pattern(rb"(\d{1,4}),\d+,\d+,[^;]{0,64};")
+_ESCAPED = pattern(rb"\\x([0-9a-f]{2})")
 _NAME = r"([A-Za-z0-9!_.-]{1,32})"
 
-_REQUEST = re.compile(
+_REQUEST = pattern(
     rf"^(?:(?:blk_update_request|print_req_error|end_request): )?([A-Za-z/ ]{{1,40}}) error, dev {_NAME}, "
     r"sector (\d{1,20})(?: op 0x[0-9a-f]+:\(([A-Z_]{1,20})\))?"
 )
-_BUFFER = re.compile(rf"^Buffer I/O error on dev(?:ice)? {_NAME}, logical block (\d{{1,20}}), lost ([a-z ]{{1,20}})$")
-_NVME = re.compile(r"^nvme (nvme\d{1,5}): I/O (?:tag )?\d+.{0,60}? QID \d+ timeout, (aborting|reset|completion polled)")
-_OOM = re.compile(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): Killed process (\d{1,10}) \((.*)\)")
-_XID = re.compile(r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): (\d{1,4})(?:, (.*))?$")
-_EXT4 = re.compile(rf"^EXT4-fs \({_NAME}\): Remounting filesystem read-only")
-_XFS = re.compile(rf"^XFS \({_NAME}\): .{{0,200}}?(?:Shutting down filesystem|Filesystem has been shut down)")
-_BTRFS = re.compile(rf"^BTRFS info \(device {_NAME}(?: state [A-Z]+)?\): forced readonly")
-_MD_RUNS = re.compile(rf"^md: (resync|recovery|reshape|data-check|requested-resync) of RAID array {_NAME}$")
-_MD_ENDS = re.compile(rf"^md: {_NAME}: (resync|recovery|reshape|data-check|requested-resync) (done|interrupted)\.$")
-_MD_FAILS = re.compile(rf"^md/raid\d*:{_NAME}: Disk failure on {_NAME}, disabling device")
-_HUNG = re.compile(r"^INFO: task (.{1,64}):(\d{1,10}) blocked for more than (\d{1,9}) seconds")
+_BUFFER = pattern(rf"^Buffer I/O error on dev(?:ice)? {_NAME}, logical block (\d{{1,20}}), lost ([a-z ]{{1,20}})$")
+_NVME = pattern(r"^nvme (nvme\d{1,5}): I/O (?:tag )?\d+.{0,60}? QID \d+ timeout, (aborting|reset|completion polled)")
+_OOM = pattern(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): Killed process (\d{1,10}) \((.*)\)")
+_XID = pattern(r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): (\d{1,4})(?:, (.*))?$")
+_EXT4 = pattern(rf"^EXT4-fs \({_NAME}\): Remounting filesystem read-only")
+_XFS = pattern(rf"^XFS \({_NAME}\): .{{0,200}}?(?:Shutting down filesystem|Filesystem has been shut down)")
+_BTRFS = pattern(rf"^BTRFS info \(device {_NAME}(?: state [A-Z]+)?\): forced readonly")
+_MD_RUNS = pattern(rf"^md: (resync|recovery|reshape|data-check|requested-resync) of RAID array {_NAME}$")
+_MD_ENDS = pattern(rf"^md: {_NAME}: (resync|recovery|reshape|data-check|requested-resync) (done|interrupted)\.$")
+_MD_FAILS = pattern(rf"^md/raid\d*:{_NAME}: Disk failure on {_NAME}, disabling device")
+_HUNG = pattern(r"^INFO: task (.{1,64}):(\d{1,10}) blocked for more than (\d{1,9}) seconds")
 
 NOT_THE_DISKS = frozenset({"operation not supported", "nonblocking retry", "dm internal retry", "kernel resource"})
 """Kinds of request errors that say nothing about the disk: what it cannot do, or what is tried again."""

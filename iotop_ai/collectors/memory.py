@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.memory import MemoryState
+from iotop_ai.model.pattern import pattern
 
-_MEMINFO_LINE = re.compile(rb"^(\w+):\s+(\d+) kB", re.MULTILINE)
+_MEMINFO_LINE = pattern(rb"^(\w+):\s+(\d+) kB", re.MULTILINE)
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 
 from iotop_ai.collectors.clock import Clock
@@ -11,6 +10,7 @@ from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.block import BlockInfo, Mount
 from iotop_ai.model.block_tree import chain_below, devices_of_mount, leaves_below, mount_of
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 
 __all__ = ["MountsCollector", "PathDevices", "is_remote", "mount_of", "parse_mountinfo", "resolve_path_devices"]
@@ -39,7 +39,7 @@ _LOCAL_WITHOUT_DEVICE = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
 _MEMORY = frozenset(("tmpfs", "ramfs"))
 _KERNELS_OWN = ("/proc", "/sys", "/run", "/dev")
 _FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse"))
-_ESCAPE = re.compile(rb"\\([0-7]{3})")
+_ESCAPE = pattern(rb"\\([0-7]{3})")
 _MOST_LAYERS = 8
 
 

@@ -8,11 +8,12 @@ from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.pressure import PressureTotals
 from iotop_ai.model.reading import Status
 
 RESOURCES = ("cpu", "io", "memory")
-_TOTAL = re.compile(rb"^(some|full) .*total=(\d+)", re.MULTILINE)
+_TOTAL = pattern(rb"^(some|full) .*total=(\d+)", re.MULTILINE)
 
 
 def parse_pressure(raw: bytes) -> PressureTotals | None:

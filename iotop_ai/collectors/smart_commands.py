@@ -7,8 +7,9 @@ take the disk away from its users. ``-d`` is always given, because finding the t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+
+from iotop_ai.model.pattern import pattern
 
 SMARTCTL_PATHS = (
     "/usr/sbin/smartctl",
@@ -36,10 +37,10 @@ short, long, abort: a self-test's."""
 DISK_COMMANDS = ("json", "text")
 TEST_COMMANDS = ("short", "long", "abort")
 
-_DEVICE = re.compile(r"/dev/(?:sd[a-z]{1,4}|hd[a-z]|nvme[0-9]{1,4}(?:n[0-9]{1,4})?|sg[0-9]{1,4}|bus/[0-9]{1,4})")
-_TYPE = re.compile(r"[a-z0-9]{1,16}(?:[,+/][a-z0-9]{1,16}){0,5}")
-_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_SUDOERS_SPECIAL = re.compile(r"([,:=\\])")
+_DEVICE = pattern(r"/dev/(?:sd[a-z]{1,4}|hd[a-z]|nvme[0-9]{1,4}(?:n[0-9]{1,4})?|sg[0-9]{1,4}|bus/[0-9]{1,4})")
+_TYPE = pattern(r"[a-z0-9]{1,16}(?:[,+/][a-z0-9]{1,16}){0,5}")
+_USER = pattern(r"[a-z_][a-z0-9_-]{0,31}")
+_SUDOERS_SPECIAL = pattern(r"([,:=\\])")
 
 
 def is_device(device: str) -> bool:

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 
 from iotop_ai.collectors.block_temperature import read_temperature
 from iotop_ai.collectors.root import Root
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import SmartState
 
-_NVME_HEAD = re.compile(r"nvme(\d+)n\d+")
-_NVME_NAMESPACE = re.compile(r"nvme(\d+)(?:c\d+)?n(\d+)")
-_SCSI = re.compile(r"(?:sd[a-z]+|hd[a-z])")
+_NVME_HEAD = pattern(r"nvme(\d+)n\d+")
+_NVME_NAMESPACE = pattern(r"nvme(\d+)(?:c\d+)?n(\d+)")
+_SCSI = pattern(r"(?:sd[a-z]+|hd[a-z])")
 WITHOUT: tuple[tuple[str, str], ...] = (
     ("vd", "a virtio disk has no SMART here: its health is the host's to read"),
     ("xvd", "a Xen disk has no SMART here: its health is the host's to read"),

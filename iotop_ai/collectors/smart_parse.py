@@ -20,6 +20,7 @@ from iotop_ai.collectors.smart_values import integer as _int
 from iotop_ai.collectors.smart_values import rows as _rows
 from iotop_ai.collectors.smart_values import text as _text
 from iotop_ai.model.clean import clean
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.reading import Status
 from iotop_ai.model.smart import SmartAttribute, SmartState
 from iotop_ai.model.smart_rules import judged
@@ -27,10 +28,10 @@ from iotop_ai.model.smart_rules import judged
 ASLEEP_EXIT = 3
 NVME_UNIT_BYTES = 512_000
 _NO_DATA = 0b11
-_DENIED = re.compile(r"permission denied|operation not permitted|requires root", re.IGNORECASE)
-_MISSING = re.compile(r"no such (?:file|device)", re.IGNORECASE)
-_UNKNOWN_KIND = re.compile(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
-_LIMITS = re.compile(r"^(Warning|Critical)\s+Comp\. Temp\. Threshold:\s+(\d+) Celsius", re.MULTILINE)
+_DENIED = pattern(r"permission denied|operation not permitted|requires root", re.IGNORECASE)
+_MISSING = pattern(r"no such (?:file|device)", re.IGNORECASE)
+_UNKNOWN_KIND = pattern(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
+_LIMITS = pattern(r"^(Warning|Critical)\s+Comp\. Temp\. Threshold:\s+(\d+) Celsius", re.MULTILINE)
 _WHEN_FAILED = {"now": "now", "failing_now": "now", "past": "past", "in_the_past": "past"}
 
 

@@ -5,12 +5,12 @@ Source: /proc/diskstats, https://docs.kernel.org/admin-guide/iostats.html; formu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from iotop_ai.model.counter import U32, delta, delta_u32, per_second, quotient, total
 from iotop_ai.model.metric import Metric
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 
 SECTOR_BYTES = 512
@@ -258,7 +258,7 @@ def block_rates(before: BlockTable | None, after: BlockTable, seconds: float | N
     return out
 
 
-_NVME_PATH = re.compile(r"nvme(\d+)c\d+n(\d+)")
+_NVME_PATH = pattern(r"nvme(\d+)c\d+n(\d+)")
 
 
 def nvme_head(name: str) -> str:

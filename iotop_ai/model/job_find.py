@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from iotop_ai.model.job import MOST_JOBS, Job, Rank
 from iotop_ai.model.job_ids import job_ids
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessStat
 from iotop_ai.model.record import NamedTuple
 
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
 """comm of a DataLoader worker; the second is what the kernel keeps of PyTorch main's pt_multiprocess_data_worker."""
 LAUNCHERS = ("torchrun", "deepspeed", "accelerate", "horovodrun", "torch.distributed.run", "torch.distributed.launch")
-_NAME = re.compile(r"[\w.+-]{1,64}")
-_MODULE = re.compile(r"[\w.]{1,64}")
+_NAME = pattern(r"[\w.+-]{1,64}")
+_MODULE = pattern(r"[\w.]{1,64}")
 _LAUNCHER_COMM = "pt_elastic"
-_PYTHON = re.compile(r"(?:python|pypy|ipython)[\d.]*[a-z]*$")
+_PYTHON = pattern(r"(?:python|pypy|ipython)[\d.]*[a-z]*$")
 REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
 """Programs that inherit children whose parent ended: they do not train, whatever loader was left to them."""
 _TRACKERS = ("multiprocessing.resource_tracker", "_inductor.compile_worker", "multiprocessing.semaphore_tracker")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 
 
@@ -30,10 +29,10 @@ class JobIds(NamedTuple):
         return self.unit
 
 
-_SLURM = re.compile(r"/job_(\d+)(?:/step_(\w+))?")
-_POD = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
-_CONTAINER = re.compile(r"(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
-_UNIT = re.compile(r"/([^/]+)\.service(?:/|$)")
+_SLURM = pattern(r"/job_(\d+)(?:/step_(\w+))?")
+_POD = pattern(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
+_CONTAINER = pattern(r"(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
+_UNIT = pattern(r"/([^/]+)\.service(?:/|$)")
 _SESSION_UNITS = ("user@", "session-")
 
 

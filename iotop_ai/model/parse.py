@@ -7,10 +7,11 @@ import re
 from datetime import datetime, time, timedelta, tzinfo
 
 from iotop_ai.model.errors import UsageError
+from iotop_ai.model.pattern import pattern
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|min|h|d)?")
+_DURATION = pattern(r"(\d+(?:\.\d+)?)(ms|s|m|min|h|d)?")
 _DURATION_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?", re.IGNORECASE)
+_SIZE = pattern(r"(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?b)?", re.IGNORECASE)
 _SIZE_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
@@ -41,8 +42,8 @@ def parse_names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in re.split(r"[,\s]+", text) if part))
 
 
-_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
+_CLOCK = pattern(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
+_SHARE = pattern(r"(\d+(?:\.\d+)?)%")
 _TIME_HELP = "write 14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start) or 45%"
 _EARLIEST, _LATEST = 1970, 2200
 

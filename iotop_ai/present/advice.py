@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 
 from iotop_ai.model.finding import Advice, RuledOut
+from iotop_ai.model.pattern import pattern
 from iotop_ai.present import units
 from iotop_ai.present.line import plain
 
@@ -234,7 +234,7 @@ def advice_text(advice: Advice) -> str:
     return _ADVICE[advice.template](dict(advice.args))
 
 
-_PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+")
+_PLAIN_WORD = pattern(r"[\w@%+=:,./-]+")
 
 
 def _quoted(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -18,6 +17,7 @@ from iotop_ai.model.block import (
 from iotop_ai.model.block_tree import DeviceRow, folded, hidden_when_idle, leaves_below, mounts_on
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.reading import Rated
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.memo import once_a_frame
@@ -26,7 +26,7 @@ from iotop_ai.present.view import View
 DISK_CLASSES = ("storage_read", "small_random", "io_limit", "loader_serial", "noisy_neighbour", "failing_disk")
 """Classes whose subject is a device's kernel name."""
 _RECENT_NS = 60_000_000_000
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = pattern(r"(\d+)")
 
 
 class Device(NamedTuple):

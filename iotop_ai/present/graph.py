@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import compress
 from math import ceil
 from operator import is_not
 
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.line import Span
@@ -215,7 +215,7 @@ def stretches(data: Series, limit: float | None = None) -> list[tuple[int, str]]
 
 _KINDS = {(left, right): max(left, right, key="?.!".index) for left in "?.!" for right in "?.!"}
 _TOKENS = {" ": "faint", "?": "dim", ".": "graph", "!": "hot"}
-_RUN = re.compile(r"(.)\1*").finditer
+_RUN = pattern(r"(.)\1*").finditer
 
 
 class Shifted:

@@ -6,10 +6,10 @@ key is written down once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from unicodedata import name as unicode_name
 
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 
 
@@ -217,7 +217,7 @@ _NAMED = (
     *("escape", "enter", "tab", "space", "backspace", "delete", "insert", "home", "end", "pageup", "pagedown"),
     *("up", "down", "left", "right", *(f"f{n}" for n in range(1, 25))),
 )
-_PARTS = re.compile(r"(?<=[a-z])[+-]")
+_PARTS = pattern(r"(?<=[a-z])[+-]")
 _MODIFIERS = ("ctrl", "shift", "alt")
 NO_KEY = "no_key"
 """Stands for the keys of an action that has none: no terminal sends it."""

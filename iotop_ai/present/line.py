@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from operator import itemgetter
 from unicodedata import category, east_asian_width, normalize
 
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 
 ELLIPSIS = "…"
@@ -15,7 +15,7 @@ _INVISIBLE = frozenset(chr(c) for c in (*range(0xFE00, 0xFE10), *range(0xE0100, 
 """Variation selectors and joiners: terminals disagree about the width of what they change."""
 
 
-_ONE_CELL = re.compile("[\x20-\x7e\xa0-\xac\xae-\xff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
+_ONE_CELL = pattern("[\x20-\x7e\xa0-\xac\xae-\xff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
 """Text of which every character surely takes one column: told at once, without a look at each."""
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from iotop_ai.model.pattern import pattern
 from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessRates, ProcessStat
 from iotop_ai.model.record import NamedTuple
 
@@ -80,10 +81,10 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
 }
-_TOKEN = re.compile(r"""\s*("[^"]*"|'[^']*'|[<>!]=|!~|[()=<>~]|[^\s()=<>!~]+)""")
-_NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([kmgt]?)(?:i?b)?(?:/s)?%?", re.IGNORECASE)
+_TOKEN = pattern(r"""\s*("[^"]*"|'[^']*'|[<>!]=|!~|[()=<>~]|[^\s()=<>!~]+)""")
+_NUMBER = pattern(r"(\d+(?:\.\d*)?|\.\d+)([kmgt]?)(?:i?b)?(?:/s)?%?", re.IGNORECASE)
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_LOOKS_LIKE = re.compile(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
+_LOOKS_LIKE = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
 _DEEPEST = 16
 
 

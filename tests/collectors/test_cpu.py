@@ -4,11 +4,10 @@ import os
 from pathlib import Path
 
 import psutil
-import pytest
 
 from iotop_ai.collectors.base import take
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.cpu import CpuCollector, parse_cpu_list
+from iotop_ai.collectors.cpu import CpuCollector, parse_cpu_stat
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.cpu import CpuTable, CpuTicks, cpu_rates
 from iotop_ai.model.reading import Status
@@ -27,12 +26,10 @@ TREE: Entries = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("0-3,6\n", [0, 1, 2, 3, 6]), ("0", [0]), ("0,2", [0, 2]), ("", []), ("x-3", []), ("1-", [1])],
-)
-def test_cpu_list(text: str, numbers: list[int]) -> None:
-    assert parse_cpu_list(text) == numbers
+def test_an_old_kernel_counts_less_and_a_long_line_of_interrupts_is_none_of_ours() -> None:
+    raw = b"cpu  1 2 3 4\ncpu7 10 20 30 40 50\nintr " + b"7 " * 5000 + b"\ncpu9 1 1 1 1 1 1 1 1\n"
+    assert parse_cpu_stat(raw) == {7: CpuTicks(10, 20, 30, 40, 50, 0, 0, 0)}
+    assert parse_cpu_stat(b"") == {}
 
 
 def test_ticks_are_the_kernels_integers_under_the_cores_own_numbers(tmp_path: Path) -> None:
@@ -41,7 +38,6 @@ def test_ticks_are_the_kernels_integers_under_the_cores_own_numbers(tmp_path: Pa
         table = collector.read()
     finally:
         collector.close()
-        psutil.PROCFS_PATH = "/proc"
     assert table == CpuTable(
         {
             0: CpuTicks(993, 10, 894, 140143, 83, 1, 7, 3),
@@ -62,7 +58,6 @@ def test_a_core_that_comes_online_gets_its_number(tmp_path: Path) -> None:
         after = collector.read()
     finally:
         collector.close()
-        psutil.PROCFS_PATH = "/proc"
     assert list(after.cores) == [0, 1, 2]
     assert after.cores[2] == before.cores[2]
     assert cpu_rates(before, after, 1.0).cores[1].busy_ratio is None
@@ -70,16 +65,20 @@ def test_a_core_that_comes_online_gets_its_number(tmp_path: Path) -> None:
 
 def test_without_proc_stat_it_is_absent(tmp_path: Path) -> None:
     collector = CpuCollector(build({"proc/loadavg": b"0 0 0 1/1 1\n"}, tmp_path), Clock())
-    try:
-        assert take(collector, Clock()).status is Status.ABSENT
-    finally:
-        psutil.PROCFS_PATH = "/proc"
+    assert take(collector, Clock()).status is Status.ABSENT
 
 
 def test_the_running_machine() -> None:
     collector = CpuCollector(Root(), Clock())
+    assert collector.read().physical is None
     table = collector.read()
     collector.close()
+    assert table.physical == psutil.cpu_count(logical=False)
+    theirs = psutil.cpu_times(percpu=True)
+    assert len(theirs) == len(table.cores)
+    for ticks, times in zip(table.cores.values(), theirs, strict=True):
+        assert ticks.user <= round(times.user * table.clk_tck) <= ticks.user + 60 * table.clk_tck
+        assert ticks.softirq <= round(times.softirq * table.clk_tck)
     assert table.allowed == len(os.sched_getaffinity(0))
     assert set(table.cores) >= os.sched_getaffinity(0)
     assert all(sum(ticks) > 0 for ticks in table.cores.values())
