@@ -17,7 +17,8 @@ from iotop_ai.cli.log import quiet_log
 from iotop_ai.cli.remembered import Remembered, as_left, device_as_left, keep, left, recall
 from iotop_ai.cli.terminal import Terminal, terminal
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.state_folder import state_folder
+from iotop_ai.collectors.log import prepare_now
+from iotop_ai.collectors.state_folder import state_folder, state_path
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import Settings
@@ -75,7 +76,7 @@ def run_monitor(settings: Settings, source: Source) -> int:
 
     if served():
         settings = settings._replace(readonly=True, remember=False)
-    was, trouble = recall(state_folder()) if settings.remember else (Remembered(), "")
+    was, trouble = recall(state_path()) if settings.remember else (Remembered(), "")
     begun = as_left(settings, _shown_here(was))
 
     def opening() -> Opening:
@@ -179,7 +180,7 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
         )._replace(**begun.changes)
         if screen is not None:
             screen.show(begun.first, view)
-
+        prepare_now()  # Textual and the ring load logging
         from iotop_ai.tui.app import MonitorApp
         from iotop_ai.tui.driver import driver_class
 

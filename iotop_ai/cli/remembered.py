@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.state_folder import open_folder
 from iotop_ai.model.block import BlockInfo
@@ -17,6 +16,9 @@ from iotop_ai.present.devices import infos
 from iotop_ai.present.keymap import PANEL_KEYS
 from iotop_ai.present.process import optional_columns
 from iotop_ai.present.view import View
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAME = "screen.json"
 LONGEST = 64 * 1024
@@ -37,17 +39,17 @@ class Remembered(NamedTuple):
     no_columns: frozenset[str] | None = None
 
 
-def recall(folder: Path) -> tuple[Remembered, str]:
+def recall(folder: Path | str) -> tuple[Remembered, str]:
     """What is remembered, and what to say when it cannot be believed; nothing is ever raised."""
     try:
-        handle = os.open(folder / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(os.path.join(folder, NAME), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return Remembered(), ""
     except OSError as error:
-        return Remembered(), f"failed: {clean(str(folder / NAME))}: {error.strerror}"
+        return Remembered(), f"failed: {clean(os.path.join(folder, NAME))}: {error.strerror}"
     try:
         if os.fstat(handle).st_uid != os.geteuid():
-            return Remembered(), f"failed: {clean(str(folder / NAME))} belongs to somebody else and is not read"
+            return Remembered(), f"failed: {clean(os.path.join(folder, NAME))} belongs to somebody else and is not read"
         return _parse(os.read(handle, LONGEST)), ""
     except (OSError, ValueError, RecursionError):
         return Remembered(), BROKEN
@@ -57,6 +59,8 @@ def recall(folder: Path) -> tuple[Remembered, str]:
 
 def _parse(raw: bytes) -> Remembered:
     """The record of a file's bytes. Raises ValueError for anything that was not written by ``keep``."""
+    import json
+
     tree = json.loads(raw)
     if not isinstance(tree, dict) or tree.get("version") != _VERSION:
         raise ValueError("another version")
@@ -86,6 +90,8 @@ def _columns() -> list[str]:
 
 def keep(folder: Path, what: Remembered) -> None:
     """Write it in place of what is there, whole or not at all. Raises OSError."""
+    import json
+
     sets = {name: value for name, value in what._asdict().items() if isinstance(value, frozenset)}
     text = json.dumps({"version": _VERSION, **what._asdict(), **{name: sorted(value) for name, value in sets.items()}})
     inside = open_folder(folder)

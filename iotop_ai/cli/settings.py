@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from iotop_ai.collectors.state_folder import config_path
+from iotop_ai.collectors.state_folder import config_path, settings_file
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.record import NamedTuple
@@ -29,7 +29,7 @@ class Effective(NamedTuple):
 
 def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Settings:
     """The Settings alone. The table of settings is loaded only where a file or the environment says something."""
-    said = config or any(name.startswith(_PREFIX) for name in environ) or os.path.lexists(config_path(environ))
+    said = config or any(name.startswith(_PREFIX) for name in environ) or os.path.lexists(settings_file(environ))
     if said:
         return effective(flags, environ, config).settings
     return Settings()._replace(**flags, chosen=frozenset(flags))  # type: ignore[arg-type]

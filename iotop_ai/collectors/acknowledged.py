@@ -6,14 +6,15 @@ write makes a new file beside the old one and renames it over it.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.state_folder import open_folder
 from iotop_ai.model.clean import clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILE = "acknowledged.json"
 FORMAT = 1
@@ -25,16 +26,23 @@ _LARGEST = 1 << 20
 class Acknowledged:
     """The file in one state folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | str) -> None:
         self._folder = folder
-        self.path = folder / FILE
+        self._file = os.path.join(folder, FILE)
         self._seen: tuple[int, int, int] | None = None
         self._known: dict[str, str] = {}
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        from pathlib import Path
+
+        return Path(self._file)
 
     def read(self) -> dict[str, str]:
         """Value by identity; {} without a file. Raises OSError, and ValueError for what is no such file."""
         try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            handle = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return {}
         with os.fdopen(handle, "rb") as file:
@@ -62,7 +70,7 @@ class Acknowledged:
         A file that cannot be read says nothing new.
         """
         try:
-            found = os.stat(self.path, follow_symlinks=False)
+            found = os.stat(self._file, follow_symlinks=False)
             seen = (found.st_ino, found.st_mtime_ns, found.st_size)
         except OSError:
             seen = (0, 0, 0)
@@ -79,13 +87,18 @@ class Acknowledged:
 
     def _entries(self) -> dict[str, dict[str, Any]]:
         try:
-            raw = self.path.read_bytes()
+            with open(self._file, "rb") as file:
+                raw = file.read()
         except FileNotFoundError:
             return {}
+        import json
+
         parse_acknowledged(raw)
         return dict(json.loads(raw)["acknowledged"])
 
     def _write(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        import json
+
         text = json.dumps({"format": FORMAT, "acknowledged": entries}, indent=1) + "\n"
         folder = open_folder(self._folder)
         try:
@@ -106,6 +119,8 @@ def parse_acknowledged(raw: bytes) -> dict[str, str]:
     """Value by identity of a file's content. Raises ValueError."""
     if len(raw) > _LARGEST:
         raise ValueError("too large")
+    import json
+
     try:
         whole = json.loads(raw)
     except RecursionError:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import errno
-import logging
 from typing import Protocol, TypeVar
 
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.log import logger
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Reading, Status
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")

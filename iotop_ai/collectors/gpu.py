@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 
 from iotop_ai.collectors.base import Unavailable
@@ -10,6 +9,7 @@ from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.gpu_amd import AmdSweep
 from iotop_ai.collectors.gpu_holders import Holders
 from iotop_ai.collectors.gpu_place import placed
+from iotop_ai.collectors.log import logger
 from iotop_ai.collectors.nvml import CallCost, GpuGone, Nvml
 from iotop_ai.collectors.nvml_events import XidEvent, XidWatch
 from iotop_ai.collectors.root import Root
@@ -18,7 +18,7 @@ from iotop_ai.model.gpu import GpuState, GpuTable
 from iotop_ai.model.gpu_detail import GpuDetail, GpuDetails
 from iotop_ai.model.reading import Reading, Status
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 RETRY_S = 5.0
 LONGEST_RETRY_S = 60.0

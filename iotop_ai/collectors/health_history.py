@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.state_folder import open_folder
@@ -23,6 +20,9 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import HealthPoint, SmartState
 from iotop_ai.model.smart_growth import DAY_S, nearest, past_of, point_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORMAT = 1
 FOLDER = "health"
@@ -57,11 +57,18 @@ class Known(NamedTuple):
 class HealthHistory:
     """The history in one state folder; used by one thread of a process at a time."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self.folder = folder / FOLDER
+    def __init__(self, folder: Path | str, clock: Clock) -> None:
+        self._place = os.path.join(folder, FOLDER)
         self._state = folder
         self._clock = clock
         self._pause = threading.Event()
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        from pathlib import Path
+
+        return Path(self._place)
 
     def beside(self, state: SmartState) -> SmartState:
         """The state with ``earlier``, ``past`` and ``history_note``, after it was remembered itself."""
@@ -72,7 +79,7 @@ class HealthHistory:
         try:
             known = self._remember(state.serial, state.model, now)
         except OSError as error:
-            note = f"no history: {self.folder}: {error.strerror}"
+            note = f"no history: {self._place}: {error.strerror}"
             return state._replace(read_wall_s=wall_s, history_note=clean(note))
         past = past_of((*(p for p in known.points if p.wall_s < wall_s), now), wall_s)
         return state._replace(
@@ -82,7 +89,7 @@ class HealthHistory:
     def known(self, serial: str) -> Known | None:
         """What is known of a serial number; None when nothing is. Raises OSError."""
         try:
-            handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         try:
@@ -95,7 +102,7 @@ class HealthHistory:
     def serials(self) -> tuple[str, ...]:
         """The serial numbers with a history, sorted; () when there is none."""
         try:
-            names = sorted(os.listdir(self.folder))
+            names = sorted(os.listdir(self._place))
         except OSError:
             return ()
         found = []
@@ -107,7 +114,7 @@ class HealthHistory:
         return tuple(found)
 
     def _quiet(self, name: str) -> Known | None:
-        handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return self._read(handle, name)
         except ValueError:
@@ -118,7 +125,7 @@ class HealthHistory:
     def _remember(self, serial: str, model: str, now: HealthPoint) -> Known:
         """What was known before, after ``now`` was added to the file. Raises OSError."""
         os.close(open_folder(self._state))
-        handle = open_folder(self.folder)
+        handle = open_folder(self._place)
         name = file_name(serial)
         try:
             with self._locked(handle) as locked:
@@ -127,7 +134,7 @@ class HealthHistory:
                     known = self._read(handle, name)
                 except ValueError as error:
                     aside = self._set_aside(handle, name) if locked else name
-                    note = f"history could not be read ({error}): set aside as {self.folder / aside}"
+                    note = f"history could not be read ({error}): set aside as {os.path.join(self._place, aside)}"
                     known = None
                 points = () if known is None else known.points
                 if locked and worth_keeping(points, now):
@@ -196,6 +203,8 @@ def _try_lock(lock: int) -> bool:
 
 def file_name(serial: str) -> str:
     """The file of a serial number: what is no letter, digit, "-" or "_" is written as %XX, so that names stay apart."""
+    from urllib.parse import quote  # dear to import: a start does without
+
     name = quote(serial, safe="").replace(".", "%2E").replace("~", "%7E")
     if len(name) > _LONGEST_NAME:
         import hashlib  # dear to import, and few names are that long
@@ -206,6 +215,8 @@ def file_name(serial: str) -> str:
 
 def history_text(known: Known) -> bytes:
     """A history as JSON: one point a line, its figures in the order of ``fields``."""
+    import json
+
     head = {"format": FORMAT, "serial": known.serial, "model": known.model, "fields": _FIELDS}
     lines = ",\n".join(json.dumps(list(point), separators=(",", ":")) for point in known.points)
     return f'{json.dumps(head)[:-1]}, "points": [\n{lines}\n]}}\n'.encode()
@@ -216,6 +227,8 @@ def parse_history(raw: bytes) -> Known:
 
     Sample: {"format": 1, "serial": "S6", "model": "M", "fields": ["wall_s", "media_errors"], "points": [[1700, 0]]}
     """
+    import json
+
     try:
         told = json.loads(raw)
     except (ValueError, RecursionError):

@@ -7,21 +7,20 @@ The socket is PID.sock in ``marks.d`` of a folder that only its owner may enter;
 
 from __future__ import annotations
 
+import _socket as socket  # the rest of socket (selectors, enumerations) would cost each start 2 ms
 import contextlib
-import json
-import logging
 import os
-import socket
 import stat
 import struct
 import threading
 from collections.abc import Callable, Mapping
 
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.log import logger
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 SOCKET_VARIABLE = "IOTOP_AI_SOCKET"
 LARGEST_BYTES = 4096
@@ -42,6 +41,8 @@ def marks_folder(environment: Mapping[str, str], euid: int) -> str | None:
 
 def parse_mark(raw: bytes) -> str | None:
     """The text of a message; None for what is none."""
+    import json
+
     try:
         message = json.loads(raw)
     except (ValueError, RecursionError):
@@ -164,10 +165,15 @@ def send_mark(text: str, environment: Mapping[str, str]) -> int:
     shown = clean(text.strip(), LONGEST_TEXT)
     if not shown:
         raise UsageError("a mark needs a text")
+    import json
+
     message = json.dumps({"kind": "mark", "text": shown}, ensure_ascii=False).encode()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+    sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    try:
         sender.setblocking(False)
         return sum(_sent(sender, message, path) for path in _sockets(environment))
+    finally:
+        sender.close()
 
 
 def _sockets(environment: Mapping[str, str]) -> list[str]:

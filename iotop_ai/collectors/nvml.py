@@ -6,7 +6,6 @@ Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
 from __future__ import annotations
 
 import contextlib
-import ctypes
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
@@ -41,6 +40,8 @@ class Nvml:
 
     def open(self) -> None:
         """Load the library and greet the driver. Raises Unavailable."""
+        import ctypes  # a start does without
+
         try:
             # Asked before pynvml is imported: a machine without a driver then never pays for the bindings.
             ctypes.CDLL(LIBRARY)

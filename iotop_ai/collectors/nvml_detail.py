@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from iotop_ai.collectors.nvml_door import Door, text_of
@@ -105,6 +104,8 @@ def _fabric(door: Door, uuid: str) -> tuple[int | None, int | None]:
     kind = getattr(door.api, "c_nvmlGpuFabricInfo_v2_t", None)
     if kind is None or door.never(uuid, "nvmlDeviceGetGpuFabricInfoV"):
         return None, None
+    import ctypes  # a start does without
+
     info = kind()
     # The binding hands its argument on as it is, and the library writes through it: a reference, or it crashes.
     if door.get(uuid, "nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:

@@ -5,18 +5,17 @@ Source: nvml.h, nvmlEventSetWait_v2 (Linux only); https://docs.nvidia.com/deploy
 
 from __future__ import annotations
 
-import ctypes
-import logging
 import threading
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.log import logger
 from iotop_ai.collectors.nvml_door import NOT_SUPPORTED, TIMEOUT
 from iotop_ai.model.record import NamedTuple
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 XID = 0x8
 """nvmlEventTypeXidCriticalError."""
@@ -132,4 +131,6 @@ class XidWatch:
 
 
 def _address(handle: Any) -> int:
+    import ctypes  # a start does without
+
     return ctypes.cast(handle, ctypes.c_void_p).value or 0

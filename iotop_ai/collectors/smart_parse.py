@@ -7,7 +7,6 @@ and exactly 3 is what ``-n standby,3`` gives for a disk that sleeps.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -37,6 +36,8 @@ _WHEN_FAILED = {"now": "now", "failing_now": "now", "past": "past", "in_the_past
 
 def parse_json(text: str) -> dict[str, Any] | None:
     """smartctl's JSON object; None when the text is none (smartctl older than 7.0, or an empty answer)."""
+    import json
+
     try:
         answer = json.loads(text)
     except ValueError:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
-import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import iotop_ai
 from iotop_ai.collectors.base import Unavailable
@@ -18,6 +15,9 @@ from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.spawn import nothing_blocked
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Status
+
+if TYPE_CHECKING:
+    import subprocess
 
 HELPER = ("-P", "-m", "iotop_ai.collectors.smart_helper")
 MODULE_FOLDERS = ("site-packages", "dist-packages")
@@ -43,6 +43,8 @@ class SmartProcess:
         """The response to a request. A helper that ends or does not answer in time is killed and Unavailable raised."""
         child = self._started()
         self._id += 1
+        import json
+
         line = json.dumps({"id": self._id, **request}).encode() + b"\n"
         try:
             os.write(child.stdin.fileno(), line)  # type: ignore[union-attr]
@@ -58,11 +60,13 @@ class SmartProcess:
         if self._child is not None and self._child.poll() is not None:
             self.stop()
         if self._child is None:
+            import subprocess  # dear to import: a start does without
+
             env = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "PYTHON"))}
-            home = Path(iotop_ai.__file__).parents[1]
-            if home.name not in MODULE_FOLDERS:
+            home = os.path.dirname(os.path.dirname(iotop_ai.__file__))
+            if os.path.basename(home) not in MODULE_FOLDERS:
                 # Run from a checkout: the helper's folder is "/", so it has to be told where the package lies.
-                env["PYTHONPATH"] = str(home)
+                env["PYTHONPATH"] = home
             with nothing_blocked():
                 self._child = subprocess.Popen(
                     [sys.executable, *HELPER],
@@ -92,6 +96,8 @@ class SmartProcess:
                 raise Unavailable(Status.FAILED, f"the SMART helper ended with status {child.returncode}")
             self._rest += more
         line, _, self._rest = self._rest.partition(b"\n")
+        import json
+
         answer = json.loads(line)
         if not isinstance(answer, dict) or answer.get("id") != self._id:
             self.stop()
@@ -110,6 +116,8 @@ class SmartProcess:
         child, self._child = self._child, None
         if child is None:
             return
+        import subprocess
+
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):

@@ -10,14 +10,17 @@ import os
 import pwd
 import stat
 from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FOLDER = "iotop-ai"
 CONFIG = "config.toml"
 CONFIG_VARIABLE = "IOTOP_AI_CONFIG"
 
 
-def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
+def home_path(environ: Mapping[str, str] = os.environ) -> str:
     """The user's home; of root its own, whatever ``sudo`` left in HOME."""
     home = environ.get("HOME", "")
     if os.geteuid() == 0 or not home.startswith("/"):
@@ -25,34 +28,50 @@ def home_folder(environ: Mapping[str, str] = os.environ) -> Path:
             home = pwd.getpwuid(os.geteuid()).pw_dir
         except KeyError:
             home = home or "/"
-    return Path(home)
+    return home
+
+
+def state_path(environ: Mapping[str, str] = os.environ) -> str:
+    """Where the folder is, whether it exists or not; for the start, which does without pathlib."""
+    given = environ.get("XDG_STATE_HOME", "")
+    # The specification: a path that is not absolute is to be ignored.
+    return os.path.join(given if given.startswith("/") else os.path.join(home_path(environ), ".local/state"), FOLDER)
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where it is, whether it exists or not."""
-    given = environ.get("XDG_STATE_HOME", "")
-    # The specification: a path that is not absolute is to be ignored.
-    base = Path(given) if given.startswith("/") else home_folder(environ) / ".local/state"
-    return base / FOLDER
+    """As ``state_path``."""
+    from pathlib import Path
+
+    return Path(state_path(environ))
 
 
-def config_path(environ: Mapping[str, str], given: str | None = None) -> Path:
+def settings_file(environ: Mapping[str, str], given: str | None = None) -> str:
     """Where the settings file is or would be: as given, by $IOTOP_AI_CONFIG, or below $XDG_CONFIG_HOME or ~/.config.
 
     Of root its own home's, whatever ``sudo`` left in HOME.
     """
     if given or environ.get(CONFIG_VARIABLE):
-        return Path(given or environ[CONFIG_VARIABLE]).expanduser()
+        return os.path.expanduser(given or environ[CONFIG_VARIABLE])
     base = environ.get("XDG_CONFIG_HOME", "")
     # The specification: a path that is not absolute is to be ignored.
-    return (Path(base) if base.startswith("/") else home_folder(environ) / ".config") / FOLDER / CONFIG
+    return os.path.join(base if base.startswith("/") else os.path.join(home_path(environ), ".config"), FOLDER, CONFIG)
 
 
-def open_folder(folder: Path) -> int:
+def config_path(environ: Mapping[str, str], given: str | None = None) -> Path:
+    """As ``settings_file``."""
+    from pathlib import Path
+
+    return Path(settings_file(environ, given))
+
+
+def open_folder(folder: Path | str) -> int:
     """A descriptor of the folder, made if needed, private to its owner. Raises OSError.
 
     PermissionError when it belongs to somebody else: what stands in it could be made up.
     """
+    from pathlib import Path
+
+    folder = Path(folder)
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -31,7 +31,7 @@ from iotop_ai.collectors.pressure import PressureCollector
 from iotop_ai.collectors.process import ProcessCollector
 from iotop_ai.collectors.root import Root
 from iotop_ai.collectors.smart import SmartCollector
-from iotop_ai.collectors.state_folder import state_folder
+from iotop_ai.collectors.state_folder import state_path
 from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
@@ -73,8 +73,8 @@ class LiveSource:
         block = BlockCollector(self._root, self._clock)
         mounts = MountsCollector(self._root, self._clock)
         self._gpu = GpuCollector(self._clock, every_s=max(1.0, settings.interval_s), root=self._root)
-        self._acked = Acknowledged(state_folder()) if self._root.live else None
-        history = HealthHistory(state_folder(), self._clock) if self._root.live else None
+        self._acked = Acknowledged(state_path()) if self._root.live else None
+        history = HealthHistory(state_path(), self._clock) if self._root.live else None
         self._kernel = KernelLogCollector(self._root, self._clock)
         self._kernel_events = KernelEvents(self._gpu.heard)
         self._smart = SmartCollector(self._root, self._clock, settings, history=history) if settings.smart else None
