@@ -10,10 +10,8 @@ from typing import NoReturn
 from iotop_ai.cli.settings import settings_now
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names
-from iotop_ai.model.settings import SORT_KEYS, THEMES, Settings
+from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, SORT_KEYS, THEMES, Settings
 
-SHORTEST_S = 0.1
-LONGEST_S = 3600.0
 EXAMPLES = """\
 examples:
   iotop-ai                          the live screen (? shows its keys)

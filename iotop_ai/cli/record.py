@@ -23,9 +23,10 @@ from iotop_ai.export.run_summary import RunSummary
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job_end import how_it_ended
+from iotop_ai.model.settings import SHORTEST_S
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
-from iotop_ai.sources.live import SHORTEST_S, LiveSource
+from iotop_ai.sources.live import LiveSource
 from iotop_ai.store.sink import TextSink
 
 OFF_VARIABLE = "IOTOP_AI"

@@ -6,6 +6,8 @@ from iotop_ai.model.record import NamedTuple
 
 THEMES = ("dark", "light", "ansi", "ansi-light", "mono", "cvd")
 SORT_KEYS = ("io", "read", "write", "delay", "cpu", "name", "user")
+SHORTEST_S, LONGEST_S = 0.1, 3600.0
+"""Between two readings."""
 CMDLINE_LEVELS = ("names", "redacted", "full")
 
 

@@ -34,13 +34,10 @@ from iotop_ai.collectors.smart import SmartCollector
 from iotop_ai.collectors.state_folder import state_path
 from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.model.settings import Settings
+from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, Settings
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.sources.coarse import Coarse, own, step_ns
 from iotop_ai.sources.kernel_events import KernelEvents
-
-SHORTEST_S = 0.1
-LONGEST_S = 3600.0
 
 
 class LiveSource:

@@ -4,8 +4,8 @@ import argparse
 
 import pytest
 
-from iotop_ai.cli.main import build_parser, run, stream_named
-from iotop_ai.cli.options import count, interval, settings_elsewhere, settings_of
+from iotop_ai.cli.main import build_parser, plain_flags, run, stream_named
+from iotop_ai.cli.options import count, flags_of, interval, settings_elsewhere, settings_of
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
 
@@ -90,3 +90,32 @@ def test_devices_of_the_file_are_this_machines(monkeypatch: pytest.MonkeyPatch) 
         args = build_parser(argv).parse_args(argv)
         assert settings_of(args).devices == here
         assert settings_elsewhere(args).devices == elsewhere
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["-d", "1"], ["--delay", "0.1"], ["-d", "1m"], ["-d", "3600"], ["-d", "1h"], ["-d", "0.5s"]]
+)
+def test_a_plain_start_is_what_the_parser_says(argv: list[str]) -> None:
+    args = build_parser(argv).parse_args(argv)
+    assert plain_flags(argv) == flags_of(args)
+    assert (args.command, args.batch, args.host, args.config, getattr(args, "job", 0)) == (None, False, None, None, 0)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        *(
+            ["-d"],
+            ["-d", "0.01"],
+            ["-d", "3601"],
+            ["-d", "-1"],
+            ["-d", "x"],
+            ["-d", "1x"],
+            ["-d", ""],
+            ["-d", "\u0661"],
+        ),
+        *(["-d1"], ["--delay=1"], ["-b"], ["--help"], ["snapshot"], ["-d", "1", "-b"], ["-o", "1"], ["", "1"]),
+    ],
+)
+def test_anything_else_is_the_parsers(argv: list[str]) -> None:
+    assert plain_flags(argv) is None
