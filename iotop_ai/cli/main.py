@@ -148,7 +148,8 @@ def _screen(flags: Mapping[str, object], config: str | None = None, job: int = 0
 
     gc.enable()
     settings = resolved(settings_now(flags, os.environ, config)._replace(job=job))
-    return run_monitor(settings, LiveSource(settings, marks=True))
+    source = LiveSource(settings, marks=True, soon=True)
+    return run_monitor(settings, source, source.begin)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -55,7 +55,7 @@ class Opening(NamedTuple):
 
     keeper: makes what keeps a live session, after the first frame is on the screen; deck: what plays a recording.
     left: is told the View, the theme ("" as it began) and the newest Frame when the user has left.
-    shared: a program before our pipe may read the same terminal.
+    shared: a program before our pipe may read the same terminal. shown: called when ``first`` is on the screen.
     """
 
     first: Frame
@@ -66,14 +66,14 @@ class Opening(NamedTuple):
     deck: Callable[[Takes], Deck] | None = None
     left: Callable[[View, str, Frame], None] | None = None
     shared: bool = False
+    shown: Callable[[], None] | None = None
 
 
-def run_monitor(settings: Settings, source: Source) -> int:
-    """Show the live screen until the user leaves it; the exit code.
+def run_monitor(settings: Settings, source: Source, shown: Callable[[], None] | None = None) -> int:
+    """Show the live screen until the user leaves it; the exit code. shown: called when the first frame is there.
 
     Raises what broke, after the terminal has been given back.
     """
-
     if served():
         settings = settings._replace(readonly=True, remember=False)
     was, trouble = recall(state_path()) if settings.remember else (Remembered(), "")
@@ -85,7 +85,7 @@ def run_monitor(settings: Settings, source: Source) -> int:
         base = first.snapshot if settings.accumulated else None
         changes = {"base": base, "device": device_as_left(first, was), "message": trouble}
         keeper = memory_keeper if served() else partial(_keeper, settings)
-        return Opening(first, stream, source, changes, keeper, left=leave)
+        return Opening(first, stream, source, changes, keeper, left=leave, shown=shown)
 
     def leave(view: View, look: str, newest: Frame) -> None:
         now = left(view, look, newest, begun, was)
@@ -181,6 +181,9 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
         if screen is not None:
             screen.show(begun.first, view)
         prepare_now()  # Textual and the ring load logging
+        if begun.shown is not None:
+            begun.shown()
+
         from iotop_ai.tui.app import MonitorApp
         from iotop_ai.tui.driver import driver_class
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.acknowledged import Acknowledged
 from iotop_ai.collectors.base import take
@@ -16,21 +16,19 @@ from iotop_ai.collectors.cadence import Paced
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.cpu import CpuCollector
 from iotop_ai.collectors.filesystem import FilesystemCollector
-from iotop_ai.collectors.gpu import GpuCollector, GpuDetailCollector
 from iotop_ai.collectors.happened import Family, happened
-from iotop_ai.collectors.health_history import HealthHistory
 from iotop_ai.collectors.host import OwnCostReader, read_host
 from iotop_ai.collectors.job import JobCollector
 from iotop_ai.collectors.kernel_log import KernelLogCollector
-from iotop_ai.collectors.marks import listen
+from iotop_ai.collectors.marks import MarksSocket, listen
 from iotop_ai.collectors.memory import MemoryCollector
 from iotop_ai.collectors.mounts import MountsCollector
 from iotop_ai.collectors.netfs import NetfsCollector
 from iotop_ai.collectors.network import NetworkCollector
+from iotop_ai.collectors.nvml_events import XidEvent
 from iotop_ai.collectors.pressure import PressureCollector
 from iotop_ai.collectors.process import ProcessCollector
 from iotop_ai.collectors.root import Root
-from iotop_ai.collectors.smart import SmartCollector
 from iotop_ai.collectors.state_folder import state_path
 from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.reading import Reading, Status
@@ -39,13 +37,19 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.sources.coarse import Coarse, own, step_ns
 from iotop_ai.sources.kernel_events import KernelEvents
 
+if TYPE_CHECKING:
+    from iotop_ai.sources.slow import Slow
+
+_LATER = {"gpu": "NVML is being asked", "gpu_slow": "NVML is being asked", "smart": "the disks are being looked for"}
+
 
 class LiveSource:
     """Yields a Snapshot at once and then one each interval, until ``close``.
 
     The collectors run on the thread that iterates; those that may be slow (GPU, SMART, statvfs) keep threads or
     processes of their own and hand out their newest answer. The other methods may be called from any thread.
-    marks: whether other programs' marks are heard.
+    marks: whether other programs' marks are heard. soon: the first Snapshot waits for nothing that can come later;
+    GPUs, SMART and marks begin with ``begin``, at the latest when a second one is asked for.
     """
 
     live = True
@@ -57,7 +61,9 @@ class LiveSource:
         clock: Clock | None = None,
         *,
         marks: bool = False,
+        soon: bool = False,
     ) -> None:
+        self._soon = soon
         self._root = root or Root("/")
         self._clock = clock or Clock()
         self._interval_s = settings.interval_s
@@ -69,12 +75,9 @@ class LiveSource:
         self._own = OwnCostReader(self._root, self._clock)
         block = BlockCollector(self._root, self._clock)
         mounts = MountsCollector(self._root, self._clock)
-        self._gpu = GpuCollector(self._clock, every_s=max(1.0, settings.interval_s), root=self._root)
         self._acked = Acknowledged(state_path()) if self._root.live else None
-        history = HealthHistory(state_path(), self._clock) if self._root.live else None
         self._kernel = KernelLogCollector(self._root, self._clock)
-        self._kernel_events = KernelEvents(self._gpu.heard)
-        self._smart = SmartCollector(self._root, self._clock, settings, history=history) if settings.smart else None
+        self._kernel_events = KernelEvents(self._heard)
         self.smartctl = settings.smartctl
         # The order of reading: what is paired most closely (devices and processes) comes first and together.
         self._collectors = [
@@ -90,10 +93,7 @@ class LiveSource:
                 BlockInfoCollector(self._root, self._clock, block, mounts),
                 NetfsCollector(self._root, self._clock, mounts),
                 FilesystemCollector(self._root, self._clock, mounts),
-                self._gpu,
-                GpuDetailCollector(self._gpu),
                 self._kernel,
-                *((self._smart,) if self._smart else ()),
             )
         ]
         self._jobs = JobCollector(self._root, self._clock)
@@ -102,9 +102,35 @@ class LiveSource:
         self._before: Snapshot | None = None
         self._family: Family | None = None
         self._told: dict[int, int] = {}
-        self._marks = listen(self._clock, lambda text: self.add_event("mark", text), os.environ) if marks else None
+        self._hears = marks
+        self._marks: MarksSocket | None = None
+        self._settings = settings
+        self._slow: Slow | None = None
+        self._starting = threading.Lock()
         self._seq = 0
         self._iterating = False
+        if not soon:
+            self.begin()
+
+    def begin(self) -> None:
+        """Start what the first Snapshot did not wait for; does no harm when done before. From any thread."""
+        with self._starting:
+            if self._slow is not None or self._closed:
+                return
+            from iotop_ai.sources.slow import Slow
+
+            slow = Slow(self._root, self._clock, self._settings, self._interval_s)
+            late = (slow.gpu, slow.details, *((slow.smart,) if slow.smart else ()))
+            self._collectors += [Paced(collector, self._clock) for collector in late]
+            self._slow = slow
+            if self._hears:
+                self._marks = listen(self._clock, lambda text: self.add_event("mark", text), os.environ)
+            if self._soon:
+                slow.start()
+
+    def _begun(self) -> Slow | None:
+        self.begin()
+        return self._slow
 
     def __iter__(self) -> Iterator[Snapshot]:
         self._iterating = True
@@ -129,6 +155,7 @@ class LiveSource:
             behind = now_ns - due_ns > self._interval_s * 1e9
             planned_ns = now_ns if behind else due_ns
             yield self.snapshot(now_ns - due_ns)
+            self.begin()
 
     def snapshot(self, late_ns: int = 0) -> Snapshot:
         """Read everything that is due, now. late_ns: how late this tick began."""
@@ -137,14 +164,17 @@ class LiveSource:
         readings: dict[str, Reading[Any]] = {
             paced.field: self._coarse.reading(paced.field, paced.reading(at_ns), step) for paced in self._collectors
         }
-        if self._smart is None:
+        if self._slow is None:
+            for name, reason in _LATER.items():
+                readings[name] = Reading(None, Status.PENDING, reason, "", at_ns)
+        if not self._settings.smart:
             readings["smart"] = Reading(None, Status.OFF, "SMART is switched off", "leave out --no-smart", at_ns)
         if not self._closed:
             self._jobs.see(readings["processes"].value, readings["gpu"].value)
             readings["jobs"] = self._coarse.reading("jobs", take(self._jobs, self._clock), step)
         self._note_devices(readings["disks"], at_ns, wall_ns)
         log = self._kernel.events()
-        for event in self._kernel_events.of(log, self._gpu.events(), readings["gpu"].value, at_ns, wall_ns):
+        for event in self._kernel_events.of(log, self._xids(), readings["gpu"].value, at_ns, wall_ns):
             self._note(event)
         for name, value in () if self._acked is None else self._acked.changes():
             kind, text = ("ack_undone", name) if value is None else ("ack", f"{name} {value}")
@@ -163,6 +193,13 @@ class LiveSource:
         self._before = snapshot
         return snapshot._replace(events=(*events, *more)) if more else snapshot
 
+    def _heard(self, xid: XidEvent) -> None:
+        if self._slow is not None:
+            self._slow.gpu.heard(xid)
+
+    def _xids(self) -> list[XidEvent]:
+        return [] if self._slow is None else self._slow.gpu.events()
+
     def _note_devices(self, disks: Reading[Mapping[str, BlockInfo]], at_ns: int, wall_ns: int) -> None:
         if disks.value is None or disks.value is self._disks:
             return
@@ -179,28 +216,33 @@ class LiveSource:
 
     def wait_smart(self, seconds: float) -> bool:
         """Wait until SMART has answered, at most ``seconds``; whether it has (also with a refusal)."""
-        return self._smart is None or self._smart.wait(seconds)
+        slow = self._begun()
+        return slow is None or slow.smart is None or slow.smart.wait(seconds)
 
     def wait_gpu(self, seconds: float) -> bool:
         """Wait until the GPU thread has answered once, at most ``seconds``; whether it has."""
-        return self._gpu.wait(seconds)
+        slow = self._begun()
+        return slow is not None and slow.gpu.wait(seconds)
 
     def set_interval(self, seconds: float) -> None:
         """Use another interval from the next tick on; kept within 0.1 s and 1 h."""
         with self._lock:
             self._interval_s = min(LONGEST_S, max(SHORTEST_S, seconds))
-        self._gpu.every_s = max(1.0, self._interval_s)
+        if self._slow is not None:
+            self._slow.gpu.every_s = max(1.0, self._interval_s)
         self._wake.set()
 
     def hold_smart(self, hold: bool) -> None:
         """Ask no disk while a device is saturated."""
-        if self._smart is not None:
-            self._smart.hold(hold)
+        slow = self._begun()
+        if slow is not None and slow.smart is not None:
+            slow.smart.hold(hold)
 
     def refresh_smart(self) -> None:
         """Ask every disk now, also while held: somebody wants to know."""
-        if self._smart is not None:
-            self._smart.refresh()
+        slow = self._begun()
+        if slow is not None and slow.smart is not None:
+            slow.smart.refresh()
 
     def add_event(self, kind: str, text: str) -> None:
         """Put an action or a mark into the next Snapshot."""

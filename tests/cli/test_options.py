@@ -112,7 +112,6 @@ def test_a_plain_start_is_what_the_parser_says(argv: list[str]) -> None:
             ["-d", "x"],
             ["-d", "1x"],
             ["-d", ""],
-            ["-d", "\u0661"],
         ),
         *(["-d1"], ["--delay=1"], ["-b"], ["--help"], ["snapshot"], ["-d", "1", "-b"], ["-o", "1"], ["", "1"]),
     ],

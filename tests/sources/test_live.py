@@ -6,9 +6,11 @@ import os
 import threading
 import time
 from itertools import islice, pairwise
+from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.marks import send_mark
 from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
@@ -54,6 +56,48 @@ def test_close_gives_everything_back(way: str) -> None:
         time.sleep(0.02)
     assert descriptors() <= before
     assert threading.active_count() <= threads
+
+
+def test_the_first_snapshot_waits_for_nothing_that_can_come_later(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("IOTOP_AI_SOCKET", str(tmp_path / "marks.sock"))
+    before, threads = descriptors(), threading.active_count()
+    source = LiveSource(Settings(interval_s=0.1), marks=True, soon=True)
+    ticks = iter(source)
+    first = next(ticks)
+    assert first.block.value is not None
+    assert first.processes.value is not None
+    assert [reading.status for reading in (first.gpu, first.gpu_slow, first.smart)] == [Status.PENDING] * 3
+    assert "gpu" not in {thread.name for thread in threading.enumerate()}
+    assert not (tmp_path / "marks.sock").exists()
+    source.begin()
+    source.begin()
+    assert (tmp_path / "marks.sock").exists()
+    send_mark("epoch 1", os.environ)
+    seen = [event for snapshot in islice(ticks, 20) for event in snapshot.events]
+    assert [event.text for event in seen if event.kind == "mark"] == ["epoch 1"]
+    assert source.wait_gpu(20)
+    source.close()
+    source.begin()
+    del ticks
+    end = time.monotonic() + 10
+    while (threading.active_count() > threads or descriptors() > before) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert descriptors() <= before
+    assert threading.active_count() <= threads
+
+
+def test_what_is_late_begins_by_itself_with_the_second_snapshot() -> None:
+    source = LiveSource(QUICK, soon=True)
+    ticks = iter(source)
+    assert next(ticks).gpu.status is Status.PENDING
+    later = list(islice(ticks, 2))
+    assert source.wait_gpu(20)
+    assert all(snapshot.smart.status is Status.OFF for snapshot in later)
+    assert next(ticks).gpu.status is not Status.PENDING
+    source.close()
 
 
 def test_a_shorter_interval_does_not_wait_out_the_longer_one() -> None:

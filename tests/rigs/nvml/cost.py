@@ -23,7 +23,7 @@ WARM = 7
 
 def main(seconds: int, width: int, height: int) -> None:
     source = LiveSource(Settings(smart=False))
-    door = source._gpu._nvml._door
+    door = source._slow.gpu._nvml._door
     plain, spent = door.timed, [0, 0]
 
     def timed(label: str, call: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
