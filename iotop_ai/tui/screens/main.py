@@ -154,6 +154,10 @@ class MainScreen(Lists):
         if message:
             self._message_timer = self.set_timer(MESSAGE_S, self._forget_message)
         self.redraw()
+        # A screen above this one shows the message too, and no frame may come that would make it look.
+        front = self.app.screen if self.is_attached else self
+        if front is not self and (follow := getattr(front, "follow", None)) is not None:
+            follow()
 
     def _forget_message(self) -> None:
         self._message_timer = None
