@@ -112,7 +112,7 @@ ON_MAIN: dict[str, Answer] = {
 }
 LIVE: dict[str, Answer] = {
     "app.suspend": Answer(r"\[1\] \+ Stopped"),
-    "time.record": Answer("recording to|done: [0-9]+ s, ", ("R",)),
+    "time.record": Answer("recording to"),
     "interval.longer": Answer(r"every [0-9.]+ s"),
     "interval.shorter": Answer(r"every [0-9.]+ s"),
     "act.drop_caches": Answer("DROP CACHES", ESC),
@@ -180,13 +180,13 @@ LIVE_GPU: dict[str, Answer] = {
     "gpu.longer": Answer(r"every [0-9.]+ s"),
     "gpu.shorter": Answer(r"every [0-9.]+ s"),
     "gpu.pause": Answer("PAUSED", ("Space",)),
-    "gpu.now": Answer("done: now", before=("[",)),
+    "gpu.now": Answer("done: now", before=("look back",)),
 }
 LIVE_DEVICE: dict[str, Answer] = {
     "disk.longer": Answer(r"every [0-9.]+ s"),
     "disk.shorter": Answer(r"every [0-9.]+ s"),
     "disk.pause": Answer("PAUSED", ("Space",)),
-    "disk.now": Answer("done: now", before=("[",)),
+    "disk.now": Answer("done: now", before=("look back",)),
 }
 LIVE_HEALTH: dict[str, Answer] = {"health.ask": Answer("the disks are asked")}
 BACK = {
@@ -236,9 +236,12 @@ class Driver:
         )
 
     def send(self, key: str) -> None:
-        """One key by tmux's name, or "to PANEL". Whoever sends Esc waits for what it does: a letter that follows at
-        once would be read as Alt and that letter.
+        """One key by tmux's name, "to PANEL" or "look back". Whoever sends Esc waits for what it does: a letter that
+        follows at once would be read as Alt and that letter.
         """
+        if key == "look back":  # as soon as something is kept
+            self.terminal.wait_until(lambda text: "BACK" in text or self.terminal.keys("["), what="the past")
+            return
         if key.startswith("to "):
             self.focus(key.removeprefix("to "))
             if key == "to process":
@@ -369,7 +372,9 @@ def test_the_keys_of_the_live_screen(tmp_path: Path, place: dict[str, str]) -> N
         driver.all_of({"app.suspend": LIVE["app.suspend"]._replace(undo=())})
         terminal.type("fg\n")
         driver.home()
-        driver.all_of({name: answer for name, answer in LIVE.items() if name != "app.suspend"})
+        driver.all_of({"time.record": LIVE["time.record"]})
+        driver.all_of({"time.record": Answer(r"done: \d+ s, ")})  # the second time it stops, and says so late
+        driver.all_of({name: answer for name, answer in LIVE.items() if name not in ("app.suspend", "time.record")})
         for screen, table, open_ in (
             ("gpu", LIVE_GPU, ("g",)),
             ("device", LIVE_DEVICE, ("to disk", "Enter")),
