@@ -12,7 +12,6 @@ from iotop_ai.model.pattern import pattern
 
 MOST_KEPT = 256
 """Descriptors of diskseq kept open, of devices that do I/O; the rest are opened each time."""
-_COLUMNS = (17, 15, 11)
 _PARTITION = pattern(r"(.*\d)p\d+|(.*\D)\d+")
 
 
@@ -34,12 +33,13 @@ def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
     before 2.6.25 print for a partition hold no times: they are left out. Source: block/genhd.c diskstats_show.
     """
     fields = line.split()
-    columns = next((n for n in _COLUMNS if len(fields) >= n + 3), 0)
-    if not columns:
+    count = len(fields)
+    columns = 17 if count >= 20 else 15 if count >= 18 else 11
+    if count < 14:
         return None
     try:
         major, minor = int(fields[0]), int(fields[1])
-        numbers = [int(field) for field in fields[3 : 3 + columns]]
+        numbers = [*map(int, fields[3 : 3 + columns])]
     except ValueError:
         return None
     return None if min(numbers) < 0 else (major, minor, clean_bytes(fields[2]), BlockCounters(*numbers))

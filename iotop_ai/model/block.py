@@ -6,6 +6,7 @@ Source: /proc/diskstats, https://docs.kernel.org/admin-guide/iostats.html; formu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import sub
 from typing import Annotated
 
 from iotop_ai.model.counter import U32, delta, delta_u32, per_second, quotient, total
@@ -154,6 +155,7 @@ UNKNOWN_BLOCK_RATES = BlockRates(*[None] * len(BlockRates._fields))
 _COUNT_FIELDS = tuple(
     i for i, name in enumerate(BlockCounters._fields) if not name.endswith("_ms") and name != "in_flight"
 )
+_IN_FLIGHT = BlockCounters._fields.index("in_flight")
 _MS_FIELDS = frozenset(i for i, name in enumerate(BlockCounters._fields) if name.endswith("_ms"))
 
 
@@ -193,6 +195,44 @@ def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) 
     A reset gives all None but in_flight: a wrong number is worse than none for one interval. The ms fields are
     taken modulo 2**32, which holds because no count field fell.
     """
+    if None not in before and None not in after:
+        grown = [*map(sub, after, before)]
+        grown[_IN_FLIGHT] = 0
+        if min(grown) >= 0 and max(grown) < U32 // 2:
+            return _plain_rates(grown, after.in_flight, seconds)
+    return _checked_rates(before, after, seconds)
+
+
+def _plain_rates(grown: list[int], in_flight: int | None, seconds: float) -> BlockRates:
+    """The rates where every counter is known and grew by what it says, as on nearly every reading."""
+    rd_ios, rd_merges, rd_sectors, rd_ms, wr_ios, wr_merges, wr_sectors, wr_ms = grown[:_IN_FLIGHT]
+    busy_ms, queue_ms, dc_ios, dc_merges, dc_sectors, dc_ms, fl_ios, fl_ms = grown[_IN_FLIGHT + 1 :]
+    all_ios = rd_ios + wr_ios + dc_ios
+    return BlockRates(
+        *_plain_kind(rd_ios, rd_merges, rd_sectors, rd_ms, seconds),
+        *_plain_kind(wr_ios, wr_merges, wr_sectors, wr_ms, seconds),
+        *_plain_kind(dc_ios, dc_merges, dc_sectors, dc_ms, seconds),
+        fl_ios / seconds,
+        fl_ms / fl_ios if fl_ios else None,
+        queue_ms / seconds / 1000,
+        busy_ms / seconds / 1000,
+        (rd_ms + wr_ms + dc_ms) / all_ios if all_ios else None,
+        (rd_sectors + wr_sectors + dc_sectors) * SECTOR_BYTES / all_ios if all_ios else None,
+        in_flight,
+    )
+
+
+def _plain_kind(
+    ios: int, merges: int, sectors: int, ms: int, seconds: float
+) -> tuple[float, float, float, float, float | None, float | None]:
+    size = sectors * SECTOR_BYTES
+    if not ios:
+        return 0.0, size / seconds, merges / seconds, 1.0 if merges else 0.0, None, None
+    return ios / seconds, size / seconds, merges / seconds, merges / (merges + ios), ms / ios, size / ios
+
+
+def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
+    """The same where a counter is unknown, fell or wrapped."""
     if is_reset(before, after):
         return UNKNOWN_BLOCK_RATES._replace(in_flight=after.in_flight)
     rd_ios, wr_ios = delta(before.rd_ios, after.rd_ios), delta(before.wr_ios, after.wr_ios)

@@ -25,9 +25,9 @@ from iotop_ai.collectors.process import COHORTS, ProcessCollector
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.block import BlockCounters, BlockKey, block_rates
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.process import ProcessTable
+from iotop_ai.model.process import ProcessSample, ProcessTable
 from iotop_ai.model.process_rates import process_rates
-from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.reading import Rated, Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.layout import PANELS, plan, screen_rows
 from iotop_ai.present.line import Line
@@ -84,12 +84,16 @@ def idle_processes(count: int, folder: Path) -> Work:
     (proc / "loadavg").write_text(f"0.00 0.00 0.00 1/{count} {999 + count}\n")
     collector = ProcessCollector(Root(str(folder)), Clock(), fd_cap=2 * count + 50)
     taken: list[Reading[ProcessTable]] = []
+    rates: list[Rated[ProcessSample]] = []
+    seconds = 0
 
     def step() -> None:
-        reading = Reading(collector.read(), Status.OK, at_ns=(len(taken) + 1) * 1_000_000_000)
-        rated = process_rates(taken[-1] if taken else None, reading, None)
-        assert rated.value is None or not rated.value.rates or len(taken) < WARM
-        taken[-1:] = [reading]
+        nonlocal seconds
+        seconds += 1
+        reading = Reading(collector.read(), Status.OK, at_ns=seconds * 1_000_000_000)
+        rated = process_rates(taken[-1] if taken else None, reading, rates[-1] if rates else None)
+        assert rated.value is None or not rated.value.rates or seconds < WARM
+        taken[-1:], rates[-1:] = [reading], [rated]
 
     return Work(lambda: None, step)
 

@@ -13,6 +13,7 @@ from iotop_ai.model.block import (
     BlockInfo,
     BlockKey,
     BlockRates,
+    _checked_rates,
     block_rates,
     block_rates_of,
     block_totals,
@@ -103,6 +104,15 @@ def test_littles_identity(before: BlockCounters, by: BlockCounters, seconds: flo
     little = sum((rate or 0) * (wait or 0) for rate, wait in parts) / 1000
     if by.rd_ms + by.wr_ms + by.dc_ms + by.fl_ms < U32 // 2:  # type: ignore[operator]
         assert rates.queue_size == pytest.approx(little, rel=1e-9, abs=1e-12)
+
+
+@given(before=st.builds(add, st.just(ZERO), grown), by=grown, seconds=st.floats(0.1, 3600), idle=st.booleans())
+def test_the_short_way_says_what_the_careful_one_says(
+    before: BlockCounters, by: BlockCounters, seconds: float, idle: bool
+) -> None:
+    by = by._replace(wr_ios=0, wr_merges=0, dc_ios=0, fl_ios=0) if idle else by
+    after = add(before, by)
+    assert block_rates_of(before, after, seconds) == _checked_rates(before, after, seconds)
 
 
 @given(before=st.builds(add, st.just(ZERO), grown), by=grown)
