@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import TYPE_CHECKING
 
-from iotop_ai.cli.record_options import default_output
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.settings import Settings
-from iotop_ai.store.recorder import Recorder
-from iotop_ai.store.ring import Ring
-from iotop_ai.store.sink import FileSink
 from iotop_ai.tui.keeper import Keeper
+
+if TYPE_CHECKING:
+    from iotop_ai.store.recorder import Recorder
+    from iotop_ai.store.ring import Ring
+    from iotop_ai.store.sink import FileSink
 
 
 def live_keeper(settings: Settings) -> Keeper:
@@ -20,9 +22,18 @@ def live_keeper(settings: Settings) -> Keeper:
     clock = Clock()
 
     def record(preroll: tuple[str, ...]) -> Recorder:
+        from iotop_ai.store.recorder import Recorder
+
         return Recorder(open_file(clock), clock, cmdline=settings.cmdline, preroll=preroll)
 
-    return Keeper(clock, Ring(), record, settings.cmdline)
+    return Keeper(clock, new_ring, record, settings.cmdline)
+
+
+def new_ring() -> Ring:
+    """The last hour, of nothing yet."""
+    from iotop_ai.store.ring import Ring
+
+    return Ring()
 
 
 def open_file(clock: Clock, folder: str = ".") -> FileSink:
@@ -30,12 +41,17 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
 
     Raises what refuses the state directory.
     """
+    from iotop_ai.cli.record_options import default_output
+    from iotop_ai.store.sink import FileSink
+
     name = default_output(os.uname().nodename, clock.wall_ns())
     return FileSink(os.path.join(writable(folder), name))
 
 
 def save_picture(svg: str, folder: str = ".") -> str:
     """Write a picture as HOST-TIME.svg, 0600, where a recording would go; its path. Raises what refuses."""
+    from iotop_ai.cli.record_options import default_output
+
     name = default_output(os.uname().nodename, Clock().wall_ns()).removesuffix(".iotop.jsonl")
     folder = writable(folder)
     for number in range(1, 1000):

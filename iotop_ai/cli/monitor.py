@@ -103,10 +103,10 @@ def served() -> bool:
 
 def memory_keeper() -> Keeper:
     """What keeps the last hour and records nothing."""
-    from iotop_ai.store.ring import Ring
+    from iotop_ai.cli.keep import new_ring
     from iotop_ai.tui.keeper import Keeper
 
-    return Keeper(Clock(), Ring())
+    return Keeper(Clock(), new_ring)
 
 
 def _shown_here(was: Remembered) -> Remembered:

@@ -73,10 +73,10 @@ def show_stream(
 
 
 def _keeper() -> Keeper:
-    from iotop_ai.store.ring import Ring
+    from iotop_ai.cli.keep import new_ring
     from iotop_ai.tui.keeper import Keeper
 
-    return Keeper(Clock(), Ring())
+    return Keeper(Clock(), new_ring)
 
 
 def show_host(settings: Settings, host: str) -> int:

@@ -10,39 +10,31 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from textual.app import App
 from textual.driver import Driver
 from textual.screen import Screen
 
-from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.errors import InputError, IotopError
 from iotop_ai.model.frame import HISTORY_S, Frame
 from iotop_ai.present.keymap import APP_ACTS, Act
 from iotop_ai.present.mouse import key_at
-from iotop_ai.present.palette import entries
 from iotop_ai.present.theme import looks
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
 from iotop_ai.tui.bindings import APP_KEYS, textual_keymap
-from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
 from iotop_ai.tui.follow import Follower, Takes
-from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.looks import ANSI_THEMES
 from iotop_ai.tui.messages import FrameReady, SourceEnded
-from iotop_ai.tui.picture import picture
-from iotop_ai.tui.screens.device import DeviceScreen
-from iotop_ai.tui.screens.dialogue import DialogueScreen
-from iotop_ai.tui.screens.gpu import GpuScreen
-from iotop_ai.tui.screens.health import HealthScreen
-from iotop_ai.tui.screens.jobs import JobsScreen
 from iotop_ai.tui.screens.main import MainScreen
 from iotop_ai.tui.screens.moments import RecordSaid
-from iotop_ai.tui.screens.palette import PaletteScreen
-from iotop_ai.tui.screens.reasoning import ReasoningScreen
-from iotop_ai.tui.tape import Tape
 from iotop_ai.tui.widgets.lines import PlaceClicked
 from iotop_ai.tui.widgets.styles import Styles
+
+if TYPE_CHECKING:
+    from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
+    from iotop_ai.tui.keeper import Keeper
 
 STOP_WAIT_S = 1.0
 END_WAIT_S = 10.0
@@ -144,8 +136,10 @@ class MonitorApp(App[None], inherit_bindings=False):
     def _follow(self) -> None:
         # A message may still come when the app is leaving and has no screen any more.
         front = self.screen_stack[-1:] and self.screen_stack[-1]
-        if isinstance(front, GpuScreen | DeviceScreen | HealthScreen | DialogueScreen | ReasoningScreen | JobsScreen):
-            front.follow()
+        # Told by what it can, not by its class: a screen is imported when it is first opened.
+        follow = getattr(front, "follow", None)
+        if follow is not None:
+            follow()
 
     def on_past_read(self, message: PastRead) -> None:
         """Show what came before."""
@@ -177,6 +171,9 @@ class MonitorApp(App[None], inherit_bindings=False):
 
     async def action_palette(self) -> None:
         """Every action of the screen in front."""
+        from iotop_ai.present.palette import entries
+        from iotop_ai.tui.screens.palette import PaletteScreen
+
         front = self.screen
 
         async def do(act: Act) -> None:
@@ -191,6 +188,8 @@ class MonitorApp(App[None], inherit_bindings=False):
         if self._save is None:
             self._say("failed: nothing may be written from here")
             return
+        from iotop_ai.tui.picture import picture
+
         try:
             self._say(f"done: picture in {self._save(picture(self))}")
         except IotopError as error:
@@ -209,6 +208,10 @@ class MonitorApp(App[None], inherit_bindings=False):
 
     def _look_back(self) -> Deck | None:
         """A deck over what is kept in memory; None when that is too little yet."""
+        from iotop_ai.collectors.clock import Clock
+        from iotop_ai.tui.deck import Deck
+        from iotop_ai.tui.tape import Tape
+
         ring = self.keeper.ring if self.keeper is not None else None
         held = ring.recording() if ring is not None else None
         if held is None:

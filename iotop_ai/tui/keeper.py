@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.view import Recorded
-from iotop_ai.store.recorder import Recorder
-from iotop_ai.store.ring import Ring
+
+if TYPE_CHECKING:
+    from iotop_ai.store.recorder import Recorder
+    from iotop_ai.store.ring import Ring
 
 CLOSE_S = 3.0
 _SECOND = 1_000_000_000
@@ -18,19 +21,24 @@ _SECOND = 1_000_000_000
 class Keeper:
     """Gets every Frame on the thread that follows the source; the screen asks and switches from its own.
 
-    ring: None keeps nothing. record: makes the recorder for a pre-roll, raising what refuses; None where nothing may
-    be recorded. cmdline: how much of a command line a file may hold.
+    ring: makes the ring, None keeps nothing. It is made with the second Frame, when the screen has long answered its
+    first key: what writes it is dear to import. record: makes the recorder for a pre-roll, raising what refuses; None
+    where nothing may be recorded. cmdline: how much of a command line a file may hold.
     """
 
     def __init__(
         self,
         clock: Clock,
-        ring: Ring | None = None,
+        ring: Callable[[], Ring] | None = None,
         record: Callable[[tuple[str, ...]], Recorder] | None = None,
         cmdline: str = "names",
     ) -> None:
         self._clock = clock
-        self.ring = ring
+        self._make_ring = ring
+        self._ring: Ring | None = None
+        self._ring_lock = threading.Lock()
+        self._first: Frame | None = None
+        """The Frame that waits for the ring."""
         self._record = record
         self._lock = threading.Lock()
         self._cmdline = cmdline
@@ -44,16 +52,36 @@ class Keeper:
         """Whether a recording can be started at all."""
         return self._record is not None
 
+    @property
+    def ring(self) -> Ring | None:
+        """The last hour; None where nothing is kept."""
+        if self._ring is None and self._make_ring is not None:
+            with self._ring_lock:
+                if self._ring is None:
+                    ring = self._make_ring()
+                    if self._first is not None:
+                        ring.put(self._first)
+                    self._ring, self._first = ring, None
+        return self._ring
+
     def put(self, frame: Frame) -> None:
         """Keep and record a Frame."""
-        if self.ring is not None:
-            self.ring.put(frame)
+        if not self._waits(frame) and (ring := self.ring) is not None:
+            ring.put(frame)
         with self._lock:
             self._newest_ns = frame.snapshot.at_ns
             if self._waiting is not None:
                 self._waiting.append(frame)
             elif self._recorder is not None:
                 self._recorder.put(frame)
+
+    def _waits(self, frame: Frame) -> bool:
+        """Whether it is the first, which does not make the ring."""
+        with self._ring_lock:
+            if self._make_ring is None or self._ring is not None or self._first is not None:
+                return False
+            self._first = frame
+            return True
 
     def start(self) -> str:
         """Begin a file; its path. Raises IotopError or OSError where it cannot be."""
@@ -63,7 +91,8 @@ class Keeper:
             before_ns = self._newest_ns + 1
         recorder = None
         try:
-            preroll = self.ring.preroll(self._cmdline, before_ns) if self.ring is not None else ()
+            ring = self.ring
+            preroll = ring.preroll(self._cmdline, before_ns) if ring is not None else ()
             recorder = self._record(preroll)
         finally:
             with self._lock:
@@ -76,8 +105,8 @@ class Keeper:
     def close(self) -> None:
         """End the recording and let go of what is kept."""
         self.stop()
-        if self.ring is not None:
-            self.ring.close()
+        if self._ring is not None:
+            self._ring.close()
 
     def stop(self) -> Recorded | None:
         """Close the file; what was recorded, None when nothing was."""

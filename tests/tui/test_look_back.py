@@ -39,7 +39,7 @@ class Session:
         self.marks: list[tuple[str, str]] = []
         self.source.add_event = lambda kind, text: self.marks.append((kind, text))  # type: ignore[method-assign]
         self.ring = Ring()
-        keeper = Keeper(Clock(), self.ring, record, "full")
+        keeper = Keeper(Clock(), lambda: self.ring, record, "full")
         self.app = MonitorApp(LIVE[0], self._come(), self.source, view, "dark", keeper=keeper)
         self.pilot: Pilot[None]
 
@@ -167,7 +167,7 @@ async def test_the_numbers_of_then_are_the_numbers_of_then() -> None:
 
 async def test_pause_then_back_and_nothing_to_look_back_at() -> None:
     async with living() as session:
-        session.app.keeper.ring = None  # type: ignore[union-attr]
+        session.app.keeper = Keeper(Clock())  # keeps nothing
         await session.press("left_square_bracket")
         assert "nothing to look back at yet" in session.screen()
         await session.press("right_square_bracket", "at", "v")

@@ -20,8 +20,6 @@ from iotop_ai.present.jobs_screen import job_after
 from iotop_ai.present.paste import verdict_block
 from iotop_ai.tui.clipboard import copied
 from iotop_ai.tui.screens.acting import Acting
-from iotop_ai.tui.screens.jobs import JobsScreen
-from iotop_ai.tui.screens.reasoning import ReasoningScreen
 
 NOTHING_LASTS = "failed: only what never clears by itself is acknowledged: a failing disk or GPU"
 
@@ -73,10 +71,14 @@ class Answers(Acting):
 
     def action_jobs(self) -> None:
         """Every job."""
+        from iotop_ai.tui.screens.jobs import JobsScreen
+
         self.app.push_screen(JobsScreen(self, self._book, self.frame.verdict.job_pid or 0))
 
     def action_why(self) -> None:
         """The verdict's reasoning."""
+        from iotop_ai.tui.screens.reasoning import ReasoningScreen
+
         self.app.push_screen(ReasoningScreen(self, self._book))
 
     def clicked(self, panel: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.events import DescendantFocus, Key, Paste, ScreenResume
@@ -21,18 +22,16 @@ from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
 from iotop_ai.tui.bindings import MAIN_KEYS
 from iotop_ai.tui.choose import device_after, interval_after, moved, older, sort_after, typed
-from iotop_ai.tui.deck import Deck
-from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.looks import theme_after, use_theme
 from iotop_ai.tui.panels import PANELS
 from iotop_ai.tui.panels.base import FramePanel
-from iotop_ai.tui.screens.device import DeviceScreen
-from iotop_ai.tui.screens.gpu import GpuScreen
-from iotop_ai.tui.screens.health import HealthScreen
-from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.lists import Lists
 from iotop_ai.tui.widgets.lines import PlaceClicked, RowClicked, Wheeled
 from iotop_ai.tui.widgets.styles import Styles
+
+if TYPE_CHECKING:
+    from iotop_ai.tui.deck import Deck
+    from iotop_ai.tui.keeper import Keeper
 
 MESSAGE_S = 4.0
 DISK_PREFIX = "disk:"
@@ -248,6 +247,8 @@ class MainScreen(Lists):
 
     def action_help(self) -> None:
         """Open the help page."""
+        from iotop_ai.tui.screens.help import HelpScreen  # as every screen, when it is first opened
+
         self.app.push_screen(HelpScreen(self.frame, self.view, self._book))
 
     def action_theme(self) -> None:
@@ -263,6 +264,8 @@ class MainScreen(Lists):
         if found is None:
             self.change("failed: no GPU here to show")
         else:
+            from iotop_ai.tui.screens.gpu import GpuScreen
+
             self.app.push_screen(GpuScreen(self, found.uuid, self._book))
 
     def action_open(self) -> None:
@@ -274,11 +277,15 @@ class MainScreen(Lists):
         elif self.view.focus == "gpu":
             self.action_gpu()
         elif self.view.focus == "disk":
+            from iotop_ai.tui.screens.device import DeviceScreen
+
             name = self.view.cursor.removeprefix(DISK_PREFIX) or chosen_device(self.frame, self.view)
             self.app.push_screen(DeviceScreen(self, self._source, name, self._book))
 
     def action_health(self) -> None:
         """Open the health of every disk."""
+        from iotop_ai.tui.screens.health import HealthScreen
+
         self.app.push_screen(HealthScreen(self, self._source, self._book))
 
     def action_panel(self, panel: str) -> None:

@@ -20,8 +20,10 @@ from iotop_ai.present.units import clock, duration, size
 from iotop_ai.present.view import Timeline, View
 from iotop_ai.store.recording import Source
 from iotop_ai.tui.choose import past_after, typed
-from iotop_ai.tui.deck import Deck, Played
-from iotop_ai.tui.keeper import Keeper
+
+if TYPE_CHECKING:
+    from iotop_ai.tui.deck import Deck, Played
+    from iotop_ai.tui.keeper import Keeper
 
 SKIP_S = 10.0
 LONGEST_TIME = 40
