@@ -168,17 +168,30 @@ class QuietDriver(LinuxDriver):
             self.disable_input()
 
 
+def installed_version() -> str:
+    """Textual's version by the name of its metadata; its own ``__version__`` reads that whole, which takes 15 ms."""
+    begin, end = "textual-", ".dist-info"
+    with contextlib.suppress(OSError):
+        names = os.listdir(os.path.dirname(os.path.dirname(textual.__file__)))
+        found = [name for name in names if name.startswith(begin) and name.endswith(end)]
+        if len(found) == 1:
+            return found[0][len(begin) : -len(end)]
+    return textual.__version__
+
+
 def driver_class(
     entered: bool = False,
     attributes_before: list[Any] | None = None,
-    version: str = textual.__version__,
+    version: str | None = None,
     *,
     shared: bool = False,
 ) -> type[Driver] | None:
     """The quiet driver where this Textual is one that it fits, else None: Textual then takes its own.
 
     entered, attributes_before, shared: as of QuietDriver; kept in a subclass, because Textual makes the instance.
+    version: of Textual, None as it is installed.
     """
+    version = version or installed_version()
     if not version.startswith(KNOWN_VERSIONS) or not _fits(LinuxDriver):
         return None
     kept = {"entered": entered, "attributes_before": attributes_before, "shared": shared, "__doc__": None}

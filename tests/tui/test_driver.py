@@ -8,10 +8,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import textual
 from textual import events
 from textual.app import App
 
-from iotop_ai.tui.driver import QuietDriver, driver_class
+from iotop_ai.tui.driver import QuietDriver, driver_class, installed_version
 
 
 @pytest.fixture
@@ -95,3 +96,7 @@ async def test_the_alternate_screen_is_entered_once(handlers: None) -> None:
     for data in ("\x1b[?1049h", "x", "\x1b[?1049h"):
         driver.write(data)
     assert written == ["x", "\x1b[?1049h"]
+
+
+def test_the_version_is_textuals_own() -> None:
+    assert installed_version() == textual.__version__
