@@ -13,11 +13,12 @@ import termios
 from codecs import getincrementaldecoder
 from typing import Any, TextIO
 
-import textual
 from textual import constants
 from textual._xterm_parser import XTermParser
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+
+from iotop_ai.tui.textual_version import installed_version
 
 ENTER_ALTERNATE = "\x1b[?1049h"
 KNOWN_VERSIONS = ("8.2.",)
@@ -166,17 +167,6 @@ class QuietDriver(LinuxDriver):
             super().stop_application_mode()
         finally:
             self.disable_input()
-
-
-def installed_version() -> str:
-    """Textual's version by the name of its metadata; its own ``__version__`` reads that whole, which takes 15 ms."""
-    begin, end = "textual-", ".dist-info"
-    with contextlib.suppress(OSError):
-        names = os.listdir(os.path.dirname(os.path.dirname(textual.__file__)))
-        found = [name for name in names if name.startswith(begin) and name.endswith(end)]
-        if len(found) == 1:
-            return found[0][len(begin) : -len(end)]
-    return textual.__version__
 
 
 def driver_class(

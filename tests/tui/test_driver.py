@@ -12,7 +12,8 @@ import textual
 from textual import events
 from textual.app import App
 
-from iotop_ai.tui.driver import QuietDriver, driver_class, installed_version
+from iotop_ai.tui.driver import QuietDriver, driver_class
+from iotop_ai.tui.textual_version import installed_version
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import asyncio
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-import textual
 from rich.console import COLOR_SYSTEMS
 from rich.segment import Segment
 from rich.style import Style
@@ -19,6 +18,7 @@ from textual.filter import ANSIToTruecolor
 from textual.geometry import Region
 from textual.strip import Strip
 
+from iotop_ai.tui.textual_version import installed_version
 from iotop_ai.tui.widgets.ink import Ink, Row
 from iotop_ai.tui.widgets.styles import Styles
 
@@ -93,11 +93,11 @@ class Pen:
 _PENS: WeakKeyDictionary[App[Any], Pen] = WeakKeyDictionary()
 
 
-def pen_of(app: App[Any], book: Styles, version: str = textual.__version__) -> Pen | None:
+def pen_of(app: App[Any], book: Styles, version: str | None = None) -> Pen | None:
     """The app's pen for a theme; None where there is no terminal or another Textual: it then paints alone."""
     pen = _PENS.get(app)
     if pen is None or pen.book is not book:
-        if app.is_headless or app.is_inline or not version.startswith(KNOWN_VERSIONS):
+        if app.is_headless or app.is_inline or not (version or installed_version()).startswith(KNOWN_VERSIONS):
             return None
         pen = _PENS[app] = Pen(app, book)
     return pen
