@@ -87,6 +87,8 @@ SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
 }
 """Machines of other hardware or load than this one's, a Snapshot a second."""
 
+_TO_DISKS = ("tab",) * 4
+
 PICTURES = (
     Picture("main-80x24", 80, 24, "dark"),
     Picture("main-80x24-light", 80, 24, "light"),
@@ -99,6 +101,8 @@ PICTURES = (
     Picture("gpu-1-160x48", 160, 48, "dark", ("g",), "gpu-1"),
     Picture("gpu-8-80x24", 80, 24, "dark", ("g", "n", "n"), "gpu-8"),
     Picture("gpu-8-160x48", 160, 48, "dark", ("g", "b"), "gpu-8"),
+    Picture("device-80x24", 80, 24, "dark", (*_TO_DISKS, "enter"), "jobs"),
+    Picture("device-160x48", 160, 48, "dark", (*_TO_DISKS, "enter"), "jobs"),
     Picture("health-80x24", 80, 24, "dark", ("h",), "health"),
     Picture("health-160x48", 160, 48, "dark", ("h",), "health"),
     Picture("health-disk-80x24", 80, 24, "dark", ("h", "enter"), "health"),

@@ -119,7 +119,8 @@ def _top(frame: Frame, view: View, width: int, device: Device, known: Recent) ->
     text = _because(device, known)
     for i, line in enumerate(wrap(text, max(20, width - _BLOCK - 2))):
         label = " because" if i == 0 else ""
-        token = {"bad": "bad", "warn": "strong"}.get(hue, "text")
+        # The block is the red of these rows: what it stands for is strong.
+        token = "strong" if hue in ("bad", "warn") else "text"
         out.append(row(width, [Span(label.ljust(_BLOCK + 1), "dim"), Span(line, token)]))
     said, degrees = health(frame, device.name), temperature(frame, device.name)
     spans = [Span(" health".ljust(_BLOCK + 1), "dim"), Span(said.word, said.token)]
@@ -196,7 +197,7 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: Device
     if how == ALONE:
         said = "no other disk moved a byte: what these read from and wrote to disks was here"
     elif how == JOBS:
-        said = f"the files of {job} lie here; of others it is not told which disk they use"
+        said = f"the files of {job} lie here; of others the disk is not told"
     else:
         said = "which of them use this disk is not told: the busiest of all"
     # On a short screen the two busiest go before the footer.

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import islice
+from pathlib import Path
+
 import pytest
 
 from iotop_ai.model.baseline import BOUNDS_NS, MINUTE_NS, Baseline, DeviceBaseline, bin_of
 from iotop_ai.model.block import BlockKey
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from iotop_ai.present import devices
 from iotop_ai.present.device_figures import (
     ALONE,
     BOUNDS_MS,
     BUSIEST,
+    JOBS,
     device_after,
     most_seen,
     recent,
@@ -25,6 +31,7 @@ from iotop_ai.present.keymap import DEVICE_ACTS, key_shown
 from iotop_ai.present.line import cells
 from iotop_ai.present.theme import BACKGROUNDS, TOKENS
 from iotop_ai.present.view import View
+from iotop_ai.sources.replay import ReplaySource
 from tests.present import scenes
 from tests.present.make import GIB, KIB, MIB, Disk, Machine, Proc, disk, frame, snapshots
 
@@ -193,3 +200,15 @@ def test_each_key_of_its_last_row_is_bound() -> None:
     for keys, _ in KEYS:
         for key in keys.split("/") if "/" in keys else keys.split():
             assert key in bound
+
+
+def test_the_files_of_the_job_tie_its_processes_to_the_disk() -> None:
+    recording = Path(__file__).parents[2] / "screenshots" / "jobs.iotop.jsonl.gz"
+    *_, made = frames(islice(ReplaySource(str(recording), allow_root=True), 60))
+    slow = next(name for name in devices.infos(made) if name.startswith("loop"))
+    device = shown_device(made, VIEW, slow)
+    assert device is not None
+    how, job = tie(made, VIEW, device)
+    assert how == JOBS
+    assert job.startswith("train.py of ")
+    assert f"the files of {job} lie here" in text(made, slow)
