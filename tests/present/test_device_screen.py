@@ -212,3 +212,16 @@ def test_the_files_of_the_job_tie_its_processes_to_the_disk() -> None:
     assert how == JOBS
     assert job.startswith("train.py of ")
     assert f"the files of {job} lie here" in text(made, slow)
+
+
+def test_hostile_names_are_plain_text() -> None:
+    odd = "[/x][@click=app.quit]\ufffd训练"
+    more = {"label": odd, "model": odd, "detail": odd, "serial": odd, "scheduler": odd, "firmware": odd}
+    info = disk("sdb", mounts=[("/" + odd, odd)], **more)
+    did = Disk(info, reads=9, read_bytes=5 * MIB, read_await=1.0)
+    made = frame(snapshots(lambda _: Machine((did,), (Proc(7, odd, odd, read=MIB),), usage={"/" + odd: 0.5}), 5))
+    for width, height in SIZES:
+        lines = device_screen_rows(made, VIEW, width, height, "sdb")
+        assert [cells(line.text) for line in lines] == [width] * height
+        assert all(span.text.isprintable() for line in lines for span in line.spans)
+    assert "[/x][@click=app.quit]" in text(made, "sdb", 160, 48)
