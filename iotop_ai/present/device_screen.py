@@ -16,7 +16,7 @@ from iotop_ai.present.device_spread import spread_rows
 from iotop_ai.present.devices import Device
 from iotop_ai.present.glyphs import ascii_line
 from iotop_ai.present.health import health, temperature
-from iotop_ai.present.keys import toast
+from iotop_ai.present.keys import key_row, toast
 from iotop_ai.present.line import Line, Span, blank, cut_spans, row, spans_cells
 from iotop_ai.present.process import process_rows
 from iotop_ai.present.units import capacity, figure, percent
@@ -53,7 +53,7 @@ def device_screen_rows(frame: Frame, view: View, width: int, height: int, name: 
     answer = toast(view, width)
     if answer is not None and out:
         out[-1] = answer
-    out = [*out, _keys(width)][:height]
+    out = [*out, key_row(KEYS, width)][:height]
     return [ascii_line(line) for line in out] if view.ascii_only else out
 
 
@@ -204,12 +204,3 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: Device
     more = 1 if height <= 4 else 0
     lines = process_rows(frame, view._replace(only_active=True), width, height - 1 + more)[: height - 1]
     return [*lines[:1], row(width, [Span(f" {said}", "dim")]), *lines[1:]]
-
-
-def _keys(width: int) -> Line:
-    spans: list[Span] = []
-    for keys, word in KEYS:
-        more = [Span(f" {keys}", "key"), Span(f":{word}", "dim")]
-        if spans_cells(spans) + spans_cells(more) <= width:
-            spans += more
-    return row(width, spans)

@@ -25,13 +25,15 @@ from iotop_ai.present.advice import (
     word,
 )
 from iotop_ai.present.line import Span, cells
+from iotop_ai.present.said import COMMA, SEMI, Spans
+from iotop_ai.present.said import bad as _bad
+from iotop_ai.present.said import plain as _plain
+from iotop_ai.present.said import strong as _strong
 
 SMALL_READ_BYTES = 48 * 1024
 SURE_HIGH, SURE_MEDIUM = 0.85, 0.6
 _PARTS = ("; ", ", ", ": ")
-SEMI, COMMA = Span("; "), Span(", ")
 
-Spans = list[Span]
 _Say = Callable[[Args], Spans]
 
 
@@ -87,18 +89,6 @@ def _rounded(text: str) -> str:
         end = max(text.rfind(sign) for sign in (", ", ": ", "; ", " or "))
         text = text[:end] if end >= len(text) // 2 else text
     return text.rstrip(" ,;:")
-
-
-def _plain(text: str) -> Span:
-    return Span(text)
-
-
-def _strong(text: str) -> Span:
-    return Span(text, "strong")
-
-
-def _bad(text: str) -> Span:
-    return Span(text, "bad")
 
 
 def _gpus(a: Args) -> str:

@@ -15,7 +15,7 @@ from iotop_ai.present.gpu_groups import Gpu, gpus, short_model
 from iotop_ai.present.gpu_meaning import Meaning, worst
 from iotop_ai.present.gpu_people import User, users
 from iotop_ai.present.graphs import room
-from iotop_ai.present.keys import toast
+from iotop_ai.present.keys import key_row, toast
 from iotop_ai.present.line import Cell, Line, Span, blank, cells, cut, cut_spans, place, row, spans_cells
 from iotop_ai.present.units import GIB, UNDEFINED, UNKNOWN, brief, percent, size
 from iotop_ai.present.view import View
@@ -69,7 +69,7 @@ def gpu_screen_rows(frame: Frame, view: View, width: int, height: int, uuid: str
     answer = toast(view, width)
     if answer is not None and out:
         out[-1] = answer
-    out = [*out, _keys(width)][:height]
+    out = [*out, key_row(KEYS, width)][:height]
     return [ascii_line(line) for line in out] if view.ascii_only else out
 
 
@@ -199,12 +199,3 @@ def _process_rows(width: int, listed: tuple[User, ...] | None, height: int) -> l
         held = sum(one.process.memory_bytes or 0 for one in rest)
         out.append(row(width, [Span(f" {len(rest)} more with {brief(held / GIB)} GB", "dim")]))
     return out[:height]
-
-
-def _keys(width: int) -> Line:
-    spans: list[Span] = []
-    for keys, word in KEYS:
-        more = [Span(f" {keys}", "key"), Span(f":{word}", "dim")]
-        if spans_cells(spans) + spans_cells(more) <= width:
-            spans += more
-    return row(width, spans)

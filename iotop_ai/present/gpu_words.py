@@ -10,23 +10,12 @@ from collections.abc import Callable
 from iotop_ai.present import units
 from iotop_ai.present.advice import Args, amount, number, percent, rate, whole, word
 from iotop_ai.present.gpu_xid import xid_meaning
-from iotop_ai.present.line import Span
+from iotop_ai.present.said import COMMA, SEMI, Spans
+from iotop_ai.present.said import bad as _bad
+from iotop_ai.present.said import plain as _plain
+from iotop_ai.present.said import strong as _strong
 
-Spans = list[Span]
-SEMI, COMMA = Span("; "), Span(", ")
 _RECOVERY = {1: "a reset", 2: "a reboot", 3: "its peers to be drained", 4: "to be drained and reset"}
-
-
-def _plain(text: str) -> Span:
-    return Span(text)
-
-
-def _strong(text: str) -> Span:
-    return Span(text, "strong")
-
-
-def _bad(text: str) -> Span:
-    return Span(text, "bad")
 
 
 def _verb(a: Args, one: str, many: str) -> str:

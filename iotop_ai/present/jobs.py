@@ -12,23 +12,13 @@ from iotop_ai.model.job import Job, JobMount
 from iotop_ai.present import units
 from iotop_ai.present.advice import Args, amount, milliseconds, number, percent, rate, whole, word
 from iotop_ai.present.line import Cell, Line, Span, place
+from iotop_ai.present.said import COMMA, SEMI, Spans
+from iotop_ai.present.said import bad as _bad
+from iotop_ai.present.said import plain as _plain
+from iotop_ai.present.said import strong as _strong
 from iotop_ai.present.units import token_of
 
-Spans = list[Span]
-SEMI, COMMA = Span("; "), Span(", ")
 _BLOCKED = 0.5
-
-
-def _plain(text: str) -> Span:
-    return Span(text)
-
-
-def _strong(text: str) -> Span:
-    return Span(text, "strong")
-
-
-def _bad(text: str) -> Span:
-    return Span(text, "bad")
 
 
 def of_job(a: Args) -> bool:

@@ -13,8 +13,8 @@ from iotop_ai.present.banner import HUE
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed, rule
 from iotop_ai.present.glyphs import ascii_line
 from iotop_ai.present.jobs import job_waits, limit_text
-from iotop_ai.present.keys import toast
-from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row, spans_cells
+from iotop_ai.present.keys import key_row, toast
+from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.panel import quiet
 from iotop_ai.present.path import hops
 from iotop_ai.present.units import UNDEFINED, UNKNOWN, duration, figure, gpu_time, mib, percent, size
@@ -106,7 +106,7 @@ def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: 
     answer = toast(view, width)
     if answer is not None and out:
         out[-1] = answer
-    out = [*out, _keys(width)][:height]
+    out = [*out, key_row(KEYS, width)][:height]
     return [ascii_line(line) for line in out] if view.ascii_only else out
 
 
@@ -231,12 +231,3 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
         ("limits", ", ".join(limits) or "none seen"),
         ("data", ", ".join(mounts) or "no data file is seen open"),
     ]
-
-
-def _keys(width: int) -> Line:
-    spans: list[Span] = []
-    for keys, word in KEYS:
-        more = [Span(f" {keys}", "key"), Span(f":{word}", "dim")]
-        if spans_cells(spans) + spans_cells(more) <= width:
-            spans += more
-    return row(width, spans)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from iotop_ai.model.frame import Frame
@@ -137,6 +138,16 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 def _changes(key: Key) -> bool:
     return any(act.startswith(CHANGES) for act in key.acts)
+
+
+def key_row(keys: Iterable[tuple[str, str]], width: int) -> Line:
+    """The last row of a screen above the main one: (key, word) as far as they fit, whole entries only."""
+    spans: list[Span] = []
+    for key, word in keys:
+        more = [Span(f" {key}", "key"), Span(f":{word}", "dim")]
+        if spans_cells(spans) + spans_cells(more) <= width:
+            spans += more
+    return row(width, spans)
 
 
 def muted(key: Key, view: View) -> bool:

@@ -14,8 +14,8 @@ from iotop_ai.present.banner import HUE, banner_rows
 from iotop_ai.present.columns import Column, Placed, head, placed, rule
 from iotop_ai.present.evidence import MET, PLAIN, UNMET, Fact
 from iotop_ai.present.glyphs import ascii_line
-from iotop_ai.present.keys import toast
-from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row, spans_cells
+from iotop_ai.present.keys import key_row, toast
+from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.runs import run_spans, runs_between
 from iotop_ai.present.units import UNDEFINED, clock, duration, gpu_time, percent
 from iotop_ai.present.view import View
@@ -61,7 +61,7 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
     answer = toast(view, width)
     if answer is not None and shown:
         shown[-1] = answer
-    out = [*top, *shown, _keys(width)][:height]
+    out = [*top, *shown, key_row(KEYS, width)][:height]
     return [ascii_line(line) for line in out] if view.ascii_only else out
 
 
@@ -231,12 +231,3 @@ def _past(frame: Frame, view: View, width: int) -> list[Line]:
         told = [Cell(1, when, "dim"), Cell(12, state.value), Cell(22, class_id)]
         out.append(place(width, *told, Cell(width - 2, duration((stop - at) / 1e9), "dim", right=True)))
     return out
-
-
-def _keys(width: int) -> Line:
-    spans: list[Span] = []
-    for keys, word in KEYS:
-        more = [Span(f" {keys}", "key"), Span(f":{word}", "dim")]
-        if spans_cells(spans) + spans_cells(more) <= width:
-            spans += more
-    return row(width, spans)
