@@ -1,7 +1,7 @@
 """How many instructions parts of a refresh take, counted by valgrind: a figure that no other load changes.
 
-``python -m tests.bench.callgrind [--record]`` prints them; ``--record`` keeps them in tests/data/cost_gates.json for
-tests/test_cost_gates.py.
+``python -m tests.bench.callgrind [--parts NAME ...] [--record]`` prints them; ``--record`` keeps them in
+tests/data/cost_gates.json for tests/test_cost_gates.py.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.parts import PARTS, per_item
 
 RECORDED = Path(__file__).parents[1] / "data" / "cost_gates.json"
 LIMIT_S = 110
+NAMES = tuple(part.name for part in PARTS)
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
 
@@ -33,8 +35,8 @@ def why_not() -> str:
     return "" if shutil.which("valgrind") else "valgrind is not installed"
 
 
-def instructions() -> dict[str, float]:
-    """Instructions in user space of one item of each part. Raises RuntimeError when valgrind fails."""
+def instructions(only: Sequence[str] = NAMES) -> dict[str, float]:
+    """Instructions in user space of one item of each part of ``only``. Raises RuntimeError when valgrind fails."""
     with tempfile.TemporaryDirectory(prefix="callgrind-") as name:
         out = Path(name) / "out"
         words = [
@@ -47,6 +49,8 @@ def instructions() -> dict[str, float]:
             "-m",
             "tests.bench.parts",
             "--marks",
+            "--parts",
+            *only,
         ]
         done = subprocess.run(
             words,
@@ -66,21 +70,24 @@ def instructions() -> dict[str, float]:
     totals: dict[str, dict[int, float]] = {}
     for part, size, count in order:
         totals.setdefault(part, {})[size] = sum(next(steps) for _ in range(count))
-    return {part.name: per_item(part, totals[part.name]) for part in PARTS}
+    return {part.name: per_item(part, totals[part.name]) for part in PARTS if part.name in only}
 
 
 def main() -> int:
     """Count and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.callgrind", description=__doc__)
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--parts", nargs="+", choices=NAMES, default=NAMES, help="count only these")
     args = parser.parse_args()
     if why := why_not():
         print(f"unknown: {why}", file=sys.stderr)
         return 2
-    found = {name: round(cost) for name, cost in instructions().items()}
+    found = {name: round(cost) for name, cost in instructions(args.parts).items()}
     for name, cost in found.items():
         print(f"{name:<14} {cost:>12,} instructions")
     if args.record:
+        if len(found) < len(NAMES):  # the others stay as they are
+            found = {**json.loads(RECORDED.read_text())["instructions"], **found}
         RECORDED.write_text(json.dumps({"python": python_version(), "instructions": found}, indent=2) + "\n")
     return 0
 

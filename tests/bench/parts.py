@@ -13,7 +13,7 @@ import re
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +101,10 @@ def idle_processes(count: int, folder: Path) -> Work:
 def _devices(count: int, folder: Path, busy: bool) -> Work:
     stats = folder / "proc" / "diskstats"
     stats.parent.mkdir(parents=True)
+    for i in range(count):
+        block = folder / "sys" / "block" / f"sd{i}"
+        block.mkdir(parents=True)
+        (block / "diskseq").write_text(f"{i + 1}\n")
     done = 0
 
     def before() -> None:
@@ -207,11 +211,11 @@ def _marked(step: Callable[[], None]) -> None:
     mark()
 
 
-def run_marked() -> list[tuple[str, int, int]]:
-    """Each part once, every counted step between two marks: (part, size, steps) in order."""
+def run_marked(only: Container[str]) -> list[tuple[str, int, int]]:
+    """Each part of ``only`` once, every counted step between two marks: (part, size, steps) in order."""
     order = []
     with tempfile.TemporaryDirectory(prefix="parts-") as name:
-        for part in PARTS:
+        for part in (part for part in PARTS if part.name in only):
             for size in part.sizes or (1,):
                 measured(part, size, Path(name) / f"{part.name} {size}", _marked)
                 order.append((part.name, size, part.steps))
@@ -301,10 +305,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.parts", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--marks", action="store_true", help="run once, print the order as JSON")
+    names = [part.name for part in PARTS]
+    parser.add_argument("--parts", nargs="+", choices=names, default=names, help="with --marks: only these")
     parser.add_argument("--write", action="store_true", help="put the section into docs/cost.md")
     args = parser.parse_args()
     if args.marks:
-        print(json.dumps(run_marked()))
+        print(json.dumps(run_marked(args.parts)))
         return 0
     section = report(args.rounds)
     print(section)
