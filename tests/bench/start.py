@@ -1,8 +1,9 @@
-"""How soon the screen is there: ``python -m tests.bench.start [--rounds 20]``.
+"""How soon the screen is there: ``python -m tests.bench.start [--rounds 20] [--stages] [--write]``.
 
 The program runs on a pseudo-terminal of 120x40. First data: from ``exec`` until the terminal has received a figure.
 Keys: ``?`` is typed at once, until its help is on the screen. CPU: user and system time of the process until then.
-Minimum and median of the rounds.
+Minimum and median of the rounds. ``--stages`` counts instead what each stage of a start loads, in instructions and
+memory, which no other load changes (needs valgrind); ``--write`` puts that into docs/cost.md.
 """
 
 from __future__ import annotations
@@ -17,15 +18,89 @@ import select
 import signal
 import statistics
 import struct
+import subprocess
 import sys
+import tempfile
 import termios
 import time
+from itertools import pairwise
 from typing import NamedTuple
 
-from tests.bench.cost import ESCAPE, HEIGHT, OURS, PROGRAMS, WIDTH, program_environment
+from tests.bench.cost import DOCUMENT, ESCAPE, HEIGHT, OURS, PROGRAMS, WIDTH, program_environment
+from tests.bench.peers import machine, markdown, need
 
 HELP = re.compile(rb"help")
 LIMIT_S = 30.0
+
+
+HEADING = "## What a start loads"
+FIRST = (
+    "from iotop_ai.cli.main import plain_flags; import iotop_ai.cli.monitor, iotop_ai.cli.select, iotop_ai.sources.live"
+)
+SWEEP = (
+    "from iotop_ai.model.settings import Settings; from iotop_ai.pipeline import frames; "
+    "from iotop_ai.present.layout import screen_rows; from iotop_ai.present.view import View; "
+    "source = iotop_ai.sources.live.LiveSource(Settings(smart=False), soon=True); stream = frames(source); "
+    "rows = screen_rows(120, 40, next(stream), View())"
+)
+SCREEN = "import iotop_ai.tui.app, iotop_ai.tui.driver, iotop_ai.cli.keep"
+KEEPS = "import iotop_ai.store.ring"
+STAGES = (
+    ("Python itself", ()),
+    ("+ what the first frame imports", (FIRST,)),
+    ("+ the first sweep and its frame", (FIRST, SWEEP)),
+    ("+ Textual and our screen", (FIRST, SWEEP, SCREEN)),
+    ("+ what keeps the last hour (after the second Frame)", (FIRST, SWEEP, SCREEN, KEEPS)),
+)
+_COLLECTED = re.compile(r"Collected\s*:\s*(\d+)")
+_PEAK = "\nprint(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], flush=True)\nimport os; os._exit(0)"
+
+
+class Stage(NamedTuple):
+    """What was done up to its end: instructions in user space, peak memory in MB."""
+
+    name: str
+    instructions: int
+    peak_mb: float
+
+
+def stages() -> list[Stage]:
+    """A start, stage after stage, each in a process of its own. Raises RuntimeError when valgrind fails."""
+    out = []
+    with tempfile.TemporaryDirectory(prefix="start-") as cache:
+        environment = program_environment() | {"PYTHONPYCACHEPREFIX": cache, "PYTHONHASHSEED": "0"}
+        for name, steps in STAGES:
+            words = [sys.executable, "-c", "import gc; gc.disable()\n" + "\n".join(steps) + _PEAK]
+            subprocess.run(words, env=environment, capture_output=True, check=True)  # compiles
+            peak = subprocess.run(words, env=environment, capture_output=True, check=True).stdout
+            counted = subprocess.run(
+                ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            found = _COLLECTED.search(counted.stderr)
+            if found is None:
+                raise RuntimeError(counted.stderr[-2000:])
+            out.append(Stage(name, int(found[1]), int(peak) / 1024))
+    return out
+
+
+def report(found: list[Stage]) -> str:
+    """The section of the document."""
+    before = [Stage("", 0, 0.0), *found]
+    rows = [
+        (now.name, f"{(now.instructions - was.instructions) / 1e6:.0f}", f"{now.peak_mb:.1f}")
+        for was, now in pairwise(before)
+    ]
+    return (
+        f"{HEADING}\n\n`python -m tests.bench.start --stages --write`, on {machine()}. Millions of instructions in "
+        "user space of each stage, by callgrind, with compiled modules; peak memory at its end. GPUs and SMART begin after "
+        "the first frame; a screen is imported when it is first opened.\n\n"
+        + markdown(("stage", "M instructions", "peak MB"), rows)
+        + "\n"
+    )
 
 
 class Start(NamedTuple):
@@ -76,7 +151,18 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.start", description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--stages", action="store_true", help="count what a start loads instead")
+    parser.add_argument("--write", action="store_true", help="with --stages: put it into docs/cost.md")
     args = parser.parse_args()
+    if args.stages:
+        need("valgrind")
+        section = report(stages())
+        print(section)
+        if args.write:
+            text = DOCUMENT.read_text()
+            kept = re.sub(rf"\n*{re.escape(HEADING)}\n.*?(?=\n## |\Z)", "", text, flags=re.DOTALL)
+            DOCUMENT.write_text(kept.rstrip("\n") + "\n\n" + section)
+        return 0
     argv = [sys.executable, "-m", "iotop_ai", "-d", "1"]
     begin(argv)  # the first one compiles and fills the page cache
     found = [begin(argv) for _ in range(args.rounds)]
