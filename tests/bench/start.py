@@ -96,8 +96,8 @@ def report(found: list[Stage]) -> str:
     ]
     return (
         f"{HEADING}\n\n`python -m tests.bench.start --stages --write`, on {machine()}. Millions of instructions in "
-        "user space of each stage, by callgrind, with compiled modules; peak memory at its end. GPUs and SMART begin after "
-        "the first frame; a screen is imported when it is first opened.\n\n"
+        "user space of each stage, by callgrind, with compiled modules; peak memory at its end. GPUs and SMART begin "
+        "after the first frame; a screen is imported when it is first opened.\n\n"
         + markdown(("stage", "M instructions", "peak MB"), rows)
         + "\n"
     )
