@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import termios
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from iotop_ai.cli.terminal import Terminal
@@ -38,6 +39,7 @@ def paint(lines: Iterable[Line], theme: str, colours: int) -> str:
     return "".join(out)
 
 
+@cache
 def sgr(look: Look, colours: int) -> str:
     """The parameters of SGR for a look, "" for the terminal's default."""
     flags = ((look.bold, "1"), (look.dim, "2"), (look.underline, "4"), (look.reverse, "7"))

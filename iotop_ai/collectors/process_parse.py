@@ -6,6 +6,8 @@ kernel: fs/proc/array.c, fs/proc/base.c.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.process import ProcessIo, ProcessStat
 from iotop_ai.model.record import NamedTuple
@@ -107,6 +109,7 @@ def parse_cmdline(raw: bytes) -> tuple[str, ...]:
     return tuple(clean_bytes(part) for part in trimmed.split(b"\0")[:ARGUMENTS]) if trimmed else ()
 
 
+@lru_cache(256)  # most processes share theirs with others
 def parse_cgroup(raw: bytes) -> str:
     """The cgroup that bounds a process's I/O: ``0::/user.slice`` (v2), else the v1 path of blkio, memory or any.
 
