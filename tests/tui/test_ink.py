@@ -47,21 +47,31 @@ class Screen:
                 self.look = ()
             elif code in ("38", "48"):
                 rest, codes = codes[:4], codes[4:]
-                self._put(code, ";".join([code, *rest]))
+                self._put(";".join([code, *rest]))
             else:
-                self._put(code, code)
+                self._put(code)
 
-    def _put(self, kind: str, code: str) -> None:
-        same = ("38", "48") if kind in ("38", "48") else ()
-        kept = [c for c in self.look if not (same and c.startswith(kind + ";")) and c != code]
+    def _put(self, code: str) -> None:
+        family = _family(code)
+        kept = [c for c in self.look if c != code and (not family or _family(c) != family)]
         self.look = tuple(sorted([*kept, code]))
+
+
+def _family(code: str) -> str:
+    """letters or ground of a colour, of which the newest stands; "" of what adds up."""
+    first = int(code.split(";")[0])
+    if first == 38 or 30 <= first <= 37 or 90 <= first <= 97:
+        return "letters"
+    return "ground" if first == 48 or 40 <= first <= 47 or 100 <= first <= 107 else ""
 
 
 def _seen(char: str, look: tuple[str, ...]) -> str:
     """What of a look can be seen: on a blank neither colour nor weight of the letters."""
     if char != " ":
         return " ".join(look)
-    return " ".join(c for c in look if c.startswith("48") or c in ("4", "7") or ("7" in look and c.startswith("38")))
+    return " ".join(
+        c for c in look if _family(c) == "ground" or c in ("4", "7") or ("7" in look and _family(c) == "letters")
+    )
 
 
 def ink(theme: str = "dark") -> Ink:
