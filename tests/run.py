@@ -112,7 +112,7 @@ def install_packages(wanted: Sequence[str]) -> None:
 
 
 LAST_FAILED = TOP / ".pytest_cache" / "v" / "cache" / "lastfailed"
-FEW = 5  # failures that may be bad luck: a real terminal, a real disk and two cores are not always on time
+FEW = 10  # failures that may be bad luck: a real terminal, a real disk and two cores are not always on time
 
 
 def run_tests(python: Path, arguments: list[str]) -> int:

@@ -241,6 +241,7 @@ class MonitorApp(App[None], inherit_bindings=False):
         with contextlib.suppress(Exception):  # whatever of it fails, the rest is to be done
             if self._driver is not None:
                 self._driver.stop_application_mode()
+                self._driver.close()  # what is to be written is written by a thread
         if self.keeper is not None:
             self.keeper.close()
         os._exit(128 + self.ended_by)
