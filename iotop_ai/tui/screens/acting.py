@@ -49,7 +49,8 @@ class Acting(Moments):
 
     if TYPE_CHECKING:  # what the screen itself gives
 
-        def _draw(self, width: int) -> None: ...
+        def _draw(self, width: int) -> None:
+            """Lay the panels out and fill them with the Frame's rows."""
 
     def why_no_action(self) -> str:
         """Why nothing can be changed from here; "" when it can."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -28,9 +29,9 @@ class DetailScreen(Screen[None]):
         self._book = book
         self.panel = LinePanel(book, id=self.panel_id)
 
+    @abstractmethod
     def rows(self, width: int, height: int) -> list[Line]:
         """Exactly ``height`` lines of ``width`` columns."""
-        raise NotImplementedError
 
     def compose(self) -> ComposeResult:
         """One panel."""

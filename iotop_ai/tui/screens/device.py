@@ -55,13 +55,3 @@ class DeviceScreen(DetailScreen):
         else:
             self.below.change(f"failed: {self.device} lies on no disk that could tell its health")
             self.follow()
-
-    def action_pause(self) -> None:
-        """Stop drawing, or draw what is newest."""
-        self.below.action_pause()
-        self.follow()
-
-    def action_interval(self, step: int) -> None:
-        """A longer or shorter interval."""
-        self.below.action_interval(step)
-        self.follow()

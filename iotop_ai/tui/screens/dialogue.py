@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -50,17 +51,17 @@ class DialogueScreen(Screen[None]):
         self.follow()
         yield self.panel
 
+    @abstractmethod
     def heading(self) -> tuple[str, str]:
         """The title and what it is about."""
-        raise NotImplementedError
 
+    @abstractmethod
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
         """What and at which cost; the choice."""
-        raise NotImplementedError
 
+    @abstractmethod
     def enter(self) -> None:
         """Take what was typed."""
-        raise NotImplementedError
 
     def special(self, key: str) -> bool:
         """Whether a key means something other than a character here; does what it means."""

@@ -31,13 +31,3 @@ class GpuScreen(DetailScreen):
         """The next or previous GPU."""
         self.uuid = gpu_after(self.below.frame, self.below.view, self.uuid, step) or self.uuid
         self.follow()
-
-    def action_pause(self) -> None:
-        """Stop drawing, or draw what is newest."""
-        self.below.action_pause()
-        self.follow()
-
-    def action_interval(self, step: int) -> None:
-        """A longer or shorter interval."""
-        self.below.action_interval(step)
-        self.follow()

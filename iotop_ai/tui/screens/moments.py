@@ -69,7 +69,8 @@ class Moments(Screen[None]):
         def action_device(self, step: int) -> None:
             """Choose the next or previous device."""
 
-        def _past_now(self) -> tuple[object, ...]: ...
+        def _past_now(self) -> tuple[object, ...]:
+            """What the graphs show beyond the Frame's history, at now."""
 
     @property
     def elsewhere(self) -> bool:
