@@ -140,12 +140,12 @@ NO_REQUESTS = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz"
 
 
 class Figure(NamedTuple):
-    """One number three times: theirs, the program's and the library's. None is unknown."""
+    """One number three times: theirs, the program's, and the collectors' called directly. None is unknown."""
 
     name: str
     theirs: float
     program: float | None
-    library: float | None
+    direct: float | None
     allowed: str
 
     def off(self, ours: float | None) -> str:
@@ -173,11 +173,11 @@ class Measured(NamedTuple):
     undefined: frozenset[str]
 
     def wrong(self) -> list[Figure]:
-        """Figures that are further off than allowed, in the program or in the library."""
+        """Figures that are further off than allowed, in the program or in the collectors called directly."""
         return [
             f
             for f in self.figures
-            if not all(f.right(ours, f.name in self.undefined) for ours in (f.program, f.library))
+            if not all(f.right(ours, f.name in self.undefined) for ours in (f.program, f.direct))
         ]
 
 
@@ -253,7 +253,7 @@ def table(measured: Measured) -> str:
     """The figures that say something, and one line about those that are 0 everywhere."""
     shown, idle = [], []
     for f in measured.figures:
-        (idle if not f.theirs and not f.program and not f.library else shown).append(f)
+        (idle if not f.theirs and not f.program and not f.direct else shown).append(f)
     wrong = measured.wrong()
 
     def number(value: float | None) -> str:
@@ -261,7 +261,7 @@ def table(measured: Measured) -> str:
 
     rows = [
         (
-            *(f.name, number(f.theirs), number(f.program), f.off(f.program), number(f.library), f.off(f.library)),
+            *(f.name, number(f.theirs), number(f.program), f.off(f.program), number(f.direct), f.off(f.direct)),
             *(f.allowed, "OUT" if f in wrong else "ok"),
         )
         for f in shown

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from tests.bench.gpu_real import real
 from tests.rigs.nvml import build, machine, why_no_library
-from tests.rigs.nvml.library import CONSUMER, HOPPER
+from tests.rigs.nvml.c_library import CONSUMER, HOPPER
 
 REPO = Path(__file__).parents[2]
 PAGE = REPO / "docs" / "gpu-exactness.md"

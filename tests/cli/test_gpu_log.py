@@ -16,7 +16,7 @@ from iotop_ai.export.gpu_csv import DEFAULT, FIELDS, GpuLine, csv_header, csv_li
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.gpu import GpuState
 from tests.rigs.nvml import build, machine, why_no_library
-from tests.rigs.nvml.library import CONSUMER, HOPPER
+from tests.rigs.nvml.c_library import CONSUMER, HOPPER
 
 NO_LIBRARY = why_no_library()
 needs_library = pytest.mark.skipif(bool(NO_LIBRARY), reason=NO_LIBRARY or "built")

@@ -11,7 +11,7 @@ import pytest
 from iotop_ai.model.gpu import GpuProcess
 from tests.rigs.nvml import build, machine, why_no_library
 from tests.rigs.nvml.asker import Asker
-from tests.rigs.nvml.library import CONSUMER, SERVER, uuid
+from tests.rigs.nvml.c_library import CONSUMER, SERVER, uuid
 
 NO_LIBRARY = why_no_library()
 needs_library = pytest.mark.skipif(bool(NO_LIBRARY), reason=NO_LIBRARY or "built")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.rigs.nvml import machine, why_no_library
-from tests.rigs.nvml.library import HOPPER
+from tests.rigs.nvml.c_library import HOPPER
 
 NO_LIBRARY = why_no_library()
 REPO = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.rigs.nvml.library import SERVER, machine
+from tests.rigs.nvml.c_library import SERVER, machine
 from tests.scenarios.cause import Cause, Setting
 from tests.scenarios.place import alone, at_most, die_with_us, run_folder
 from tests.scenarios.plan import BACKGROUND, Run

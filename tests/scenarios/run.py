@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.rigs.nvml.library import build, why_no_library
+from tests.rigs.nvml.c_library import build, why_no_library
 from tests.scenarios.cause import Cause
 from tests.scenarios.figures import figures, scored
 from tests.scenarios.place import clear_dead

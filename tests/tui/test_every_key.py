@@ -24,7 +24,7 @@ from tests.diagnosis.build import JOB_STARVED, play
 from tests.diagnosis.test_which_job import FED
 from tests.present.scenes import starved_snapshots
 from tests.rigs.nvml import build, machine, why_no_library
-from tests.rigs.nvml.library import SERVER
+from tests.rigs.nvml.c_library import SERVER
 from tests.rigs.tmux import Terminal, why_no_tmux
 from tests.tui.recorded import record
 

@@ -1,5 +1,5 @@
 """A libnvidia-ml.so.1 that is built here, so that the real pynvml runs on a machine of any GPUs."""
 
-from tests.rigs.nvml.library import Gpu, build, machine, why_no_library
+from tests.rigs.nvml.c_library import Gpu, build, machine, why_no_library
 
 __all__ = ["Gpu", "build", "machine", "why_no_library"]
