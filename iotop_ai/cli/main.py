@@ -24,6 +24,7 @@ from iotop_ai.model.record import NamedTuple
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 INTERRUPTED = 130
+TIME_FLAGS = ("--at", "--begin", "--end")
 
 
 class Command(NamedTuple):
@@ -83,7 +84,7 @@ def run(argv: Sequence[str]) -> int:
     """Parse and run; the exit code. Raises what the command raises."""
     if (flags := plain_flags(argv)) is not None:
         return _screen(flags)
-    args = build_parser(argv).parse_args(stream_named(argv))
+    args = build_parser(argv).parse_args(times_joined(stream_named(argv)))
     text = args.command or ("-b" if args.batch or args.timestamps else "")
     if args.host is not None and text:  # this machine's figures under the other's name would mislead
         raise UsageError(f"--host is for the screen alone; write ssh HOST iotop-ai {text}")
@@ -102,6 +103,21 @@ def stream_named(argv: Sequence[str]) -> list[str]:
         end = out.index("--", at) if "--" in out[at:] else len(out)
         if "-" in out[at:end] and out[out.index("-", at) - 1] not in ("-o", "--output", "--csv"):
             out.insert(out.index("-", at), "-o")
+    return out
+
+
+def times_joined(argv: Sequence[str]) -> list[str]:
+    """``--at -3m`` as ``--at=-3m``: argparse would take a time before the end for an option that it does not know."""
+    out: list[str] = []
+    words = iter(argv)
+    for word in words:
+        if word == "--":
+            return [*out, word, *words]
+        after_time = bool(out) and out[-1] in TIME_FLAGS
+        if after_time and word[:1] == "-" and word[1:2].isdigit():
+            out[-1] += f"={word}"
+        else:
+            out.append(word)
     return out
 
 

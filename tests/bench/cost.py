@@ -161,7 +161,7 @@ def program_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in UNUSUAL}
 
 
-def measure(program: Program, path: str, seconds: float, folder: Path) -> Run:
+def measure(program: Program, path: str, seconds: float, folder: Path, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Run:
     """Run one program in a terminal of its own and watch it."""
     go, fifo = folder / "go", folder / "bytes"
     for node in (go, fifo):
@@ -169,7 +169,7 @@ def measure(program: Program, path: str, seconds: float, folder: Path) -> Run:
         os.mkfifo(node)
     output = Output(fifo)
     words = " ".join(["env", *(f"-u {name}" for name in UNUSUAL), path, *program.argv[1:]])
-    with accounted() as group, Terminal(WIDTH, HEIGHT) as terminal:
+    with accounted() as group, Terminal(*size) as terminal:
         terminal.type(f"clear; sh -c 'echo $$ > {group}/cgroup.procs; read x < {go}; exec {words}'\n")
         terminal.wait_until(lambda _: _pids(group))
         (main,) = _pids(group)

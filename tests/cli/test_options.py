@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from iotop_ai.cli.main import build_parser, plain_flags, run, stream_named
+from iotop_ai.cli.main import build_parser, plain_flags, run, stream_named, times_joined
 from iotop_ai.cli.options import count, flags_of, interval, settings_elsewhere, settings_of
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
@@ -118,3 +118,17 @@ def test_a_plain_start_is_what_the_parser_says(argv: list[str]) -> None:
 )
 def test_anything_else_is_the_parsers(argv: list[str]) -> None:
     assert plain_flags(argv) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["replay", "a", "--at", "-3m"], ["replay", "a", "--at=-3m"]),
+        (["export", "--begin", "-1h", "--end", "-20", "a"], ["export", "--begin=-1h", "--end=-20", "a"]),
+        (["replay", "--at", "-o"], ["replay", "--at", "-o"]),
+        (["record", "--", "x", "--at", "-3m"], ["record", "--", "x", "--at", "-3m"]),
+        (["gpu-log", "-d", "5"], ["gpu-log", "-d", "5"]),
+    ],
+)
+def test_a_time_before_the_end_is_a_value(given: list[str], meant: list[str]) -> None:
+    assert times_joined(given) == meant

@@ -79,6 +79,12 @@ def test_diagnose_of_a_part_of_a_recording(stalled: str) -> None:
     assert done.returncode in (0, 2)
 
 
+def test_diagnose_of_the_last_seconds(stalled: str) -> None:
+    done = iotop("diagnose", stalled, "--allow-root", "--json", "--begin", "-20s")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout)["verdict"] == "storage_read"
+
+
 def test_diagnose_in_words(stalled: str) -> None:
     done = iotop("diagnose", stalled, "--allow-root")
     lines = done.stdout.splitlines()
