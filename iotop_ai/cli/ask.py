@@ -28,11 +28,13 @@ def confirm(word: str, yes: bool) -> bool:
 class Progress:
     """One line on the terminal that is written over, a few times a second; silent where stderr is none.
 
-    ``with Progress() as tell: tell("1200 files, 3 GB")``; the line is gone at the end.
+    ``with Progress() as tell: tell("1200 files, 3 GB")``; the line is gone at the end. after_s: nothing is told of what
+    is done sooner.
     """
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock | None = None, after_s: float = 0.0) -> None:
         self._clock = clock or Clock()
+        self._from_ns = self._clock.monotonic_ns() + int(after_s * 1e9)
         self._on = sys.stderr is not None and sys.stderr.isatty()
         self._told_ns: int | None = None
 
@@ -42,7 +44,9 @@ class Progress:
     def __call__(self, text: str, *, now: bool = False) -> None:
         """Show the text, which must be clean. now: however shortly after the one before."""
         at_ns = self._clock.monotonic_ns()
-        if not self._on or (not now and self._told_ns is not None and at_ns - self._told_ns < TELL_EVERY_S * 1e9):
+        if not self._on or at_ns < self._from_ns:
+            return
+        if not now and self._told_ns is not None and at_ns - self._told_ns < TELL_EVERY_S * 1e9:
             return
         self._told_ns = at_ns
         sys.stderr.write(f"{_ERASE}{text}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from iotop_ai.cli.ask import Progress
 from iotop_ai.cli.options import add_source_flags, settings_of
 from iotop_ai.cli.played import Played, sound
 from iotop_ai.cli.select import resolved
@@ -18,6 +19,7 @@ from iotop_ai.present.paste import LABEL, ruled_out_text
 from iotop_ai.present.units import clock, percent
 from iotop_ai.present.units import duration as length
 from iotop_ai.sources.live import LiveSource
+from iotop_ai.store.codec import Tallied
 
 _MOST_CHANGES = 20
 
@@ -57,10 +59,17 @@ def _recorded(args: argparse.Namespace, job: JobSeen, diagnosis: Diagnosis) -> F
     if args.duration is not None:
         raise UsageError("--duration is for this machine; of a recording --begin and --end choose a part")
     last = None
-    with sound(args.file):
-        for frame in Played(args.file, args.begin, args.end, allow_root=args.allow_root):
-            last = job.turned(frame)
+    with sound(args.file), Progress(after_s=1.0) as tell:
+        played = Played(args.file, args.begin, args.end, allow_root=args.allow_root)
+        # What was counted while it was recorded is about the job that led then.
+        for part in played if job.chosen else played.counted():
+            if isinstance(part, Tallied):
+                diagnosis.join(part.tally)
+                tell(f"diagnosing {played.done(part.wall_ns)}")
+                continue
+            last = job.turned(part)
             diagnosis.add(last)
+            tell(f"diagnosing {played.done(last.snapshot.wall_ns)}")
     return last
 
 
@@ -72,7 +81,7 @@ def _text(diagnosis: Diagnosis, last: Frame) -> list[str]:
 def _lines(diagnosis: Diagnosis, last: Frame) -> Iterator[str]:
     findings = diagnosis.findings
     if not findings:
-        yield _line("UNSURE", f"measured {diagnosis.measuring_s:.0f} of {diagnosis.needed_s:.0f} s")
+        yield _line("UNSURE", f"measured {diagnosis.measuring_ns / 1e9:.0f} of {diagnosis.needed_s:.0f} s")
     for number, one in enumerate(findings):
         yield from _finding(one, findings[number + 1 :], last)
     stall = diagnosis.data_stall_ratio

@@ -11,7 +11,10 @@ from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.parse import parse_moment_ns, parse_time_ns
 from iotop_ai.pipeline import frames
+from iotop_ai.present.units import clock, percent
+from iotop_ai.sources.counted import pieces, same_rules
 from iotop_ai.sources.replay import ReplaySource
+from iotop_ai.store.codec import Tallied
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 _IMPOSSIBLE = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError, AssertionError)
@@ -40,7 +43,7 @@ class Played:
         self, path: str, begin: str | None = None, end: str | None = None, *, allow_root: bool = False
     ) -> None:
         self.source = ReplaySource(path, allow_root=allow_root)
-        begin_ns = None if begin is None else self._moment(begin)
+        self._begin_ns = begin_ns = None if begin is None else self._moment(begin)
         self._end_ns = None if end is None else self._moment(end)
         if begin_ns is not None:
             if self._end_ns is not None and self._end_ns < begin_ns:
@@ -57,6 +60,39 @@ class Played:
             if self._end_ns is not None and frame.snapshot.wall_ns > self._end_ns:
                 return
             yield frame
+
+    def done(self, wall_ns: int) -> str:
+        """How far somebody has come who is at this time, for people; of a stream the time alone."""
+        if self.source.streams:
+            return clock(wall_ns)
+        first_ns, last_ns = self.source.span()
+        begin_ns = first_ns if self._begin_ns is None else max(first_ns, self._begin_ns)
+        end_ns = last_ns if self._end_ns is None else min(last_ns, self._end_ns)
+        return f"{clock(wall_ns)}, {percent(min(1.0, (wall_ns - begin_ns) / max(1, end_ns - begin_ns)))} %"
+
+    def counted(self) -> Iterator[Frame | Tallied]:
+        """Its Frames, in order; what was counted of some when they were recorded may stand for them.
+
+        The newest comes as a Frame. All are Frames in a stream, and where other rules made any part of it.
+        """
+        parts, begin_ns, end_ns = self.source.parts, self._begin_ns, self._end_ns
+        if not parts or not same_rules(parts):
+            yield from self
+            return
+        try:
+            for piece in pieces(parts, begin_ns, end_ns):
+                if isinstance(piece, Tallied):
+                    yield piece
+                    continue
+                for frame in frames(piece):
+                    wall_ns = frame.snapshot.wall_ns
+                    if end_ns is not None and wall_ns > end_ns:
+                        return
+                    if begin_ns is None or wall_ns >= begin_ns:
+                        yield frame
+        finally:
+            for part in parts:
+                part.close()
 
     def about(self) -> dict[str, str]:
         """What the recording is, as told by the header in force."""

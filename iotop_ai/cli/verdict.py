@@ -54,6 +54,11 @@ class JobSeen:
         self._found = not pid
         self._others: dict[int, str] = {}
 
+    @property
+    def chosen(self) -> bool:
+        """Whether a job was asked for; else it is the one that leads."""
+        return bool(self._pid)
+
     def turned(self, frame: Frame) -> Frame:
         """The Frame with the verdict about the job."""
         if self._pid:

@@ -101,6 +101,11 @@ class ReplaySource:
         """The header in force at what was last yielded; of a stream None before its first line."""
         return self._player.header
 
+    @property
+    def parts(self) -> list[FileRecording]:
+        """The files of the chain, oldest first; [] for a stream."""
+        return self._parts
+
     def span(self) -> Span:
         """From the first to the last Snapshot that is shown. Raises UsageError for a stream, whose end nobody knows."""
         if self.streams:

@@ -4,6 +4,7 @@ hdr   who and what, first in a file and again after a reboot or a resume
 ev    something that happened; stands before the snap it belongs to
 snap  a Snapshot: whole in a keyframe ("key"), else what changed since the line before
 verdict  the verdict, when it changed: a cache, with the header's stamp
+tally  what the verdict was since the last keyframe, summed; stands right before the next one: a cache as well
 end   the last line of a file that was closed properly
 """
 
@@ -19,8 +20,9 @@ from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.model.tally import Tally
 from iotop_ai.store.follows import expected, settled
-from iotop_ai.store.sane import check_carry, check_sample, check_snapshot, check_times, check_verdict
+from iotop_ai.store.sane import check_carry, check_sample, check_snapshot, check_tally, check_times, check_verdict
 from iotop_ai.store.shape import SAME, Group, Record, shape_of
 from iotop_ai.store.times import TIMED, order_of, times_of, with_times, without_times
 from iotop_ai.store.wire import ShapeError
@@ -30,7 +32,8 @@ KEYFRAME_EVERY = 60
 LONGEST_LINE = 16 << 20
 
 _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(Carry)
-_VERDICT, _EVENT = shape_of(Verdict), shape_of(Event)
+_VERDICT, _EVENT, _TALLY = shape_of(Verdict), shape_of(Event), shape_of(Tally)
+TALLY_LINE = b'{"k":"tally",'
 
 
 def record_fields() -> dict[str, list[str]]:
@@ -50,7 +53,7 @@ def record_fields() -> dict[str, list[str]]:
             if not isinstance(part, type):
                 walk(part)
 
-    for shape in (_SNAPSHOT, _SAMPLE, _CARRY, _VERDICT):
+    for shape in (_SNAPSHOT, _SAMPLE, _CARRY, _VERDICT, _TALLY):
         walk(shape)
     return dict(sorted(found.items()))
 
@@ -142,6 +145,11 @@ class Encoder:
         return out
 
 
+def tally_line(snapshot: Snapshot, tally: Tally) -> str:
+    """The tally line behind a block whose last Snapshot this is."""
+    return to_line({"k": "tally", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _TALLY.dump(tally)})
+
+
 def verdict_key(verdict: Verdict) -> tuple[str, str, str]:
     """What makes a verdict another one: state, class and subject, not its figures."""
     first = verdict.primary
@@ -167,13 +175,21 @@ class Told(NamedTuple):
     verdict: Verdict
 
 
+class Tallied(NamedTuple):
+    """A decoded tally line. at_ns, wall_ns: of the last Snapshot that it counts."""
+
+    at_ns: int
+    wall_ns: int
+    tally: Tally
+
+
 class Closed(NamedTuple):
     """A decoded end line."""
 
     at_ns: int
 
 
-Item = Header | Snap | Event | Told | Closed
+Item = Header | Snap | Event | Told | Tallied | Closed
 
 
 def _refuse_constant(name: str) -> float:
@@ -226,6 +242,10 @@ class Decoder:
             verdict: Verdict = _VERDICT.load(raw["v"])
             check_verdict(verdict)
             return Told(_int(raw["m"]), _int(raw["t"]), verdict)
+        if kind == "tally":
+            tally: Tally = _TALLY.load(raw["v"])
+            check_tally(tally)
+            return Tallied(_int(raw["m"]), _int(raw["t"]), tally)
         if kind == "hdr":
             return self._header(raw)
         if kind == "end":

@@ -12,11 +12,12 @@ from iotop_ai.model.frame import HISTORY_S
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.store.blocks import Block, Blocks, open_blocks
-from iotop_ai.store.codec import Closed, Decoder, Header, Item, Snap, Told
+from iotop_ai.store.codec import TALLY_LINE, Closed, Decoder, Header, Item, Snap, Tallied, Told
 
 SPACING_S = 0.05
 """No two Snapshots lie closer. The fold goes on with the Snapshot behind a keyframe, whose window begins that much
 later; without this a whole block more would be read where one lasts 59.999 s."""
+_SNAP = b'{"k":"snap",'
 WARM_UP_S = 300.0
 """How far before a moment the fold starts when the recorded memory was made by other rules."""
 
@@ -118,16 +119,19 @@ class FileRecording:
             except InputError as error:
                 raise InputError(f"{self.path}: {self._blocks.place(block, number)}: {error}") from None
 
-    def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
-        """What ``pipeline.frames`` takes, from a block on. adopt: hand out the recorded memory where its stamp matches.
+    def items(
+        self, first: int = 0, adopt: bool = True, folds_ns: int | None = None, last: int | None = None
+    ) -> Iterator[Snapshot | Keyframe]:
+        """What ``pipeline.frames`` takes, of the blocks [first, last).
 
-        The pre-roll comes too: whoever shows Frames leaves out those before ``first().at_ns``. folds_ns: up to this
-        time of the first block's session there is only history, which gives no Frame: the fold begins there.
+        adopt: hand out the recorded memory where its stamp matches. folds_ns: up to this time of the first block's
+        session there is only history, which gives no Frame: the fold begins there. The pre-roll comes too: whoever
+        shows Frames leaves out those before ``first().at_ns``.
         """
         match = stamp()
         current = self.stamp_of(first)
         fresh = False
-        for item in self.lines(first):
+        for item in self.lines(first, last):
             if isinstance(item, Header):
                 current = item.stamp
                 fresh = not item.continues
@@ -143,6 +147,20 @@ class FileRecording:
                     fresh = False
                 else:
                     yield item.snapshot
+
+    def tally(self, index: int) -> Tallied | None:
+        """What was counted of a block when it was written; None where it was not. Its stamp is not looked at."""
+        block, found, number = self.blocks[index], b"", 0
+        for at, line in enumerate(self._blocks.lines(block), 1):
+            if line.startswith(TALLY_LINE):
+                found, number = line, at
+            elif line.startswith(_SNAP):
+                found = b""
+        try:
+            item = Decoder().read(found) if found else None
+        except InputError as error:
+            raise InputError(f"{self.path}: {self._blocks.place(block, number)}: {error}") from None
+        return item if isinstance(item, Tallied) else None
 
     def told(self) -> Iterator[Told]:
         """The verdict lines: a cache for the time line."""

@@ -13,7 +13,10 @@ _LONGEST_KNOWN = 64
 
 
 class KeyText:
-    """A key as text: a string as it is, an int in decimal, a record's fields joined with "/", split from the right."""
+    """A key as text: a string as it is, an int in decimal, a record's fields joined with "/", split from the right.
+
+    A plain tuple, which is a class and what it is about, is split from the left: that may be a path.
+    """
 
     def __init__(self, dump: Callable[[Any], str], load: Callable[[str], Any]) -> None:
         self.dump = dump
@@ -46,10 +49,10 @@ def key_text(hint: Any) -> KeyText:
         return KeyText(str, checked_int)
     kinds = list(get_type_hints(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
     reads = [clean if kind is str else checked_int if kind is int else kind for kind in kinds]
-    make = hint if hasattr(hint, "_fields") else lambda *parts: tuple(parts)
+    make, split = (hint, str.rsplit) if hasattr(hint, "_fields") else (lambda *parts: tuple(parts), str.split)
 
     def load(text: str) -> Any:
-        parts = text.rsplit("/", len(kinds) - 1)
+        parts = split(text, "/", len(kinds) - 1)
         return make(*(read(part) for read, part in zip(reads, parts, strict=True)))
 
     return KeyText(lambda key: "/".join(map(str, key)), load)

@@ -11,10 +11,11 @@ from typing import NamedTuple, Protocol
 from iotop_ai import __version__
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.diagnosis.stamp import stamp
+from iotop_ai.diagnosis.tally import Tallying
 from iotop_ai.model.errors import IotopError
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
-from iotop_ai.model.snapshot import Event
-from iotop_ai.store.codec import FORMAT, Encoder, Header, header_line, to_line
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.store.codec import FORMAT, KEYFRAME_EVERY, Encoder, Header, header_line, tally_line, to_line
 from iotop_ai.store.lane import Lane
 from iotop_ai.store.preroll import SNAP, marked_pre
 from iotop_ai.store.redact import Redactor
@@ -26,6 +27,7 @@ SYNC_S = 15.0
 LOOK_S = 5.0
 MIN_FREE_BYTES = 64 << 20
 READER_GONE = "the reader has gone"
+_KEY = ',"key":true,'
 
 
 class Sink(Protocol):
@@ -95,11 +97,12 @@ class Recorder:
         min_free_bytes: int = MIN_FREE_BYTES,
         origin: str = "",
         ended: Callable[[], None] | None = None,
+        keyframe_every: int = KEYFRAME_EVERY,
     ) -> None:
         self._sink = sink
         self._clock = clock
         self._redactor = Redactor(cmdline)
-        self._encoder = Encoder()
+        self._encoder = Encoder(keyframe_every)
         self._rotation = rotation
         self._rotate = rotate
         self._min_free = min_free_bytes
@@ -108,6 +111,7 @@ class Recorder:
         self._lane = Lane()
         self._header: Header | None = None
         self._continues = False
+        self._counted: tuple[Snapshot, Tallying] | None = None
         self._recent: deque[tuple[int, bool, str]] = deque()
         self._preroll = preroll
         self._opened_ns = self._synced_ns = self._started_ns = clock.monotonic_ns()
@@ -146,7 +150,7 @@ class Recorder:
             while (taken := self._lane.take()) is not None:
                 self._record(taken.frame, taken.gap, taken.orphans)
             if self._header is not None:
-                self._write([to_line({"k": "end", "m": self._clock.monotonic_ns()})])
+                self._write([*self._tallied(), to_line({"k": "end", "m": self._clock.monotonic_ns()})])
             self._sink.sync()
         except BrokenPipeError:
             self._trouble = READER_GONE
@@ -173,23 +177,39 @@ class Recorder:
             return
         try:
             if self._header is not None and snapshot.host.boot_id != self._header.boot_id:
-                self._header, self._continues = None, False
+                self._write(self._tallied())
+                self._header, self._continues, self._counted = None, False, None
             elif self._header is not None and self._rotate is not None and self._due(now):
                 self._next_file(self._rotate, snapshot.at_ns, now)
             if self._header is None:
                 self._begin(frame)
             lines = self._encoder.lines(frame, gap=gap)
-            self._write(lines)
+            key = any(_is_key(line) for line in lines)
+            self._write([*self._tallied(), *lines] if key else lines)
         except Full as full:
             self._trouble = f"not recording: {full}"
             self._lose(frame)
             return
         self._trouble = ""
         self._snapshots += 1
+        self._count(frame, key, gap)
         self._remember(snapshot.at_ns, lines)
         if now - self._synced_ns > SYNC_S * 1e9:
             self._sink.sync()
             self._synced_ns = now
+
+    def _count(self, frame: Frame, key: bool, gap: bool) -> None:
+        """Count the Frame's verdict. Behind a gap the file's fold differs from ours up to the next keyframe."""
+        if key:
+            self._counted = None if gap else (frame.snapshot, Tallying())
+        if self._counted is not None:
+            counted = self._counted[1]
+            counted.add(frame)
+            self._counted = (frame.snapshot, counted)
+
+    def _tallied(self) -> list[str]:
+        """The line that ends a block, [] when nothing was counted of it."""
+        return [] if self._counted is None else [tally_line(self._counted[0], self._counted[1].tally())]
 
     def _lose(self, frame: Frame) -> None:
         self._lane.lose(frame)
@@ -213,7 +233,8 @@ class Recorder:
         )
 
     def _next_file(self, rotate: Callable[[Sink], Sink], at_ns: int, now: int) -> None:
-        self._write([to_line({"k": "end", "m": at_ns})])
+        self._write([*self._tallied(), to_line({"k": "end", "m": at_ns})])
+        self._counted = None
         self._sink.sync()
         self._opened_ns, self._begun_bytes = now, self._sink.size
         try:
@@ -248,7 +269,7 @@ class Recorder:
         """Keep the snap lines since the last keyframe that is at least a history old: the next file's pre-roll."""
         for line in lines:
             if line.startswith(SNAP):
-                self._recent.append((at_ns, ',"key":true,' in line[:200], line))
+                self._recent.append((at_ns, _is_key(line), line))
         keep_from = 0
         for i, (at, key, _) in enumerate(self._recent):
             if at > at_ns - HISTORY_S * 1e9 or i > len(self._recent) - HISTORY_LEAST:
@@ -257,3 +278,8 @@ class Recorder:
                 keep_from = i
         for _ in range(keep_from):
             self._recent.popleft()
+
+
+def _is_key(line: str) -> bool:
+    """Whether a line is a keyframe."""
+    return line.startswith(SNAP) and _KEY in line[:200]

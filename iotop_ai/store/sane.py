@@ -9,6 +9,7 @@ from iotop_ai.model.finding import STATE_OF_CLASS, Finding, Verdict
 from iotop_ai.model.process import ProcessTable
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.tally import Tally
 from iotop_ai.store.wire import ShapeError
 
 _LATEST_NS = 2**63
@@ -56,6 +57,18 @@ def check_carry(carry: Carry) -> None:
     if carry.verdict is not None:
         check_verdict(carry.verdict)
     _check_findings(held.finding for held in carry.held.values())
+
+
+def check_tally(tally: Tally) -> None:
+    """Its lengths and times, and that every class is known. Raises ShapeError."""
+    check_times(tally.measuring_ns, tally.stall_ns, tally.known_ns)
+    for share in tally.shares:
+        check_times(*share[1:])
+    for stretch in tally.stretches:
+        check_times(stretch.wall_ns, stretch.stood_ns)
+    if not all(stretch.class_id in STATE_OF_CLASS for stretch in tally.stretches):
+        raise ShapeError("a class of finding that is not known")
+    _check_findings(share.finding for share in tally.shares)
 
 
 def _check_findings(findings: Iterable[Finding]) -> None:
