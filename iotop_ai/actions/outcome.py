@@ -15,6 +15,11 @@ class Outcome(NamedTuple):
     text: str
     remedy: str = ""
 
+    @property
+    def told(self) -> str:
+        """Both in one line."""
+        return self.text + (f" ({self.remedy})" if self.remedy else "")
+
 
 def audited(audit: Audit, action: str, target: str, act: Callable[[], Outcome]) -> Outcome:
     """Write "asked", act, write what came of it. Where "asked" cannot be written, nothing is done."""

@@ -13,22 +13,21 @@ from iotop_ai.model.snapshot import Snapshot
 
 Key = tuple[str, str]
 
-RIVALS = frozenset(
-    (
-        "worker_respawn",
-        "network_fs",
-        "io_limit",
-        "cache_thrash",
-        "noisy_neighbour",
-        "small_random",
-        "storage_read",
-        "loader_serial",
-        "cpu_prep",
-        "object_stream",
-        "single_thread",
-    )
+RIVALS = (
+    "worker_respawn",
+    "network_fs",
+    "io_limit",
+    "cache_thrash",
+    "noisy_neighbour",
+    "small_random",
+    "storage_read",
+    "loader_serial",
+    "cpu_prep",
+    "object_stream",
+    "single_thread",
 )
-"""Causes of the same wait: one of a job's replaces the other, and only when it has lasted."""
+"""Causes of the same wait, in the order of precedence: one of a job's replaces the other, and only when it has lasted.
+"""
 _SEVERITY = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import devices
 from iotop_ai.present.columns import Column, head, placed
 from iotop_ai.present.device_figures import most_seen
 from iotop_ai.present.devices import Device
+from iotop_ai.present.fields import Field
 from iotop_ai.present.line import Cell, Line, cut, place
 from iotop_ai.present.path import fold_names
 from iotop_ai.present.units import UNDEFINED, UNKNOWN, count, duration, figure, percent, rate, size
@@ -25,15 +24,7 @@ _MOUNT_COLUMNS = (
 _PATH = 28
 
 
-class Fact(NamedTuple):
-    """One field. tail: a unit or a detail, dim behind the value."""
-
-    label: str
-    value: str
-    tail: str = ""
-
-
-def ceilings(frame: Frame, view: View, device: Device) -> list[Fact]:
+def ceilings(frame: Frame, view: View, device: Device) -> list[Field]:
     """The most of one interval in all that is kept, and the sizes of requests now."""
     most = most_seen((*view.past, *frame.history), device.key)
     if most.read_bytes_per_s is None:
@@ -41,62 +32,62 @@ def ceilings(frame: Frame, view: View, device: Device) -> list[Fact]:
     read, read_unit = rate(most.read_bytes_per_s)
     write, write_unit = rate(most.write_bytes_per_s)
     out = [
-        Fact("most in", duration(most.seconds)),
-        Fact("read", read, f" {read_unit}"),
-        Fact("written", write, f" {write_unit}"),
-        Fact("r/s", count(most.reads_per_s)),
-        Fact("w/s", count(most.writes_per_s)),
-        Fact("aqu-sz", figure(most.queue_size)),
+        Field("most in", duration(most.seconds)),
+        Field("read", read, f" {read_unit}"),
+        Field("written", write, f" {write_unit}"),
+        Field("r/s", count(most.reads_per_s)),
+        Field("w/s", count(most.writes_per_s)),
+        Field("aqu-sz", figure(most.queue_size)),
     ]
     now = device.rates
     for label, mean in (("size of a read now", now.read_size_bytes), ("of a write", now.write_size_bytes)):
-        out.append(Fact(label, UNDEFINED if mean is None else size(mean)))
+        out.append(Field(label, UNDEFINED if mean is None else size(mean)))
     return out
 
 
-def settings(frame: Frame, device: Device) -> list[Fact]:
+def settings(frame: Frame, device: Device) -> list[Field]:
     """Its queue and place; what the kernel does not tell is left out."""
     info = device.info
     if info is None:
         return []
     out = []
     if info.queue_depth is not None:
-        out.append(Fact("queue", str(info.queue_depth), " requests"))
+        out.append(Field("queue", str(info.queue_depth), " requests"))
     if info.scheduler:
-        out.append(Fact("scheduler", info.scheduler))
+        out.append(Field("scheduler", info.scheduler))
     if info.read_ahead_bytes is not None:
-        out.append(Fact("read-ahead", size(info.read_ahead_bytes)))
+        out.append(Field("read-ahead", size(info.read_ahead_bytes)))
     if info.rotational is not None and info.transport in ("ata", "scsi", "usb"):
-        out.append(Fact("rotates", "yes" if info.rotational else "no"))
+        out.append(Field("rotates", "yes" if info.rotational else "no"))
     if info.transport not in ("", "unknown"):
-        out.append(Fact("by", info.transport))
+        out.append(Field("by", info.transport))
     if info.pcie:
         better = info.pcie_max and info.pcie_max != info.pcie
-        out.append(Fact("PCIe", info.pcie, f" of {info.pcie_max}" if better else ""))
+        out.append(Field("PCIe", info.pcie, f" of {info.pcie_max}" if better else ""))
     if info.firmware:
-        out.append(Fact("firmware", info.firmware))
+        out.append(Field("firmware", info.firmware))
     if info.md_sync:
-        out.append(Fact("array", info.md_sync))
+        out.append(Field("array", info.md_sync))
     if info.stats_off:
-        out.append(Fact("statistics", "off", " (queue/iostats)"))
+        out.append(Field("statistics", "off", " (queue/iostats)"))
     below = [name for name in devices.leaves(device.name, frame) if name != device.name]
     if below:
         short = [name[:-2] if name.startswith("nvme") and name.endswith("n1") else name for name in below]
-        out.append(Fact("lies on", fold_names(short)))
+        out.append(Field("lies on", fold_names(short)))
     if info.holders:
-        out.append(Fact("carries", fold_names(list(info.holders))))
+        out.append(Field("carries", fold_names(list(info.holders))))
     return out
 
 
-def fullness(frame: Frame, device: Device) -> list[Fact]:
+def fullness(frame: Frame, device: Device) -> list[Field]:
     """How full the filesystems on the device are, the fullest first; those that nobody could ask last."""
     usage = frame.snapshot.filesystems.value or {}
-    known: list[tuple[float, Fact]] = []
+    known: list[tuple[float, Field]] = []
     for mount in devices.mounts(device.name, frame):
         told = None if (reading := usage.get(mount.path)) is None else reading.value
         ratio = None if told is None else told.used_ratio
         tail = "" if told is None else f" % full of {size(told.total_bytes)}"
-        known.append((-1.0 if ratio is None else ratio, Fact(mount.path, percent(ratio), tail)))
+        known.append((-1.0 if ratio is None else ratio, Field(mount.path, percent(ratio), tail)))
     return [fact for _, fact in sorted(known, key=lambda one: -one[0])]
 
 

@@ -17,6 +17,7 @@ from iotop_ai.present import devices
 from iotop_ai.present.devices import Device
 from iotop_ai.present.jobs import job_mount, shown_job
 from iotop_ai.present.path import behind
+from iotop_ai.present.select import after
 from iotop_ai.present.view import View
 
 BOUNDS_MS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
@@ -160,8 +161,6 @@ def shown_device(frame: Frame, view: View, name: str) -> Device | None:
 def device_after(frame: Frame, view: View, name: str, step: int) -> str:
     """Name of the device ``step`` rows on in the disk panel, round its ends; "" without any."""
     order = [d.name for d in devices.listed(frame, view)]
-    if not order:
-        return ""
     if name not in order:  # one that folds under another is left by way of that one
         name = devices.home_of(name, frame)
-    return order[(order.index(name) + step) % len(order)] if name in order else order[0]
+    return after(order, name, step) or ""

@@ -9,15 +9,15 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present import devices
 from iotop_ai.present.block import device_rows
 from iotop_ai.present.columns import rule
-from iotop_ai.present.device_facts import Fact, ceilings, fullness, mount_rows, settings
+from iotop_ai.present.device_facts import ceilings, fullness, mount_rows, settings
 from iotop_ai.present.device_figures import ALONE, JOBS, Recent, recent, shown_device, slowness, tie
 from iotop_ai.present.device_graphs import device_graph_rows
 from iotop_ai.present.device_spread import spread_rows
 from iotop_ai.present.devices import Device
-from iotop_ai.present.glyphs import ascii_line
+from iotop_ai.present.fields import field_rows
 from iotop_ai.present.health import health, temperature
-from iotop_ai.present.keys import key_row, toast
-from iotop_ai.present.line import Line, Span, blank, cut_spans, row, spans_cells
+from iotop_ai.present.keys import above_rows, mode_spans
+from iotop_ai.present.line import Line, Span, blank, row
 from iotop_ai.present.process import process_rows
 from iotop_ai.present.units import capacity, figure, percent
 from iotop_ai.present.view import View
@@ -37,7 +37,6 @@ TALL = 40
 _BLOCK = 9
 _MOST_ROWS = 6
 _SLOW = ("OK", "SLOW", "SLOW")
-_MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK"}
 
 
 def device_screen_rows(frame: Frame, view: View, width: int, height: int, name: str) -> list[Line]:
@@ -48,13 +47,7 @@ def device_screen_rows(frame: Frame, view: View, width: int, height: int, name: 
     else:
         plain = view._replace(device=device.name, focus="", cursor="", scroll=0, tree=False)
         out = _body(frame, plain, width, height - 1, device)
-    out = out[: max(0, height - 1)]
-    out += [blank(width)] * (height - 1 - len(out))
-    answer = toast(view, width)
-    if answer is not None and out:
-        out[-1] = answer
-    out = [*out, key_row(KEYS, width)][:height]
-    return [ascii_line(line) for line in out] if view.ascii_only else out
+    return above_rows(out, KEYS, view, width, height)
 
 
 def _body(frame: Frame, view: View, width: int, height: int, device: Device) -> list[Line]:
@@ -67,14 +60,14 @@ def _body(frame: Frame, view: View, width: int, height: int, device: Device) -> 
     facts = settings(frame, device)
     if roomy:
         rest = [
-            _fields(width, ceilings(frame, view, device)),
+            field_rows(ceilings(frame, view, device), width),
             mount_rows(frame, device, width, 4),
-            _fields(width, facts),
+            field_rows(facts, width),
         ]
     else:
         # A row each: what it can do, then how full its filesystems are and as much of its queue as fits.
         short = [*fullness(frame, device), *facts]
-        rest = [_fields(width, ceilings(frame, view, device))[:1], [], _fields(width, short)[:1]]
+        rest = [field_rows(ceilings(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
     left = height - len(top) - len(table) - gaps - (4 if height >= 20 else 0)
     kept: list[list[Line]] = []
@@ -113,9 +106,7 @@ def _top(frame: Frame, view: View, width: int, device: Device, known: Recent) ->
             left.append(Span(f"  {info.detail}"))
         rest = [info.model, capacity(info.size_bytes) if info.size_bytes else "", info.serial and f"sn {info.serial}"]
         left.append(Span("".join(f"  {one}" for one in rest if one), "dim"))
-    mode = _MODES.get(view.mode, "")
-    right = [*([Span(f"{mode}  ", "mode")] if mode else []), Span(place_of, "dim")]
-    out = [row(width, left, right)]
+    out = [row(width, left, [*mode_spans(view), Span(place_of, "dim")])]
     text = _because(device, known)
     for i, line in enumerate(wrap(text, max(20, width - _BLOCK - 2))):
         label = " because" if i == 0 else ""
@@ -172,21 +163,6 @@ def _stack(frame: Frame, view: View, device: Device) -> list[tuple[Device, bool]
     home = devices.home_of(device.name, frame)
     above = [d for d in devices.everything(frame, view) if d.name == home and home != device.name]
     return [*((d, False) for d in above), (device, bool(above)), *((d, True) for d in inner)]
-
-
-def _fields(width: int, facts: list[Fact]) -> list[Line]:
-    """Fields side by side, whole ones only."""
-    out: list[Line] = []
-    spans: list[Span] = [Span(" ")]
-    for label, value, tail in facts:
-        more = [Span(f"{label} ", "dim"), Span(value), Span(f"{tail}   ", "dim")]
-        if spans_cells(spans) + spans_cells(more) - 3 > width - 1 and len(spans) > 1:
-            out.append(row(width, cut_spans(spans, width)))
-            spans = [Span(" ")]
-        spans += more
-    if len(spans) > 1:
-        out.append(row(width, cut_spans(spans, width)))
-    return out
 
 
 def _processes(frame: Frame, view: View, width: int, height: int, device: Device) -> list[Line]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from iotop_ai.present.glyphs import ascii_line
+from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.line import Line, Span, cells, cut_spans, even, row, spans_cells
 
 WIDEST = 64
@@ -38,8 +38,7 @@ def dialogue_rows(
     inner = inner_width(width)
     made = [row(inner, [Span(f" {title} ", "block-warn"), Span(f" {note}")], background="panel")]
     made += [_row(inner, spans) for spans in _fitted(head, tail, height - 1)]
-    out = over(behind, made, width, height)
-    return [ascii_line(line) for line in out] if ascii_only else out
+    return in_ascii(over(behind, made, width, height), ascii_only)
 
 
 def over(behind: Sequence[Line], made: Sequence[Line], width: int, height: int) -> list[Line]:

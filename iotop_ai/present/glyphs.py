@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from iotop_ai.present.line import Line, Span, char_cells
 
 _TABLE = str.maketrans(
@@ -44,6 +46,11 @@ def ascii_text(text: str) -> str:
         else:
             out.append("?" * char_cells(char))
     return "".join(out)
+
+
+def in_ascii(lines: Iterable[Line], wanted: bool) -> list[Line]:
+    """The lines, in ASCII where that is wanted."""
+    return [ascii_line(line) for line in lines] if wanted else list(lines)
 
 
 def ascii_line(line: Line) -> Line:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.model.gpu import GpuRates, GpuState
 from iotop_ai.model.gpu_detail import GpuDetail
+from iotop_ai.present.fields import Field
 from iotop_ai.present.units import UNKNOWN, percent, rate
 
 
-class Fact(NamedTuple):
-    """One field. tail: a limit or a detail, dim behind the value."""
-
-    label: str
-    value: str
-    tail: str = ""
-    token: str = "text"
-
-
-def facts(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None) -> list[Fact]:
+def facts(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None) -> list[Field]:
     """All facts that are known, in a fixed order; what this GPU or driver does not tell is left out."""
     found = [*_work(state, rates), *_link(state, rates, detail)]
     if detail is not None:
@@ -30,25 +20,25 @@ def _number(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.0f}"
 
 
-def _work(state: GpuState, rates: GpuRates | None) -> list[Fact]:
+def _work(state: GpuState, rates: GpuRates | None) -> list[Field]:
     gpm = [] if rates is None else [
-        Fact("occupancy", percent(rates.occupancy_ratio), "%"),
-        Fact("DRAM", percent(rates.dram_ratio), "%"),
-        Fact("gaps", percent(rates.gap_ratio), "% of samples"),
+        Field("occupancy", percent(rates.occupancy_ratio), " %"),
+        Field("DRAM", percent(rates.dram_ratio), " %"),
+        Field("gaps", percent(rates.gap_ratio), " % of samples"),
     ]  # fmt: skip
     state_of = "" if state.performance_state is None else f"P{state.performance_state}"
     memory = "" if state.memory_max_mhz is None else f"/{state.memory_max_mhz} MHz"
     return [
         *gpm,
-        Fact("SM", _number(state.sm_mhz), f"/{_number(state.sm_max_mhz)} MHz"),
-        Fact("mem clock", _number(state.memory_mhz), memory or " MHz"),
-        Fact("state", state_of),
-        Fact("mem temp", _number(state.memory_celsius), " C"),
-        Fact("fan", _number(state.fan_percent), " %"),
+        Field("SM", _number(state.sm_mhz), f"/{_number(state.sm_max_mhz)} MHz"),
+        Field("mem clock", _number(state.memory_mhz), memory or " MHz"),
+        Field("state", state_of),
+        Field("mem temp", _number(state.memory_celsius), " C"),
+        Field("fan", _number(state.fan_percent), " %"),
     ]
 
 
-def _link(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None) -> list[Fact]:
+def _link(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None) -> list[Field]:
     now = ""
     if state.pcie_generation is not None and state.pcie_width is not None:
         now = f"{state.pcie_generation}x{state.pcie_width}"
@@ -58,25 +48,25 @@ def _link(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None) -> 
         tail.append(f"device {detail.device_max_generation}x{width or UNKNOWN}")
     if detail is not None and detail.slot_max_generation is not None:
         tail.append(f"slot {detail.slot_max_generation}x{detail.slot_max_width or UNKNOWN}")
-    out = [Fact("PCIe", now, f" {', '.join(tail)}" if tail else "")]
+    out = [Field("PCIe", now, f" {', '.join(tail)}" if tail else "")]
     if state.pcie_replays is not None:
-        out.append(Fact("replays", str(state.pcie_replays), "", "strong" if state.pcie_replays else "zero"))
+        out.append(Field("replays", str(state.pcie_replays), "", "strong" if state.pcie_replays else "zero"))
     if rates is not None and rates.nvlink_rx_bytes_per_s is not None:
         value, unit = rate(rates.nvlink_rx_bytes_per_s)
         sent = " ".join(rate(rates.nvlink_tx_bytes_per_s))
-        out.append(Fact("NVLink in", value, f" {unit}, out {sent}"))
+        out.append(Field("NVLink in", value, f" {unit}, out {sent}"))
     if detail is not None and detail.nvlinks:
-        out.append(Fact("NVLinks", str(detail.nvlinks_active), f"/{detail.nvlinks} up"))
+        out.append(Field("NVLinks", str(detail.nvlinks_active), f"/{detail.nvlinks} up"))
     return out
 
 
-def _health(state: GpuState, detail: GpuDetail) -> list[Fact]:
+def _health(state: GpuState, detail: GpuDetail) -> list[Field]:
     out = []
     if detail.ecc_corrected is not None or detail.ecc_uncorrected is not None:
         bad = bool(detail.ecc_uncorrected)
         total = f", {detail.ecc_uncorrected_total} in its life" if detail.ecc_uncorrected_total else ""
         out.append(
-            Fact(
+            Field(
                 "ECC",
                 f"{_number(detail.ecc_uncorrected)} uncorrected",
                 f"{total}, {_number(detail.ecc_corrected)} corrected",
@@ -84,17 +74,17 @@ def _health(state: GpuState, detail: GpuDetail) -> list[Fact]:
             )
         )
     elif detail.ecc is False:
-        out.append(Fact("ECC", "off"))
+        out.append(Field("ECC", "off"))
     if detail.rows_corrected is not None or detail.rows_uncorrected is not None:
         rows = (detail.rows_corrected or 0) + (detail.rows_uncorrected or 0)
-        out.append(Fact("rows", f"{rows} remapped", ", reset pending" if detail.rows_pending else ""))
-    out.append(Fact("Xid", "none seen" if state.last_xid is None else str(state.last_xid)))
+        out.append(Field("rows", f"{rows} remapped", ", reset pending" if detail.rows_pending else ""))
+    out.append(Field("Xid", "none seen" if state.last_xid is None else str(state.last_xid)))
     if detail.slowdown_celsius is not None:
-        out.append(Fact("slowdown", str(detail.slowdown_celsius), " C"))
+        out.append(Field("slowdown", str(detail.slowdown_celsius), " C"))
     if state.margin_celsius is not None:
-        out.append(Fact("margin", str(state.margin_celsius), " C to slowdown"))
+        out.append(Field("margin", str(state.margin_celsius), " C to slowdown"))
     if detail.numa_node is not None:
-        out.append(Fact("node", str(detail.numa_node), f" CPUs {detail.cpus}" if detail.cpus else ""))
+        out.append(Field("node", str(detail.numa_node), f" CPUs {detail.cpus}" if detail.cpus else ""))
     if detail.driver:
-        out.append(Fact("driver", detail.driver))
+        out.append(Field("driver", detail.driver))
     return out

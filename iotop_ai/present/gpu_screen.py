@@ -7,7 +7,7 @@ from textwrap import wrap
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu import GpuInstance
 from iotop_ai.present.columns import Column, chosen, head, placed, rule
-from iotop_ai.present.glyphs import ascii_line
+from iotop_ai.present.fields import field_rows
 from iotop_ai.present.gpu_around import detail_of, said
 from iotop_ai.present.gpu_facts import facts
 from iotop_ai.present.gpu_graphs import gpu_graph_rows, gpu_graphs
@@ -15,8 +15,9 @@ from iotop_ai.present.gpu_groups import Gpu, gpus, short_model
 from iotop_ai.present.gpu_meaning import Meaning, worst
 from iotop_ai.present.gpu_people import User, users
 from iotop_ai.present.graphs import room
-from iotop_ai.present.keys import key_row, toast
-from iotop_ai.present.line import Cell, Line, Span, blank, cells, cut, cut_spans, place, row, spans_cells
+from iotop_ai.present.keys import above_rows, mode_spans
+from iotop_ai.present.line import Cell, Line, Span, blank, cells, cut, place, row, spans_cells
+from iotop_ai.present.select import after
 from iotop_ai.present.units import GIB, UNDEFINED, UNKNOWN, brief, percent, size
 from iotop_ai.present.view import View
 
@@ -53,24 +54,17 @@ def chosen_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
 def gpu_after(frame: Frame, view: View, uuid: str, step: int) -> str:
     """UUID of the next (+1) or previous (-1) GPU, round the end; "" without any."""
     order = [g.uuid for g in gpus(frame, view)]
-    if not order:
-        return ""
-    return order[(order.index(uuid) + step) % len(order)] if uuid in order else order[0]
+    return after(order, uuid, step) or ""
 
 
 def gpu_screen_rows(frame: Frame, view: View, width: int, height: int, uuid: str) -> list[Line]:
     """Exactly ``height`` lines of ``width`` columns."""
     gpu = chosen_gpu(frame, view, uuid)
-    out = [] if gpu is None else _body(frame, view, width, height - 1, gpu)
     if gpu is None:
         out = [rule(width, "GPU"), row(width, [Span(" none here", "dim")])]
-    out = out[: max(0, height - 1)]
-    out += [blank(width)] * (height - 1 - len(out))
-    answer = toast(view, width)
-    if answer is not None and out:
-        out[-1] = answer
-    out = [*out, key_row(KEYS, width)][:height]
-    return [ascii_line(line) for line in out] if view.ascii_only else out
+    else:
+        out = _body(frame, view, width, height - 1, gpu)
+    return above_rows(out, KEYS, view, width, height)
 
 
 def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[Line]:
@@ -81,7 +75,7 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
         return [*top, *[blank(width) for _ in spare], *gpu_graph_rows(frame, view, gpu.uuid, width, height - len(top))]
     listed = users(frame, view, gpu.state)
     count = 1 if not listed else len(listed)
-    fields = _fact_rows(frame, width, gpu)
+    fields = field_rows(facts(gpu.state, gpu.rates, detail_of(frame, gpu.uuid)), width)
     instances = _instance_rows(width, gpu.state.instances)
     left = (
         height - len(top) - 3 * len(spare) - len(instances) - (1 + len(fields) if fields else 0) - (1 + min(count, 3))
@@ -118,9 +112,7 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, found: list[Meaning]) -
         Span(f"  {name}"),
         Span(more, "dim"),
     ]
-    mode = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK"}.get(view.mode, "")
-    right = [Span(f"{mode}  ", "mode"), Span(f"{at} of {len(every)}  b/n ", "dim")]
-    out = [row(width, left, right if mode else right[1:])]
+    out = [row(width, left, [*mode_spans(view), Span(f"{at} of {len(every)}  b/n ", "dim")])]
     for i, one in enumerate(found[:_MOST_MEANINGS]):
         label = "because" if i == 0 else "and"
         do = [Span("  do ", "dim"), Span(one.do + " ", "strong")] if one.do else []
@@ -136,24 +128,6 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, found: list[Meaning]) -
 
 def _weight(one: Meaning) -> str:
     return {"bad": "bad", "warn": "strong", "ok": "text"}.get(one.token, one.token)
-
-
-def _fact_rows(frame: Frame, width: int, gpu: Gpu) -> list[Line]:
-    """Fields side by side, whole ones only."""
-    if gpu.state is None:
-        return []
-    out: list[Line] = []
-    spans: list[Span] = [Span(" ")]
-    for fact in facts(gpu.state, gpu.rates, detail_of(frame, gpu.uuid)):
-        tail = fact.tail if not fact.tail or fact.tail[0] in " /,." else f" {fact.tail}"
-        more = [Span(f"{fact.label} ", "dim"), Span(fact.value, fact.token), Span(f"{tail}   ", "dim")]
-        if spans_cells(spans) + spans_cells(more) - 3 > width - 1 and len(spans) > 1:
-            out.append(row(width, cut_spans(spans, width)))
-            spans = [Span(" ")]
-        spans += more
-    if len(spans) > 1:
-        out.append(row(width, cut_spans(spans, width)))
-    return out
 
 
 def _instance_rows(width: int, instances: tuple[GpuInstance, ...] | None) -> list[Line]:

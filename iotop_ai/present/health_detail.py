@@ -15,7 +15,7 @@ from iotop_ai.present.graph import Series, area, coloured
 from iotop_ai.present.health_figures import figure_rows
 from iotop_ai.present.health_list import asked_ago, hue_of, top, why_rows
 from iotop_ai.present.health_view import DiskRow, HealthView, disk_row, disk_rows
-from iotop_ai.present.line import Cell, Line, Span, blank, cells, place, row
+from iotop_ai.present.line import Cell, Line, Span, cells, place, row, stacked
 from iotop_ai.present.units import UNDEFINED, UNKNOWN, capacity, duration
 
 _DAY_S = 86_400
@@ -106,12 +106,7 @@ def body_rows(one: DiskRow, width: int, *, spread: bool, verdict: bool = True) -
     if state is not None:
         parts += [_tests(state, width), figure_rows(state, width), _attribute_rows(state, width)]
         parts += [_curves(state, width), _errors(state, width), _messages(state, width)]
-    out: list[Line] = []
-    for part in parts:
-        if part and out and spread:
-            out.append(blank(width))
-        out += part
-    return out
+    return stacked(parts, width, spread=spread)
 
 
 def _tests(state: SmartState, width: int) -> list[Line]:

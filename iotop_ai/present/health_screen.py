@@ -6,12 +6,12 @@ from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.dialogue import inner_width, over
-from iotop_ai.present.glyphs import ascii_line
+from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.health_detail import body_rows, detail_rows
 from iotop_ai.present.health_list import list_rows
 from iotop_ai.present.health_view import Dialogue, DiskRow, HealthView, disk_row, disk_rows, why_no_test, words_of
-from iotop_ai.present.keys import toast
-from iotop_ai.present.line import Line, Span, blank, row, spans_cells
+from iotop_ai.present.keys import above_rows
+from iotop_ai.present.line import Line, Span, blank, row
 from iotop_ai.present.units import duration
 from iotop_ai.present.view import View
 
@@ -30,15 +30,8 @@ def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int,
     below = None if health.disk or height < TALL else subject(frame, health)
     if below is not None and len(made) + 1 < room:
         made = [*made, blank(width), *body_rows(below, width, spread=True, verdict=False)]
-    out = [*made[:room], *[blank(width)] * (room - len(made))]
-    answer = toast(view, width)
-    if answer is not None and out:
-        out[-1] = answer
-    out.append(row(width, _keys(frame, health, width)))
-    if health.dialogue is not None:
-        out = _asked(out, frame, health.dialogue, width)
-    out = out[:height]
-    return [ascii_line(line) for line in out] if view.ascii_only else out
+    out = above_rows(made, _keys(frame, health), view, width, height)
+    return out if health.dialogue is None else in_ascii(_asked(out, frame, health.dialogue, width), view.ascii_only)
 
 
 def subject(frame: Frame, health: HealthView) -> DiskRow | None:
@@ -47,24 +40,17 @@ def subject(frame: Frame, health: HealthView) -> DiskRow | None:
     return disk_row(frame, health.disk or health.cursor) or (rows[0] if rows and not health.disk else None)
 
 
-def _keys(frame: Frame, health: HealthView, width: int) -> list[Span]:
+def _keys(frame: Frame, health: HealthView) -> list[tuple[str, str]]:
     """The keys that work here and now."""
     if health.dialogue is not None:
-        entries = [("Enter", "do it"), ("Esc", "leave it")]
-    else:
-        entries = [("Esc", "back")]
-        entries += [("b/n", "disk"), ("Up/Down", "scroll")] if health.disk else [("Up/Down", "disk"), ("Enter", "open")]
-        if not why_no_test(subject(frame, health), health):
-            entries.append(("T", "self-test"))
-        if health.may_ask:
-            entries.append(("u", "ask now"))
-        entries += [("?", "help"), ("q", "quit")]
-    out: list[Span] = []
-    for key, word in entries:
-        more = [Span(f" {key}", "key"), Span(f":{word}", "dim")]
-        if spans_cells(out) + spans_cells(more) < width:
-            out += more
-    return out
+        return [("Enter", "do it"), ("Esc", "leave it")]
+    out = [("Esc", "back")]
+    out += [("b/n", "disk"), ("Up/Down", "scroll")] if health.disk else [("Up/Down", "disk"), ("Enter", "open")]
+    if not why_no_test(subject(frame, health), health):
+        out.append(("T", "self-test"))
+    if health.may_ask:
+        out.append(("u", "ask now"))
+    return [*out, ("?", "help"), ("q", "quit")]
 
 
 def _asked(behind: list[Line], frame: Frame, dialogue: Dialogue, width: int) -> list[Line]:

@@ -11,12 +11,12 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present import finding, window
 from iotop_ai.present.banner import HUE
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed, rule
-from iotop_ai.present.glyphs import ascii_line
 from iotop_ai.present.jobs import job_waits, limit_text
-from iotop_ai.present.keys import key_row, toast
+from iotop_ai.present.keys import above_rows
 from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.panel import quiet
 from iotop_ai.present.path import hops
+from iotop_ai.present.select import after
 from iotop_ai.present.units import UNDEFINED, UNKNOWN, duration, figure, gpu_time, mib, percent, size
 from iotop_ai.present.view import View
 
@@ -91,10 +91,7 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
 
 def job_after(frame: Frame, view: View, pid: int, step: int) -> int:
     """The pid of the next (+1) or previous (-1) job, round the end; 0 without any."""
-    order = [one.pid for one in job_rows(frame, view)]
-    if not order:
-        return 0
-    return order[(order.index(pid) + step) % len(order)] if pid in order else order[0]
+    return after([one.pid for one in job_rows(frame, view)], pid, step) or 0
 
 
 def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: int) -> list[Line]:
@@ -102,12 +99,7 @@ def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: 
     found = job_rows(frame, view)
     room = max(0, height - 1)
     made = _none(frame, width) if not found else _body(frame, view, width, room, found, cursor)
-    out = [*made[:room], *[blank(width)] * (room - len(made))]
-    answer = toast(view, width)
-    if answer is not None and out:
-        out[-1] = answer
-    out = [*out, key_row(KEYS, width)][:height]
-    return [ascii_line(line) for line in out] if view.ascii_only else out
+    return above_rows(made, KEYS, view, width, height)
 
 
 def _none(frame: Frame, width: int) -> list[Line]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.keymap import key_shown
-from iotop_ai.present.line import Line, Span, cells, cut, row, spans_cells
+from iotop_ai.present.line import Line, Span, blank, cells, cut, row, spans_cells
 from iotop_ai.present.panel import panel
 from iotop_ai.present.view import View
 
@@ -27,6 +28,7 @@ class Key(NamedTuple):
     acts: tuple[str, ...] = ()
 
 
+_MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK"}
 CHANGES = "act."
 """How the names of the actions begin that change the machine."""
 
@@ -138,6 +140,24 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 def _changes(key: Key) -> bool:
     return any(act.startswith(CHANGES) for act in key.acts)
+
+
+def above_rows(
+    made: Sequence[Line], keys: Iterable[tuple[str, str]], view: View, width: int, height: int
+) -> list[Line]:
+    """A screen above the main one, exactly ``height`` rows: what was made, the answer to the last key, the keys."""
+    room = max(0, height - 1)
+    out = [*made[:room], *[blank(width)] * (room - len(made))]
+    answer = toast(view, width)
+    if answer is not None and out:
+        out[-1] = answer
+    return in_ascii([*out, key_row(keys, width)][:height], view.ascii_only)
+
+
+def mode_spans(view: View) -> list[Span]:
+    """Which time such a screen shows, for the right end of its head; [] for now."""
+    word = _MODES.get(view.mode)
+    return [] if word is None else [Span(f"{word}  ", "mode")]
 
 
 def key_row(keys: Iterable[tuple[str, str]], width: int) -> Line:

@@ -219,6 +219,16 @@ def _row(width: int, left: tuple[Span, ...], right: tuple[Span, ...], key: str, 
     return Line((*start, *end), background, key)
 
 
+def stacked(parts: Iterable[list[Line]], width: int, *, spread: bool) -> list[Line]:
+    """Sections one below the other; spread: a blank row between two that are not empty."""
+    out: list[Line] = []
+    for part in parts:
+        if part and out and spread:
+            out.append(blank(width))
+        out += part
+    return out
+
+
 @lru_cache(maxsize=8)
 def blank(width: int) -> Line:
     """An empty row."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.present.glyphs import ascii_line
+from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.line import Line, Span, row
 from iotop_ai.present.view import View
 
@@ -34,7 +34,7 @@ def panel(rows: Rows) -> Rows:
         if width <= 0 or height <= 0:
             return []
         made = rows(frame, view, width, height)[:height]
-        return [ascii_line(line) for line in made] if view.ascii_only else made
+        return in_ascii(made, view.ascii_only)
 
     return cut_to_height
 

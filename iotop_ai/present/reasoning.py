@@ -13,9 +13,8 @@ from iotop_ai.present.advice import advice_text, why_text
 from iotop_ai.present.banner import HUE, banner_rows
 from iotop_ai.present.columns import Column, Placed, head, placed, rule
 from iotop_ai.present.evidence import MET, PLAIN, UNMET, Fact
-from iotop_ai.present.glyphs import ascii_line
-from iotop_ai.present.keys import key_row, toast
-from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
+from iotop_ai.present.keys import above_rows
+from iotop_ai.present.line import Cell, Line, Span, cut, place, row, stacked
 from iotop_ai.present.runs import run_spans, runs_between
 from iotop_ai.present.units import UNDEFINED, clock, duration, gpu_time, percent
 from iotop_ai.present.view import View
@@ -56,13 +55,7 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
         below = len(body) - first - room
         said = f" {below} more row{'s' if below > 1 else ''} below " if below else " the end "
         shown.append(row(width, [], [Span(said, "dim")]))
-    else:
-        shown += [blank(width)] * (room - len(shown))
-    answer = toast(view, width)
-    if answer is not None and shown:
-        shown[-1] = answer
-    out = [*top, *shown, key_row(KEYS, width)][:height]
-    return [ascii_line(line) for line in out] if view.ascii_only else out
+    return above_rows([*top, *shown], KEYS, view, width, height)
 
 
 def most_scroll(frame: Frame, view: View, width: int, height: int) -> int:
@@ -90,12 +83,7 @@ def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Lin
         _considered(frame, width, said),
         _past(frame, view, width),
     ]
-    out: list[Line] = []
-    for part in parts:
-        if part and out and spread:
-            out.append(blank(width))
-        out += part
-    return out
+    return stacked(parts, width, spread=spread)
 
 
 def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]) -> list[Line]:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import devices
 from iotop_ai.present.block import shown
 from iotop_ai.present.gpu import gpu_keys
 from iotop_ai.present.groups import groups
 from iotop_ai.present.view import View
+
+T = TypeVar("T")
+
+
+def after(order: Sequence[T], now: T, step: int) -> T | None:
+    """What stands ``step`` places on, round the end; the first when ``now`` has no place, None in an empty order."""
+    if not order:
+        return None
+    return order[(order.index(now) + step) % len(order)] if now in order else order[0]
 
 
 def device_order(frame: Frame, view: View) -> tuple[str, ...]:

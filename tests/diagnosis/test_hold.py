@@ -84,7 +84,7 @@ def test_a_class_that_is_to_be_confirmed_waits_only_behind_the_first_window() ->
 
 def test_every_class_with_its_own_way_exists() -> None:
     assert set(HOLDS) <= set(STATE_OF_CLASS)
-    assert set(STATE_OF_CLASS) >= RIVALS
+    assert set(STATE_OF_CLASS) >= set(RIVALS)
     assert all(0 <= hold.leave < 1 for hold in HOLDS.values())
     assert {c for c in RIVALS if c in PRECEDENCE} >= {"storage_read", "cpu_prep"}
     assert stamp().startswith(f"{RULES_VERSION}-")

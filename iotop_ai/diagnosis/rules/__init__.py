@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iotop_ai.diagnosis.facts import Claim, Facts
+from iotop_ai.diagnosis.hold import RIVALS
 from iotop_ai.diagnosis.rules.cpu import one_thread_loads, workers_compute
 from iotop_ai.diagnosis.rules.full import filesystem_is_full, memory_is_short, shared_memory_is_full
 from iotop_ai.diagnosis.rules.gpu import gpus_compute, gpus_fed
@@ -88,17 +89,7 @@ PRECEDENCE = (
     "comm_wait",
     "checkpoint_write",
     "imbalance",
-    "worker_respawn",
-    "network_fs",
-    "io_limit",
-    "cache_thrash",
-    "noisy_neighbour",
-    "small_random",
-    "storage_read",
-    "loader_serial",
-    "cpu_prep",
-    "object_stream",
-    "single_thread",
+    *RIVALS,
     "gpu_memory",
     "gpu_bound",
     "healthy",

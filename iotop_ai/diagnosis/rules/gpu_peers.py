@@ -111,15 +111,11 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: without GPM, without loaders and for a job that was never seen computing, tiny kernels look the same:
         confidence is then at most 65 %.
     """
-    limits, out = facts.limits, []
-    for team in teams(facts, limits.comm_window_s):
-        comm = _spins(facts, team)
-        if comm is None or comm.level < limits.leave_level:
-            continue
-        out.append(
-            team_claim(team, _comm(facts, team, comm), comm.level),
-        )
-    return tuple(out)
+    return tuple(
+        team_claim(team, _comm(facts, team, comm), comm.level)
+        for team in teams(facts, facts.limits.comm_window_s)
+        if (comm := _spins(facts, team)) is not None and comm.level >= facts.limits.leave_level
+    )
 
 
 def _comm(facts: Facts, team: Team, comm: _Comm) -> Finding:
@@ -247,15 +243,11 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
         others have idle time as well, or compute all the time, it is told beside the verdict. Ours.
     Blind spot: ranks on other machines; GPUs of which no job is seen; stages of a pipeline are unequal by design.
     """
-    limits, out = facts.limits, []
-    for team in teams(facts, limits.long_window_s):
-        late = _late(team, limits)
-        if late is None or late.level < limits.leave_level:
-            continue
-        out.append(
-            team_claim(team, _imbalance(facts, team, late), late.level),
-        )
-    return tuple(out)
+    return tuple(
+        team_claim(team, _imbalance(facts, team, late), late.level)
+        for team in teams(facts, facts.limits.long_window_s)
+        if (late := _late(team, facts.limits)) is not None and late.level >= facts.limits.leave_level
+    )
 
 
 def _rank_of(team: Team, gpu: OneGpu) -> Rank | None:

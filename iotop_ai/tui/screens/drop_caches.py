@@ -164,7 +164,7 @@ class DropCachesScreen(DialogueScreen):
         made = drop_caches(level, self._root, self._clock, audit, lambda step: self._tell(STEPS[step]))
         self.post_message(Done(made.outcome, dropped=made))
         effect = made.effect
-        text = caches.effect_text(effect) if effect is not None else _refusal(made.outcome)
+        text = caches.effect_text(effect) if effect is not None else made.outcome.told
         return self._main.said(made.outcome.done, text)
 
     def _evict(self, path: str) -> Message:
@@ -175,7 +175,7 @@ class DropCachesScreen(DialogueScreen):
             lambda now: self._tell(f"evicting ... {now.files} files, {caches.amount(now.size_bytes)},"),
         )
         self.post_message(Done(outcome, evicted=done))
-        text = _refusal(outcome) if done is None else caches.evicted_text(done)
+        text = outcome.told if done is None else caches.evicted_text(done)
         return self._main.said(outcome.done, text)
 
     def _tell(self, text: str) -> None:
@@ -192,9 +192,5 @@ class DropCachesScreen(DialogueScreen):
         effect = message.dropped.effect if message.dropped is not None else None
         self.drop = self.drop._replace(doing="", effect=effect, evicted=message.evicted)
         if effect is None and message.evicted is None:
-            self.drop = self.drop._replace(said=_refusal(message.outcome))
+            self.drop = self.drop._replace(said=message.outcome.told)
         self.follow()
-
-
-def _refusal(outcome: Outcome) -> str:
-    return outcome.text + (f" ({outcome.remedy})" if outcome.remedy else "")

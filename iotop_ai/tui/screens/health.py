@@ -261,8 +261,7 @@ class HealthScreen(Screen[None]):
         self._source.add_event("action", f"{message.disk}: {outcome.text}")
         if outcome.done and isinstance(self._source, AsksDisks):
             self._source.refresh_smart()
-        remedy = f" ({outcome.remedy})" if outcome.remedy else ""
-        self.say(f"{'done' if outcome.done else 'failed'}: {message.disk}: {outcome.text}{remedy}")
+        self.say(f"{'done' if outcome.done else 'failed'}: {message.disk}: {outcome.told}")
 
     def action_help(self) -> None:
         """The help page."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iotop_ai.present.jobs_screen import PREFIX, job_rows, jobs_screen_rows
+from iotop_ai.present.jobs_screen import PREFIX, job_after, job_rows, jobs_screen_rows
 from iotop_ai.present.line import Line
 from iotop_ai.tui.bindings import JOBS_KEYS
 from iotop_ai.tui.screens.detail import DetailScreen
@@ -47,10 +47,7 @@ class JobsScreen(DetailScreen):
 
     def action_next(self) -> None:
         """Mark the next job, round the end."""
-        order = [one.pid for one in job_rows(self.below.frame, self.below.view)]
-        if order:
-            at = order.index(self.cursor) if self.cursor in order else -1
-            self.cursor = order[(at + 1) % len(order)]
+        self.cursor = job_after(self.below.frame, self.below.view, self.cursor, 1) or self.cursor
         self.follow()
 
     def action_choose(self) -> None:

@@ -10,7 +10,6 @@ from textual.message import Message
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.delayacct import set_delayacct
 from iotop_ai.actions.kernel import TASK_DELAYACCT, Right, right_to
-from iotop_ai.actions.outcome import Outcome
 from iotop_ai.actions.process import act_on, parse_command, why_protected
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import Root
@@ -22,11 +21,6 @@ from iotop_ai.tui.widgets.styles import Styles
 
 if TYPE_CHECKING:
     from iotop_ai.tui.screens.acting import Acting
-
-
-def told(outcome: Outcome) -> str:
-    """An Outcome in one line."""
-    return outcome.text + (f" ({outcome.remedy})" if outcome.remedy else "")
 
 
 class ProcessScreen(DialogueScreen):
@@ -67,7 +61,7 @@ class ProcessScreen(DialogueScreen):
 
         def act() -> Message:
             outcome = act_on(command, whom.keys, whom.name, root, Audit(Clock()))
-            return main.said(outcome.done, told(outcome))
+            return main.said(outcome.done, outcome.told)
 
         main.work("process-act", act)
         self.leave()
@@ -138,7 +132,7 @@ class DelayScreen(DialogueScreen):
 
         def act() -> Message:
             outcome = set_delayacct(view.word == "on", Root("/"), Audit(Clock()))
-            return main.said(outcome.done, told(outcome))
+            return main.said(outcome.done, outcome.told)
 
         main.work("delayacct", act)
         self.leave()
