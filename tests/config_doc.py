@@ -8,6 +8,7 @@ from pathlib import Path
 from iotop_ai.cli.settings_table import BY_NAME, SETTINGS, value_of
 from iotop_ai.model.settings import Settings
 from iotop_ai.present.keymap import SCREENS, key_shown
+from tests.pages import written
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 HEAD = """\
@@ -85,15 +86,5 @@ def page() -> str:
     return "".join(out)
 
 
-def main(argv: list[str]) -> int:
-    """Write the page, or with --check say whether it is fresh."""
-    if "--check" in argv:
-        fresh = PAGE.read_text() == page()
-        print("fresh" if fresh else "stale: run python -m tests.config_doc")
-        return 0 if fresh else 1
-    PAGE.write_text(page())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(written("tests.config_doc", PAGE, page()))

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from iotop_ai.export.tidy import tables
+from tests.pages import written
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "export.md"
 HEAD = """\
@@ -61,14 +62,5 @@ def page() -> str:
     return "".join(parts)
 
 
-def main() -> int:
-    if sys.argv[1:] == ["--check"]:
-        fresh = PAGE.read_text() == page()
-        print("fresh" if fresh else "stale: run python -m tests.export_doc")
-        return 0 if fresh else 1
-    PAGE.write_text(page())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(written("tests.export_doc", PAGE, page()))

@@ -9,6 +9,7 @@ from typing import Any
 from iotop_ai.model.smart import HealthPoint, PastPoint, SelfTest, SmartAttribute, SmartState
 from iotop_ai.model.smart_growth import DAY_S, FORECAST_DAYS
 from iotop_ai.model.smart_rules import RULES, Rule, judged
+from tests.pages import written
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/health.md"
 NOW_S = 1_790_000_000
@@ -124,14 +125,5 @@ def page() -> str:
     return "".join(out)
 
 
-def main() -> int:
-    if sys.argv[1:] == ["--check"]:
-        fresh = PAGE.read_text() == page()
-        print("fresh" if fresh else "stale: run python -m tests.health_doc")
-        return 0 if fresh else 1
-    PAGE.write_text(page())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(written("tests.health_doc", PAGE, page()))

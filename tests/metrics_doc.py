@@ -10,6 +10,7 @@ from pathlib import Path
 
 import iotop_ai.model
 from iotop_ai.model.metric import Metric, metrics_of
+from tests.pages import written
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 HEAD = """\
@@ -55,14 +56,5 @@ def _code(term: str) -> str:
     return f"`{term}`" if term else ""
 
 
-def main() -> int:
-    if sys.argv[1:] == ["--check"]:
-        fresh = PAGE.read_text() == page()
-        print("fresh" if fresh else "stale: run python -m tests.metrics_doc")
-        return 0 if fresh else 1
-    PAGE.write_text(page())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(written("tests.metrics_doc", PAGE, page()))

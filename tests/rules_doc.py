@@ -10,6 +10,7 @@ from pathlib import Path
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES, Rule
 from iotop_ai.diagnosis.thresholds import AS_ALL, HOLDS, LIMITS, Hold, Thresholds
 from iotop_ai.model.finding import STATE_OF_CLASS
+from tests.pages import written
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "rules.md"
 LINES = ("Claim", "Evidence", "Threshold", "Blind spot")
@@ -68,14 +69,5 @@ def page() -> str:
     return "".join(out)
 
 
-def main() -> int:
-    if sys.argv[1:] == ["--check"]:
-        fresh = PAGE.read_text() == page()
-        print("fresh" if fresh else "stale: run python -m tests.rules_doc")
-        return 0 if fresh else 1
-    PAGE.write_text(page())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(written("tests.rules_doc", PAGE, page()))

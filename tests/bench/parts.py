@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import statistics
 import tempfile
 import time
@@ -35,6 +34,7 @@ from iotop_ai.present.view import View
 from iotop_ai.tui.widgets.ink import Ink, Row
 from iotop_ai.tui.widgets.styles import Styles
 from tests.bench.peers import machine, markdown
+from tests.pages import put_section
 from tests.present.scenes import starved_snapshots
 
 WIDTH, HEIGHT = 120, 40
@@ -315,9 +315,7 @@ def main() -> int:
     section = report(args.rounds)
     print(section)
     if args.write:
-        text = DOCUMENT.read_text()
-        kept = re.sub(rf"\n*{re.escape(HEADING)}\n.*?(?=\n## |\Z)", "", text, flags=re.DOTALL)
-        DOCUMENT.write_text(kept.rstrip("\n") + "\n\n" + section)
+        put_section(DOCUMENT, HEADING, section)
     return 0
 
 

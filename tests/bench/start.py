@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from tests.bench.cost import DOCUMENT, ESCAPE, HEIGHT, OURS, PROGRAMS, WIDTH, program_environment
 from tests.bench.peers import machine, markdown, need
+from tests.pages import put_section
 
 HELP = re.compile(rb"help")
 LIMIT_S = 30.0
@@ -159,9 +160,7 @@ def main() -> int:
         section = report(stages())
         print(section)
         if args.write:
-            text = DOCUMENT.read_text()
-            kept = re.sub(rf"\n*{re.escape(HEADING)}\n.*?(?=\n## |\Z)", "", text, flags=re.DOTALL)
-            DOCUMENT.write_text(kept.rstrip("\n") + "\n\n" + section)
+            put_section(DOCUMENT, HEADING, section)
         return 0
     argv = [sys.executable, "-m", "iotop_ai", "-d", "1"]
     begin(argv)  # the first one compiles and fills the page cache
