@@ -17,6 +17,7 @@ from iotop_ai.tui.screens.dialogue import DialogueScreen
 from iotop_ai.tui.screens.drop_caches import DropCachesScreen
 from tests.present.make import frame
 from tests.present.scenes import starved_snapshots
+from tests.tui.shown import text
 from tests.tui.test_health import Own
 
 TAKEN = starved_snapshots(6, onset=2)
@@ -42,7 +43,7 @@ class Shown:
 
     @property
     def text(self) -> str:
-        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+        return text(self.app)
 
     @property
     def asking(self) -> bool:

@@ -24,6 +24,7 @@ from iotop_ai.tui.widgets.lines import Wheeled
 from tests.diagnosis.build import IDLE, JOB_STARVED, play
 from tests.diagnosis.test_acknowledge import ill
 from tests.diagnosis.test_which_job import FED, two
+from tests.tui.shown import text
 
 SIZES = [(80, 24), (160, 48)]
 
@@ -51,10 +52,6 @@ async def until(true: Callable[[], object]) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError("it never came")
-
-
-def text(app: MonitorApp) -> str:
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 @pytest.mark.parametrize("size", SIZES)

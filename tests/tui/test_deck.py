@@ -14,6 +14,7 @@ from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import frames
+from iotop_ai.present.view import Timeline
 from iotop_ai.store.file import FileRecording
 from iotop_ai.store.ring import Ring
 from iotop_ai.store.sink import FileSink
@@ -52,6 +53,11 @@ class Box:
         found = self.until(lambda m: isinstance(m, Played) and not m.early and m.frame == frame)
         assert isinstance(found, Played)
         return found
+
+    def timeline(self, known: Frame) -> Timeline:
+        """The time line, once it has been read up to that Frame."""
+        self.until(lambda m: isinstance(m, TimelineRead) and m.timeline.known_ns == known.snapshot.wall_ns)
+        return [m.timeline for m in self.said if isinstance(m, TimelineRead)][-1]
 
 
 @pytest.fixture
@@ -113,8 +119,7 @@ def test_changes_of_the_verdict_and_marks(tmp_path: Path, box: Box) -> None:
     tape.go(0)
     deck = Deck(tape, box, Clock())
     deck.start()
-    box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.known_ns == live[-1].snapshot.wall_ns)
-    line = [m.timeline for m in box.said if isinstance(m, TimelineRead)][-1]
+    line = box.timeline(live[-1])
     states = [(f.snapshot.wall_ns, str(f.verdict.state)) for f in live]
     changes = [s for i, s in enumerate(states) if i == 0 or s[1] != states[i - 1][1]]
     assert [state for _, state in changes] == ["UNSURE", "STARVED", "UNSURE"]
@@ -150,8 +155,7 @@ def test_ends_of_a_job_stand_on_the_time_line_and_are_gone_to(tmp_path: Path, bo
     tape.go(live[25].snapshot.wall_ns)
     deck = Deck(tape, box, Clock())
     deck.start()
-    box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.known_ns == live[-1].snapshot.wall_ns)
-    line = [m.timeline for m in box.said if isinstance(m, TimelineRead)][-1]
+    line = box.timeline(live[-1])
     assert line.ends == tuple(
         (live[at].snapshot.wall_ns, text, bad)
         for at, text, bad in ((30, "worker 14", True), (40, "trainer 7", False), (50, "trainer 8", True))
@@ -175,8 +179,7 @@ def test_what_the_kernel_told_stands_on_the_time_line(tmp_path: Path, box: Box) 
     tape.go(live[0].snapshot.wall_ns)
     deck = Deck(tape, box, Clock())
     deck.start()
-    box.until(lambda m: isinstance(m, TimelineRead) and m.timeline.known_ns == live[-1].snapshot.wall_ns)
-    line = [m.timeline for m in box.said if isinstance(m, TimelineRead)][-1]
+    line = box.timeline(live[-1])
     assert line.ends == tuple(
         (live[at].snapshot.wall_ns, f"{kind} of it", True) for at, kind in kinds if kind != "raid"
     )

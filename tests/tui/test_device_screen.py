@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.pipeline import frames
-from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.device import DeviceScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from tests.present.scenes import starved_snapshots
 from tests.tui.recorded import record, stalling
 from tests.tui.scene import made_frames
-from tests.tui.test_gpu_screen import showing, text
+from tests.tui.shown import follows_and_pauses, showing, text
 from tests.tui.test_replay import replaying
 
 
@@ -59,20 +58,7 @@ async def test_it_follows_pauses_and_shows_help_and_health() -> None:
             await pilot.press("tab")
         await pilot.press("enter")
         await pilot.pause()
-        before = text(app)
-        app.post_message(FrameReady(made[55]))
-        await pilot.pause()
-        assert text(app) != before
-        await pilot.press("space")
-        await pilot.pause()
-        assert "PAUSED" in text(app)
-        held = text(app)
-        app.post_message(FrameReady(made[58]))
-        await pilot.pause()
-        assert text(app) == held
-        await pilot.press("space", "plus")
-        await pilot.pause()
-        assert app.main.view.interval_s == 2.0
+        await follows_and_pauses(app, pilot, made[55], made[58])
         assert "done: every 2 s" in text(app)
         for key, kind in (("question_mark", HelpScreen), ("h", HealthScreen)):
             await pilot.press(key)

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
-from textual.pilot import Pilot
 
-from iotop_ai.model.frame import Frame
 from iotop_ai.pipeline import frames
-from iotop_ai.present.view import View
-from iotop_ai.store.recording import MemoryRecording
-from iotop_ai.tui.app import MonitorApp
-from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.gpu import GpuScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from tests.present.gpu_scenes import eight_snapshots
 from tests.tui.scene import made_frames
-
-
-@asynccontextmanager
-async def showing(
-    shown: list[Frame], size: tuple[int, int] = (80, 24)
-) -> AsyncIterator[tuple[MonitorApp, Pilot[None]]]:
-    app = MonitorApp(shown[0], (), MemoryRecording(), View(), "dark")
-    async with app.run_test(size=size) as pilot:
-        for one in shown[1:]:
-            app.post_message(FrameReady(one))
-            await pilot.pause()
-        yield app, pilot
-
-
-def text(app: MonitorApp) -> str:
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+from tests.tui.shown import follows_and_pauses, showing, text
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
@@ -69,21 +45,7 @@ async def test_it_follows_the_source_and_pauses() -> None:
     made = list(frames(eight_snapshots(8)))
     async with showing(made[:4]) as (app, pilot):
         await pilot.press("g")
-        before = text(app)
-        app.post_message(FrameReady(made[5]))
-        await pilot.pause()
-        assert text(app) != before
-        await pilot.press("space")
-        await pilot.pause()
-        assert "PAUSED" in text(app)
-        held = text(app)
-        app.post_message(FrameReady(made[7]))
-        await pilot.pause()
-        assert text(app) == held
-        await pilot.press("space", "plus")
-        await pilot.pause()
-        assert "PAUSED" not in text(app)
-        assert app.main.view.interval_s == 2.0
+        await follows_and_pauses(app, pilot, made[5], made[7])
         await pilot.press("question_mark")
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen)

@@ -26,6 +26,7 @@ from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.health import HealthScreen
 from tests.present.health_scene import ill
 from tests.rigs.smart import Smartctl, why_no_smartctl
+from tests.tui.shown import text
 
 WHY = why_no_smartctl()
 needs_smartctl = pytest.mark.skipif(bool(WHY), reason=WHY or "there")
@@ -69,7 +70,7 @@ class Shown:
 
     @property
     def text(self) -> str:
-        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+        return text(self.app)
 
     @property
     def health(self) -> HealthScreen:

@@ -8,7 +8,7 @@ from iotop_ai.pipeline import frames
 from tests.cli.program import TOP
 from tests.present.scenes import starved, starved_snapshots
 from tests.tui.recorded import record, stalling
-from tests.tui.test_gpu_screen import showing, text
+from tests.tui.shown import showing, text
 from tests.tui.test_replay import replaying
 
 

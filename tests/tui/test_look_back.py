@@ -24,6 +24,7 @@ from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.keeper import Keeper
 from iotop_ai.tui.tape import Tape
 from tests.tui.recorded import stalling
+from tests.tui.shown import text
 from tests.tui.test_app import Upstream
 
 LIVE = stalling()
@@ -55,7 +56,7 @@ class Session:
         return "\n".join(line.text for line in self.app.main.panels[panel].lines)
 
     def screen(self) -> str:
-        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+        return text(self.app)
 
     async def come(self, first: int, last: int) -> None:
         """Snapshots first to last come in."""

@@ -19,6 +19,7 @@ from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.deck import Deck
 from iotop_ai.tui.tape import Tape
 from tests.tui.recorded import record, stalling
+from tests.tui.shown import text
 
 LIVE = stalling()
 WAIT_S = 20.0
@@ -56,7 +57,7 @@ class Replay:
         return "\n".join(line.text for line in self.app.main.panels[panel].lines)
 
     def screen(self) -> str:
-        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+        return text(self.app)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,51 @@
+"""The real app over made Frames, and what is on its screen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from textual.pilot import Pilot
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.view import View
+from iotop_ai.store.recording import MemoryRecording
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.messages import FrameReady
+
+
+@asynccontextmanager
+async def showing(
+    shown: list[Frame], size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[MonitorApp, Pilot[None]]]:
+    """The app with the last of the Frames on its screen, each shown in its turn."""
+    app = MonitorApp(shown[0], (), MemoryRecording(), View(), "dark")
+    async with app.run_test(size=size) as pilot:
+        for one in shown[1:]:
+            app.post_message(FrameReady(one))
+            await pilot.pause()
+        yield app, pilot
+
+
+def text(app: MonitorApp) -> str:
+    """What is on the screen, as the compositor has it."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def follows_and_pauses(app: MonitorApp, pilot: Pilot[None], first: Frame, second: Frame) -> None:
+    """The screen in front shows what comes, holds still while it is paused, and takes a longer interval."""
+    before = text(app)
+    app.post_message(FrameReady(first))
+    await pilot.pause()
+    assert text(app) != before
+    await pilot.press("space")
+    await pilot.pause()
+    assert "PAUSED" in text(app)
+    held = text(app)
+    app.post_message(FrameReady(second))
+    await pilot.pause()
+    assert text(app) == held
+    await pilot.press("space", "plus")
+    await pilot.pause()
+    assert "PAUSED" not in text(app)
+    assert app.main.view.interval_s == 2.0
