@@ -100,6 +100,28 @@ def act_on(command: Command, keys: Sequence[ProcessKey], name: str, root: Root, 
     return audited(audit, command.text, f"{clean(name)}: {pids}", act)
 
 
+class Each(NamedTuple):
+    """What came of acting on several. whole: in one line; done: a text for each that it was done to."""
+
+    whole: Outcome
+    done: tuple[str, ...]
+
+
+def act_on_each(command: Command, whom: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit) -> Each:
+    """``act_on`` for each (process, name) by itself, so that the audit log holds each; nothing is raised.
+
+    Where the audit log cannot be written nothing is done to any of them.
+    """
+    outcomes = [act_on(command, (key,), name, root, audit) for key, name in whom]
+    done = tuple(outcome.text for outcome in outcomes if outcome.done)
+    refused = [outcome for outcome in outcomes if not outcome.done]
+    text = f"{command.text}: {len(done)} of {len(outcomes)} tagged"
+    if refused:
+        text += "; " + refused[0].text.removeprefix(f"{command.text}: ")
+        text += f", and {len(refused) - 1} more" if len(refused) > 1 else ""
+    return Each(Outcome(bool(done), text, refused[0].remedy if len(refused) == 1 else ""), done)
+
+
 _DENIED = "not permitted: it is somebody else's"
 _MAY_NOT = "not permitted: it is somebody else's, or only root may ask for more"
 _ENDED = "it has ended"

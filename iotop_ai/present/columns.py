@@ -117,5 +117,11 @@ def _head(width: int, title: str, columns: tuple[Placed, ...], focus: bool, mark
     return place(width, *out)
 
 
+def note_room(width: int, title: str, columns: Iterable[Placed]) -> int:
+    """The columns that a note behind the title of ``head`` may take."""
+    first = min((_title_start(p) for p in columns if p.column.title), default=width)
+    return first - cells(title) - 6
+
+
 def _title_start(at: Placed) -> int:
     return at.first if at.column.left else at.last - cells(at.column.title) + 1

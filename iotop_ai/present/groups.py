@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
@@ -131,7 +131,7 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
     rates = rates_of(frame, view)[0]
     wanted = understood(view.pattern) if view.pattern else None
     if wanted is not None and wanted.query:
-        asked = _asked(table, wanted, rates)
+        asked = _asked(table, wanted, rates, view.tagged)
         if view.tree:
             return _tree(table, asked.info, rates, view, frame.snapshot.own.pid)
         table, wanted = asked, None
@@ -166,13 +166,31 @@ def _named(key: ProcessKey, info: ProcessInfo) -> Subject:
     return Subject(key, info, None, None, 0)
 
 
-def _asked(table: ProcessTable, wanted: Filter, rates: Mapping[ProcessKey, ProcessRates] | None) -> ProcessTable:
+def alone(frame: Frame, view: View, keys: Collection[ProcessKey]) -> list[Group]:
+    """These processes each by itself, sorted as the viewer's rows are."""
+    table, rates = frame.snapshot.processes.value, rates_of(frame, view)[0]
+    if table is None:
+        return []
+    resting = _ZERO._replace(io_delay_ratio=0.0 if table.delayacct else None)
+    out = []
+    for key in sorted(keys):
+        info = table.info.get(key)
+        if info is not None:
+            rest = _HIDDEN if key in table.denied else resting
+            rate = UNKNOWN_PROCESS_RATES if rates is None else rates.get(key, rest)
+            out.append(Group(info.name, info.user, (key,), rate, False))
+    return ordered(out, view)
+
+
+def _asked(
+    table: ProcessTable, wanted: Filter, rates: Mapping[ProcessKey, ProcessRates] | None, tagged: frozenset[ProcessKey]
+) -> ProcessTable:
     """The table with those processes only that a query asks for."""
     resting = _ZERO._replace(io_delay_ratio=0.0 if table.delayacct else None)
 
     def subject(key: ProcessKey, info: ProcessInfo) -> Subject:
         rate = None if rates is None else rates.get(key, _HIDDEN if key in table.denied else resting)
-        return Subject(key, info, rate, table.stat.get(key), table.page_bytes)
+        return Subject(key, info, rate, table.stat.get(key), table.page_bytes, key in tagged)
 
     return table._replace(info={k: info for k, info in table.info.items() if wanted.answer(subject(k, info))})
 

@@ -48,6 +48,7 @@ KEYS = (
     Key("r", "turn", "reverse the order", 6, ("sort.reverse",)),
     Key("t", "tree", "tree of processes, also F5", 6, ("rows.tree",)),
     Key("C", "", "columns to show, also F2", 9, ("rows.columns",)),
+    Key("T/U", "tag", "tag a process; untag all", 6, ("rows.tag", "rows.untag")),
     Key("o", "active", "only what is active", 4, ("rows.active",)),
     Key("a", "sums", "sums since now, or rates", 5, ("rows.accumulate",)),
     Key("Space", "pause", "stop drawing, watch on", 3, ("time.pause",)),
@@ -56,13 +57,14 @@ KEYS = (
     Key("[ ]", "back", "look back, on; End: now", 2, ("time.back", "time.on")),
     Key("'", "mark", "mark this moment", 5, ("time.mark",)),
     Key("c", "copy", "copy the verdict", 5, ("verdict.copy",)),
+    Key("y", "", "copy the row, or all tagged", 9, ("row.copy",)),
     Key("x", "", "acknowledge a failing part", 7, ("verdict.acknowledge",)),
     Key("D", "drop-cache", "drop caches, or evict", 3, ("act.drop_caches",)),
-    Key("k/i", "act", "signal, nice; I/O class", 5, ("act.signal", "act.ionice")),
+    Key("k/i", "act", "signal, nice, I/O; or tagged", 5, ("act.signal", "act.ionice")),
     Key("Ctrl-T", "waits", "delay accounting on, off", 7, ("act.delay_accounting",)),
     Key("1-7", "panels", "show or hide a panel", 7, ("panel.banner", "panel.system")),
     Key(":", "actions", "every action, also Ctrl-P", 5, ("app.palette",)),
-    Key("T", "theme", "next theme", 8, ("theme.next",)),
+    Key("L", "theme", "next theme", 8, ("theme.next",)),
     Key("P", "picture", "save a picture, also F12", 8, ("app.picture",)),
 )
 """In the order of the row; every one of them works."""
@@ -80,7 +82,7 @@ REPLAY_KEYS = (
     *(
         key
         for key in KEYS
-        if key.keys in ("d", "/", "< >", "s", "r", "t", "C", "o", "a", "j", "c", "1-7", ":", "T", "P")
+        if key.keys in ("d", "/", "< >", "s", "r", "t", "C", "T/U", "o", "a", "j", "c", "y", "1-7", ":", "L", "P")
     ),
 )
 """Of a recording that is looked at."""

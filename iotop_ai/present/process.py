@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import takewhile
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.process import ProcessTable
+from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.record import NamedTuple
-from iotop_ai.present.columns import Column, Placed, chosen, head, placed
-from iotop_ai.present.groups import Group, groups, rates_of, state_of
+from iotop_ai.present.columns import Column, Placed, chosen, head, note_room, placed
+from iotop_ai.present.groups import Group, alone, groups, rates_of, state_of
 from iotop_ai.present.line import Cell, Line, Span, cut, place, row, spans_cells
 from iotop_ai.present.panel import panel, quiet
 from iotop_ai.present.query import understood
+from iotop_ai.present.tags import counted, mark_of
 from iotop_ai.present.units import GIB, KIB, MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
 from iotop_ai.present.view import View
 
@@ -71,7 +72,8 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     for group in part:
         under_cursor = view.focus == "process" and view.cursor == group.row_key
         facts = _facts(group, table, view, command=command)
-        out.append(_row(width, group, facts, seconds, "sel" if under_cursor else "", view.no_columns))
+        tag = mark_of(group.keys, view.tagged)
+        out.append(_row(width, group, facts, seconds, "sel" if under_cursor else "", view.no_columns, tag))
     out.append(_footer(frame, view, width, part, (*found[:start], *found[start + room :]), table))
     return out
 
@@ -96,6 +98,22 @@ def _name_room(width: int) -> int:
     return _NAME if width >= 72 else 20
 
 
+def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: int = 120) -> list[str]:
+    """The titles and one row for each of these processes, in the viewer's order, as text to paste.
+
+    Without command lines, as all that is copied.
+    """
+    table = frame.snapshot.processes.value
+    if table is None:
+        return []
+    without = view.no_columns | {"command"}
+    head_ = _head(frame, view._replace(focus="", tagged=frozenset()), width, _columns(width, without)).text
+    out = [head_.replace("─", " ").rstrip()]
+    seconds = rates_of(frame, view)[1]
+    rows = [(group, _facts(group, table, view, command=False)) for group in alone(frame, view, keys)]
+    return out + [_row(width, group, facts, seconds, "", without).text.rstrip() for group, facts in rows]
+
+
 def _head(frame: Frame, view: View, width: int, at: tuple[Placed, ...]) -> Line:
     seconds = rates_of(frame, view)[1]
     note = f"{'tree ' if view.tree else ''}by {view.sort}{' reversed' if view.reverse else ''}"
@@ -103,6 +121,7 @@ def _head(frame: Frame, view: View, width: int, at: tuple[Placed, ...]) -> Line:
         at = tuple(p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at)
         note = f"sum of {duration(seconds)}"
     marked = _SORTED.get(view.sort, (view.sort,))
+    note = counted(view.tagged, note, note_room(width, "process", at))
     return head(width, "process", at, focus=view.focus == "process", marked=marked, note=note)
 
 
@@ -132,14 +151,24 @@ def _facts(group: Group, table: ProcessTable, view: View, *, command: bool) -> _
 
 @lru_cache(maxsize=256)
 def _row(
-    width: int, group: Group, facts: _Facts, seconds: float | None, background: str, without: frozenset[str]
+    width: int,
+    group: Group,
+    facts: _Facts,
+    seconds: float | None,
+    background: str,
+    without: frozenset[str],
+    tag: str = "",
 ) -> Line:
     """One row; most are those of the second before."""
     at = _columns(width, without)
     room = at[0].first - 2 if at else width - 1
     tail = "" if len(group.keys) == 1 else f" x{len(group.keys)}"
     mark = group.mark
-    out = [Cell(1, mark, "dim"), Cell(1 + len(mark), cut(group.name, room - len(mark) - len(tail)) + tail)]
+    out = [
+        Cell(0, tag, "strong"),
+        Cell(1, mark, "dim"),
+        Cell(1 + len(mark), cut(group.name, room - len(mark) - len(tail)) + tail),
+    ]
     for spot in at:
         out += _cells(group, facts, spot, seconds)
     return place(width, *out, background=background, key=group.row_key)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.present.dialogue import Row, fact, typing
+from iotop_ai.present.dialogue import LABEL, Row, fact, typing
 from iotop_ai.present.line import Span, cut, plain
 
 TITLE = "PROCESS"
 DELAY_TITLE = "DELAY ACCOUNTING"
+LISTED = 4
+"""How many of what is tagged are named; the rest is counted."""
 _CHOICES = (
     ("term int hup", "ask it to end; most programs clean up first"),
     ("kill", "end it at once: nothing is saved"),
@@ -21,15 +24,21 @@ _CHOICES = (
 
 
 class Whom(NamedTuple):
-    """What is acted on: one process, or several of one name and user that share a row."""
+    """What is acted on: one process, several of one name and user that share a row, or what is tagged.
+
+    names: of each of ``keys`` when they are tagged, else (); ``name`` and ``user`` then say nothing.
+    """
 
     name: str
     user: str
     keys: tuple[ProcessKey, ...]
+    names: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
-        """ "train.py, pid 412" or "pt_data_worker x64"."""
+        """ "train.py, pid 412", "pt_data_worker x64" or "3 tagged"."""
+        if self.names:
+            return f"{len(self.keys)} tagged"
         name = plain(self.name)
         return f"{name}, pid {self.keys[0].pid}" if len(self.keys) == 1 else f"{name} x{len(self.keys)}"
 
@@ -47,16 +56,43 @@ def whom_of(now: Snapshot, pid: int, keys: tuple[ProcessKey, ...]) -> Whom | Non
     return Whom(info.name, info.user, there)
 
 
-def process_body(now: Snapshot, whom: Whom, typed: str, said: str, width: int) -> tuple[list[Row], list[Row]]:
-    """(who it is and what hangs on it, the commands)."""
-    head = [*fact("of", plain(whom.user), width)]
+def whom_tagged(now: Snapshot, tagged: Collection[ProcessKey]) -> Whom | None:
+    """What is tagged and still there, by pid; None when nothing is."""
+    table = now.processes.value
+    keys = () if table is None else tuple(key for key in sorted(tagged) if key in table.info)
+    if table is None or not keys:
+        return None
+    return Whom("", "", keys, tuple(table.info[key].name for key in keys))
+
+
+def _who(now: Snapshot, whom: Whom, width: int) -> list[Row]:
+    """Whose it is and what it runs; of what is tagged the first few."""
     table = now.processes.value
     info = None if table is None else table.info.get(whom.keys[0])
-    if info is not None and info.cmdline:
-        head += fact("runs", cut(plain(" ".join(info.cmdline)), 2 * (width - 14)), width)
+    if not whom.names:
+        head = fact("of", plain(whom.user), width)
+        if info is not None and info.cmdline:
+            head += fact("runs", cut(plain(" ".join(info.cmdline)), 2 * (width - 14)), width)
+        return head
+    head = []
+    for key, name in list(zip(whom.keys, whom.names, strict=True))[:LISTED]:
+        info = None if table is None else table.info.get(key)
+        user = "it has ended" if info is None else f"of {plain(info.user)}"
+        head += fact("" if head else "tagged", cut(f"{key.pid:>7}  {plain(name)}  {user}", width - LABEL - 2), width)
+    more = len(whom.keys) - LISTED
+    return head + (fact("", f"+{more} more", width) if more > 0 else [])
+
+
+def process_body(now: Snapshot, whom: Whom, typed: str, said: str, width: int) -> tuple[list[Row], list[Row]]:
+    """(who it is and what hangs on it, the commands)."""
+    head = _who(now, whom, width)
     jobs = () if now.jobs.value is None else now.jobs.value.jobs.values()
-    job = next((job for job in jobs if job.members & frozenset(whom.keys)), None)
-    if job is not None:
+    meant = [job for job in jobs if job.members & frozenset(whom.keys)]
+    if len(meant) > 1:
+        names = ", ".join(f"{plain(job.name)} of {plain(job.user)}" for job in meant)
+        head += fact("part of", cut(f"{len(meant)} jobs: {names}", 2 * (width - 14)), width, token="warn")
+    elif meant:
+        job = meant[0]
         ranks = f", which has {len(job.ranks)} ranks that wait for each other" if len(job.ranks) > 1 else ""
         head += fact("part of", f"the job {plain(job.name)} of {plain(job.user)}{ranks}", width, token="warn")
     if len(whom.keys) > 1:

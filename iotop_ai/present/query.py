@@ -2,7 +2,8 @@
 
 A query compares what a row shows: ``read write io`` (bytes a second, K M G are 1024s), ``cpu delay`` (percent),
 ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``, with ``= != > >= < <=``, ``~`` and ``!~`` for
-regular expressions, joined by ``and or not`` and brackets. What is not known is in no answer.
+regular expressions, joined by ``and or not`` and brackets. ``tagged`` alone means what the viewer has tagged. What is
+not known is in no answer.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Subject(NamedTuple):
     rates: ProcessRates | None
     stat: ProcessStat | None
     page_bytes: int
+    tagged: bool = False
 
 
 Answer = Callable[[Subject], bool | None]
@@ -85,6 +87,9 @@ _TOKEN = pattern(r"""\s*("[^"]*"|'[^']*'|[<>!]=|!~|[()=<>~]|[^\s()=<>!~]+)""")
 _NUMBER = pattern(r"(\d+(?:\.\d*)?|\.\d+)([kmgt]?)(?:i?b)?(?:/s)?%?", re.IGNORECASE)
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _LOOKS_LIKE = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
+_TAGGED = "tagged"
+_ASKS_TAGS = pattern(r"(?:^|\(|\b(?:and|or|not)\s)\s*tagged\s*(?:$|\)|\s(?:and|or)\b)", re.IGNORECASE)
+"""The word where a query may have it; a name that merely holds it is found as any other."""
 _DEEPEST = 16
 
 
@@ -96,7 +101,7 @@ class _UnreadableError(Exception):
 def understood(text: str) -> Filter:
     """What a typed filter means; one that compares nothing by a known name is a regular expression, or plain text."""
     named = _LOOKS_LIKE.findall(text)
-    if not any(_field(word) or sign for word, sign in named):
+    if not any(_field(word) or sign for word, sign in named) and not _ASKS_TAGS.search(text):
         return Filter(_matching(_pattern(text)))
     try:
         parser = _Parser(_tokens(text))
@@ -187,13 +192,17 @@ class _Parser:
             return inside
         word = self.next()
         if not self.more() or self._tokens[self._at] not in (*_COMPARE, "~", "!~"):
-            return _matching(_pattern(_bare(word)))
+            return _is_tagged if word.lower() == _TAGGED else _matching(_pattern(_bare(word)))
         field, sign = _field(word), self.next()
         if field is None:
             raise _UnreadableError(f"{word} is none of {' '.join(FIELDS)}")
         if not self.more():
             raise _UnreadableError(f"{field} {sign} what?")
         return _comparison(field, sign, _bare(self.next()))
+
+
+def _is_tagged(one: Subject) -> bool:
+    return one.tagged
 
 
 def _bare(word: str) -> str:

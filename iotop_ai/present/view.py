@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.settings import Marks
@@ -97,3 +98,5 @@ class View(NamedTuple):
     """Whether each process has a row of its own, under its parent's."""
     no_columns: frozenset[str] = frozenset()
     """Columns of the processes that are not shown, by id."""
+    tagged: frozenset[ProcessKey] = frozenset()
+    """The processes that are tagged."""

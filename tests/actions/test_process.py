@@ -15,7 +15,7 @@ import pytest
 
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.delayacct import set_delayacct
-from iotop_ai.actions.process import Command, act_on, parse_command, why_protected
+from iotop_ai.actions.process import Command, act_on, act_on_each, parse_command, why_protected
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.process_parse import parse_stat
 from iotop_ai.collectors.root import Root
@@ -121,6 +121,31 @@ def test_of_several_those_that_are_left_get_it(sleeper: subprocess.Popen[bytes],
     other.wait()
     outcome = act_on(command("stop"), keys, "s", ROOT, audit)
     assert (outcome.done, outcome.text) == (True, "stop: s (1 of 2): 1: it has ended")
+
+
+def test_each_of_what_is_tagged_is_written_down(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
+    here = key_of(sleeper.pid)
+    whom = [(key_of(1), "init"), (here, "sleeper"), (here._replace(start_ticks=here.start_ticks - 1), "gone")]
+    each = act_on_each(command("nice 3"), whom, ROOT, audit)
+    not_init = "not done to init (1): pid 1 keeps the machine alive"
+    assert each.whole == (True, f"nice 3: 1 of 3 tagged; {not_init}, and 1 more", "")
+    assert each.done == (f"nice 3: sleeper ({sleeper.pid})",)
+    assert os.getpriority(os.PRIO_PROCESS, sleeper.pid) == 3
+    told = results(audit)
+    assert [target for _, target, _ in told] == [
+        *["init: 1"] * 2, *[f"sleeper: {here.pid}"] * 2, *[f"gone: {here.pid}"] * 2,
+    ]  # fmt: skip
+    assert [result for _, _, result in told if result != "asked"] == [
+        f"nice 3: {not_init}", *each.done, f"nice 3: not done to gone ({here.pid}): it has ended",
+    ]  # fmt: skip
+
+
+def test_nothing_is_done_that_the_audit_log_cannot_hold(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    each = act_on_each(command("kill"), [(key_of(sleeper.pid), "s")], ROOT, Audit(Clock(), tmp_path / "file"))
+    assert each.done == ()
+    assert "0 of 1 tagged; not done: the audit log" in each.whole.text
+    assert sleeper.poll() is None
 
 
 def test_init_ourselves_and_the_kernel_are_protected(audit: Audit) -> None:

@@ -43,6 +43,28 @@ def test_what_is_meant(text: str, meant: bool | None) -> None:
         assert (found.answer(READER) is True) is meant
 
 
+@pytest.mark.parametrize(
+    ("text", "untagged", "tagged"),
+    [
+        ("tagged", False, True), ("not tagged", True, False), ("TAGGED and read > 1M", False, True),
+        ("(tagged) or user = alice", True, True), ("tagged and user = bob", False, False),
+        ("python and not tagged", True, False),
+    ],
+)  # fmt: skip
+def test_what_is_tagged_may_be_asked_for(text: str, untagged: bool, tagged: bool) -> None:
+    found = understood(text)
+    assert (found.query, found.trouble) == (True, "")
+    assert found.answer(READER) is untagged
+    assert found.answer(READER._replace(tagged=True)) is tagged
+
+
+@pytest.mark.parametrize("text", ["untagged", "tagged-worker", "my tagged one", "'tagged'"])
+def test_a_name_that_holds_the_word_is_found_as_any_other(text: str) -> None:
+    found = understood(text)
+    assert not found.query
+    assert not found.answer(READER._replace(tagged=True))
+
+
 @pytest.mark.parametrize("text", ["write < 1", "not write < 1", "delay > 0", "write > 1 and read > 1", "not write = 0"])
 def test_what_is_not_known_is_in_no_answer(text: str) -> None:
     assert understood(text).answer(READER) is None

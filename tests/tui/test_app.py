@@ -413,7 +413,7 @@ async def test_every_theme_by_key() -> None:
     async with showing() as shown:
         seen = []
         for _ in THEMES:
-            await shown.press("T")
+            await shown.press("L")
             seen.append(shown.app.look)
             base = looks(shown.app.look)["bg"].bg
             strip = shown.app.main.panels["process"].render_line(1)

@@ -109,6 +109,9 @@ ON_MAIN: dict[str, Answer] = {
     "cursor.first": Answer(),
     "cursor.page_down": Answer(),
     "cursor.page_up": Answer(),
+    "rows.tag": Answer(r"(un)?tagged, \d+ in all", before=("to process", "Home")),
+    "rows.untag": Answer(r"done: \d+ untagged|nothing is tagged"),
+    "row.copy": Answer("copied|no clipboard"),
 }
 LIVE: dict[str, Answer] = {
     "app.suspend": Answer(r"\[1\] \+ Stopped"),

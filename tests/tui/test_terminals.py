@@ -139,7 +139,7 @@ def test_no_more_colours_and_glyphs_than_the_terminal_has(
         start(terminal, tmp_path)
         size = written.stat().st_size
         terminal.wait_until(lambda _: written.stat().st_size > size, what="a refresh")
-        terminal.keys("T") if most == 2**24 else terminal.keys("r")
+        terminal.keys("L") if most == 2**24 else terminal.keys("r")
         terminal.wait_for("done:")
         text = terminal.text()
         terminal.keys("q")

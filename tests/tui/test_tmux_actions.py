@@ -136,6 +136,65 @@ def test_a_process_is_ended_from_its_row(tmp_path: Path) -> None:
     ]
 
 
+def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
+    names = ("zzone", "zztwo", "zzthree")
+    for name in names:
+        shutil.copy(shutil.which("sleep") or "", tmp_path / name)
+    sleepers = [subprocess.Popen([str(tmp_path / name), "300"]) for name in (*names, names[0])]
+    state = tmp_path / "state"
+    try:
+        with Terminal(100, 30, {"XDG_STATE_HOME": str(state), "PYTHONPATH": str(TOP)}) as terminal:
+            terminal.type(f"cd {shlex.quote(str(tmp_path))}\n")
+            started(terminal, [*PROGRAM, "--sort", "name"])
+            terminal.keys("R")
+            terminal.wait_for("recording to")
+            terminal.keys("/")
+            terminal.wait_for("Esc:clear")
+            terminal.type("^zz\n")
+            terminal.wait_until(lambda text: "zztwo  " in text, what="its row")
+            for _ in range(12):
+                if re.search(r"^━+ process", terminal.text(), re.MULTILINE):
+                    break
+                before = focused(terminal.text())
+                terminal.keys("Tab")
+                terminal.wait_until(lambda text, before=before: focused(text) != before, what="another focus")
+            terminal.keys("Down")
+            terminal.keys("T")  # a row of two, and on to the next
+            terminal.wait_for("done: zzone x2 tagged, 2 in all")
+            terminal.wait_for_match(r"^\*zzone x2 ")
+            terminal.keys("T")
+            terminal.wait_for("done: zzthree tagged, 3 in all")
+            terminal.wait_for_match(r"━━ process 3 tagged")
+            terminal.keys("Escape")  # the filter goes, the tags stay
+            terminal.wait_for("filter cleared")
+            terminal.wait_for_match(r"━━ process 3 tagged")
+            terminal.keys("k")
+            text = terminal.wait_for("PROCESS  3 tagged")
+            for index in (0, 2, 3):
+                assert f"{sleepers[index].pid}  zz" in text
+            assert str(sleepers[1].pid) not in text
+            terminal.type("term\n")
+            terminal.wait_for("done: term: 3 of 3 tagged")
+            for index in (0, 2, 3):
+                assert sleepers[index].wait(20) == -15
+            terminal.wait_until(lambda text: "3 tagged  " not in text and "process by" in text, what="no tag left")
+            terminal.keys("U")
+            terminal.wait_for("nothing is tagged")
+            (recording,) = tmp_path.glob("*.iotop.jsonl")
+            terminal.wait_until(lambda _: recording.read_text().count("term: zz") >= 3, what="an event for each")
+            terminal.keys("q")
+            assert sleepers[1].poll() is None
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+    lines = [json.loads(line) for line in (state / "iotop-ai" / "audit.jsonl").read_text().splitlines()]
+    assert [line["target"] for line in lines if line["result"] != "asked"] == [
+        f"{Path(str(sleeper.args[0])).name}: {sleeper.pid}"  # type: ignore[index]
+        for sleeper in sorted((sleepers[0], sleepers[2], sleepers[3]), key=lambda one: one.pid)
+    ]
+
+
 def test_delay_accounting_is_asked_and_left() -> None:
     with Terminal(80, 24, {"PYTHONPATH": str(TOP)}) as terminal:
         started(terminal, PROGRAM)

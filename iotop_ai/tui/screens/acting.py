@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 
 AT_NOW = ("live", "paused")
 PROCESS_PREFIX = "process:"
+CHOOSE_PROCESS = "failed: choose a process first: Tab there, then Down"
 OPENERS = ("drop_caches", "delay_accounting", "process")
 """Actions that open a question: keys that follow in one burst are already typed into it."""
 
 
 class ActionSaid(Message):
-    """An action is over. event: for the recording, "" when nothing was done; text: for the user."""
+    """An action is over. events: for the recording, () when nothing was done; text: for the user."""
 
-    def __init__(self, done: bool, text: str, event: str = "") -> None:
+    def __init__(self, done: bool, text: str, events: tuple[str, ...] = ()) -> None:
         self.done = done
         self.text = text
-        self.event = event
+        self.events = events
         super().__init__()
 
 
@@ -100,9 +101,12 @@ class Acting(Moments):
         self._question = question
         self.app.push_screen(question)
 
-    def said(self, done: bool, text: str) -> ActionSaid:
-        """What an action's thread hands back; only what was done goes into the recording."""
-        return ActionSaid(done, text, text if done else "")
+    def said(self, done: bool, text: str, events: tuple[str, ...] = ()) -> ActionSaid:
+        """What an action's thread hands back; only what was done goes into the recording.
+
+        events: what was done, where it is not one thing.
+        """
+        return ActionSaid(done, text, (events or (text,)) if done else ())
 
     def work(self, name: str, act: Callable[[], Message]) -> None:
         """Act on a thread of its own: a disk may take long, and a hung one must not keep the program from ending."""
@@ -110,8 +114,8 @@ class Acting(Moments):
 
     def on_action_said(self, message: ActionSaid) -> None:
         """Note it in the recording and say it."""
-        if message.event:
-            self._source.add_event("action", message.event)
+        for event in message.events:
+            self._source.add_event("action", event)
         self.change(f"{'done' if message.done else 'failed'}: {message.text}")
 
     def action_drop_caches(self) -> None:
@@ -127,15 +131,17 @@ class Acting(Moments):
         self.ask(DelayScreen(self, self._book))
 
     def action_process(self, begun: str = "") -> None:
-        """Ask what is to be done to the process under the cursor. begun: what is typed already."""
-        from iotop_ai.present.process_act import whom_of
+        """Ask what is to be done to what is tagged, else to what is under the cursor. begun: what is typed already."""
+        from iotop_ai.present.process_act import whom_of, whom_tagged
         from iotop_ai.tui.screens.process_act import ProcessScreen
 
         cursor = self.view.cursor.removeprefix(PROCESS_PREFIX)
         if self.why_no_action():
             self.change(f"failed: {self.why_no_action()}")
+        elif tagged := whom_tagged(self.newest.snapshot, self.view.tagged):
+            self.ask(ProcessScreen(self, self._book, tagged, begun))
         elif not (self.view.focus == "process" and self.view.cursor.startswith(PROCESS_PREFIX) and cursor.isdigit()):
-            self.change("failed: choose a process first: Tab to the process panel, then Down")
+            self.change(CHOOSE_PROCESS)
         else:
             keys = next((g.keys for g in groups(self.frame, self.view) if g.row_key == self.view.cursor), ())
             whom = whom_of(self.newest.snapshot, int(cursor), keys)

@@ -13,8 +13,8 @@ from iotop_ai.present.palette import Entry, Wording
 from iotop_ai.present.process import COLUMNS, has_room, optional_columns
 from iotop_ai.present.select import chosen_device
 from iotop_ai.present.units import size
-from iotop_ai.tui.screens.answers import Answers
 from iotop_ai.tui.screens.palette import PaletteScreen
+from iotop_ai.tui.screens.tagging import Tagging
 
 BUSIEST, OF_THE_JOB = "busiest", "of the job"
 """Names that no device has: they hold a blank or are no path of /sys/block."""
@@ -34,7 +34,7 @@ def _entry(name: str, text: str, now: bool) -> Entry:
     return Entry(Act((), "", text, name), f"{_NOW if now else ' '} {name}")
 
 
-class Lists(Answers):
+class Lists(Tagging):
     """What the main screen needs to choose from a list."""
 
     def device_of_job(self) -> str:

@@ -116,6 +116,7 @@ class MainScreen(Lists):
 
     def redraw(self) -> None:
         """Draw the Frame again: panels move only when the plan changes, and only changed rows are painted."""
+        self.forget_ended()
         if self.view.follow_job:
             self.view = self.view._replace(device=self.device_of_job() or self.view.device)
         width, height = self.app.size

@@ -10,7 +10,7 @@ from textual.message import Message
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.delayacct import set_delayacct
 from iotop_ai.actions.kernel import TASK_DELAYACCT, Right, right_to
-from iotop_ai.actions.process import act_on, parse_command, why_protected
+from iotop_ai.actions.process import act_on, act_on_each, parse_command, why_protected
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import Root
 from iotop_ai.present.dialogue import Row
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class ProcessScreen(DialogueScreen):
-    """Asks what is to be done to one process, or to all that share a row; the typed command confirms it."""
+    """Asks what is to be done to one process, to all that share a row, or to all that is tagged.
+
+    The typed command confirms it.
+    """
 
     def __init__(self, below: Acting, book: Styles, whom: Whom, begun: str = "") -> None:
         super().__init__(below, book)
@@ -60,8 +63,12 @@ class ProcessScreen(DialogueScreen):
         whom, main = self._whom, self._main
 
         def act() -> Message:
-            outcome = act_on(command, whom.keys, whom.name, root, Audit(Clock()))
-            return main.said(outcome.done, outcome.told)
+            if whom.names:
+                each = act_on_each(command, tuple(zip(whom.keys, whom.names, strict=True)), root, Audit(Clock()))
+                outcome, events = each.whole, each.done
+            else:
+                outcome, events = act_on(command, whom.keys, whom.name, root, Audit(Clock())), ()
+            return main.said(outcome.done, outcome.told, events)
 
         main.work("process-act", act)
         self.leave()
