@@ -84,6 +84,13 @@ class MonitorApp(App[None], inherit_bindings=False):
         self.follower = Follower(frames, source, self, keeper.put if keeper is not None else None)
         self.ended_by: signal.Signals | None = None
         self.failure: BaseException | None = None
+        self._sized = False
+        """Whether the size was told that the app begins with: all is painted then anyway."""
+
+    @property
+    def uses_alt(self) -> bool:
+        """Whether the user has bound a key with Alt."""
+        return any("alt" in key.split("+")[:-1] for _, keys in self.main.view.keymap for key in keys)
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen is there from the start."""
@@ -109,6 +116,12 @@ class MonitorApp(App[None], inherit_bindings=False):
         if self.main.view.message:  # from here on it goes away by itself
             self.main.change(self.main.view.message)
         self.call_after_refresh(gc.freeze)
+
+    def on_resize(self) -> None:
+        """A terminal that was smaller for a moment has lost what stood there, also where its size is as it was."""
+        if self._sized and self.screen_stack:
+            self.screen.refresh()
+        self._sized = True
 
     def on_unmount(self) -> None:
         """Give the source back before the program goes on."""

@@ -11,13 +11,16 @@ import os
 import select
 import termios
 from codecs import getincrementaldecoder
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 from textual import constants
 from textual._xterm_parser import XTermParser
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
 
+from iotop_ai.tui.escapes import ESCAPE, Escapes
 from iotop_ai.tui.textual_version import installed_version
 
 ENTER_ALTERNATE = "\x1b[?1049h"
@@ -118,6 +121,8 @@ class QuietDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         """Read keys until ``disable_input``; between them the thread sleeps, for ever where it is told of keys."""
         parser = XTermParser(self._debug)
+        # Who has bound a key with Alt gets it, and a fast key behind an Escape with it.
+        escapes = None if getattr(self._app, "uses_alt", False) else Escapes()
         decode = getincrementaldecoder("utf-8")("replace").decode
         poll = select.poll()
         if not self.shared:
@@ -130,11 +135,12 @@ class QuietDriver(LinuxDriver):
             if self._end in ready:
                 return
             timeout_ms = rest_ms
+            raw: bytes | None = None
             if self.fileno in ready or self.shared:
                 try:
                     raw = os.read(self.fileno, 4096)
                 except BlockingIOError:
-                    raw = None
+                    pass
                 except OSError:
                     raw = b""
                 if raw == b"":  # the terminal is gone
@@ -143,10 +149,20 @@ class QuietDriver(LinuxDriver):
                     self._loop.call_soon_threadsafe(self._hung_up)
                     continue
                 if raw:
-                    for event in parser.feed(decode(raw)):
-                        self.process_message(event)
+                    text = decode(raw)
+                    self._take(parser, [text] if escapes is None else escapes.feed(text))
                     timeout_ms = ESCAPE_WAIT_MS
+            if not raw and escapes is not None:
+                self._take(parser, escapes.late())
             for event in parser.tick():
+                self.process_message(event)
+
+    def _take(self, parser: XTermParser, pieces: Iterable[str]) -> None:
+        for piece in pieces:
+            if piece == ESCAPE:
+                self.process_message(Key("escape", ESCAPE))
+                continue
+            for event in parser.feed(piece):
                 self.process_message(event)
 
     def _hung_up(self) -> None:

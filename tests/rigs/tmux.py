@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -25,13 +26,16 @@ def why_no_tmux() -> str:
 class Terminal:
     """``with Terminal(80, 24) as t: t.type("iotop-ai\\n"); t.wait_for("q quit")``. The pane runs ``sh``.
 
-    environment: variables for the shell beside the caller's; TERM and COLORTERM are those of a good terminal.
+    environment: variables for the shell beside the caller's; TERM and COLORTERM are those of a good terminal. What the
+    screen of another terminal was left like is not remembered here, unless XDG_STATE_HOME names a folder to share.
     """
 
     def __init__(self, width: int, height: int, environment: Mapping[str, str] | None = None) -> None:
         self.width, self.height = width, height
         self._socket = f"rig-{uuid.uuid4().hex[:10]}"
+        self._state = tempfile.TemporaryDirectory(prefix="iotop-ai-terminal-", ignore_cleanup_errors=True)
         self._environment = {
+            "XDG_STATE_HOME": self._state.name,
             "TERM": "tmux-256color",
             "COLORTERM": "truecolor",
             "LC_ALL": "C.UTF-8",
@@ -66,6 +70,7 @@ class Terminal:
     ) -> None:
         with contextlib.suppress(RuntimeError):
             self.tmux("kill-server")
+        self._state.cleanup()
 
     def type(self, text: str) -> None:
         """Send text as typed; "\\n" is Enter. Raw bytes (a mouse report) go the same way."""

@@ -58,6 +58,58 @@ async def test_keys_arrive_and_the_thread_ends_at_once(handlers: None) -> None:
     os.close(reading)
 
 
+@pytest.mark.parametrize(
+    ("chunks", "keys"),
+    [
+        (["\x1bq"], ["escape", "q"]),
+        (["\x1b>"], ["escape", "greater_than_sign"]),
+        (["\x1b", "1"], ["escape", "1"]),
+        (["\x1b\x1b", "r"], ["escape", "escape", "r"]),
+        (["x\x1b[A\x1bb"], ["x", "up", "escape", "b"]),
+        (["\x1b", "[", "B"], ["down"]),
+        (["\x1b[1;", "5C\x1bOP"], ["ctrl+right", "f1"]),
+        (["\x1b["], ["escape", "left_square_bracket"]),
+        (["\x1b\t"], ["escape", "tab"]),
+    ],
+)
+async def test_an_escape_and_the_key_right_behind_it_are_two_keys(
+    handlers: None, chunks: list[str], keys: list[str]
+) -> None:
+    reading, writing = os.pipe()
+    driver = Listening(App(), mouse=False)
+    driver.seen = []
+    driver.fileno = reading
+    thread = driver._key_thread = threading.Thread(target=driver.run_input_thread)
+    thread.start()
+    for chunk in chunks:
+        os.write(writing, chunk.encode())
+        await asyncio.sleep(0.01)
+    await until(lambda: len(driver.seen) >= len(keys))
+    await asyncio.sleep(0.15)
+    assert [event.key for event in driver.seen] == keys
+    driver.disable_input()
+    os.close(writing)
+    os.close(reading)
+
+
+async def test_alt_is_alt_where_somebody_has_bound_it(handlers: None) -> None:
+    class Alt(App):
+        uses_alt = True
+
+    reading, writing = os.pipe()
+    driver = Listening(Alt(), mouse=False)
+    driver.seen = []
+    driver.fileno = reading
+    thread = driver._key_thread = threading.Thread(target=driver.run_input_thread)
+    thread.start()
+    os.write(writing, b"\x1bq")
+    await until(lambda: driver.seen)
+    assert [event.key for event in driver.seen] == ["alt+q"]
+    driver.disable_input()
+    os.close(writing)
+    os.close(reading)
+
+
 async def test_a_terminal_that_is_gone_does_not_spin(handlers: None) -> None:
     reading, writing = os.pipe()
     driver = Listening(App(), mouse=False)

@@ -16,11 +16,13 @@ import pytest
 
 from iotop_ai.store.file import FileRecording
 from tests.cli.program import TOP
+from tests.rigs.pty_pair import PtyPair
 from tests.rigs.tmux import Terminal, why_no_tmux
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
 
 PROGRAM = shlex.join([sys.executable, "-m", "iotop_ai", "--no-smart", "-d", "0.5"])
+TITLE = re.compile(r"^[─━]+ ([a-z]+) ", re.MULTILINE)
 BREAKING = """
 import sys
 from iotop_ai.cli.main import main
@@ -107,15 +109,40 @@ def test_a_storm_of_sizes(tmp_path: Path) -> None:
         for width, height in ((60, 15), (250, 70), (20, 5), (81, 23), (1, 1), (160, 48), (40, 60)) * 3:
             terminal.resize(width, height)
         terminal.resize(80, 24)
+        # Pictures of the sizes before are still to come, so the last row is where all of it must be.
         text = terminal.wait_until(
-            lambda seen: seen.rstrip().splitlines()[-1].startswith(" q ?") and "── process" in seen,
+            lambda seen: (
+                seen.split("\n")[23].startswith(" q ?") and {"path", "disk", "process"} <= set(TITLE.findall(seen))
+            ),
             what="the whole screen",
         )
-        assert len(text.splitlines()) == 24
         assert text.count("── path") == 1
         terminal.keys("q")
         terminal.wait_for("rc=0")
         usable(terminal)
+
+
+def test_a_size_that_comes_and_goes_is_painted_over(tmp_path: Path) -> None:
+    """A terminal that was smaller for a moment has lost its rows, although its size is what it was."""
+    tmp_path.chmod(0o700)
+    environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": str(tmp_path)}
+    command = [*shlex.split(PROGRAM), "-d", "60"]
+    with PtyPair(command, 80, 24, {**environment, "PYTHONPATH": str(TOP)}, tmp_path) as line:
+        line.wait_for("\x1b[?2004h")  # the app has the terminal
+        line.wait_for("process", line.wait_for("path"))
+        line.type("r")
+        at = line.wait_for("smallest first")
+        while line.read(0.3):  # all that the start has to paint
+            at = len(line.written)
+        for _ in range(3):
+            line.resize(1, 1)
+            line.resize(80, 24)
+            at = line.wait_for("path", at)
+            at = line.wait_for("process", at)
+            while line.read(0.3):
+                at = len(line.written)
+        line.type("q")
+        assert line.ended() == 0
 
 
 @pytest.mark.parametrize(
