@@ -7,7 +7,6 @@ import math
 from iotop_ai.diagnosis.devices import DeviceFacts, base_of
 from iotop_ai.diagnosis.facts import Facts
 from iotop_ai.diagnosis.jobs import JobFacts
-from iotop_ai.diagnosis.mounts import mount_on
 from iotop_ai.diagnosis.tasks import Group
 from iotop_ai.model.finding import Advice
 
@@ -20,7 +19,7 @@ _MOST_LOST = 0.95
 def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group | None) -> tuple[Advice, ...]:
     """What helps against a slow disk, best first."""
     out = []
-    copy = _copy(facts, device)
+    copy = facts.late.once(f"copy {device.name}", lambda: _copy(facts, device))
     if copy is not None:
         out.append(copy)
     size = device.read_size_bytes
@@ -39,7 +38,7 @@ def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group 
 def _copy(facts: Facts, device: DeviceFacts) -> Advice | None:
     infos = facts.snapshot.disks.value or {}
     usage = {mount: r.value for mount, r in (facts.snapshot.filesystems.value or {}).items() if r.value is not None}
-    source = mount_on(device.name, infos)
+    source = facts.mount(device)
     # The root filesystem holds more than a dataset, so its size says nothing about a copy.
     if source in ("", "/") or source not in usage:
         return None

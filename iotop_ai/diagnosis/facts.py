@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from iotop_ai.diagnosis.devices import DeviceFacts, all_devices
 from iotop_ai.diagnosis.gpus import GpuFacts, gpu_facts
 from iotop_ai.diagnosis.jobs import JobFacts, job_facts
-from iotop_ai.diagnosis.tasks import Family, TaskFacts, all_tasks, family
+from iotop_ai.diagnosis.mounts import mount_on
+from iotop_ai.diagnosis.tasks import Family, TaskFacts, Tasks, family
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Flags, Periods, Window, mean, window
 from iotop_ai.model.carry import Carry
@@ -60,16 +61,21 @@ class Facts(NamedTuple):
     @property
     def tasks(self) -> tuple[TaskFacts, ...]:
         """Every process that did or waited for something in the window; most decisions do without."""
-        return self.late.once("tasks", lambda: self._tasks(None))
+        return self.everybody.all()
+
+    @property
+    def everybody(self) -> Tasks:
+        """The same, to be asked for some of them."""
+        return self.late.once("everybody", lambda: self._tasks(None))
 
     @property
     def family(self) -> Family:
         """The processes by descent."""
         return self.late.once("family", lambda: family(self.snapshot.processes.value))
 
-    def _tasks(self, only: frozenset[int] | None) -> tuple[TaskFacts, ...]:
+    def _tasks(self, only: frozenset[int] | None) -> Tasks:
         table, own = self.snapshot.processes.value, self.snapshot.own.pid
-        return all_tasks(table, self.look, own, only=only, tree=self.family)
+        return Tasks(table, self.look, own, only=only, tree=None if only is None else self.family)
 
     def window(self, seconds: float, fields: Iterable[str]) -> Window:
         """The samples of the last ``seconds``, as window.window says."""
@@ -87,10 +93,20 @@ class Facts(NamedTuple):
     @property
     def related(self) -> tuple[TaskFacts, ...]:
         """The tasks that feed the GPUs: those on a GPU and below; all of them where that cannot be told."""
+        return self.feeding.all()
+
+    @property
+    def feeding(self) -> Tasks:
+        """The same, to be asked for some of them."""
         pids = self.gpu.pids
         if pids is None or not self.gpu.used:
-            return self.tasks
-        return self.late.once("related", lambda: self._tasks(pids))
+            return self.everybody
+        return self.late.once("feeding", lambda: self._tasks(pids))
+
+    def mount(self, device: DeviceFacts) -> str:
+        """The nearest mount point that a device carries; "" when there is none."""
+        infos = self.snapshot.disks.value or {}
+        return self.late.once(f"mount {device.name}", lambda: mount_on(device.name, infos))
 
     @property
     def idle_cores(self) -> float | None:

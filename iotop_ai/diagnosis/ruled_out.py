@@ -8,7 +8,7 @@ from iotop_ai.diagnosis.gpu_teams import teams
 from iotop_ai.diagnosis.groups import signal_groups
 from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.mounts import mount_on
-from iotop_ai.diagnosis.tasks import Group, blocked_tasks, grouped
+from iotop_ai.diagnosis.tasks import Group, blocked_groups
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.window import share
 from iotop_ai.model.finding import Advice, Evidence, Finding, RuledOut, Severity
@@ -16,7 +16,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, RuledOut, Severity
 
 def waiting_group(facts: Facts) -> Group | None:
     """The processes that are blocked most; None when none is."""
-    groups = grouped(blocked_tasks(facts.tasks, facts.limits), facts.snapshot.processes.value)
+    groups = blocked_groups(facts.everybody, facts.limits)
     return max(groups, key=lambda g: g.blocked_ratio, default=None)
 
 
@@ -41,8 +41,7 @@ def _storage(facts: Facts) -> RuledOut | None:
 def _cpu(facts: Facts) -> RuledOut | None:
     if facts.snapshot.processes.value is None:
         return None
-    known = [t for t in facts.related if t.cpu_ratio is not None]
-    top = max(known, key=lambda t: t.cpu_ratio or 0.0, default=None)
+    top = facts.feeding.busiest()
     if top is None:
         return RuledOut("cpu_prep", "nobody_computes")
     if (top.cpu_ratio or 0.0) >= facts.limits.worker_busy:

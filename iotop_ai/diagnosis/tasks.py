@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from operator import attrgetter
 
+from iotop_ai.diagnosis.columns import CPU, DELAY, LOOKS, READ, WRITE, window_sums
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Window, mean
 from iotop_ai.model.process import ProcessKey, ProcessTable
@@ -12,6 +16,7 @@ from iotop_ai.model.record import NamedTuple
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
 """Names that PyTorch gives to DataLoader workers (comm, 15 characters)."""
 _DELAY_SEEN = 0.05
+_WHO = attrgetter("name", "uid")
 
 
 class TaskFacts(NamedTuple):
@@ -37,38 +42,39 @@ class TaskFacts(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Processes of one name and user that do the same. members: those that do; whole: all of that name and user."""
+    """Processes of one name and user that do the same. members: those that do; whole: all of that name and user.
+
+    blocked_ratio: mean share of time in state D; cpu_ratio: mean CPU of one member, 1.0 is one core. read_bytes_per_s,
+    write_bytes_per_s: of all of them, None when that of no member is known.
+    """
 
     name: str
     members: tuple[TaskFacts, ...]
     whole: int
+    blocked_ratio: float
+    cpu_ratio: float | None
+    read_bytes_per_s: float | None
+    write_bytes_per_s: float | None
 
     @property
     def doing(self) -> int:
         """How many do it."""
         return len(self.members)
 
-    @property
-    def blocked_ratio(self) -> float:
-        """Mean share of time in state D."""
-        return mean(m.blocked_ratio for m in self.members) or 0.0
 
-    @property
-    def cpu_ratio(self) -> float | None:
-        """Mean CPU of one member, 1.0 is one core."""
-        return mean(m.cpu_ratio for m in self.members)
-
-    @property
-    def read_bytes_per_s(self) -> float | None:
-        """Bytes that all of them read from storage per second; None when that of no member is known."""
-        known = [m.read_bytes_per_s for m in self.members if m.read_bytes_per_s is not None]
-        return sum(known) if known else None
-
-    @property
-    def write_bytes_per_s(self) -> float | None:
-        """Bytes that all of them dirtied per second."""
-        known = [m.write_bytes_per_s for m in self.members if m.write_bytes_per_s is not None]
-        return sum(known) if known else None
+def group_of(name: str, members: tuple[TaskFacts, ...], whole: int) -> Group:
+    """A group with its figures."""
+    read = [m.read_bytes_per_s for m in members if m.read_bytes_per_s is not None]
+    write = [m.write_bytes_per_s for m in members if m.write_bytes_per_s is not None]
+    return Group(
+        name,
+        members,
+        whole,
+        mean([m.blocked_ratio for m in members]) or 0.0,
+        mean([m.cpu_ratio for m in members]),
+        sum(read) if read else None,
+        sum(write) if write else None,
+    )
 
 
 class Family(NamedTuple):
@@ -106,109 +112,146 @@ def family(table: ProcessTable | None) -> Family:
     return Family({key.pid: key for key in table.stat}, children)
 
 
-class _Sum:
-    """What one process did, summed over samples."""
-
-    __slots__ = ("cpu", "delay", "looks", "read", "unknown_cpu", "unknown_io", "write")
-
-    def __init__(self) -> None:
-        self.cpu = self.read = self.write = self.delay = 0.0
-        self.looks = self.unknown_cpu = self.unknown_io = 0
-
-
-def _sums(look: Window, only: Collection[ProcessKey] | None) -> tuple[dict[ProcessKey, _Sum], int]:
-    """Per process what it did, and the number of samples; a process that is not listed in one did nothing in it.
-
-    only: these processes; None all.
-    """
-    sums: dict[ProcessKey, _Sum] = {}
-    known = 0
-    for sample in look.samples:
-        if sample.processes.value is None:
-            continue
-        known += 1
-        listed, waits = sample.processes.value.rates, sample.waits
-        for key in listed if only is None else only:
-            rates = listed.get(key)
-            if rates is None:
-                continue
-            one = sums.get(key)
-            if one is None:
-                one = sums[key] = _Sum()
-            read, write, _, _, _, _, _, cpu, delay, *_ = rates
-            if cpu is None:
-                one.unknown_cpu += 1
-            else:
-                one.cpu += cpu
-            if read is None or write is None:
-                one.unknown_io += 1
-            else:
-                one.read += read
-                one.write += write
-            if delay:
-                one.delay += delay
-        for key in waits if only is None else (key for key in only if key in waits):
-            one = sums.get(key)
-            if one is None:
-                one = sums[key] = _Sum()
-            one.looks += 1
-    return sums, known
-
-
-def monitor_pids(table: ProcessTable, own_pid: int, tree: Family | None = None) -> frozenset[int]:
+def monitor_pids(table: ProcessTable, own_pid: int) -> frozenset[int]:
     """This monitor and its helpers with what they start (smartctl); a command that it records is no helper."""
-    tree = tree or family(table)
-    helpers = {
-        pid
-        for pid in tree.children.get(own_pid, ())
-        if any(part.startswith("iotop_ai.") for part in table.info[tree.keys[pid]].cmdline)
+    found = {own_pid}
+    newest = {
+        key.pid
+        for key, stat in table.stat.items()
+        if stat.ppid == own_pid and any(part.startswith("iotop_ai.") for part in table.info[key].cmdline)
     }
-    return frozenset({own_pid}) | tree.below(helpers)
+    while newest - found:
+        found |= newest
+        newest = {key.pid for key, stat in table.stat.items() if stat.ppid in newest}
+    return frozenset(found)
 
 
-def all_tasks(
-    table: ProcessTable | None,
-    look: Window,
-    own_pid: int,
-    *,
-    only: frozenset[int] | None = None,
-    tree: Family | None = None,
-) -> tuple[TaskFacts, ...]:
-    """Every process that is alive and did or waited for something in the window, but for this monitor's own.
+class _Ratios(NamedTuple):
+    """Means over a window, one a process in the order of its Sums; as if nothing were unknown."""
 
-    only: the pids asked for; None all.
+    blocked: list[float]
+    cpu: list[float]
+    read: list[float]
+    write: list[float]
+
+
+class Tasks:
+    """Every process that is alive and did or waited for something in a window, but for this monitor's own.
+
+    They are made into TaskFacts as far as a rule asks: of a thousand most rules want a few. only: the pids asked for;
+    None all.
     """
-    if table is None:
-        return ()
-    tree = tree or family(table)
-    keys = None if only is None else [tree.keys[pid] for pid in sorted(only) if pid in tree.keys]
-    sums, known = _sums(look, keys)
-    ours = monitor_pids(table, own_pid, tree)
-    out = []
-    for key, one in sums.items():
-        stat, info = table.stat.get(key), table.info.get(key)
-        if stat is None or info is None or info.kernel or key.pid in ours:
-            continue
-        # A process whose I/O may not be read is listed only when it used CPU: what it read stays unknown.
-        ios = 0 if key in table.denied else known - one.unknown_io
-        cpus = known - one.unknown_cpu
-        delay = one.delay / known
+
+    def __init__(
+        self,
+        table: ProcessTable | None,
+        look: Window,
+        own_pid: int,
+        *,
+        only: frozenset[int] | None = None,
+        tree: Family | None = None,
+    ) -> None:
+        self._table = table
+        self._chosen: dict[tuple[str, float], tuple[TaskFacts, ...]] = {}
+        self._known: dict[int, TaskFacts | None] = {}
+        self._groups: dict[float, tuple[Group, ...]] = {}
+        if table is None:
+            return
+        keys = None
+        if only is not None:
+            tree = tree or family(table)
+            keys = [tree.keys[pid] for pid in sorted(only) if pid in tree.keys]
+        self._sums = window_sums(look, keys)
+        self._ours = monitor_pids(table, own_pid)
+
+    def all(self) -> tuple[TaskFacts, ...]:
+        """All of them."""
+        return self._once("all", 0.0, lambda: range(len(self._sums.keys)))
+
+    def blocked(self, least: float) -> tuple[TaskFacts, ...]:
+        """Those in state D for that share of the time, above 0."""
+        return self._once("blocked", least, lambda: self._where_blocked(least))
+
+    def busy(self, least: float) -> tuple[TaskFacts, ...]:
+        """Those that use so much CPU, above 0."""
+        if self._table is None:
+            return ()
+        if self._sums.no_cpu:
+            return tuple(task for task in self.all() if (task.cpu_ratio or 0.0) >= least)
+        return self._once("busy", least, lambda: [i for i, cpu in enumerate(self._ratios.cpu) if cpu >= least])
+
+    def busiest(self) -> TaskFacts | None:
+        """The one that uses most CPU, of those of which it is known; None without any."""
+        if self._table is None:
+            return None
+        if self._sums.no_cpu:
+            known = [task for task in self.all() if task.cpu_ratio is not None]
+            return max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
+        cpu = self._sums.column(CPU)
+        order = sorted(range(len(self._sums.keys)), key=cpu.__getitem__, reverse=True)
+        return next(self._made(order), None)
+
+    def blocked_groups(self, least: float) -> tuple[Group, ...]:
+        """The same by name and user, as ``grouped``."""
+        if least not in self._groups:
+            self._groups[least] = grouped(self.blocked(least), self._table)
+        return self._groups[least]
+
+    def _once(self, what: str, least: float, places: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
+        if self._table is None:
+            return ()
+        found = self._chosen.get((what, least))
+        if found is None:
+            found = self._chosen[what, least] = tuple(self._made(places()))
+        return found
+
+    def _where_blocked(self, least: float) -> list[int]:
+        return [i for i, blocked in enumerate(self._ratios.blocked) if blocked >= least]
+
+    @cached_property
+    def _ratios(self) -> _Ratios:
+        sums = self._sums
+        known, count = sums.known or 1, len(sums.keys)
+        cpu = [cpu / known for cpu in sums.column(CPU)]
+        read, write = ([moved / known for moved in sums.column(column)] for column in (READ, WRITE))
         # Delay accounting is exact but counts block devices only: where it shows nothing, the looks decide.
-        blocked = min(1.0, delay) if delay >= _DELAY_SEEN else one.looks / known
-        out.append(
-            TaskFacts(
-                key,
-                info.name,
-                info.uid,
-                stat.ppid,
-                stat.threads,
-                blocked,
-                one.cpu / cpus if cpus > 0 else None,
-                one.read / ios if ios > 0 else None,
-                one.write / ios if ios > 0 else None,
-            )
-        )
-    return tuple(out)
+        delays, looks = sums.column(DELAY), sums.column(LOOKS)
+        blocked = [
+            min(1.0, delay / known) if delay / known >= _DELAY_SEEN else look / known
+            for delay, look in zip(delays, looks, strict=True)
+        ]
+        return _Ratios(blocked[:count], cpu, read, write)
+
+    def _made(self, places: Iterable[int]) -> Iterator[TaskFacts]:
+        """Those of these places that count, in this order."""
+        known = self._known
+        for i in places:
+            if i not in known:
+                known[i] = self._task(i)
+            task = known[i]
+            if task is not None:
+                yield task
+
+    def _task(self, i: int) -> TaskFacts | None:
+        table, sums, ratios = self._table, self._sums, self._ratios
+        assert table is not None
+        key = sums.keys[i]
+        stat, info = table.stat.get(key), table.info.get(key)
+        if stat is None or info is None or info.kernel or key.pid in self._ours:
+            return None
+        cpu: float | None = ratios.cpu[i]
+        read: float | None = ratios.read[i]
+        write: float | None = ratios.write[i]
+        if key in sums.no_cpu:
+            times = sums.known - sums.no_cpu[key]
+            cpu = sums.column(CPU)[i] / times if times else None
+        if key in table.denied:
+            # It is listed only when it used CPU: what it read stays unknown.
+            read = write = None
+        elif key in sums.no_io:
+            times = sums.known - sums.no_io[key]
+            read, write = (sums.column(column)[i] / times if times else None for column in (READ, WRITE))
+        return TaskFacts(key, info.name, info.uid, stat.ppid, stat.threads, ratios.blocked[i], cpu, read, write)
 
 
 def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Group, ...]:
@@ -216,16 +259,16 @@ def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Gro
     by: dict[tuple[str, int], list[TaskFacts]] = {}
     for task in tasks:
         by.setdefault((task.name, task.uid), []).append(task)
-    alive: dict[tuple[str, int], int] = {}
-    if table is not None and by:
-        for key in table.stat:
-            info = table.info.get(key)
-            if info is not None and (info.name, info.uid) in by:
-                alive[info.name, info.uid] = alive.get((info.name, info.uid), 0) + 1
-    groups = [Group(name, tuple(m), max(len(m), alive.get((name, uid), 0))) for (name, uid), m in by.items()]
+    alive = Counter(map(_WHO, filter(None, map(table.info.get, table.stat)))) if table is not None and by else {}
+    groups = [group_of(name, tuple(m), max(len(m), alive.get((name, uid), 0))) for (name, uid), m in by.items()]
     return tuple(sorted(groups, key=lambda g: (-g.doing, g.name)))
 
 
-def blocked_tasks(tasks: Iterable[TaskFacts], limits: Thresholds = LIMITS) -> tuple[TaskFacts, ...]:
+def blocked_tasks(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[TaskFacts, ...]:
     """Those blocked long enough that a held finding about them would stay."""
-    return tuple(t for t in tasks if t.blocked_ratio >= limits.blocked * limits.leave_level)
+    return tasks.blocked(limits.blocked * limits.leave_level)
+
+
+def blocked_groups(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[Group, ...]:
+    """The same by name and user, most members first."""
+    return tasks.blocked_groups(limits.blocked * limits.leave_level)

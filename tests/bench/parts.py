@@ -22,7 +22,9 @@ from iotop_ai.collectors.block import BlockCollector
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.process import COHORTS, ProcessCollector
 from iotop_ai.collectors.root import Root
+from iotop_ai.diagnosis.engine import fold
 from iotop_ai.model.block import BlockCounters, BlockKey, block_rates
+from iotop_ai.model.carry import Carry
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import ProcessSample, ProcessTable
 from iotop_ai.model.process_rates import process_rates
@@ -33,6 +35,7 @@ from iotop_ai.present.line import Line
 from iotop_ai.present.view import View
 from iotop_ai.tui.widgets.ink import Ink, Row
 from iotop_ai.tui.widgets.styles import Styles
+from tests.bench.fold import Crowd, histories
 from tests.bench.peers import machine, markdown
 from tests.pages import put_section
 from tests.present.scenes import starved_snapshots
@@ -137,6 +140,26 @@ def busy_devices(count: int, folder: Path) -> Work:
     return _devices(count, folder, busy=True)
 
 
+def judged_processes(count: int, folder: Path) -> Work:
+    """A decision about a machine without a job and a GPU on which every process reads."""
+    ticks = iter(histories(Crowd(count), 2 * WARM + JUDGED_STEPS))
+    newest = [next(ticks)]
+    carries = [Carry()]
+
+    def before() -> None:
+        newest[0] = next(ticks)
+
+    def step() -> None:
+        carry, verdict = fold(carries[0], *newest[0])
+        assert verdict.findings
+        carries[0] = carry
+
+    for _ in range(WARM):
+        step()
+        before()
+    return Work(before, step)
+
+
 class Paper:
     """A terminal of one theme: remembers what stands on it and takes only what changed."""
 
@@ -181,10 +204,14 @@ def picture(count: int, folder: Path) -> Work:
 
 
 PICTURE_STEPS = 4
+JUDGED_STEPS = 5
 PARTS = (
     Part("idle process", "a sweep over idle processes, with rates", idle_processes, (40, 80), COHORTS),
     Part("idle device", "a block device at rest, read and rated", idle_devices, (40, 80), 3),
     Part("busy device", "a block device of which all counters move", busy_devices, (40, 80), 3),
+    Part(
+        "judged process", "a process that reads, in a verdict without a job", judged_processes, (100, 200), JUDGED_STEPS
+    ),
     Part("frame", "a picture of 120x40 drawn over the one before", picture, (), PICTURE_STEPS),
 )
 

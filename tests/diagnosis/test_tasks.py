@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iotop_ai.diagnosis.facts import gather
-from iotop_ai.diagnosis.tasks import all_tasks, family, monitor_pids
+from iotop_ai.diagnosis.tasks import Tasks, family, monitor_pids
+from iotop_ai.diagnosis.window import Window
+from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.pipeline import frames
 from tests.bench.fold import Training, histories
 from tests.diagnosis.build import OWN_PID, STARVED, Machine, Task, play
@@ -14,9 +18,9 @@ def test_a_part_of_the_processes_is_as_all_of_them_say() -> None:
     for frame in list(frames(session(21, 60)))[2:]:
         facts = gather(frame.snapshot, frame.history)
         table = frame.snapshot.processes.value
-        whole = all_tasks(table, facts.look, 1)
+        whole = Tasks(table, facts.look, 1).all()
         some = frozenset(task.key.pid for task in whole[::2]) | {999_999}
-        part = all_tasks(table, facts.look, 1, only=some)
+        part = Tasks(table, facts.look, 1, only=some).all()
         assert sorted(part) == sorted(task for task in whole if task.key.pid in some)
 
 
@@ -43,3 +47,42 @@ def test_a_watched_job_on_seen_gpus_needs_no_look_at_everybody() -> None:
     facts = gather(snapshot, history)
     assert facts.judged
     assert len(facts.related) < len(facts.tasks)
+
+
+def by_hand(table: ProcessTable, look: Window, key: ProcessKey) -> tuple[float, float | None, float | None]:
+    """(blocked, CPU, bytes read) of a process, sample by sample."""
+    known = [s for s in look.samples if s.processes.value is not None]
+    rates = [s.processes.value.rates.get(key) for s in known if s.processes.value is not None]
+    delay = sum(r.io_delay_ratio or 0.0 for r in rates if r is not None) / len(known)
+    looks = sum(key in s.waits for s in known) / len(known)
+    cpus = [0.0 if r is None else r.cpu_ratio for r in rates if r is None or r.cpu_ratio is not None]
+    ios = [
+        0.0 if r is None else r.read_bytes_per_s
+        for r in rates
+        if r is None or None not in (r.read_bytes_per_s, r.write_bytes_per_s)
+    ]
+    cpu = sum(v or 0.0 for v in cpus) / len(cpus) if cpus else None
+    read = sum(v or 0.0 for v in ios) / len(ios) if ios and key not in table.denied else None
+    return (min(1.0, delay) if delay >= 0.05 else looks, cpu, read)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_column_by_column_is_as_process_by_process(seed: int) -> None:
+    """In sessions where processes come and go and figures are unknown at times."""
+    seen = 0
+    for frame in list(frames(session(40 + seed, 60)))[2:]:
+        table, look = frame.snapshot.processes.value, gather(frame.snapshot, frame.history).look
+        assert table is not None
+        tasks = Tasks(table, look, 1)
+        for task in tasks.all():
+            blocked, cpu, read = by_hand(table, look, task.key)
+            assert task.blocked_ratio == pytest.approx(blocked)
+            assert task.cpu_ratio == (None if cpu is None else pytest.approx(cpu))
+            assert task.read_bytes_per_s == (None if read is None else pytest.approx(read))
+            seen += 1
+        fresh = Tasks(table, look, 1)
+        assert fresh.blocked(0.3) == tuple(task for task in tasks.all() if task.blocked_ratio >= 0.3)
+        assert fresh.busy(0.1) == tuple(task for task in tasks.all() if (task.cpu_ratio or 0.0) >= 0.1)
+        known = [task for task in tasks.all() if task.cpu_ratio is not None]
+        assert fresh.busiest() == max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
+    assert seen > 100

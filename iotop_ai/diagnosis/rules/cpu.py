@@ -66,7 +66,8 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
         return ()
     busy = facts.gpu.busy_ratio
     with_gpu = facts.gpu.used > 0 and busy is not None
-    workers = [t for t in facts.related if _is_worker(facts, t, with_gpu) and _preparing(facts, t)]
+    busy_tasks = facts.feeding.busy(limits.worker_busy * limits.leave_level)
+    workers = [t for t in busy_tasks if _preparing(facts, t) and _is_worker(facts, t, with_gpu)]
     guessed = _alike(facts, table) if with_gpu and facts.gpu.pids is None else ()
     out = []
     for group in (*grouped(workers, table), *guessed):

@@ -87,7 +87,7 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
     power = facts.gpu.power_ratio
     if facts.judged or not facts.gpu.used or (power is not None and power < limits.power_share):
         return ()
-    if facts.snapshot.processes.value is None or blocked_tasks(facts.related, limits):
+    if facts.snapshot.processes.value is None or blocked_tasks(facts.feeding, limits):
         return ()
     flags = at_least(facts.gpu.busy, limits.gpu_fair)
     finding = Finding(

@@ -6,7 +6,7 @@ from iotop_ai.diagnosis.advice import storage_advice
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, claim, confidence, gpu_args, gpu_evidence
 from iotop_ai.diagnosis.mounts import mount_on
-from iotop_ai.diagnosis.tasks import Group, blocked_tasks, grouped
+from iotop_ai.diagnosis.tasks import Group, blocked_groups
 from iotop_ai.diagnosis.window import Flags, below, both, share
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.record import NamedTuple
@@ -49,11 +49,10 @@ def _lost(facts: Facts, blocked: float) -> float:
 
 def _args(facts: Facts, stall: _Stall) -> Args:
     group, device = stall.group, stall.device
-    infos = facts.snapshot.disks.value or {}
     out: Args = (
         ("device", device.name),
         ("label", device.info.label or device.name),
-        ("mount", mount_on(device.name, infos)),
+        ("mount", facts.mount(device)),
         ("read_bytes_per_s", device.read_bytes_per_s),
         ("read_size_bytes", device.read_size_bytes),
         ("await_ms", device.read_await_ms if device.read_await_ms is not None else device.await_ms),
@@ -140,7 +139,7 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
         for d in facts.devices
         if share(d.slow) >= limits.leave_share or (d.steady and share(d.some) >= limits.leave_share)
     ]
-    for group in grouped(blocked_tasks(facts.related, limits), facts.snapshot.processes.value) if slow else ():
+    for group in blocked_groups(facts.feeding, limits) if slow else ():
         device = slowest(carried(group, slow, limits.carried_share))
         lost = _lost(facts, group.blocked_ratio)
         if device is None or lost < limits.gate:
@@ -178,8 +177,7 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     device = slowest([d for d in facts.devices if share(d.saturated) >= limits.leave_share])
     if device is None or share(idle) < limits.leave_share:
         return ()
-    table = facts.snapshot.processes.value
-    waiting = grouped((t for t in blocked_tasks(facts.related, limits)), table)
+    waiting = blocked_groups(facts.feeding, limits)
     group = next((g for g in waiting if carried(g, [device], limits.carried_share)), None)
     spinning = [t for t in facts.related if limits.thread_busy <= (t.cpu_ratio or 0.0) <= limits.thread_most]
     if group is None and (device.serial or not spinning):

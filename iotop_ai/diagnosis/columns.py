@@ -1,0 +1,128 @@
+"""What each process did over a window, summed column by column: a thousand processes in ten samples are many figures.
+
+A sample is in ten windows or more, so its columns are made once and kept for as long as it is among the newest: a
+cache by identity, never a memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from itertools import chain
+from operator import itemgetter
+
+from iotop_ai.diagnosis.window import Window
+from iotop_ai.model.process import ProcessKey, ProcessRates
+from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.sample import Sample
+
+_KEPT = 64
+_NAMES = ("read_bytes_per_s", "write_bytes_per_s", "cpu_ratio", "io_delay_ratio")
+_FIELDS = itemgetter(*map(ProcessRates._fields.index, _NAMES))
+READ, WRITE, CPU, DELAY, LOOKS = range(5)
+"""Columns: bytes read and written, CPU, time blocked by delay accounting, looks in state D."""
+
+Figures = tuple[tuple[float, ...], ...]
+
+
+class Columns(NamedTuple):
+    """One sample. keys: the processes that are listed or wait, in this order; place: of each.
+
+    figures: the columns, each with one figure a process in the order of ``keys`` and a 0 at the end; 0 where unknown.
+    no_io, no_cpu: of which that is so.
+    """
+
+    keys: tuple[ProcessKey, ...]
+    place: Mapping[ProcessKey, int]
+    figures: Figures
+    no_io: tuple[ProcessKey, ...]
+    no_cpu: tuple[ProcessKey, ...]
+
+
+class Sums:
+    """A window. keys: of the processes that did or waited for something, in the order of their first sample.
+
+    known: samples. no_io, no_cpu: in how many samples a process's figures are not known; it is missing where that is
+    none.
+    """
+
+    def __init__(self, parts: list[Columns]) -> None:
+        self.keys = _together(parts)
+        self.known = len(parts)
+        self.no_io = Counter(chain.from_iterable(part.no_io for part in parts))
+        self.no_cpu = Counter(chain.from_iterable(part.no_cpu for part in parts))
+        self._figures = [part.figures if part.keys == self.keys else _aligned(part, self.keys) for part in parts]
+        self._columns: dict[int, tuple[float, ...]] = {}
+
+    def column(self, number: int) -> tuple[float, ...]:
+        """READ, WRITE, CPU, DELAY or LOOKS summed, one a process in the order of ``keys``, and a 0 at the end."""
+        found = self._columns.get(number)
+        if found is None:
+            found = tuple(map(sum, zip(*[figures[number] for figures in self._figures], strict=True)))
+            self._columns[number] = found
+        return found
+
+
+_made: OrderedDict[int, tuple[Sample, Columns]] = OrderedDict()
+
+
+def window_sums(look: Window, only: Collection[ProcessKey] | None = None) -> Sums:
+    """The sums of a window; a process that is not listed in a sample did nothing in it. only: these; None all."""
+    return Sums([_columns(s, only) for s in look.samples if s.processes.value is not None])
+
+
+def _together(parts: list[Columns]) -> tuple[ProcessKey, ...]:
+    """The processes of any sample, in the order of their first."""
+    first = parts[0].keys if parts else ()
+    if all(part.keys == first for part in parts):
+        return first
+    return tuple(dict.fromkeys(chain.from_iterable(part.keys for part in parts)))
+
+
+def _aligned(part: Columns, keys: tuple[ProcessKey, ...]) -> Figures:
+    """The columns in the order of ``keys``: who is missing gets the 0 at the end."""
+    nobody, place = len(part.keys), part.place.get
+    pick = itemgetter(*[place(key, nobody) for key in keys], nobody)
+    return tuple(map(pick, part.figures)) if keys else part.figures
+
+
+def _columns(sample: Sample, only: Collection[ProcessKey] | None) -> Columns:
+    if only is not None:
+        return _make(sample, only)
+    known = _made.get(id(sample))
+    if known is not None and known[0] is sample:
+        return known[1]
+    made = _make(sample, None)
+    _made[id(sample)] = sample, made
+    while len(_made) > _KEPT:
+        with suppress(KeyError):  # another thread was first
+            _made.popitem(last=False)
+    return made
+
+
+def _make(sample: Sample, only: Collection[ProcessKey] | None) -> Columns:
+    listed = {} if sample.processes.value is None else sample.processes.value.rates
+    waits = sample.waits
+    if only is not None:
+        listed = {key: listed[key] for key in only if key in listed}
+        waits = {key: waits[key] for key in only if key in waits}
+    keys = (*listed, *(key for key in waits if key not in listed))
+    more = len(keys) - len(listed) + 1
+    found = list(zip(*map(_FIELDS, listed.values()), strict=True)) or [()] * 4
+    read, write, cpu, delay = found
+    no_io: tuple[ProcessKey, ...] = ()
+    no_cpu: tuple[ProcessKey, ...] = ()
+    if None in read or None in write:
+        lacks = [a is None or b is None for a, b in zip(read, write, strict=True)]
+        no_io = tuple(key for key, lack in zip(listed, lacks, strict=True) if lack)
+        read, write = (tuple(0.0 if lack else v for v, lack in zip(row, lacks, strict=True)) for row in (read, write))
+    if None in cpu:
+        no_cpu = tuple(key for key, v in zip(listed, cpu, strict=True) if v is None)
+        cpu = tuple(v or 0.0 for v in cpu)
+    if None in delay:
+        delay = tuple(v or 0.0 for v in delay)
+    zeros = (0.0,) * more
+    looks = (*(1 if key in waits else 0 for key in keys), 0)
+    figures = (*((*row, *zeros) for row in (read, write, cpu, delay)), looks)
+    return Columns(keys, {key: i for i, key in enumerate(keys)}, figures, no_io, no_cpu)
