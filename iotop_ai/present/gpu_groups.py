@@ -106,6 +106,12 @@ def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
     return tuple(sorted(out, key=lambda g: (g.state.number if g.state else 1 << 20, g.uuid)))
 
 
+def chosen_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
+    """The GPU of that UUID, else the first; None without any."""
+    every = gpus(frame, view)
+    return next((g for g in every if g.uuid == uuid), every[0] if every else None)
+
+
 def _near(values: Sequence[float | None], apart: float) -> list[bool]:
     """Whether each value lies within ``apart`` of the median; unknown is near unknown only."""
     known = [v for v in values if v is not None]

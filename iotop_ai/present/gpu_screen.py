@@ -11,7 +11,7 @@ from iotop_ai.present.fields import field_rows
 from iotop_ai.present.gpu_around import detail_of, said
 from iotop_ai.present.gpu_facts import facts
 from iotop_ai.present.gpu_graphs import gpu_graph_rows, gpu_graphs
-from iotop_ai.present.gpu_groups import Gpu, gpus, short_model
+from iotop_ai.present.gpu_groups import Gpu, chosen_gpu, gpus, short_model
 from iotop_ai.present.gpu_meaning import Meaning, worst
 from iotop_ai.present.gpu_people import User, users
 from iotop_ai.present.graphs import room
@@ -43,12 +43,6 @@ _PROCESS_COLUMNS = (
     Column("command", "command", 14, 6, left=True, gap=2),
 )
 _NAME = 26
-
-
-def chosen_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
-    """The GPU of that UUID, else the first; None without any."""
-    every = gpus(frame, view)
-    return next((g for g in every if g.uuid == uuid), every[0] if every else None)
 
 
 def gpu_after(frame: Frame, view: View, uuid: str, step: int) -> str:

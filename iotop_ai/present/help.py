@@ -5,9 +5,11 @@ from __future__ import annotations
 from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.columns import rule
-from iotop_ai.present.keys import keys_of, muted
-from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
+from iotop_ai.present.keys import Key, keys_of, muted
+from iotop_ai.present.line import Cell, Line, Span, blank, cells, cut, place, row
+from iotop_ai.present.screen_keys import TITLES, screen_keys
 from iotop_ai.present.view import View
 
 COLUMNS = (
@@ -31,6 +33,8 @@ COLUMNS = (
 
 COLUMN = 38
 """The least width of a column of the page."""
+LEAST = 29
+"""The same for a screen's own keys, which are to be on one page."""
 _AROUND = 2
 """The rule and the last row."""
 
@@ -38,47 +42,81 @@ _Block = list[list[Cell]]
 """The rows of one entry, which stay together."""
 
 
-def help_rows(frame: Frame, view: View, width: int, height: int, page: int = 0) -> list[Line]:
-    """A whole screen: entries flow from column to column."""
-    made = _pages(view, width, height)
+class _Page(NamedTuple):
+    """rows: below the title. about: what stands on it, for the page before."""
+
+    rows: list[Line]
+    about: str
+
+
+def help_rows(frame: Frame, view: View, width: int, height: int, page: int = 0, screen: str = "main") -> list[Line]:
+    """A whole screen: entries flow from column to column. screen: whose help it is, whose keys come first."""
+    made = _pages(view, width, height, screen)
     page = min(page, len(made) - 1)
-    here = f"{page + 1}/{len(made)}" if len(made) > 1 else ""
-    says = "Space: what the columns mean; other keys go back" if here and page + 1 < len(made) else "any key goes back"
-    out = [rule(width, f"help {here}".rstrip(), [Span(says, "dim")]), *made[page]]
+    here = f" {page + 1}/{len(made)}" if len(made) > 1 else ""
+    title = f"help{f': {TITLES[screen]}' if screen in TITLES else ''}{here}"
+    says = ["any key goes back"]
+    if page + 1 < len(made):
+        says = [f"Space: {made[page + 1].about}; other keys go back", "Space: more; other keys go back", "Space: more"]
+    room = width - cells(title) - 12
+    out = [rule(width, title, [Span(next((one for one in says if cells(one) <= room), says[-1]), "dim")])]
+    out += made[page].rows
     out = out[: max(1, height - 1)]
     out += [blank(width)] * (height - 1 - len(out))
     end = [Span(" ? ", "unsure"), Span("is never a zero: the row's reason says what is missing", "dim")]
     return [*out, row(width, end)]
 
 
-def pages(width: int, height: int, view: View) -> int:
+def pages(width: int, height: int, view: View, screen: str = "main") -> int:
     """How many pages the help has at this size."""
-    return len(_pages(view, width, height))
+    return len(_pages(view, width, height, screen))
 
 
-def _pages(view: View, width: int, height: int) -> list[list[Line]]:
-    """Keys and columns on one page where they fit, in as wide columns as can be; else the keys come first."""
+def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
+    """All on one page where it fits, in as wide columns as can be; else the screen's own keys have the first page,
+    then come those of the main screen, then what the columns mean.
+    """
     most = max(1, (width - 1) // COLUMN)
     room = max(1, height - _AROUND)
+    own = screen_keys(view, screen)
     for many in range(min(2, most), most + 1):
         each = (width - 1) // many
-        keys, columns = _groups(view, each, room)
-        if len(keys) + len(columns) <= many:
-            return [_lines([*keys, *columns], width, each)]
+        groups = _groups(view, own, each, room)
+        if sum(map(len, groups)) <= many:
+            return [_Page(_lines([column for group in groups for column in group], width, each), "")]
+    first = [_own_page(view, own, width, room)] if own else []
+    keys, columns = groups[-2:]
     if most == 1 and len(keys) == len(columns) == 1 and len(keys[0]) + len(columns[0]) < room:
-        return [_lines([[*keys[0], [], *columns[0]]], width, each)]
-    return [
-        _lines(group[at : at + most], width, each) for group in (keys, columns) for at in range(0, len(group), most)
-    ]
+        return [*first, _Page(_lines([[*keys[0], [], *columns[0]]], width, each), "every key")]
+    out = first
+    for group, about in ((keys, "more keys"), (columns, "what columns mean")):
+        out += [_Page(_lines(group[at : at + most], width, each), about) for at in range(0, len(group), most)]
+    return out
 
 
-def _groups(view: View, each: int, room: int) -> tuple[list[_Block], list[_Block]]:
-    """The keys and the columns' meanings, each as columns of the page with at most ``room`` rows."""
-    listed = keys_of(view)
+def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
+    """The keys of a screen in as few columns of one page as hold them."""
+    for many in range(1, max(1, (width - 1) // LEAST) + 1):
+        each = (width - 1) // many
+        columns = _packed(_key_table("keys", own, view, each), room)
+        if len(columns) <= many:
+            break
+    return _Page(_lines(columns[:many], width, each), "")
+
+
+def _groups(view: View, own: tuple[Key, ...], each: int, room: int) -> list[list[_Block]]:
+    """The screen's own keys if any, those of the main screen, and the columns' meanings, each as columns of the page
+    with at most ``room`` rows.
+    """
+    main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, each)
+    tables = [main, _table([("columns", ""), *COLUMNS], 9, each - 1)]
+    return [_packed(one, room) for one in ([_key_table("keys", own, view, each), *tables] if own else tables)]
+
+
+def _key_table(title: str, listed: tuple[Key, ...], view: View, each: int) -> list[_Block]:
     indent = max(6, min(10, max(len(key.keys) for key in listed) + 1))
     may_not = frozenset(key.keys for key in listed if muted(key, view))
-    keys = _table([("keys", ""), *((k.keys, k.text) for k in listed)], indent, each - 1, may_not)
-    return _packed(keys, room), _packed(_table([("columns", ""), *COLUMNS], 9, each - 1), room)
+    return _table([(title, ""), *((key.keys, key.text) for key in listed)], indent, each - 1, may_not)
 
 
 def _packed(blocks: list[_Block], room: int) -> list[_Block]:

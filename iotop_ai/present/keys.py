@@ -7,8 +7,10 @@ from functools import lru_cache
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.present import devices
 from iotop_ai.present.glyphs import in_ascii
-from iotop_ai.present.keymap import key_shown
+from iotop_ai.present.gpu_groups import chosen_gpu
+from iotop_ai.present.keymap import Keymap, key_shown
 from iotop_ai.present.line import Line, Span, blank, cells, cut, row, spans_cells
 from iotop_ai.present.panel import panel
 from iotop_ai.present.view import View
@@ -29,18 +31,21 @@ class Key(NamedTuple):
 
 
 _MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK"}
-CHANGES = "act."
+_OPEN = ("row.open",)
+_OPENED = {"banner": "why", "path": "jobs"}
+"""What Enter opens on a panel that has no rows to choose from."""
+CHANGES = ("act.", "health.test")
 """How the names of the actions begin that change the machine."""
 
 KEYS = (
     Key("q", "", "quit", 0, ("app.quit",)),
     Key("?", "", "this help, also F1", 0, ("help.open",)),
-    Key("Enter", "why", "the verdict's reasons, a row", 0, ("row.open",)),
+    Key("Enter", "why", "open what has the focus", 0, ("row.open",)),
     Key("j", "job", "next job; J: every job", 1, ("job.next",)),
-    Key("Tab", "panel", "next; Up, Down move in it", 2),
-    Key("b/n", "disk", "previous, next; Enter: more", 1, ("device.previous", "device.next")),
+    Key("Tab", "panel", "next panel; Up, Down in it", 2),
+    Key("b/n", "disk", "previous, next disk", 1, ("device.previous", "device.next")),
     Key("d", "devices", "list of disks, type to find", 4, ("device.list",)),
-    Key("g", "GPU", "GPU screen, also Enter", 2, ("gpu.open",)),
+    Key("g", "GPU", "GPU screen", 2, ("gpu.open",)),
     Key("h", "health", "disks' health", 2, ("health.open",)),
     Key("/", "find", "filter processes; Esc ends", 1, ("filter.open",)),
     Key("< >", "sort", "sort by another column", 3, ("sort.previous", "sort.next")),
@@ -96,12 +101,12 @@ BACK_KEYS = (
 
 def keys_of(view: View) -> tuple[Key, ...]:
     """The keys that work in this mode, as the user has set them."""
-    chosen = dict(view.keymap)
-    return tuple(_as_chosen(key, chosen) for key in _of_mode(view)) if chosen else _of_mode(view)
+    return tuple(as_chosen(key, view.keymap) for key in _of_mode(view)) if view.keymap else _of_mode(view)
 
 
-def _as_chosen(key: Key, chosen: dict[str, tuple[str, ...]]) -> Key:
+def as_chosen(key: Key, keymap: Keymap) -> Key:
     """The entry with the user's keys; an action without a key is printed as "none"."""
+    chosen = dict(keymap)
     if not any(name in chosen for name in key.acts):
         return key
     between = next((sign for sign in "/-" if sign in key.keys[1:-1]), " ")
@@ -137,7 +142,23 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     right: list[Span] = []
     if view.pattern:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
-    return [row(width, _entries(keys_of(view), width - 1 - spans_cells(right), view.readonly), right)]
+    keys = tuple(_opens(key, frame, view) for key in keys_of(view))
+    shown = tuple(key for key in keys if key.acts != _OPEN or key.word)
+    return [row(width, _entries(shown, width - 1 - spans_cells(right), view.readonly), right)]
+
+
+def _opens(key: Key, frame: Frame, view: View) -> Key:
+    """Enter with what it opens now: by the panel that has the focus and what is chosen there, "" for nothing."""
+    if key.acts != _OPEN:
+        return key
+    if view.focus == "gpu":
+        found = chosen_gpu(frame, view, view.cursor.removeprefix("gpu:"))
+        number = "" if found is None or found.state is None else f" {found.state.number}"
+        return key._replace(word="" if found is None else f"GPU{number}")
+    if view.focus == "disk":
+        chosen = devices.chosen(frame, view)
+        return key._replace(word=view.cursor.removeprefix("disk:") or ("" if chosen is None else chosen.name))
+    return key._replace(word=_OPENED.get(view.focus, ""))
 
 
 def _changes(key: Key) -> bool:

@@ -76,7 +76,7 @@ def test_the_jobs_are_listed_and_one_is_chosen(terminal: Terminal) -> None:
     terminal.wait_for("done: trainer.py of root")
     click_until(terminal, 20, 5 if terminal.height < 40 else 9, "AU%")
     terminal.keys("Escape")
-    terminal.wait_for("Enter:why")
+    terminal.wait_for("Enter:jobs")
 
 
 def test_c_copies_what_why_prints_through_tmux(terminal: Terminal, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ class DetailScreen(Screen[None]):
 
     DEFAULT_CSS = "DetailScreen { overflow: hidden; } DetailScreen LinePanel { height: 1fr; }"
     panel_id: ClassVar[str] = "detail"
+    name_of_screen: ClassVar[str]
+    """As in the tables of present/keymap.py."""
 
     def __init__(self, below: Any, book: Styles) -> None:
         super().__init__()
@@ -67,4 +69,4 @@ class DetailScreen(Screen[None]):
 
     def action_help(self) -> None:
         """The help page."""
-        self.app.push_screen(HelpScreen(self.below.frame, self.below.view, self._book))
+        self.app.push_screen(HelpScreen(self.below.frame, self.below.view, self._book, self.name_of_screen))

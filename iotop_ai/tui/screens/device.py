@@ -24,6 +24,7 @@ class DeviceScreen(DetailScreen):
 
     BINDINGS = DEVICE_KEYS
     ACTS = SCREENS["device"]
+    name_of_screen = "device"
     panel_id = "device-detail"
 
     def __init__(self, below: Any, source: Source, name: str, book: Styles) -> None:

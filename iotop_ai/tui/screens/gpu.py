@@ -17,6 +17,7 @@ class GpuScreen(DetailScreen):
 
     BINDINGS = GPU_KEYS
     ACTS = SCREENS["gpu"]
+    name_of_screen = "gpu"
     panel_id = "gpu-detail"
 
     def __init__(self, below: Any, uuid: str, book: Styles) -> None:

@@ -265,4 +265,4 @@ class HealthScreen(Screen[None]):
 
     def action_help(self) -> None:
         """The help page."""
-        self.app.push_screen(HelpScreen(self.below.frame, self.below.view, self._book))
+        self.app.push_screen(HelpScreen(self.below.frame, self.below.view, self._book, "health"))

@@ -14,12 +14,13 @@ from iotop_ai.tui.widgets.styles import Styles
 
 
 class HelpScreen(Screen[None]):
-    """The keys, then what the columns mean; Space turns the page, any other key or a click goes back."""
+    """The keys of the screen below, then the rest; Space turns the page, any other key or a click goes back."""
 
     DEFAULT_CSS = "HelpScreen { overflow: hidden; } HelpScreen LinePanel { height: 1fr; }"
 
-    def __init__(self, frame: Frame, view: View, book: Styles) -> None:
+    def __init__(self, frame: Frame, view: View, book: Styles, screen: str = "main") -> None:
         super().__init__()
+        self._of = screen
         self._frame = frame
         self._view = view
         self.page = 0
@@ -41,7 +42,7 @@ class HelpScreen(Screen[None]):
         event.stop()
         event.prevent_default()
         step = _TURNS.get(event.key, 0)
-        last = pages(*self.app.size, self._view) - 1
+        last = pages(*self.app.size, self._view, self._of) - 1
         if step and 0 <= self.page + step <= last:
             self.page += step
             self._draw()
@@ -59,7 +60,7 @@ class HelpScreen(Screen[None]):
 
     def _draw(self) -> None:
         width, height = self.app.size
-        self.panel.show(help_rows(self._frame, self._view, width, height, self.page))
+        self.panel.show(help_rows(self._frame, self._view, width, height, self.page, self._of))
 
 
 _TURNS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left": -1, "shift+tab": -1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from iotop_ai.present.jobs_screen import PREFIX, job_after, job_rows, jobs_screen_rows
+from iotop_ai.present.keymap import SCREENS
 from iotop_ai.present.line import Line
 from iotop_ai.tui.bindings import JOBS_KEYS
 from iotop_ai.tui.screens.detail import DetailScreen
@@ -16,6 +17,8 @@ class JobsScreen(DetailScreen):
     """Follows the main screen's Frame; keeps which job's row is marked."""
 
     BINDINGS = JOBS_KEYS
+    ACTS = SCREENS["jobs"]
+    name_of_screen = "jobs"
     panel_id = "jobs"
 
     def __init__(self, below: Any, book: Styles, cursor: int) -> None:

@@ -12,7 +12,7 @@ from textual.timer import Timer
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
-from iotop_ai.present.gpu_screen import chosen_gpu
+from iotop_ai.present.gpu_groups import chosen_gpu
 from iotop_ai.present.keymap import SCREENS
 from iotop_ai.present.keys import toast
 from iotop_ai.present.layout import Slot, plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from iotop_ai.present.keymap import SCREENS
 from iotop_ai.present.line import Line
 from iotop_ai.present.reasoning import most_scroll, reasoning_rows
 from iotop_ai.tui.bindings import REASON_KEYS
@@ -18,6 +19,8 @@ class ReasoningScreen(DetailScreen):
     """Follows the main screen's Frame; keeps how far it is scrolled."""
 
     BINDINGS = REASON_KEYS
+    ACTS = SCREENS["reasoning"]
+    name_of_screen = "reasoning"
     panel_id = "reasoning"
 
     def __init__(self, below: Any, book: Styles) -> None:
