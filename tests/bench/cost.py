@@ -1,7 +1,8 @@
 """What we cost beside other monitors: CPU of a refresh, memory, first paint, bytes to the terminal.
 
-``python -m tests.bench.cost [--procs 100 1000] [--rounds 3] [--peers iotop-c htop atop glances] [--write]`` as root.
-Exit 1 when we cost more than half of glances or paint late, 2 when this machine cannot tell.
+``python -m tests.bench.cost [--load 100 1000 threads] [--programs iotop-ai btop record] [--rounds 3]`` as root runs
+whole programs one after the other and keeps each run in ``--keep FILE``; ``--write`` puts all that is kept into
+docs/cost.md. Exit 1 when a goal of tests/bench/goals.py is missed, 2 when this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import json
 import os
 import re
 import select
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,16 +24,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.peers import installed, machine, markdown, need, version_line
+from tests.bench.goals import goals
+from tests.bench.loads import LOADS, load_of, title_of
+from tests.bench.peers import machine, markdown, need, version_line
+from tests.bench.programs import AT_HOME, BY_NAME, FORMS, PROGRAMS, Program, installed_ones, one_hertz
 from tests.rigs.tmux import Terminal
 
 CPUACCT = Path("/sys/fs/cgroup/cpuacct")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cost.md"
 WIDTH, HEIGHT = 120, 40
+OTHERS = r"^## (?:Where the time goes|What a start loads|How it grows|What was tried)$"
+"""Sections of the document that others write."""
 SETTLE_S = 4.0
 """From the start until counting begins: start-up is told by the first paint, not by the refreshes."""
-GLANCES_SHARE = 0.5
-FIRST_PAINT_MS = 700
 UNUSUAL = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
 """What developers and containers set, and users do not."""
 QUIET_S = 0.25
@@ -40,48 +44,17 @@ QUIET_S = 0.25
 ESCAPE = re.compile(rb"\x1b(?:\[[0-9;:?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])|[\x0e\x0f]")
 
 
-class Program(NamedTuple):
-    """A monitor at 1 Hz. shows: bytes of its screen, without escape sequences, that are data and no frame."""
-
-    name: str
-    argv: tuple[str, ...]
-    shows: bytes
-    version: tuple[str, ...]
-
-
-OURS = "iotop-ai"
-PROGRAMS = (
-    Program(OURS, ("iotop-ai", "-d", "1"), rb"mem\s+[\d.]+/[\d.]+", ("iotop-ai", "--version")),
-    Program("iotop-c", ("iotop-c", "-P", "-d", "1"), rb"(?:be|rt|id)/\d", ("iotop-c", "--version")),
-    Program("htop", ("htop", "-d", "10"), rb"Tasks:\s*\d+", ("htop", "--version")),
-    Program("atop", ("atop", "1"), rb"PRC\s*\|\s*sys", ("atop", "-V")),
-    Program("glances", ("glances", "-t", "1"), rb"TASKS\s*\d+", ("glances", "--version")),
-)
-
-
 class Run(NamedTuple):
-    """One program, one round. helpers_mb: processes beside the main one; 0 without any."""
+    """One program, one round. helpers_mb: processes beside the main one; 0 without any. first_paint_ms: None without
+    a screen.
+    """
 
     cpu_ms: float
     peak_mb: float
     helpers_mb: float
-    first_paint_ms: float
+    first_paint_ms: float | None
     bytes_per_refresh: float
     refreshes_per_s: float
-
-
-@contextlib.contextmanager
-def sleepers(count: int) -> Iterator[None]:
-    """That many more processes, asleep."""
-    script = f"i=0; while [ $i -lt {count} ]; do sleep 100000 & i=$((i+1)); done; echo ready; wait"
-    shell = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True)
-    try:
-        assert shell.stdout
-        shell.stdout.readline()
-        yield
-    finally:
-        os.killpg(shell.pid, signal.SIGKILL)
-        shell.wait()
 
 
 @contextlib.contextmanager
@@ -168,7 +141,8 @@ def measure(program: Program, path: str, seconds: float, folder: Path, size: tup
         node.unlink(missing_ok=True)
         os.mkfifo(node)
     output = Output(fifo)
-    words = " ".join(["env", *(f"-u {name}" for name in UNUSUAL), path, *program.argv[1:]])
+    home = [f"HOME={one_hertz(folder)}"] if program.name in AT_HOME else []
+    words = " ".join(["env", *(f"-u {name}" for name in UNUSUAL), *home, path, *program.argv[1:]])
     with accounted() as group, Terminal(*size) as terminal:
         terminal.type(f"clear; sh -c 'echo $$ > {group}/cgroup.procs; read x < {go}; exec {words}'\n")
         terminal.wait_until(lambda _: _pids(group))
@@ -177,7 +151,9 @@ def measure(program: Program, path: str, seconds: float, folder: Path, size: tup
         time.sleep(0.3)
         start = time.monotonic()
         go.write_text("go\n")
-        first_s = output.first(program.shows, 30)
+        first_s = output.first(program.shows, 60) if program.shows else None
+        if program.keys:
+            terminal.keys(*program.keys)
         output.count(max(0.0, start + SETTLE_S - time.monotonic()))
         before, begin = _usage(group), time.monotonic()
         sent, refreshes = output.count(seconds)
@@ -188,7 +164,8 @@ def measure(program: Program, path: str, seconds: float, folder: Path, size: tup
     if not peak:
         raise RuntimeError(f"{program.name} ended while it was watched")
     per_s = refreshes / spent
-    return Run(used / 1e6 / spent, peak, helpers, first_s * 1000, sent / max(1, refreshes), per_s)
+    first_ms = None if first_s is None else first_s * 1000
+    return Run(used / 1e6 / spent, peak, helpers, first_ms, sent / max(1, refreshes), per_s)
 
 
 def _usage(group: Path) -> int:
@@ -206,7 +183,8 @@ def table(runs: dict[str, list[Run]]) -> str:
         columns = list(zip(*found, strict=True))
         cpu, peak, helpers, paint, size, rate = columns
         helper = pair(helpers, ".0f") if any(helpers) else "-"
-        cells = (pair(cpu), pair(peak, ".0f"), helper, pair(paint, ".0f"), pair(size, ".0f"))
+        first = "-" if None in paint else pair(paint, ".0f")
+        cells = (pair(cpu), pair(peak, ".0f"), helper, first, pair(size, ".0f"))
         rows.append((name, *cells, f"{statistics.median(rate):.2f}"))
     header = ("program", "CPU ms/s", "peak MB", "helpers MB", "first paint ms", "bytes/refresh", "refreshes/s")
     return markdown(header, rows)
@@ -220,76 +198,103 @@ user and system) over {seconds:.0f} s after {settle:.0f} s of running, so it is 
 which is per refresh at 1 Hz. Peak memory is VmHWM of the main process; helper processes stand apart. First paint is
 from `exec` until the terminal has received data (not just a frame). Refreshes are bursts of output; a program that
 redraws only what changed can show fewer than one a second. Each cell is the minimum and, in brackets, the median of
-{rounds} interleaved rounds.
+interleaved rounds. "paused" and "help open" are ours with its screen at rest, "record" is ours without one, and
+"collector and diagnosis" only reads and judges.
 
 Measured {date} on {machine}. {versions}.
 
 """
 
 
-def verdicts(results: dict[int, dict[str, list[Run]]]) -> tuple[list[str], bool]:
-    """The goals per number of processes: half of what glances uses, and a first paint that nobody waits for."""
-    lines, good = [], True
-    for count, runs in results.items():
-        cpu = {name: statistics.median(r.cpu_ms for r in found) for name, found in runs.items()}
-        if "glances" in cpu:
-            share = cpu[OURS] / cpu["glances"]
-            good &= share <= GLANCES_SHARE
-            lines.append(
-                f"- {count} extra processes: {share:.2f} of the CPU of glances (goal: {GLANCES_SHARE:.2f} at most)."
-            )
-        paint = min(r.first_paint_ms for r in runs[OURS])
-        good &= paint <= FIRST_PAINT_MS
-        lines.append(f"- {count} extra processes: first paint {paint:.0f} ms (goal: {FIRST_PAINT_MS} at most).")
-    return lines, good
+class Kept:
+    """Runs in a file, one line each, so that a long measurement can be taken piece by piece."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._runs: dict[str, dict[str, list[Run]]] = {}
+        if path is not None and path.exists():
+            for line in path.read_text().splitlines():
+                load, name, *run = json.loads(line)
+                self._add(load, name, Run(*run))
+
+    def _add(self, load: str, name: str, run: Run) -> None:
+        self._runs.setdefault(load, {}).setdefault(name, []).append(run)
+
+    def add(self, load: str, name: str, run: Run) -> None:
+        """One run more."""
+        self._add(load, name, run)
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(json.dumps((load, name, *run)) + "\n")
+
+    def runs(self) -> dict[str, dict[str, list[Run]]]:
+        """By load and program, in the order in which these are listed."""
+        order = list(BY_NAME)
+        loads = sorted(self._runs, key=lambda load: (not load.isdecimal(), int(load) if load.isdecimal() else 0))
+        return {load: {name: self._runs[load][name] for name in order if name in self._runs[load]} for load in loads}
+
+
+def document(runs: dict[str, dict[str, list[Run]]], seconds: float) -> str:
+    """The part of docs/cost.md that this bench writes."""
+    here, _ = installed_ones([p.name for p in PROGRAMS if any(p.name in names for names in runs.values())])
+    head = HEAD.format(
+        width=WIDTH,
+        height=HEIGHT,
+        seconds=seconds,
+        settle=SETTLE_S,
+        date=datetime.date.today().isoformat(),
+        machine=machine(),
+        versions="; ".join(f"{p.name}: {version_line(path, *p.version[1:])}" for p, path in here),
+    )
+    rows = [(g.work, g.must, g.measured, "yes" if g.met else "no") for g in goals(runs)]
+    tables = [f"## {title_of(load).capitalize()}\n\n{table(by_name)}\n" for load, by_name in runs.items()]
+    asked = markdown(("work", "must", "measured", "met"), rows, {1: False, 2: False, 3: False})
+    return head + f"## What is asked of it\n\n{asked}\n\n" + "\n".join(tables)
+
+
+def write(text: str) -> None:
+    """Put this bench's part in front of those that the other benches write."""
+    others = DOCUMENT.read_text()
+    at = re.search(OTHERS, others, re.MULTILINE)
+    DOCUMENT.write_text(text + ("\n" + others[at.start() :] if at else ""))
 
 
 def main() -> int:
-    """Measure, print, say whether the goal holds."""
-    names = [p.name for p in PROGRAMS if p.name != OURS]
+    """Measure, print, say whether the goals hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.cost", description=__doc__)
-    parser.add_argument("--procs", type=int, nargs="+", default=[100, 1000], help="extra sleeping processes (100 1000)")
+    names = [p.name for p in (*PROGRAMS, *FORMS)]
+    parser.add_argument("--load", nargs="*", default=["100", "1000"], help="processes asleep, or " + ", ".join(LOADS))
+    parser.add_argument("--programs", nargs="+", default=[p.name for p in PROGRAMS], choices=names)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=15, help="seconds each run is watched (15)")
-    parser.add_argument("--peers", nargs="*", default=names, choices=names)
-    parser.add_argument("--write", action="store_true", help="write docs/cost.md")
+    parser.add_argument("--seconds", type=float, default=12, help="seconds each run is watched (12)")
+    parser.add_argument("--keep", type=Path, help="a file that holds runs: those of before count as well")
+    parser.add_argument("--write", action="store_true", help="put what is kept into docs/cost.md")
     args = parser.parse_args()
     need("tmux")
     if os.geteuid() or not (CPUACCT / "cpuacct.usage").exists():
         print("unknown: needs root and the cpuacct controller of cgroup v1", file=sys.stderr)
         return 2
-    chosen = [(p, path) for p in PROGRAMS if p.name in (OURS, *args.peers) and (path := installed(p.argv[0]))]
-    missing = {OURS, *args.peers} - {p.name for p, _ in chosen}
+    chosen, missing = installed_ones(args.programs)
     if missing:
-        print(f"unknown: not installed here: {', '.join(sorted(missing))}", file=sys.stderr)
+        print(f"unknown: not installed here: {', '.join(missing)}", file=sys.stderr)
         return 2
-    results: dict[int, dict[str, list[Run]]] = {}
-    texts = []
+    kept = Kept(args.keep)
     with tempfile.TemporaryDirectory(prefix="cost-") as name:
-        for count in args.procs:
-            runs = results[count] = {program.name: [] for program, _ in chosen}
-            with sleepers(count):
+        for load in args.load:
+            with load_of(load):
                 for _ in range(args.rounds):
                     for program, path in chosen:
-                        runs[program.name].append(measure(program, path, args.seconds, Path(name)))
-                total = sum(entry.isdecimal() for entry in os.listdir("/proc"))
-            texts.append(f"## {count} extra processes ({total} in all)\n\n{table(runs)}\n")
-            print(texts[-1], flush=True)
-    lines, good = verdicts(results)
-    print("\n".join(lines))
+                        run = measure(program, path, args.seconds, Path(name))
+                        print(f"{load:>8} {program.name:<40}", *(f"{x:9.1f}" for x in run if x is not None), flush=True)
+                        kept.add(load, program.name, run)
+    runs = kept.runs()
+    for load, by_name in runs.items():
+        print(f"\n{title_of(load)}\n{table(by_name)}")
+    asked = goals(runs)
+    print("\n" + "\n".join(f"{g.work}: {g.must}: {g.measured}: {'met' if g.met else 'MISSED'}" for g in asked))
     if args.write:
-        head = HEAD.format(
-            width=WIDTH,
-            height=HEIGHT,
-            seconds=args.seconds,
-            settle=SETTLE_S,
-            rounds=args.rounds,
-            date=datetime.date.today().isoformat(),
-            machine=machine(),
-            versions="; ".join(f"{p.name}: {version_line(path, *p.version[1:])}" for p, path in chosen),
-        )
-        DOCUMENT.write_text(head + "\n".join(lines) + "\n\n" + "\n".join(texts))
-    return 0 if good else 1
+        write(document(runs, args.seconds))
+    return 0 if all(g.met for g in asked) else 1
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from iotop_ai.store.codec import Encoder
 from iotop_ai.store.members import pack
 from iotop_ai.store.redact import Redactor
 from iotop_ai.store.ring import RING_BYTES, Ring
-from tests.bench.cost import sleepers
+from tests.bench.loads import sleepers
 from tests.bench.peers import machine, markdown
 from tests.bench.server import Server
 

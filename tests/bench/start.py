@@ -26,8 +26,9 @@ import time
 from itertools import pairwise
 from typing import NamedTuple
 
-from tests.bench.cost import DOCUMENT, ESCAPE, HEIGHT, OURS, PROGRAMS, WIDTH, program_environment
+from tests.bench.cost import DOCUMENT, ESCAPE, HEIGHT, WIDTH, program_environment
 from tests.bench.peers import machine, markdown, need
+from tests.bench.programs import OURS, PROGRAMS
 from tests.pages import put_section
 
 HELP = re.compile(rb"help")

@@ -1,0 +1,33 @@
+"""Ours without a screen and without a file: what reading the machine and judging it costs each second.
+
+``python -m tests.bench.bare [--ring]`` until it is killed; --ring keeps the last hour as the live screen does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.live import LiveSource
+
+
+def main() -> None:
+    """Read and judge."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.bare", description=__doc__)
+    parser.add_argument("--ring", action="store_true")
+    ring = None
+    if parser.parse_args().ring:
+        from iotop_ai.store.ring import Ring
+
+        ring = Ring()
+    for number, frame in enumerate(frames(LiveSource(Settings()))):
+        if number == 0:
+            gc.freeze()
+        if ring is not None:
+            ring.put(frame)
+
+
+if __name__ == "__main__":
+    main()

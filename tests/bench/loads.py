@@ -1,0 +1,134 @@
+"""What a machine is busy with while monitors are measured, by the names that ``--load`` takes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_FAMILY = """
+import ctypes, os, sys, time
+count, name = int(sys.argv[1]), sys.argv[2].encode()
+far, near = os.pipe()
+for number in range(count):
+    if os.fork() == 0:
+        if name != b"-":
+            ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
+        # Half wait for a queue, as loaders that are ahead; half are somewhere else.
+        os.read(far, 1) if number % 2 else time.sleep(1e6)
+        os._exit(0)
+print("ready", flush=True)
+time.sleep(1e6)
+"""
+_THREADS = """
+import threading, time
+threading.stack_size(1 << 16)
+for _ in range(99):
+    threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()
+print("ready", flush=True)
+time.sleep(1e6)
+"""
+_FORKS = """
+import os, time
+print("ready", flush=True)
+begin, done = time.monotonic(), 0
+while True:
+    while done < (time.monotonic() - begin) * 200:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        os.waitpid(pid, 0)
+        done += 1
+    time.sleep(0.005)
+"""
+_WRITER = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+print("ready", flush=True)
+while True:
+    os.pwrite(file, b"x" * 65536, 0)
+    time.sleep(0.1)
+"""
+
+
+@contextlib.contextmanager
+def _running(*calls: list[str]) -> Iterator[None]:
+    """Programs that each print "ready" once, until the end; their children end with them."""
+    made = [subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) for words in calls]
+    try:
+        for process in made:
+            assert process.stdout
+            process.stdout.readline()
+        yield
+    finally:
+        for process in made:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in made:
+            process.wait()
+
+
+@contextlib.contextmanager
+def sleepers(count: int) -> Iterator[None]:
+    """That many more processes, asleep."""
+    script = f"i=0; while [ $i -lt {count} ]; do sleep 100000 & i=$((i+1)); done; echo ready; wait"
+    with _running(["sh", "-c", script]):
+        yield
+
+
+@contextlib.contextmanager
+def family(name: str) -> Iterator[None]:
+    """A Python program with 31 children of that name ("-": its own), which makes them a job's loaders or not."""
+    with tempfile.TemporaryDirectory(prefix="load-") as folder:
+        script = Path(folder) / "train.py"
+        script.write_text(_FAMILY)
+        with _running([sys.executable, str(script), "31", name]):
+            yield
+
+
+@contextlib.contextmanager
+def threads() -> Iterator[None]:
+    """20 processes of 100 threads each, asleep."""
+    with _running(*[[sys.executable, "-c", _THREADS]] * 20):
+        yield
+
+
+@contextlib.contextmanager
+def forks() -> Iterator[None]:
+    """200 short processes a second."""
+    with _running([sys.executable, "-c", _FORKS]):
+        yield
+
+
+@contextlib.contextmanager
+def writers() -> Iterator[None]:
+    """50 processes that write 64 kB ten times a second."""
+    with tempfile.TemporaryDirectory(prefix="load-") as folder:
+        calls = [[sys.executable, "-c", _WRITER, str(Path(folder) / str(i))] for i in range(50)]
+        with _running(*calls):
+            yield
+
+
+LOADS = {
+    "threads": (threads, "20 processes of 100 threads"),
+    "forks": (forks, "200 short processes a second"),
+    "writers": (writers, "50 processes that write"),
+    "family": (lambda: family("-"), "32 Python processes"),
+    "job": (lambda: family("pt_data_worker"), "a training job of 32 sampled tasks"),
+}
+"""By name: how it is made, and what it is. A number is that many sleeping processes."""
+
+
+def load_of(name: str) -> contextlib.AbstractContextManager[None]:
+    """Make a load: a name of LOADS, or a number of sleeping processes."""
+    return sleepers(int(name)) if name.isdecimal() else LOADS[name][0]()
+
+
+def title_of(name: str) -> str:
+    """What a load is, for a heading."""
+    return f"{int(name):,} extra processes" if name.isdecimal() else LOADS[name][1]

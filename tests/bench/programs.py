@@ -1,0 +1,64 @@
+"""The monitors that are measured beside each other, each at 1 Hz, and ours in its several forms."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.bench.peers import installed
+
+
+class Program(NamedTuple):
+    """A monitor at 1 Hz. shows: bytes of its screen, without escape sequences, that are data and no frame; b"" where
+    it has no screen. keys: pressed once it shows them. version: what prints its version, () for ours in another form.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    shows: bytes
+    version: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+
+
+OURS = "iotop-ai"
+BARE = "collector and diagnosis"
+_SHOWS = rb"mem\s+[\d.]+/[\d.]+"
+PROGRAMS = (
+    Program(OURS, ("iotop-ai", "-d", "1"), _SHOWS, ("iotop-ai", "--version")),
+    Program("top", ("top", "-d", "1"), rb"Tasks:\s*\d+", ("top", "-v")),
+    Program("iotop-c", ("iotop-c", "-P", "-d", "1"), rb"(?:be|rt|id)/\d", ("iotop-c", "--version")),
+    Program("iotop", ("iotop-py", "-P", "-d", "1"), rb"(?:be|rt|id)/\d", ("iotop-py", "--version")),
+    Program("htop", ("htop", "-d", "10"), rb"Tasks:\s*\d+", ("htop", "--version")),
+    Program("btop", ("btop",), rb"Total:\s*[\d.]+", ("btop", "--version")),
+    Program("atop", ("atop", "1"), rb"PRC\s*\|\s*sys", ("atop", "-V")),
+    Program("glances", ("glances", "-t", "1"), rb"TASKS\s*\d+", ("glances", "--version")),
+    Program("bpytop", ("bpytop",), rb"Total:\s*[\d.]+", ("bpytop", "--version")),
+)
+FORMS = (
+    Program("paused", ("iotop-ai", "-d", "1"), _SHOWS, keys=("Space",)),
+    Program("help open", ("iotop-ai", "-d", "1"), _SHOWS, keys=("?",)),
+    Program("record", ("iotop-ai", "record", "-d", "1", "-o", "/dev/null"), b""),
+    Program(BARE, (sys.executable, "-m", "tests.bench.bare"), b""),
+    Program(f"{BARE}, last hour kept", (sys.executable, "-m", "tests.bench.bare", "--ring"), b""),
+)
+"""Ours paused, behind another screen, without one, and without anything but the reading and the verdict."""
+AT_HOME = ("btop", "bpytop")
+BY_NAME = {program.name: program for program in (*PROGRAMS, *FORMS)}
+
+
+def installed_ones(names: Sequence[str]) -> tuple[list[tuple[Program, str]], list[str]]:
+    """The programs with their paths, and the names of those that are not installed here."""
+    paths = {name: installed(BY_NAME[name].argv[0]) for name in names}
+    here = [(BY_NAME[name], path) for name, path in paths.items() if path is not None]
+    return here, [name for name, path in paths.items() if path is None]
+
+
+def one_hertz(folder: Path) -> str:
+    """A home whose settings make those refresh each second (AT_HOME) that take it from a file only."""
+    for name in AT_HOME:
+        place = folder / "home" / ".config" / name
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{name}.conf").write_text("update_ms=1000\n")
+    return str(folder / "home")
