@@ -66,6 +66,7 @@ class ProcessCollector:
         if fd_cap is None:
             fd_cap = descriptor_room() if root.live else CAPTURED_ROOM
         self._room = Room(fd_cap)
+        self._stats_kept = 0
         self._sweep = IoSweep(root, self._room)
         self._new_pids = NewPids(root)
         self._users = Users(root)
@@ -132,6 +133,7 @@ class ProcessCollector:
             slot.io = slot.stat = None
         self._sweep.drop()
         self._slots = {}
+        self._stats_kept = 0
         self._cohorts = [{} for _ in range(COHORTS)]
         self._new_pids.close()
         self._stop_watching()
@@ -184,8 +186,9 @@ class ProcessCollector:
         admitted: list[Slot] = []
         missing: list[int] = []
         hidden = False
-        for pid in pids:
-            outcome = self._admit(pid)
+        for still, pid in zip(range(len(pids), 0, -1), pids, strict=True):
+            # The io of each, which every tick reads, comes before anybody's stat, which every fifth does.
+            outcome = self._admit(pid, self._room.held + len(admitted) + still < self._room.most)
             if isinstance(outcome, Slot):
                 admitted.append(outcome)
             elif outcome in FORBIDDEN:
@@ -201,15 +204,26 @@ class ProcessCollector:
                 for key in self._denied:
                     self._ask_again(self._slots[key.pid])
         admitted.sort(key=lambda slot: slot.key.start_ticks)
+        self._make_room(len(admitted))
         self._deny(self._sweep.add(admitted))
         return admitted
+
+    def _make_room(self, count: int) -> None:
+        """Give descriptors of stat back for as many of io, where no other is free."""
+        lacking = self._room.held + count - self._room.most
+        if not count or lacking <= 0 or not self._stats_kept:
+            return
+        for slot in [slot for slot in self._slots.values() if slot.stat is not None][:lacking]:
+            self._room.give_back(slot.stat)
+            slot.stat = None
+            self._stats_kept -= 1
 
     def _mostly_denied(self) -> bool:
         """Whether so many may not be read that a listing in each tick is the cheapest way to see them end."""
         return len(self._denied) * 10 > len(self._slots)
 
-    def _admit(self, pid: int) -> Slot | int:
-        """A Slot for a process; 0 for a thread; the errno when it cannot be read."""
+    def _admit(self, pid: int, keep_stat: bool) -> Slot | int:
+        """A Slot for a process; 0 for a thread; the errno when it cannot be read. keep_stat: there is room for it."""
         raw = read_once(self._root, f"proc/{pid}/stat", STAT_SIZE)
         if isinstance(raw, OSError):
             return raw.errno or errno.EIO
@@ -229,10 +243,11 @@ class ProcessCollector:
         self._slots[pid] = self._cohorts[pid % COHORTS][pid] = slot
         self._stat[slot.key] = stat.record
         self._info[slot.key] = self._who(slot, stat.flags)
-        file = None
-        if self._room.held * 4 < self._room.most * 3:  # a quarter of the room stays for io, which every tick reads
+        if keep_stat:
             file = self._room.keep(self._root, f"proc/{pid}/stat", STAT_SIZE)
-        slot.stat = file if isinstance(file, KeptFile) else None
+            if isinstance(file, KeptFile):
+                slot.stat = file
+                self._stats_kept += 1
         return slot
 
     def _who(self, slot: Slot, flags: int) -> ProcessInfo:
@@ -281,6 +296,7 @@ class ProcessCollector:
 
     def _end(self, slot: Slot) -> None:
         slot.ended = True
+        self._stats_kept -= slot.stat is not None
         self._room.give_back(slot.io)
         self._room.give_back(slot.stat)
         slot.io = slot.stat = None

@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from itertools import compress, pairwise
 from operator import ne
 
-from iotop_ai.collectors.process_slot import ENDED, FORBIDDEN, IO_SIZE, STAT_SIZE, Slot, keep, read_kept, read_once
+from iotop_ai.collectors.process_slot import (
+    ENDED,
+    FORBIDDEN,
+    IO_SIZE,
+    STAT_SIZE,
+    Slot,
+    keep,
+    read_kept,
+    read_once,
+    read_stat,
+)
 from iotop_ai.collectors.root import KeptFile, Root
 
 
@@ -103,7 +113,7 @@ class IoSweep:
 def read_stats(root: Root, slots: Iterable[Slot]) -> list[tuple[Slot, bytes | OSError]]:
     """The stat of each slot, those with a kept descriptor first."""
     kept = [slot for slot in slots if slot.stat is not None]
-    raws = read_kept([slot.stat.fd for slot in kept if slot.stat is not None], STAT_SIZE)
+    raws = read_stat([slot.stat.fd for slot in kept if slot.stat is not None])
     loose = [slot for slot in slots if slot.stat is None]
     return [
         *zip(kept, raws, strict=True),
