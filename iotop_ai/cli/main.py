@@ -25,6 +25,8 @@ from iotop_ai.model.record import NamedTuple
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 INTERRUPTED = 130
 TIME_FLAGS = ("--at", "--begin", "--end")
+GARBAGE = 20_000
+"""New objects after which garbage is looked for: what a second makes goes by itself, as nothing in it is a circle."""
 
 
 class Command(NamedTuple):
@@ -170,6 +172,7 @@ def _screen(flags: Mapping[str, object], config: str | None = None, job: int = 0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run and return the exit code: nothing that goes wrong shows a traceback unless IOTOP_AI_DEBUG asks for it."""
+    gc.set_threshold(GARBAGE, 10, 10)
     if sys.stdout is None:
         return _fail("unknown", "standard output is closed", 2)
     if hasattr(sys.stdout, "reconfigure"):

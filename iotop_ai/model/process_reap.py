@@ -8,15 +8,12 @@ added, and an orphan's bytes go to its subreaper or to init.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress
-from operator import is_not
+from operator import is_not, itemgetter
 
 from iotop_ai.model.process import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
 from iotop_ai.model.record import NamedTuple
-
-Parents = Mapping[int, list[tuple[ProcessKey, int]]]
-"""pid to its owners with the ppid of each."""
 
 FARTHEST = 64
 """Ancestors looked at; only a damaged table has a longer chain, or a circle."""
@@ -123,7 +120,8 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
         if io is not None:
             debts.append(debt)
     debts.sort(key=lambda debt: (debt.key.start_ticks, debt.key.pid))
-    parents = _parents(before, after, waiting) if debts or unknown else {}
+    # Where nobody's cminflt grew nobody inherited, and no ancestor is looked for.
+    parents = _Parents(before, after, vanished, waiting) if heirs.faults and (debts or unknown) else None
     marked: set[ProcessKey] = set()
     inexact = {debt.key for debt in unknown}
     for find in (_exactly, _ancestor, _only_other):
@@ -147,37 +145,51 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
     return Settlement(heirs.taken(), frozenset(marked), tuple(debts), heirs.unclaimed(earlier))
 
 
-def _exactly(debt: Debt, heirs: _Heirs, parents: Parents) -> ProcessKey | None:
+def _exactly(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
     return next((key for key in _ancestors(debt, parents) if heirs.equals(key, debt)), None)
 
 
-def _ancestor(debt: Debt, heirs: _Heirs, parents: Parents) -> ProcessKey | None:
+def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
     return next((key for key in _ancestors(debt, parents) if heirs.fits(key, debt)), None)
 
 
-def _only_other(debt: Debt, heirs: _Heirs, _: Parents) -> ProcessKey | None:
+def _only_other(debt: Debt, heirs: _Heirs, _: _Parents | None) -> ProcessKey | None:
     passing = [key for key in heirs.room if heirs.fits(key, debt)]
     return passing[0] if len(passing) == 1 else None
 
 
-def _parents(
-    before: ProcessTable, after: ProcessTable, waiting: tuple[Debt, ...]
-) -> dict[int, list[tuple[ProcessKey, int]]]:
-    """pid to [(key, ppid)], newest knowledge of each process: living, just vanished, waiting."""
-    known: dict[ProcessKey, int] = {debt.key: debt.ppid for debt in waiting}
-    known.update((key, stat.ppid) for key, stat in before.stat.items())
-    known.update((key, stat.ppid) for key, stat in after.stat.items())
-    out: dict[int, list[tuple[ProcessKey, int]]] = {}
-    for key, ppid in known.items():
-        out.setdefault(key.pid, []).append((key, ppid))
-    return out
+class _Parents:
+    """Who has a pid, with the ppid of each: the living, those that just vanished, those that are waited for."""
+
+    def __init__(
+        self, before: ProcessTable, after: ProcessTable, gone: Iterable[ProcessKey], waiting: Iterable[Debt]
+    ) -> None:
+        self._stat = after.stat
+        self._alive = dict(zip(map(_PID, after.stat), after.stat, strict=True))
+        self._gone: dict[int, list[tuple[ProcessKey, int]]] = {}
+        for key, ppid in {
+            **{debt.key: debt.ppid for debt in waiting},
+            **{k: before.stat[k].ppid for k in gone},
+        }.items():
+            self._gone.setdefault(key.pid, []).append((key, ppid))
+
+    def get(self, pid: int) -> list[tuple[ProcessKey, int]]:
+        """[(key, ppid)] of those that have or had a pid."""
+        key = self._alive.get(pid)
+        gone = self._gone.get(pid, [])
+        return gone if key is None else [*gone, (key, self._stat[key].ppid)]
 
 
-def _ancestors(debt: Debt, parents: Parents) -> Iterator[ProcessKey]:
+_PID = itemgetter(ProcessKey._fields.index("pid"))
+
+
+def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
     """Parent, grandparent, ...: of several owners of a pid, the youngest one that is older than the child."""
+    if parents is None:
+        return
     child, ppid = debt.key, debt.ppid
     for _ in range(FARTHEST):
-        owners = [(key, up) for key, up in parents.get(ppid, ()) if key.start_ticks <= child.start_ticks]
+        owners = [(key, up) for key, up in parents.get(ppid) if key.start_ticks <= child.start_ticks]
         if not owners:
             return
         child, ppid = max(owners, key=lambda owner: owner[0].start_ticks)

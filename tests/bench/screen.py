@@ -17,8 +17,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.cost import CPUACCT, Program, Run, measure, sleepers
+from tests.bench.cost import CPUACCT, Run, measure
+from tests.bench.loads import sleepers
 from tests.bench.peers import machine, markdown, need
+from tests.bench.programs import Program
 
 REPO = Path(__file__).parents[2]
 DOCUMENT = REPO / "docs" / "screen-cost.md"
