@@ -1,0 +1,77 @@
+"""The sweep over processes beside a C program that does the same reads: ``python -m tests.bench.collector``.
+
+[--procs 10000] [--rounds 3] [--ticks 8]: sleeping processes; each side sweeps once a second in a process of
+its own, in turn. CPU ms a sweep: minimum and median of all sweeps but the first COHORTS of each round.
+Exit 1 above the goal, 2 without a C compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.process import COHORTS, ProcessCollector
+from iotop_ai.collectors.root import Root
+from tests.bench.loads import sleepers
+from tests.bench.peers import need
+
+GOAL = 1.3
+SOURCE = Path(__file__).with_name("sweep.c")
+
+
+def sweep(ticks: int) -> None:
+    """Our side: print the CPU time of each sweep in microseconds."""
+    collector = ProcessCollector(Root(), Clock())
+    collector.read()
+    gc.collect()
+    gc.freeze()
+    for _ in range(ticks):
+        begin = time.process_time_ns()
+        collector.read()
+        print((time.process_time_ns() - begin) // 1000, flush=True)
+        time.sleep(1)
+
+
+def measured(words: list[str]) -> list[float]:
+    """CPU ms of the sweeps of one side, without those that fill tables."""
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return [int(line) / 1000 for line in done.stdout.split()][COHORTS:]
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.collector", description=__doc__)
+    parser.add_argument("--procs", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--ticks", type=int, default=8, help="sweeps that count, each round (8)")
+    parser.add_argument("--sweep", type=int, help="be our side: that many sweeps")
+    args = parser.parse_args()
+    if args.sweep:
+        sweep(args.sweep)
+        return 0
+    need("cc")
+    found: dict[str, list[float]] = {"C": [], "ours": []}
+    with tempfile.TemporaryDirectory(prefix="sweep-") as folder, sleepers(args.procs):
+        program = str(Path(folder) / "sweep")
+        subprocess.run(["cc", "-O2", "-o", program, str(SOURCE)], check=True)
+        for _ in range(args.rounds):
+            ticks = str(args.ticks + COHORTS)
+            found["C"] += measured([program, ticks])
+            found["ours"] += measured([sys.executable, "-m", "tests.bench.collector", "--sweep", ticks])
+    for name, values in found.items():
+        print(f"{name:<5} {min(values):7.2f} ({statistics.median(values):.2f}) ms a sweep")
+    ratio = min(found["ours"]) / min(found["C"])
+    medians = statistics.median(found["ours"]) / statistics.median(found["C"])
+    print(f"ratio {ratio:7.2f} ({medians:.2f}), goal {GOAL}")
+    return 0 if ratio <= GOAL else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
