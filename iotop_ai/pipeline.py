@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
-from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.keyframe import SPACING_S, Keyframe
 from iotop_ai.model.sample import Sample, between, is_pair
-from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.snapshot import Event, Snapshot
 
 
 def frames(
@@ -47,3 +47,18 @@ def frames(
             if key is None or not key.pre:
                 yield Frame(snapshot, sample, history, carry, verdict)
         before, last = snapshot, sample
+
+
+def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) -> Frame:
+    """The last Frame of a recording: it carries what happened after ``newest``, and nothing was read for it.
+
+    Its Readings are those of before with their own times, so no rate is renewed; what the monitor itself has used
+    since is unknown. at_ns, wall_ns: now; moved on where that lies too close behind ``newest``.
+    """
+    before = newest.snapshot
+    later_ns = max(0, before.at_ns + int(SPACING_S * 1e9) - at_ns)
+    own = before.own._replace(cpu_ns=None, collect_ns=None, late_ns=None)
+    snapshot = before._replace(
+        seq=before.seq + 1, at_ns=at_ns + later_ns, wall_ns=wall_ns + later_ns, events=events, own=own
+    )
+    return next(frames([snapshot], before=before, last=newest.sample, history=newest.history, carry=newest.carry))

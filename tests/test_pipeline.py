@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S
-from iotop_ai.pipeline import frames
+from iotop_ai.model.keyframe import SPACING_S
+from iotop_ai.model.snapshot import Event
+from iotop_ai.pipeline import closing, frames
 from tests.store.scenario import SECOND, Machine, session
 
 
@@ -42,3 +44,29 @@ def test_going_on_from_a_frame_equals_never_having_stopped() -> None:
     at = whole[49]
     rest = frames(snapshots[50:], before=at.snapshot, last=at.sample, history=at.history, carry=at.carry)
     assert list(rest) == whole[50:]
+
+
+def test_what_closes_a_recording_carries_its_events_and_renews_nothing() -> None:
+    newest = list(frames(session(15, 40)))[-1]
+    before = newest.snapshot
+    events = (Event(before.at_ns + 7, before.wall_ns + 7, "mark", "late"),)
+    now = before.at_ns + SECOND // 5
+    last = closing(newest, events, now, before.wall_ns + SECOND // 5)
+    assert (last.snapshot.seq, last.snapshot.at_ns, last.snapshot.events) == (before.seq + 1, now, events)
+    assert last.snapshot.block is before.block
+    assert last.snapshot.processes is before.processes
+    for name in ("block", "processes", "cpu", "memory", "pressure"):
+        rates = getattr(last.sample, name)
+        assert not rates.renewed
+        assert rates.value == getattr(newest.sample, name).value
+    assert last.sample.own.cpu_ratio is None
+    assert last.sample.own.collect_s is None
+    assert last.history == (*newest.history, last.sample)[-len(last.history) :]
+
+
+def test_what_closes_a_recording_keeps_its_distance() -> None:
+    newest = list(frames(session(16, 5)))[-1]
+    before = newest.snapshot
+    last = closing(newest, (), before.at_ns + 1, before.wall_ns + 1)
+    assert last.snapshot.at_ns - before.at_ns == SPACING_S * 1e9
+    assert last.snapshot.wall_ns - before.wall_ns == SPACING_S * 1e9

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.settings import Settings
+from iotop_ai.model.snapshot import Event
 from iotop_ai.tui.keeper import Keeper
 
 if TYPE_CHECKING:
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
     from iotop_ai.store.sink import FileSink
 
 
-def live_keeper(settings: Settings) -> Keeper:
-    """The ring of a live session, and how it records."""
+def live_keeper(settings: Settings, pending: Callable[[int], tuple[Event, ...]]) -> Keeper:
+    """The ring of a live session, and how it records. pending: as of Keeper."""
     clock = Clock()
 
     def record(preroll: tuple[str, ...]) -> Recorder:
@@ -26,7 +28,7 @@ def live_keeper(settings: Settings) -> Keeper:
 
         return Recorder(open_file(clock), clock, cmdline=settings.cmdline, preroll=preroll)
 
-    return Keeper(clock, new_ring, record, settings.cmdline)
+    return Keeper(clock, new_ring, record, settings.cmdline, pending)
 
 
 def new_ring() -> Ring:

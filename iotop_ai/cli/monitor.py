@@ -27,6 +27,7 @@ from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
 
 if TYPE_CHECKING:
+    from iotop_ai.sources.live import LiveSource
     from iotop_ai.tui.app import MonitorApp
     from iotop_ai.tui.deck import Deck
     from iotop_ai.tui.follow import Takes
@@ -69,7 +70,7 @@ class Opening(NamedTuple):
     shown: Callable[[], None] | None = None
 
 
-def run_monitor(settings: Settings, source: Source, shown: Callable[[], None] | None = None) -> int:
+def run_monitor(settings: Settings, source: LiveSource, shown: Callable[[], None] | None = None) -> int:
     """Show the live screen until the user leaves it; the exit code. shown: called when the first frame is there.
 
     Raises what broke, after the terminal has been given back.
@@ -84,7 +85,7 @@ def run_monitor(settings: Settings, source: Source, shown: Callable[[], None] | 
         first = next(stream)
         base = first.snapshot if settings.accumulated else None
         changes = {"base": base, "device": device_as_left(first, was), "message": trouble}
-        keeper = memory_keeper if served() else partial(_keeper, settings)
+        keeper = memory_keeper if served() else partial(_keeper, settings, source)
         return Opening(first, stream, source, changes, keeper, left=leave, shown=shown)
 
     def leave(view: View, look: str, newest: Frame) -> None:
@@ -122,10 +123,10 @@ def _save_picture(svg: str) -> str:
     return save_picture(svg)
 
 
-def _keeper(settings: Settings) -> Keeper:
+def _keeper(settings: Settings, source: LiveSource) -> Keeper:
     from iotop_ai.cli.keep import live_keeper
 
-    return live_keeper(settings)
+    return live_keeper(settings, source.pending)
 
 
 def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callable[[], None]) -> int:

@@ -25,7 +25,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job_end import how_it_ended
 from iotop_ai.model.settings import SHORTEST_S
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.pipeline import frames
+from iotop_ai.pipeline import closing, frames
 from iotop_ai.sources.live import LiveSource
 from iotop_ai.store.sink import TextSink
 
@@ -77,6 +77,7 @@ class Session:
         self._burst = Burst()
         self._bursting = False
         self._code: int | None = None
+        self._newest: Frame | None = None
 
     def signalled(self, number: signal.Signals, from_terminal: bool) -> None:
         """A signal: passed to the command, unless the terminal sent it to both; without one it ends the recording."""
@@ -178,6 +179,15 @@ class Session:
             source.close()
             for _ in stream:
                 pass
+        self._close(source)
+
+    def _close(self, source: LiveSource) -> None:
+        """Put what happened after the last Snapshot behind it."""
+        newest, output = self._newest, self._output
+        if newest is None or output is None:
+            return
+        if events := source.pending(newest.snapshot.seq):
+            output.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
 
     def _until_stopped(self, source: LiveSource) -> Iterator[Snapshot]:
         """The source's Snapshots up to the one that was asked for as the last."""
@@ -191,6 +201,7 @@ class Session:
 
     def _take(self, frame: Frame, source: LiveSource) -> None:
         source.hold_smart(saturated(frame))
+        self._newest = frame
         self._summary.add(frame)
         if self._output is not None:
             self._output.put(frame)

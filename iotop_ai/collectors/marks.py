@@ -98,7 +98,7 @@ class MarksSocket:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening and take the socket's name away."""
+        """Stop listening and take the socket's name away; what was sent by now is still handed on."""
         if self._closing:
             return
         self._closing = True
@@ -111,12 +111,14 @@ class MarksSocket:
 
     def _run(self) -> None:
         room = socket.CMSG_SPACE(_CREDENTIALS.size)
-        while not self._closing:
+        while True:
             try:
                 raw, sent, flags, _ = self._socket.recvmsg(LARGEST_BYTES, room)
             except OSError as error:
                 if not self._closing:
                     log.warning("marks are not heard any more: %s", error)
+                return
+            if not raw and self._closing:  # nobody can send any more, and what was sent is read
                 return
             if flags & socket.MSG_TRUNC or not self._may(sent):
                 continue

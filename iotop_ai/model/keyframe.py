@@ -7,6 +7,10 @@ from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
+SPACING_S = 0.05
+"""No two Snapshots of a recording lie closer. The fold goes on with the Snapshot behind a keyframe, whose window begins
+that much later; without this a whole block more would be read where one lasts 59.999 s."""
+
 
 class Keyframe(NamedTuple):
     """carry: after the fold at this Snapshot; None when it was made by other rules and must be folded again.

@@ -71,6 +71,8 @@ class LiveSource:
         self._wake = threading.Event()
         self._closed = False
         self._events: list[Event] = []
+        self._given: tuple[int, tuple[Event, ...]] = (0, ())
+        """The newest Snapshot's number and events."""
         self._host = read_host(self._root)
         self._own = OwnCostReader(self._root, self._clock)
         block = BlockCollector(self._root, self._clock)
@@ -182,7 +184,8 @@ class LiveSource:
         with self._lock:
             events, self._events = tuple(self._events), []
             interval_s = self._interval_s
-        self._seq += 1
+            self._seq += 1
+            self._given = (self._seq, events)
         cost = own(self._own.read(self._clock.monotonic_ns() - at_ns, late_ns))
         snapshot = Snapshot(self._seq, at_ns, wall_ns, interval_s, self._host, events, cost, **readings)
         family, table = self._family, snapshot.processes.value
@@ -247,6 +250,15 @@ class LiveSource:
     def add_event(self, kind: str, text: str) -> None:
         """Put an action or a mark into the next Snapshot."""
         self._note(Event(self._clock.monotonic_ns(), self._clock.wall_ns(), kind, text))
+
+    def pending(self, seq: int) -> tuple[Event, ...]:
+        """The events that no Snapshot up to this number carries; they stay with the source. Nothing reads meanwhile.
+
+        Whoever ends a recording at that Snapshot asks before a second one can come: only the newest is remembered.
+        """
+        with self._lock:
+            number, given = self._given
+            return (*(given if number > seq else ()), *self._events)
 
     def watch(self, pid: int) -> None:
         """Tell how the processes end that descend from this one."""

@@ -9,14 +9,11 @@ from typing import NamedTuple
 from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import HISTORY_S
-from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.keyframe import SPACING_S, Keyframe
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.store.blocks import Block, Blocks, open_blocks
 from iotop_ai.store.codec import TALLY_LINE, Closed, Decoder, Header, Item, Snap, Tallied, Told
 
-SPACING_S = 0.05
-"""No two Snapshots lie closer. The fold goes on with the Snapshot behind a keyframe, whose window begins that much
-later; without this a whole block more would be read where one lasts 59.999 s."""
 _SNAP = b'{"k":"snap",'
 WARM_UP_S = 300.0
 """How far before a moment the fold starts when the recorded memory was made by other rules."""

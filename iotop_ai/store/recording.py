@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from iotop_ai.model.keyframe import Keyframe
-from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.snapshot import Event, Snapshot
 
 
 class Source(Protocol):
@@ -109,6 +109,10 @@ class MemoryRecording:
 
     def add_event(self, kind: str, text: str) -> None:
         """A recording is read-only."""
+
+    def pending(self, seq: int) -> tuple[Event, ...]:
+        """Nothing waits: every event is in its Snapshot."""
+        return ()
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -127,6 +127,7 @@ class MonitorApp(App[None], inherit_bindings=False):
         """Give the source back before the program goes on."""
         if self.main.deck is not None:
             self.main.deck.close(STOP_WAIT_S)
+        self.main.wait_for_acts(STOP_WAIT_S)
         self.follower.stop(STOP_WAIT_S)
         if self.keeper is not None:
             self.keeper.close()

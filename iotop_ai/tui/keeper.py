@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Event
+from iotop_ai.pipeline import closing
 from iotop_ai.present.view import Recorded
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ class Keeper:
 
     ring: makes the ring, None keeps nothing. It is made with the second Frame, when the screen has long answered its
     first key: what writes it is dear to import. record: makes the recorder for a pre-roll, raising what refuses; None
-    where nothing may be recorded. cmdline: how much of a command line a file may hold.
+    where nothing may be recorded. cmdline: how much of a command line a file may hold. pending: the events that no
+    Snapshot up to this number carries; a file that is closed ends with them.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class Keeper:
         ring: Callable[[], Ring] | None = None,
         record: Callable[[tuple[str, ...]], Recorder] | None = None,
         cmdline: str = "names",
+        pending: Callable[[int], tuple[Event, ...]] = lambda seq: (),
     ) -> None:
         self._clock = clock
         self._make_ring = ring
@@ -42,10 +46,11 @@ class Keeper:
         self._record = record
         self._lock = threading.Lock()
         self._cmdline = cmdline
+        self._pending = pending
         self._recorder: Recorder | None = None
         self._waiting: list[Frame] | None = None
         """Frames that came while a file is being opened; they are its first."""
-        self._newest_ns = 0
+        self._newest: Frame | None = None
 
     @property
     def may_record(self) -> bool:
@@ -69,7 +74,7 @@ class Keeper:
         if not self._waits(frame) and (ring := self.ring) is not None:
             ring.put(frame)
         with self._lock:
-            self._newest_ns = frame.snapshot.at_ns
+            self._newest = frame
             if self._waiting is not None:
                 self._waiting.append(frame)
             elif self._recorder is not None:
@@ -88,7 +93,7 @@ class Keeper:
         assert self._record is not None  # the screen asks may_record first
         with self._lock:
             self._waiting = []
-            before_ns = self._newest_ns + 1
+            before_ns = 1 if self._newest is None else self._newest.snapshot.at_ns + 1
         recorder = None
         try:
             ring = self.ring
@@ -112,8 +117,13 @@ class Keeper:
         """Close the file; what was recorded, None when nothing was."""
         with self._lock:
             recorder, self._recorder = self._recorder, None
-        if recorder is None:
-            return None
+            newest = self._newest
+            if recorder is None:
+                return None
+            # While we hold the lock no Snapshot comes by, so none can carry away what is asked for here.
+            events = () if newest is None else self._pending(newest.snapshot.seq)
+        if events and newest is not None:
+            recorder.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
         closed = recorder.close(CLOSE_S)
         state = self._state(recorder)
         return state if closed else state._replace(trouble="its disk does not answer")

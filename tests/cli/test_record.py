@@ -249,6 +249,23 @@ def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
         assert any(kind == "process_ended" and text.endswith("SIGSEGV") for kind, text in told)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_mark_right_before_the_end_is_recorded(tmp_path: Path, number: signal.Signals) -> None:
+    """The Snapshot that would have carried it is a minute away."""
+    path, socket = tmp_path / "a", str(tmp_path / "m.sock")
+    running = started("-d", "60", "-o", str(path), env={"IOTOP_AI_SOCKET": socket})
+    until_it_has(path, 1)
+    assert iotop("mark", "the end", IOTOP_AI_SOCKET=socket).returncode == 0
+    running.send_signal(number)
+    assert running.wait(20) == 0
+    recording = FileRecording(str(path))
+    assert [event.text for event in recording.events() if event.kind == "mark"] == ["the end"]
+    assert recording.closed()
+    first, last = recording.snapshots(0)
+    assert last.block == first.block
+    assert last.events[-1].at_ns <= last.at_ns
+
+
 TRAINER = TOP / "tests" / "scenarios" / "trainer.py"
 
 

@@ -51,6 +51,16 @@ def test_a_mark_arrives_and_the_socket_goes(tmp_path: Path) -> None:
     assert send_mark("epoch 4", {"IOTOP_AI_SOCKET": str(path)}) == 0
 
 
+def test_what_was_sent_before_the_end_is_heard(tmp_path: Path) -> None:
+    heard: list[str] = []
+    path = tmp_path / "m.sock"
+    for number in range(20):
+        marks = MarksSocket(str(path), Clock(), heard.append)
+        assert send_mark(str(number), {"IOTOP_AI_SOCKET": str(path)}) == 1
+        marks.close()
+        assert heard[-1] == str(number)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to send as somebody else")
 def test_another_user_is_not_heard(tmp_path: Path) -> None:
     heard: list[str] = []

@@ -120,6 +120,19 @@ def test_events_enter_the_next_snapshot_once() -> None:
     assert not [e for e in second.events if e.kind == "mark"]
 
 
+def test_events_wait_until_a_snapshot_carries_them() -> None:
+    source = LiveSource(QUICK)
+    first = source.snapshot()
+    source.add_event("mark", "a")
+    assert [e.text for e in source.pending(first.seq) if e.kind == "mark"] == ["a"]
+    second = source.snapshot()
+    source.add_event("mark", "b")
+    assert [e.text for e in source.pending(first.seq) if e.kind == "mark"] == ["a", "b"]
+    assert [e.text for e in source.pending(second.seq) if e.kind == "mark"] == ["b"]
+    source.close()
+    assert [e.text for e in source.pending(second.seq) if e.kind == "mark"] == ["b"]
+
+
 def test_what_is_live_survives_its_encoding() -> None:
     source = LiveSource(QUICK)
     encoder, decoder = Encoder(4), Decoder()

@@ -12,7 +12,8 @@ from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.keyframe import Keyframe
-from iotop_ai.pipeline import frames
+from iotop_ai.model.snapshot import Event
+from iotop_ai.pipeline import closing, frames
 from iotop_ai.store.compress import compress
 from iotop_ai.store.file import FileRecording
 from iotop_ai.store.recorder import Recorder, Rotation
@@ -55,6 +56,25 @@ def test_replay_equals_live(tmp_path: Path, seed: int) -> None:
     live = list(frames(session(seed, 150)))
     record(tmp_path / "a", live)
     assert played(FileRecording(str(tmp_path / "a"))) == live
+
+
+@pytest.mark.parametrize(("seed", "length"), [(1, 2), (2, 59), (3, 60), (4, 61), (5, 130)])
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_happened_after_the_last_snapshot_closes_it(tmp_path: Path, seed: int, length: int, packed: bool) -> None:
+    """Also where the closing line is a keyframe."""
+    live = list(frames(session(seed, length)))
+    now, wall = live[-1].snapshot.at_ns + 300_000_000, live[-1].snapshot.wall_ns + 300_000_000
+    live.append(closing(live[-1], (Event(now - 9, wall - 9, "mark", "late"),), now, wall))
+    path = tmp_path / "a.iotop.jsonl"
+    record(path, live)
+    if packed:
+        path = Path(compress(str(path)))
+    recording = FileRecording(str(path))
+    assert played(recording) == live
+    assert [event.text for event in recording.events()][-1] == "late"
+    assert recording.closed()
+    entry = recording.entry(recording.blocks[-1].session, now)
+    assert list(frames(recording.items(entry.block, folds_ns=entry.fold_ns)))[-1] == live[-1]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -15,6 +15,7 @@ from iotop_ai.cli.keep import open_file, private, state_folder
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Event
 from iotop_ai.present.view import View
 from iotop_ai.store.file import FileRecording
 from iotop_ai.store.recorder import Recorder
@@ -22,6 +23,7 @@ from iotop_ai.store.ring import Ring
 from iotop_ai.store.sink import FileSink
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.keeper import Keeper
+from iotop_ai.tui.screens.acting import ActionSaid
 from iotop_ai.tui.tape import Tape
 from tests.tui.recorded import stalling
 from tests.tui.shown import text
@@ -218,6 +220,32 @@ async def test_leaving_closes_the_recording(tmp_path: Path) -> None:
         await session.until(lambda: "done: recording to" in session.screen())
         await session.come(4, 8)
     assert FileRecording(str(path)).closed()
+
+
+async def test_an_action_that_is_not_over_when_the_app_is_left_is_in_the_recording(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    told: list[Event] = []
+
+    def add(kind: str, text: str) -> None:
+        told.append(Event(LIVE[8].snapshot.at_ns + 1, LIVE[8].snapshot.wall_ns + 1, kind, text))
+
+    async with living(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
+        session.source.add_event = add  # type: ignore[method-assign]
+        session.app.keeper._pending = lambda seq: tuple(told)  # type: ignore[union-attr]
+        await session.come(1, 3)
+        await session.press("R")
+        await session.until(lambda: "done: recording to" in session.screen())
+        await session.come(4, 8)
+
+        def act() -> ActionSaid:
+            time.sleep(0.3)
+            return session.app.main.said(True, "term: python (7)")
+
+        session.app.main.work("act", act)
+        await session.press("q")
+    recording = FileRecording(str(path))
+    assert [(event.kind, event.text) for event in recording.events()][-1:] == [("action", "term: python (7)")]
+    assert recording.closed()
 
 
 async def test_a_refusal_is_said(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ may confirm: not in a replay, not on a remote screen, not while looking back, no
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.events import Key
 from textual.message import Message
 
+from iotop_ai.collectors.clock import Clock
 from iotop_ai.present.groups import groups
 from iotop_ai.present.line import Line, blank
 from iotop_ai.tui.screens.dialogue import DialogueScreen
@@ -47,6 +48,7 @@ class Acting(Moments):
     _slots: tuple[Slot, ...]
     panels: dict[str, FramePanel]
     _question: DialogueScreen | None = None
+    _acts: Sequence[threading.Thread] = ()
 
     if TYPE_CHECKING:  # what the screen itself gives
 
@@ -110,12 +112,26 @@ class Acting(Moments):
 
     def work(self, name: str, act: Callable[[], Message]) -> None:
         """Act on a thread of its own: a disk may take long, and a hung one must not keep the program from ending."""
-        threading.Thread(target=lambda: self.post_message(act()), name=name, daemon=True).start()
+
+        def run() -> None:
+            message = act()
+            if isinstance(message, ActionSaid):  # noted here: the app may be left before it sees the message
+                for event in message.events:
+                    self._source.add_event("action", event)
+            self.post_message(message)
+
+        self._acts = [*(one for one in self._acts if one.is_alive()), threading.Thread(None, run, name, daemon=True)]
+        self._acts[-1].start()
+
+    def wait_for_acts(self, seconds: float) -> None:
+        """Let what was begun come to its end, at most so long, so that the recording knows of it."""
+        clock = Clock()
+        end_ns = clock.monotonic_ns() + int(seconds * 1e9)
+        for act in self._acts:
+            act.join(max(0.0, (end_ns - clock.monotonic_ns()) / 1e9))
 
     def on_action_said(self, message: ActionSaid) -> None:
-        """Note it in the recording and say it."""
-        for event in message.events:
-            self._source.add_event("action", event)
+        """Say it."""
         self.change(f"{'done' if message.done else 'failed'}: {message.text}")
 
     def action_drop_caches(self) -> None:
