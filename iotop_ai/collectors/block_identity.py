@@ -63,6 +63,9 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
         scheduler=_chosen(root.text_or(queue + "scheduler")),
         read_ahead_bytes=None if read_ahead_kib is None else read_ahead_kib * 1024,
         stats_off=_flag(root, queue + "iostats") is False,
+        write_cache=root.text_or(queue + "write_cache"),
+        fua=_flag(root, queue + "fua"),
+        wbt_us=root.number_or_none(queue + "wbt_lat_usec"),
     )
     special = {"dm": _dm, "md": _md, "loop": _loop, "zram": _named, "ram": _named, "zvol": _named}.get(kind, _disk)
     return special(root, base, info)

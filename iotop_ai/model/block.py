@@ -84,6 +84,10 @@ class BlockInfo(NamedTuple):
     md_sync: an md array's running resync/check/recover, "" when idle.
     below: of a loop, the devices that hold its file; () when it is unattached or the file is on no local disk.
     backing_fstype: of a loop, the filesystem of its file ("ext4", "fuse.sshfs"), "" unknown.
+    write_cache: "write back" when what was written may be lost until it is flushed, "write through", "" unknown.
+    fua: whether one write can be asked past that cache. wbt_us: the latency of reads for which the kernel holds
+    background writes back, 0 when it does not, None unknown (queue/write_cache, fua and wbt_lat_usec:
+    https://docs.kernel.org/admin-guide/abi-stable.html).
     """
 
     name: str
@@ -112,6 +116,9 @@ class BlockInfo(NamedTuple):
     md_sync: str = ""
     below: tuple[str, ...] = ()
     backing_fstype: str = ""
+    write_cache: str = ""
+    fua: bool | None = None
+    wbt_us: int | None = None
 
 
 class BlockRates(NamedTuple):

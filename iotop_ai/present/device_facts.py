@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import devices
 from iotop_ai.present.columns import Column, head, placed
@@ -55,6 +56,7 @@ def settings(frame: Frame, device: Device) -> list[Field]:
         out.append(Field("queue", str(info.queue_depth), " requests"))
     if info.scheduler:
         out.append(Field("scheduler", info.scheduler))
+    out += _writing(info)
     if info.read_ahead_bytes is not None:
         out.append(Field("read-ahead", size(info.read_ahead_bytes)))
     if info.rotational is not None and info.transport in ("ata", "scsi", "usb"):
@@ -76,6 +78,20 @@ def settings(frame: Frame, device: Device) -> list[Field]:
         out.append(Field("lies on", fold_names(short)))
     if info.holders:
         out.append(Field("carries", fold_names(list(info.holders))))
+    return out
+
+
+def _writing(info: BlockInfo) -> list[Field]:
+    """What happens to a write; what the kernel does not tell is said to be unknown, but of a disk alone."""
+    out = []
+    alone = info.kind == "disk"
+    if info.write_cache or alone:
+        out.append(Field("cache", info.write_cache or "unknown"))
+    if info.fua is not None or alone:
+        out.append(Field("FUA", "unknown" if info.fua is None else "yes" if info.fua else "no"))
+    if info.wbt_us is not None or alone:
+        wbt = "unknown" if info.wbt_us is None else f"{info.wbt_us / 1e3:g} ms" if info.wbt_us else "off"
+        out.append(Field("wbt", wbt))
     return out
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.block import BlockCollector
-from iotop_ai.collectors.block_identity import kind_of
+from iotop_ai.collectors.block_identity import kind_of, read_device
 from iotop_ai.collectors.block_info import BlockInfoCollector
 from iotop_ai.collectors.block_temperature import Temperatures, read_temperature
 from iotop_ai.collectors.clock import Clock
@@ -138,6 +138,36 @@ def test_a_virtual_machine(tmp_path: Path) -> None:
     assert (vda.transport, vda.detail, vda.scheduler, vda.queue_depth) == ("virtio", "virtio", "mq-deadline", 128)
     assert vda.read_ahead_bytes == 8192 * 1024
     assert [m.path for m in vda.mounts] == ["/"]
+
+
+def test_how_a_disk_takes_writes_is_followed(tmp_path: Path) -> None:
+    watched = Watched(machine("vm-6.18", tmp_path))
+    vda = watched.read()["vda"]
+    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("", None, None)  # this capture did not hold them
+
+    def within_a_minute() -> BlockInfo:
+        return [watched.read(after_s=2)["vda"] for _ in range(30)][-1]
+
+    queue = Path(watched.root.path) / "sys/block/vda/queue"
+    (queue / "write_cache").write_text("write back\n")
+    (queue / "fua").write_text("0\n")
+    (queue / "wbt_lat_usec").write_text("75000\n")
+    vda = within_a_minute()
+    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("write back", False, 75_000)
+    (queue / "write_cache").write_text("write through\n")
+    (queue / "fua").write_text("1\n")
+    (queue / "wbt_lat_usec").write_text("0\n")
+    vda = within_a_minute()
+    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("write through", True, 0)
+
+
+def test_how_the_disks_of_this_machine_take_writes() -> None:
+    for queue in Path("/sys/block").glob("*/queue"):
+        info = read_device(Root("/"), queue.parent.name.replace("!", "/"), None)
+        told = queue / "write_cache"
+        assert info.write_cache == (told.read_text().strip() if told.exists() else "")
+        assert info.write_cache in ("write back", "write through", "")
+        assert info.wbt_us is None or info.wbt_us >= 0
 
 
 @pytest.mark.parametrize("name", names())

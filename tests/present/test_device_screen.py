@@ -77,6 +77,26 @@ def test_a_short_screen_has_all_parts_too(size: tuple[int, int]) -> None:
     assert " pt_data_worker x64 " in shown
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "cache unknown   FUA unknown   wbt unknown"),
+        ({"write_cache": "write back", "fua": False, "wbt_us": 75_000}, "cache write back   FUA no   wbt 75 ms"),
+        ({"write_cache": "write through", "fua": True, "wbt_us": 0}, "cache write through   FUA yes   wbt off"),
+        ({"write_cache": "write back", "wbt_us": 2_000}, "cache write back   FUA unknown   wbt 2 ms"),
+        ({"kind": "dm"}, ""),
+        ({"kind": "md", "write_cache": "write back"}, "cache write back"),
+    ],
+)
+def test_how_it_takes_writes(changes: dict[str, object], said: str) -> None:
+    info = disk("sda", detail="SSD", transport="ata", rotational=False)._replace(**changes)  # type: ignore[arg-type]
+    made = frame(snapshots(lambda _: Machine((Disk(info, reads=100, read_bytes=MIB, read_await=2.0),)), 12))
+    shown = text(made, "sda", 160, 48)
+    assert said in shown
+    for word in ("cache", "FUA", "wbt"):
+        assert (f"{word} " in shown) is (word in said)
+
+
 def test_without_requests_nothing_is_claimed() -> None:
     shown = text(FIRST, "sda")
     assert "nothing is known of it yet" in shown
