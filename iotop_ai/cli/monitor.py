@@ -19,9 +19,11 @@ from iotop_ai.cli.terminal import Terminal, terminal
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.log import prepare_now
 from iotop_ai.collectors.state_folder import state_folder, state_path
+from iotop_ai.model.errors import UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import Settings
+from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
@@ -83,6 +85,7 @@ def run_monitor(settings: Settings, source: LiveSource, shown: Callable[[], None
     def opening() -> Opening:
         stream = frames(source)
         first = next(stream)
+        check_job(first.snapshot, settings.job)
         base = first.snapshot if settings.accumulated else None
         changes = {"base": base, "device": device_as_left(first, was), "message": trouble}
         keeper = memory_keeper if served() else partial(_keeper, settings, source)
@@ -95,6 +98,13 @@ def run_monitor(settings: Settings, source: LiveSource, shown: Callable[[], None
                 keep(state_folder(), now)
 
     return run_screen(begun, opening, source.close)
+
+
+def check_job(snapshot: Snapshot, pid: int) -> None:
+    """Raises UsageError for a process that is not there; 0 asks for none."""
+    table = snapshot.processes.value
+    if pid and table is not None and table.complete and all(key.pid != pid for key in table.stat):
+        raise UsageError(f"--job {pid}: there is no such process")
 
 
 def served() -> bool:

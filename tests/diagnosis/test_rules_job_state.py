@@ -73,6 +73,18 @@ def test_nothing_known_or_nothing_wrong_is_quiet(machine: Machine) -> None:
     assert not set(classes(verdict_of(machine))) & QUIET
 
 
+def test_a_young_program_that_is_no_job_starts_nothing() -> None:
+    """Whatever it computes, reads and compiles: of what is no training job nobody knows that it will train."""
+    young = Task(70, "python", cpu=1.0, read=60 * MB, write=5 * MB, start=3000, cmdline=("python", "build.py"))
+    compiler = Task(71, "cc1plus", 70, cpu=0.9, start=3010)
+    plain = Machine(tasks=(young, compiler), disks=(Disk(read_bytes_per_s=60 * MB, await_ms=0.2, busy=0.3),))
+    for machine in (plain, replace(plain, gpus=(0.0,), gpu_pids=())):
+        seen = {f.class_id for frame in play((machine, 45)) for f in frame.verdict.findings}
+        assert "starting" not in seen
+    beside = replace(STARTING, job=replace(YOUNG, grown=0.0), tasks=(YOUNG.task, young, compiler))
+    assert "starting" not in classes(verdict_of(beside))
+
+
 def test_a_checkpoint_is_an_event_that_stays_a_while() -> None:
     words = [f.verdict.primary.class_id for f in play((SAVING, 50))]
     assert words[11] == "checkpoint_write"

@@ -177,6 +177,19 @@ def test_busy_children_alone_are_weak_evidence() -> None:
     assert plain.jobs(busy=frozenset({worker})) == []
 
 
+def test_a_python_program_without_a_sign_of_training_is_no_job() -> None:
+    """Neither young nor with a compiler, a server or a helper below it."""
+    m = Machine()
+    top = m.add(10, "python", 1, ("python", "/src/setup.py", "build"))
+    m.add(11, "cc1plus", 10, ("cc1plus", "a.cc"))
+    m.add(12, "python", 10, ("python", "-c", "import x; x.run()"))
+    m.add(13, "python", 10, TRACKER)
+    m.add(14, "python", 10, SERVER)
+    assert m.jobs({top: Look()}) == []
+    assert m.jobs({top: Look()}, busy=frozenset(m.info)) == []
+    assert [job.key for job in m.jobs({top: TORCH})] == [top]
+
+
 @pytest.mark.parametrize("name", ["bash", "cc1plus", "kworker/0:1"])
 def test_other_programs_are_not_looked_at(name: str) -> None:
     assert not is_candidate(ProcessInfo(name, (name,), "root", 0))

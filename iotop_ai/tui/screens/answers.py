@@ -21,6 +21,8 @@ from iotop_ai.present.paste import verdict_block
 from iotop_ai.tui.clipboard import copied
 from iotop_ai.tui.screens.acting import Acting
 
+LOOKED_AT_S = 10.0
+"""A young process is looked at a few times until it is known whether it trains."""
 NOTHING_LASTS = "failed: only what never clears by itself is acknowledged: a failing disk or GPU"
 
 
@@ -38,6 +40,10 @@ class Answers(Acting):
     _whole: Frame
     """The Frame as it came, its verdict about the job that it chose by itself."""
     _turned: Frame
+    _followed = ("", 0)
+    """Name and a process of the chosen job, since it was seen."""
+    _missed = 0
+    """A process of which it was said that it belongs to no job."""
 
     if not TYPE_CHECKING:  # to the type checker it is the attribute that Moments declares
 
@@ -50,6 +56,9 @@ class Answers(Acting):
         def frame(self, frame: Frame) -> None:
             self._whole = frame
             self._turned = turned(frame, self.view.job)
+            job = job_with(frame.snapshot, self.view.job) if self.view.job else None
+            if job is not None:
+                self._followed = (job.name, self.view.job)
 
     def choose_job(self, pid: int) -> None:
         """Let the verdict be about this job; 0: as it chooses by itself."""
@@ -57,6 +66,20 @@ class Answers(Acting):
         self.frame = self._whole
         job = job_with(self.frame.snapshot, pid) if pid else None
         self.change("done: the job that loses most" if job is None else f"done: {job.name} of {job.user}, pid {pid}")
+
+    def watch_job(self) -> None:
+        """Say once that the chosen job has ended, which gives the verdict free, or that there is none such."""
+        pid, frame = self.view.job, self._whole
+        if not pid or frame.snapshot.jobs.value is None or job_with(frame.snapshot, pid) is not None:
+            return
+        if self._followed[1] == pid:
+            name, self._followed = self._followed[0], ("", 0)
+            self.view = self.view._replace(job=0)
+            self.frame = frame
+            self.change(f"done: {name}, pid {pid}, is over; j turns to the next job")
+        elif self._missed != pid and frame.verdict.watched_s >= LOOKED_AT_S:
+            self._missed = pid
+            self.change(f"failed: process {pid} belongs to no training job")
 
     def action_job(self, step: int) -> None:
         """The next job."""

@@ -107,6 +107,7 @@ class MainScreen(Lists):
         else:
             self.frame = frame
             self.view = self.view._replace(past=self._past)
+            self.watch_job()
         # Screen.is_current is also true of the screen below the one in front.
         if not self.is_attached or self.app.screen is self:
             self.redraw()
