@@ -19,7 +19,7 @@ from iotop_ai.actions.outcome import Outcome, audited
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.pagecache import read_levels
 from iotop_ai.collectors.root import Root
-from iotop_ai.collectors.state_folder import open_folder, state_folder
+from iotop_ai.collectors.state_folder import keep_file, state_folder
 from iotop_ai.model.pagecache import CACHES, Effect, Levels
 
 LEAST_S = 60.0
@@ -99,17 +99,7 @@ def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
 
 def _stamp(root: Root, clock: Clock, folder: Path) -> None:
     text = json.dumps({"boot_id": _boot(root), "at_ns": clock.monotonic_ns()}) + "\n"
-    handle = open_folder(folder)
-    try:
-        file = os.open(
-            STAMP, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=handle
-        )
-        try:
-            os.write(file, text.encode())
-        finally:
-            os.close(file)
-    finally:
-        os.close(handle)
+    keep_file(folder, STAMP, text.encode())
 
 
 def _boot(root: Root) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from iotop_ai.actions.audit import user_name
 from iotop_ai.collectors.root import Root
-from iotop_ai.collectors.smart_commands import SUDO_PATHS, is_user, sudoers_command
+from iotop_ai.collectors.smart_commands import SUDO_PATHS, sudoers_command, sudoers_user
 from iotop_ai.collectors.spawn import nothing_blocked
 from iotop_ai.model.clean import clean
 
@@ -64,10 +64,9 @@ def right_to(switch: Switch, root: Root) -> Right:
 def sudoers(switch: Switch) -> str:
     """The line for /etc/sudoers.d that allows exactly this switch's values."""
     uid = os.getuid()
-    user = user_name(uid)
     sysctl = first_there(SYSCTL_PATHS) or SYSCTL_PATHS[0]
     calls = ", ".join(sudoers_command([sysctl, "-w", f"{switch.name}={value}"]) for value in switch.values)
-    return f"{user if is_user(user) else f'#{uid}'} ALL=(root) NOPASSWD: {calls}"
+    return f"{sudoers_user(user_name(uid), uid)} ALL=(root) NOPASSWD: {calls}"
 
 
 def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 
 from iotop_ai.collectors.dataset import Entry, Tree
-from iotop_ai.collectors.mounts import mount_of, parse_mountinfo
+from iotop_ai.collectors.mounts import MEMORY, mount_of, parse_mountinfo
 from iotop_ai.collectors.pagecache import read_levels, read_memory_limit
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.clean import clean, clean_bytes
@@ -21,7 +21,6 @@ MEMORY_FLOOR_SHARE = 0.1
 """Of the machine's memory 10 % stay available: a job that trains needs more than its data."""
 SAMPLE = 64
 TELL_EVERY = 500
-IN_MEMORY = ("tmpfs", "ramfs")
 
 
 class Sample:
@@ -141,7 +140,7 @@ def _with_room(made: Plan, target: str, root: Root) -> Plan:
     # ramfs and some FUSE servers give no size at all.
     room = found.f_bavail * block if found.f_blocks else None
     fstype = filesystem_of(folder, root)
-    memory = fstype in IN_MEMORY
+    memory = fstype in MEMORY
     swap = False
     if memory:
         now = read_levels(root)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from random import Random
 
+from iotop_ai.actions.stage_plan import below
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.dataset import Tree
 from iotop_ai.model.stage import Speed
@@ -28,8 +29,7 @@ def measure(source: str, sample: Sequence[tuple[str, int]], folder: str, room_by
     """Read some of the source, then write and read a probe in ``folder``; what cannot be measured is None."""
     buffer = mmap.mmap(-1, BLOCK)
     try:
-        read, files, direct = _read_sample(source, sample, clock, buffer)
-        seconds, amount = read
+        seconds, amount, files, direct = _read_sample(source, sample, clock, buffer)
         piece = max(_ALIGN, min(BLOCK, amount // files if files else BLOCK))
         room = PROBE_BYTES if room_bytes is None else min(PROBE_BYTES, room_bytes)
         write, back = _probe(folder, room, piece, clock, buffer)
@@ -55,8 +55,8 @@ def _open_direct(path: str, flags: int, mode: int = 0o600) -> tuple[int, bool]:
 
 def _read_sample(
     source: str, sample: Sequence[tuple[str, int]], clock: Clock, buffer: mmap.mmap
-) -> tuple[tuple[float, int], int, bool]:
-    """((seconds, bytes), files, whether all were read directly). Only the reading is timed, not the evicting."""
+) -> tuple[float, int, int, bool]:
+    """(seconds, bytes, files, whether all were read directly). Only the reading is timed, not the evicting."""
     amount = files = spent_ns = 0
     all_direct = True
     top = Tree(source).top
@@ -67,7 +67,7 @@ def _read_sample(
         if not size:
             continue
         try:
-            handle, direct = _open_direct(os.path.join(top, path) if path else top, os.O_RDONLY | os.O_NOFOLLOW)
+            handle, direct = _open_direct(below(top, path), os.O_RDONLY | os.O_NOFOLLOW)
         except OSError:
             continue
         try:
@@ -83,7 +83,7 @@ def _read_sample(
             continue
         finally:
             os.close(handle)
-    return (spent_ns / 1e9, amount), files, all_direct and files > 0
+    return spent_ns / 1e9, amount, files, all_direct and files > 0
 
 
 def _read(handle: int, size: int, buffer: mmap.mmap, clock: Clock, begun: int) -> int:
@@ -104,8 +104,6 @@ def _probe(folder: str, size: int, piece: int, clock: Clock, buffer: mmap.mmap) 
     try:
         handle, direct = _open_direct(folder, os.O_RDWR | os.O_TMPFILE)
     except OSError:
-        handle = -1
-    if handle < 0:
         return None, None
     try:
         buffer[:] = Random(2).randbytes(BLOCK)  # zeros would be compressed or left out

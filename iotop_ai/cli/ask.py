@@ -1,12 +1,15 @@
-"""Questions and progress of commands that change something: on stderr, and only where somebody reads them."""
+"""Questions, progress and marks of commands that change something; what is said goes to stderr."""
 
 from __future__ import annotations
 
+import os
 import sys
 from types import TracebackType
 
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.model.errors import UsageError
+from iotop_ai.collectors.marks import send_mark
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import IotopError, UsageError
 
 TELL_EVERY_S = 0.2
 _ERASE = "\r\x1b[K"
@@ -23,6 +26,14 @@ def confirm(word: str, yes: bool) -> bool:
         raise UsageError("nobody can confirm it here: standard input is no terminal; add --yes")
     print(f"Type {word} to go on: ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip() == word
+
+
+def mark_everywhere(text: str) -> None:
+    """Mark the moment in every monitor and recording of this user; without any it is in the audit log alone."""
+    try:
+        send_mark(text, os.environ)
+    except (OSError, IotopError) as error:
+        print(f"not marked in the recordings: {clean(str(error))}", file=sys.stderr)
 
 
 class Progress:

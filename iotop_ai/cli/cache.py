@@ -12,14 +12,13 @@ from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.drop_caches import drop_caches, wait_s
 from iotop_ai.actions.evict import evict
 from iotop_ai.actions.kernel import DROP_CACHES, right_to
-from iotop_ai.cli.ask import Progress, confirm
+from iotop_ai.cli.ask import Progress, confirm, mark_everywhere
 from iotop_ai.cli.options import settings_of
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.marks import send_mark
 from iotop_ai.collectors.pagecache import PageCache, read_cached, read_levels, read_memory_limit, room_for_data
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import InputError, IotopError, UnknownError, UsageError
+from iotop_ai.model.errors import InputError, UnknownError, UsageError
 from iotop_ai.model.pagecache import CACHES
 from iotop_ai.model.settings import Settings
 from iotop_ai.present import caches
@@ -27,7 +26,6 @@ from iotop_ai.sources.live import LiveSource
 
 FINE, PROBLEM, NO_ANSWER = 0, 1, 2
 GPU_WAIT_S = 2.0
-WORD = "drop"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +95,7 @@ def _evict(args: argparse.Namespace) -> int:
     else:
         print("\n".join([caches.evicted_text(done), *caches.lacks_text(done.unreadable, done.first_unreadable, 0, 0)]))
     if done.files:
-        _tell(caches.evicted_text(done))
+        mark_everywhere(caches.evicted_text(done))
     if done.unreadable and not done.files:
         return NO_ANSWER
     return PROBLEM if done.after_bytes or done.unreadable else FINE
@@ -122,11 +120,10 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
             _who(settings),
         ]
         print("\n".join(said), file=sys.stderr)
-    if not confirm(WORD, args.yes):
+    if not confirm(caches.WORD, args.yes):
         raise UnknownError("not done: not confirmed")
     with Progress(clock) as tell:
-        words = {"sync": "writing out what is dirty ...", "drop": "dropping ..."}
-        dropped = drop_caches(args.level, root, clock, Audit(clock), lambda step: tell(words[step], now=True))
+        dropped = drop_caches(args.level, root, clock, Audit(clock), lambda step: tell(caches.STEPS[step], now=True))
     effect = dropped.effect
     if effect is None or not dropped.outcome.done:
         remedy = f"; remedy: {dropped.outcome.remedy}" if dropped.outcome.remedy else ""
@@ -144,7 +141,7 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
     else:
         print(f"{CACHES[effect.level]} dropped {caches.took_text(effect)}")
         print("\n".join(f"{name:<13}{old:>9} -> {new:>7}" for name, old, new in caches.effect_rows(effect)))
-    _tell(caches.effect_text(effect))
+    mark_everywhere(caches.effect_text(effect))
     return FINE
 
 
@@ -156,14 +153,6 @@ def _who(settings: Settings) -> str:
         return caches.who_runs(source.snapshot(), os.geteuid())
     finally:
         source.close()
-
-
-def _tell(text: str) -> None:
-    """Mark the moment in every monitor and recording of this user; without any it is in the audit log alone."""
-    try:
-        send_mark(text, os.environ)
-    except (OSError, IotopError) as error:
-        print(f"not marked in the recordings: {clean(str(error))}", file=sys.stderr)
 
 
 def _json(value: dict[str, Any]) -> None:

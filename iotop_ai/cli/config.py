@@ -10,7 +10,7 @@ from iotop_ai.cli.config_file import Said, read_config
 from iotop_ai.cli.options import flags_of
 from iotop_ai.cli.settings import DEFAULT, Effective, effective
 from iotop_ai.cli.settings_table import AUTO, SETTINGS, TABLES, Setting, value_of
-from iotop_ai.collectors.state_folder import config_path
+from iotop_ai.collectors.state_folder import CONFIG_VARIABLE, config_path
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.present.keymap import all_acts, key_shown, remapped
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "init":
         return _init(path, force=args.force)
     if args.action == "validate":
-        return _validate(path, asked=bool(args.config or os.environ.get("IOTOP_AI_CONFIG")))
+        return _validate(path, asked=bool(args.config or os.environ.get(CONFIG_VARIABLE)))
     print(printed(effective(flags_of(args), os.environ, args.config)), end="")
     return 0
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import traceback
 
 import iotop_ai
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.state_folder import open_folder, state_folder
+from iotop_ai.collectors.state_folder import keep_file, state_folder
 from iotop_ai.model.errors import IotopError
 
 NAME = "crash.log"
@@ -34,13 +33,5 @@ def _write(error: BaseException) -> str:
         f"iotop-ai {iotop_ai.__version__}, Python {platform.python_version()}, {platform.release()}, Unix time {when}\n"
     )
     text = head + "".join(traceback.format_exception(error))
-    inside = open_folder(folder)
-    new = f".{NAME}.{os.getpid()}"
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(new, flags, 0o600, dir_fd=inside), "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-        os.rename(new, NAME, src_dir_fd=inside, dst_dir_fd=inside)
-    finally:
-        os.close(inside)
+    keep_file(folder, NAME, text.encode("utf-8", "replace"))
     return str(folder / NAME)

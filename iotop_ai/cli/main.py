@@ -14,13 +14,13 @@ from iotop_ai.cli.settings import settings_now
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UsageError
 from iotop_ai.model.parse import parse_duration_s
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import LONGEST_S, SHORTEST_S
 
 if TYPE_CHECKING:
     import argparse
 
     from iotop_ai.cli.options import Parser
-from iotop_ai.model.record import NamedTuple
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 INTERRUPTED = 130

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from iotop_ai.collectors.state_folder import open_folder
+from iotop_ai.collectors.state_folder import keep_file
 from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
@@ -94,23 +93,7 @@ def keep(folder: Path, what: Remembered) -> None:
 
     sets = {name: value for name, value in what._asdict().items() if isinstance(value, frozenset)}
     text = json.dumps({"version": _VERSION, **what._asdict(), **{name: sorted(value) for name, value in sets.items()}})
-    inside = open_folder(folder)
-    new = f".{NAME}.{os.getpid()}"
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(new, flags, 0o600, dir_fd=inside)
-        try:
-            os.write(handle, text.encode() + b"\n")
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.rename(new, NAME, src_dir_fd=inside, dst_dir_fd=inside)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(new, dir_fd=inside)
-        raise
-    finally:
-        os.close(inside)
+    keep_file(folder, NAME, text.encode() + b"\n")
 
 
 def as_left(settings: Settings, was: Remembered) -> Settings:

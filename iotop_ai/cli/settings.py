@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from iotop_ai.collectors.state_folder import config_path, settings_file
+from iotop_ai.collectors.state_folder import CONFIG_VARIABLE, config_path, settings_file
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.record import NamedTuple
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from iotop_ai.cli.config_file import Said
 
 DEFAULT = "default"
-_PREFIX = "IOTOP_AI_"
+PREFIX = "IOTOP_AI_"
+"""How the variables of the environment begin that hold a setting."""
 
 
 class Effective(NamedTuple):
@@ -29,7 +30,7 @@ class Effective(NamedTuple):
 
 def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Settings:
     """The Settings alone. The table of settings is loaded only where a file or the environment says something."""
-    said = config or any(name.startswith(_PREFIX) for name in environ) or os.path.lexists(settings_file(environ))
+    said = config or any(name.startswith(PREFIX) for name in environ) or os.path.lexists(settings_file(environ))
     if said:
         return effective(flags, environ, config).settings
     return Settings()._replace(**flags, chosen=frozenset(flags))  # type: ignore[arg-type]
@@ -43,7 +44,7 @@ def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: s
     """
     from iotop_ai.cli.config_file import read_config
 
-    named = config or environ.get("IOTOP_AI_CONFIG")
+    named = config or environ.get(CONFIG_VARIABLE)
     said = read_config(config_path(environ, config), asked=bool(named))
     if said is not None and said.problems:
         raise UsageError(said.where(said.problems[0]))

@@ -9,15 +9,15 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from iotop_ai.cli.settings import PREFIX
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names
-from iotop_ai.model.settings import CMDLINE_LEVELS, SORT_KEYS, THEMES, Marks, Settings
+from iotop_ai.model.settings import CMDLINE_LEVELS, LONGEST_S, SHORTEST_S, SORT_KEYS, THEMES, Marks, Settings
 from iotop_ai.present.keymap import PANEL_KEYS, all_acts, key_named, key_shown, remapped
 from iotop_ai.present.process import optional_columns
 
 AUTO = "auto"
-PREFIX = "IOTOP_AI_"
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 
@@ -200,7 +200,7 @@ def _said(value: object) -> str:
 _MARKS = Marks()
 SETTINGS: tuple[Setting, ...] = (
     Setting(
-        *("interval", "interval_s", duration_between(0.1, 3600.0), "0.1 to 3600 seconds, or '500ms'"),
+        *("interval", "interval_s", duration_between(SHORTEST_S, LONGEST_S), "0.1 to 3600 seconds, or '500ms'"),
         *("Time between two readings.", "interval = 1.0"),
     ),
     Setting(

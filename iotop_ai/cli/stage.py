@@ -13,10 +13,9 @@ from iotop_ai.actions.stage_copy import copy_by_ourselves, copy_by_rsync, find_r
 from iotop_ai.actions.stage_plan import places, plan
 from iotop_ai.actions.stage_speed import measure
 from iotop_ai.actions.stage_verify import verify
-from iotop_ai.cli.ask import Progress, confirm
+from iotop_ai.cli.ask import Progress, confirm, mark_everywhere
 from iotop_ai.cli.options import settings_of
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.marks import send_mark
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError, UnknownError, UsageError
@@ -96,7 +95,7 @@ class Stage:
         self._report(done, "")
         if done.wrong:
             return PROBLEM
-        self._mark(f"staged {amount(self._plan.size_bytes)}: {where}")
+        mark_everywhere(f"staged {amount(self._plan.size_bytes)}: {where}")
         return FINE
 
     def _look(self) -> None:
@@ -164,9 +163,3 @@ class Stage:
             print(json.dumps({**said, "refused": refused or None, "path": clean(self._target) if done else None}))
         elif done is not None and not done.wrong:
             print(clean(self._target))
-
-    def _mark(self, text: str) -> None:
-        try:
-            send_mark(text, os.environ)
-        except (OSError, IotopError) as error:
-            print(f"not marked in the recordings: {clean(str(error))}", file=sys.stderr)

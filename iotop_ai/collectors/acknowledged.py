@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from iotop_ai.collectors.state_folder import open_folder
+from iotop_ai.collectors.state_folder import keep_file
 from iotop_ai.model.clean import clean
 
 if TYPE_CHECKING:
@@ -41,15 +41,18 @@ class Acknowledged:
 
     def read(self) -> dict[str, str]:
         """Value by identity; {} without a file. Raises OSError, and ValueError for what is no such file."""
+        raw = self._raw()
+        return {} if raw is None else parse_acknowledged(raw)
+
+    def _raw(self) -> bytes | None:
         try:
             handle = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
-            return {}
+            return None
         with os.fdopen(handle, "rb") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 raise ValueError("belongs to somebody else")
-            raw = file.read(_LARGEST + 1)
-        return parse_acknowledged(raw)
+            return file.read(_LARGEST + 1)
 
     def add(self, identity: str, value: str, wall_s: int) -> None:
         """Take note. Raises OSError and ValueError."""
@@ -86,10 +89,8 @@ class Acknowledged:
         return out + [(name, None) for name in before if name not in now]
 
     def _entries(self) -> dict[str, dict[str, Any]]:
-        try:
-            with open(self._file, "rb") as file:
-                raw = file.read()
-        except FileNotFoundError:
+        raw = self._raw()
+        if raw is None:
             return {}
         import json
 
@@ -100,19 +101,7 @@ class Acknowledged:
         import json
 
         text = json.dumps({"format": FORMAT, "acknowledged": entries}, indent=1) + "\n"
-        folder = open_folder(self._folder)
-        try:
-            new = f".{FILE}.{os.getpid()}.new"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(new, flags, 0o600, dir_fd=folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(new, FILE, src_dir_fd=folder, dst_dir_fd=folder)
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        keep_file(self._folder, FILE, text.encode(), lasting=True)
 
 
 def parse_acknowledged(raw: bytes) -> dict[str, str]:

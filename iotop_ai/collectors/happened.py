@@ -5,12 +5,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Mapping
 
-from iotop_ai.model.job_end import MEMBER, Ended, job_ends
+from iotop_ai.model.job_end import ENDED, MEMBER, Ended, job_ends
 from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Event, Snapshot
 
-ENDED = "process_ended"
 _KILLED = -int(signal.SIGKILL)
 
 
@@ -23,10 +22,10 @@ def happened(
 ) -> list[Event]:
     """The events that two Snapshots of one boot show, at the later one's time.
 
-    oom_kill: vmstat's oom_kill grew, with the names of those that SIGKILL ended. untold: how many of so many kills
-    the kernel's log did not name. drop_caches: vmstat's drop_pagecache
-    or drop_slab grew. process_ended: a trainer or worker of a job ended, however it did; or a process of ``watched``
-    other than by exit 0, where its end is known. told: pid to exit code, or minus the signal, of our own children.
+    oom_kill: vmstat's oom_kill grew, with the names of those that SIGKILL ended. untold: how many of so many kills the
+    kernel's log did not name. drop_caches: vmstat's drop_pagecache or drop_slab grew. process_ended: a trainer or
+    worker of a job ended, however it did; or a process of ``watched`` other than by exit 0, where its end is known.
+    told: pid to exit code, or minus the signal, of our own children.
     """
     if before is None or before.host.boot_id != after.host.boot_id:
         return []

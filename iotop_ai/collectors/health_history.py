@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.state_folder import open_folder
+from iotop_ai.collectors.state_folder import open_folder, put_file
 from iotop_ai.model.clean import clean
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import HealthPoint, SmartState
@@ -138,7 +138,8 @@ class HealthHistory:
                     known = None
                 points = () if known is None else known.points
                 if locked and worth_keeping(points, now):
-                    self._write(handle, name, Known(serial, model, thinned((*points, now), now.wall_s)))
+                    raw = history_text(Known(serial, model, thinned((*points, now), now.wall_s)))
+                    put_file(handle, name, raw, lasting=True)
                 return Known(serial, model, points, note)
         finally:
             os.close(handle)
@@ -181,16 +182,6 @@ class HealthHistory:
         if len(raw) > _LARGEST:
             raise ValueError("too large")
         return parse_history(raw)
-
-    def _write(self, folder: int, name: str, known: Known) -> None:
-        new = f".{name}.{os.getpid()}.new"
-        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(history_text(known))
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
 
 
 def _try_lock(lock: int) -> bool:

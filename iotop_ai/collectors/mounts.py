@@ -36,7 +36,7 @@ _REMOTE = frozenset(
     ]
 )
 _LOCAL_WITHOUT_DEVICE = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
-_MEMORY = frozenset(("tmpfs", "ramfs"))
+MEMORY = frozenset(("tmpfs", "ramfs"))
 _KERNELS_OWN = ("/proc", "/sys", "/run", "/dev")
 _FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse"))
 _ESCAPE = pattern(rb"\\([0-7]{3})")
@@ -76,7 +76,7 @@ def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
 
 
 def _holds_data(fstype: str, path: str, device: str, read_only: bool) -> bool:
-    if fstype in _MEMORY:
+    if fstype in MEMORY:
         kernels_own = any(path == top or path.startswith(top + "/") for top in _KERNELS_OWN)
         return path == "/dev/shm" or not (read_only or kernels_own)
     if fstype in _FUSE_SERVICES:
@@ -176,7 +176,7 @@ def _follow(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], 
         return PathDevices(path, mount, reason=f"its disks are those of the ZFS pool {mount.source.split('/')[0]}")
     if not direct and is_remote(mount.fstype):
         return PathDevices(path, mount, reason=f"{mount.fstype} from {mount.source}: no disk of this machine")
-    if not direct and mount.fstype in _MEMORY:
+    if not direct and mount.fstype in MEMORY:
         return PathDevices(path, mount, reason=f"{mount.fstype}: it lies in memory")
     if not direct:
         return PathDevices(path, mount, reason=f"{mount.source} is no known block device")

@@ -76,9 +76,7 @@ class PageCache:
             if number == errno.ENOSYS:
                 self.how = "mincore"
         # mincore answers "all of it" about files of others.
-        if os.geteuid() not in (0, found.st_uid) and not os.access(
-            f"/proc/self/fd/{handle}", os.W_OK, effective_ids=True
-        ):
+        if os.geteuid() not in (0, found.st_uid) and not _writable(handle):
             return None
         return Resident(min(self._mincore(handle, found.st_size), found.st_size), None)
 

@@ -53,9 +53,9 @@ def is_type(kind: str) -> bool:
     return _TYPE.fullmatch(kind) is not None
 
 
-def is_user(name: str) -> bool:
-    """Whether sudoers takes the name as it stands, without quotes."""
-    return _USER.fullmatch(name) is not None
+def sudoers_user(name: str, uid: int) -> str:
+    """A user as sudoers(5) wants it; one whose name needs quoting is named by number."""
+    return name if _USER.fullmatch(name) else f"#{uid}"
 
 
 def argv(command: str, smartctl: str, kind: str = "", device: str = "") -> list[str]:
@@ -84,10 +84,9 @@ def sudoers_line(
 ) -> str:
     """One line for /etc/sudoers.d that allows these commands on exactly these disks, nothing wider.
 
-    disks: (type, device) pairs. A user whose name needs quoting is named by number.
+    disks: (type, device) pairs.
     """
-    who = user if is_user(user) else f"#{uid}"
     calls = [argv("scan", smartctl)] if "scan" in commands else []
     each = [command for command in commands if command != "scan"]
     calls += [argv(command, smartctl, kind, device) for kind, device in disks for command in each]
-    return f"{who} ALL=(root) NOPASSWD: " + ", ".join(sudoers_command(call) for call in calls)
+    return f"{sudoers_user(user, uid)} ALL=(root) NOPASSWD: " + ", ".join(sudoers_command(call) for call in calls)

@@ -6,6 +6,7 @@ Source: XDG Base Directory Specification, https://specifications.freedesktop.org
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import stat
@@ -85,3 +86,33 @@ def open_folder(folder: Path | str) -> int:
         os.close(handle)
         raise
     return handle
+
+
+def put_file(folder: int, name: str, raw: bytes, *, lasting: bool = False) -> None:
+    """Write a file of an opened folder, 0600, in the place of what is there: whole or not at all. Raises OSError.
+
+    lasting: that it stands there under its name must outlive the machine's power, too.
+    """
+    new = f".{name}.{os.getpid()}.new"
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(new, dir_fd=folder)
+        raise
+    if lasting:
+        os.fsync(folder)
+
+
+def keep_file(folder: Path | str, name: str, raw: bytes, *, lasting: bool = False) -> None:
+    """The same in a folder that is made if needed, private to its owner. Raises OSError."""
+    handle = open_folder(folder)
+    try:
+        put_file(handle, name, raw, lasting=lasting)
+    finally:
+        os.close(handle)

@@ -9,6 +9,8 @@ from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Snapshot
 
+ENDED = "process_ended"
+"""The kind of the events that tell of it."""
 TRAINER, WORKER, MEMBER = "trainer", "worker", "member"
 _DEAD = "ZX"
 

@@ -14,6 +14,10 @@ COST = (
     "every job on this host reads from its disks again, slower for a while; it is for timing a cold start and makes"
     " nothing faster"
 )
+WORD = "drop"
+"""What confirms it."""
+STEPS = {"sync": "writing out what is dirty ...", "drop": "dropping ..."}
+"""How far it is, in the words of actions/drop_caches.py."""
 FIRST_USER = 1000
 """From this uid on a user is a person, as in login.defs."""
 _MOST_NAMED = 4

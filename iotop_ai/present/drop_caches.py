@@ -12,7 +12,6 @@ from iotop_ai.present.dialogue import Row, choice, fact, typing
 from iotop_ai.present.line import Span, plain
 
 TITLE = "DROP CACHES"
-WORD = "drop"
 EVICT = 4
 """The choice beside the kernel's three levels."""
 _SHORT = {1: "page cache", 2: "dentries and inodes", 3: "both", EVICT: "one dataset only"}
@@ -84,7 +83,13 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     if view.choice == EVICT:
         tail.append(typing([Span("folder or file: ", "dim")], view.typed, width))
     else:
-        before = [Span("type ", "dim"), Span(WORD, "strong"), Span(" and press ", "dim"), Span("Enter"), Span(": ")]
+        before = [
+            Span("type ", "dim"),
+            Span(caches.WORD, "strong"),
+            Span(" and press ", "dim"),
+            Span("Enter"),
+            Span(": "),
+        ]
         tail.append(typing(before, view.typed, width))
     return head, tail
 

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from iotop_ai.collectors.state_folder import open_folder, state_folder
+from iotop_ai.collectors.state_folder import keep_file, state_folder
 
 FILE = "copied.txt"
 LARGEST = 74_000
@@ -70,16 +70,7 @@ def _by_tmux(text: str) -> bool:
 def _kept(text: str, folder: Path) -> Path | None:
     """Where the text was written, private to its owner; None where it cannot be."""
     try:
-        handle = open_folder(folder)
+        keep_file(folder, FILE, text.encode())
     except OSError:
         return None
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        file = os.open(FILE, flags, 0o600, dir_fd=handle)
-        with os.fdopen(file, "w", encoding="utf-8") as out:
-            out.write(text)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
     return folder / FILE

@@ -19,15 +19,13 @@ from iotop_ai.collectors.root import Root
 from iotop_ai.model.pagecache import Evicted
 from iotop_ai.present import caches
 from iotop_ai.present.dialogue import Row
-from iotop_ai.present.drop_caches import EVICT, TITLE, WORD, DropView, drop_body, may
+from iotop_ai.present.drop_caches import EVICT, TITLE, DropView, drop_body, may
 from iotop_ai.present.line import plain
 from iotop_ai.tui.screens.dialogue import DialogueScreen
 from iotop_ai.tui.widgets.styles import Styles
 
 if TYPE_CHECKING:
     from iotop_ai.tui.screens.acting import Acting
-
-STEPS = {"sync": "writing out what is dirty ...", "drop": "dropping ..."}
 
 
 class RightSaid(Message):
@@ -147,11 +145,11 @@ class DropCachesScreen(DialogueScreen):
         elif not may(drop, drop.choice):
             self.drop = drop._replace(said="that is not permitted; 4 takes one dataset out of memory")
             self.text = ""
-        elif self.text.strip() != WORD:
-            self.drop = drop._replace(said=f"the word is {WORD}; Esc leaves it")
+        elif self.text.strip() != caches.WORD:
+            self.drop = drop._replace(said=f"the word is {caches.WORD}; Esc leaves it")
             self.text = ""
         else:
-            self._begin(STEPS["sync"])
+            self._begin(caches.STEPS["sync"])
             self._main.work("drop-caches", lambda: self._drop(drop.choice))
 
     def _begin(self, text: str) -> None:
@@ -161,7 +159,7 @@ class DropCachesScreen(DialogueScreen):
 
     def _drop(self, level: int) -> Message:
         audit = Audit(self._clock)
-        made = drop_caches(level, self._root, self._clock, audit, lambda step: self._tell(STEPS[step]))
+        made = drop_caches(level, self._root, self._clock, audit, lambda step: self._tell(caches.STEPS[step]))
         self.post_message(Done(made.outcome, dropped=made))
         effect = made.effect
         text = caches.effect_text(effect) if effect is not None else made.outcome.told
