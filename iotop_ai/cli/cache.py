@@ -22,6 +22,7 @@ from iotop_ai.model.errors import InputError, UnknownError, UsageError
 from iotop_ai.model.pagecache import CACHES
 from iotop_ai.model.settings import Settings
 from iotop_ai.present import caches
+from iotop_ai.present.units import amount
 from iotop_ai.sources.live import LiveSource
 
 FINE, PROBLEM, NO_ANSWER = 0, 1, 2
@@ -64,9 +65,7 @@ def _status(args: argparse.Namespace) -> int:
     root = Root("/")
     with Progress() as tell:
         try:
-            found = read_cached(
-                args.path, PageCache(), lambda c: tell(f"{c.files} files, {caches.amount(c.size_bytes)} ...")
-            )
+            found = read_cached(args.path, PageCache(), lambda c: tell(f"{c.files} files, {amount(c.size_bytes)} ..."))
         except OSError as error:
             raise InputError(f"{clean(args.path)}: {error.strerror}") from None
     room = room_for_data(read_levels(root), read_memory_limit(root))
@@ -86,7 +85,7 @@ def _evict(args: argparse.Namespace) -> int:
             args.path,
             Audit(Clock()),
             PageCache(),
-            lambda e: tell(f"{e.files} files, {caches.amount(e.size_bytes)} ..."),
+            lambda e: tell(f"{e.files} files, {amount(e.size_bytes)} ..."),
         )
     if done is None:
         raise UnknownError(outcome.text)

@@ -21,7 +21,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError, UnknownError, UsageError
 from iotop_ai.model.stage import Plan, Speed, Verified
 from iotop_ai.present import stage
-from iotop_ai.present.caches import amount
+from iotop_ai.present.units import amount
 
 FINE, PROBLEM = 0, 1
 WORD = "copy"

@@ -11,7 +11,7 @@ from iotop_ai.cli.options import add_job_flag
 from iotop_ai.diagnosis.engine import turned
 from iotop_ai.diagnosis.which_job import job_with
 from iotop_ai.model.errors import UnknownError, UsageError
-from iotop_ai.model.finding import Finding, Severity, State
+from iotop_ai.model.finding import LOSING, Finding, Severity, State
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.pipeline import frames
@@ -119,7 +119,7 @@ def ended(finding: Finding | None) -> int:
     """
     if finding is None:
         raise UnknownError("too short to judge: watch longer (--duration)")
-    if finding.state in (State.STARVED, State.BLOCKED, State.SLOWED):
+    if finding.state in LOSING:
         return 1 if finding.severity is not Severity.INFO else 0
     if finding.state is State.STARTING:
         raise UnknownError("the job is still starting")

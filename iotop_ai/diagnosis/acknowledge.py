@@ -14,7 +14,7 @@ ACK, UNDONE = "ack", "ack_undone"
 _SOURCES = ("smart.", "gpus.")
 _CODES = ("xid", "recovery", "answers")
 """Figures that are numbers of a fault and not counts: any other one is worse."""
-_SEVERITIES = tuple(severity.value for severity in (Severity.INFO, Severity.WARNING, Severity.CRITICAL))
+_SEVERITIES = tuple(severity.value for severity in Severity)
 
 
 def identity(finding: Finding, snapshot: Snapshot) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import sqrt
 
-from iotop_ai.diagnosis.learned import NOTHING, Learned, learned_ms
+from iotop_ai.diagnosis.learned import JUDGED_KINDS, NOTHING, Learned, learned_ms
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Flags, Window, at_least, both, mean
 from iotop_ai.model.block import BlockInfo, BlockKey, BlockRates
 from iotop_ai.model.record import NamedTuple
 
-_JUDGED_KINDS = ("disk", "dm", "md", "loop")
 _LOWER_LIMIT = 8
 """Layers of stacked devices that are followed down; deeper is a loop in the description."""
 
@@ -45,6 +44,11 @@ class DeviceFacts(NamedTuple):
     steady: bool
     reads_per_s: float | None = None
     queue_size: float | None = None
+
+    @property
+    def judged_ms(self) -> float | None:
+        """Mean await of reads where there were any, else of all requests."""
+        return self.read_await_ms if self.read_await_ms is not None else self.await_ms
 
     @property
     def mount(self) -> str:
@@ -167,5 +171,5 @@ def all_devices(
     return tuple(
         device_facts(key, info, infos, look, limits, learned)
         for key in active
-        if (info := infos.get(key.name)) is not None and info.kind in _JUDGED_KINDS
+        if (info := infos.get(key.name)) is not None and info.kind in JUDGED_KINDS
     )

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from iotop_ai.diagnosis.facts import Args, Claim, Facts
 from iotop_ai.diagnosis.jobs import JobFacts
+from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.diagnosis.window import Window, mean
 from iotop_ai.model.finding import Evidence, Finding
 from iotop_ai.model.gpu import GpuRates, GpuState
@@ -67,10 +68,7 @@ class Team(NamedTuple):
     @property
     def settled(self) -> bool:
         """Whether its job is past its first seconds."""
-        return self.job is None or self.job.age_s is None or self.job.age_s >= SETTLE_S
-
-
-SETTLE_S = 15.0
+        return self.job is None or self.job.age_s is None or self.job.age_s >= LIMITS.settle_s
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:

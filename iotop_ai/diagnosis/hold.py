@@ -28,7 +28,7 @@ RIVALS = (
 )
 """Causes of the same wait, in the order of precedence: one of a job's replaces the other, and only when it has lasted.
 """
-_SEVERITY = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
+_SEVERITIES = tuple(Severity)
 
 
 def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
@@ -43,7 +43,7 @@ def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
         first, second = sorted((other, claim), key=lambda c: (-c.share, -c.finding.confidence))
         known = {e.metric for e in first.finding.evidence}
         finding = first.finding._replace(
-            severity=max((first.finding.severity, second.finding.severity), key=_SEVERITY.index),
+            severity=max((first.finding.severity, second.finding.severity), key=_SEVERITIES.index),
             confidence=max(first.finding.confidence, second.finding.confidence),
             evidence=first.finding.evidence + tuple(e for e in second.finding.evidence if e.metric not in known),
         )

@@ -23,7 +23,8 @@ STORAGE = frozenset(
     )
 )
 """Classes during which nothing is learned: else a stall that lasts would become what is normal."""
-_KINDS = ("disk", "dm", "md", "loop")
+JUDGED_KINDS = ("disk", "dm", "md", "loop")
+"""Kinds of devices whose awaits are judged, and learned."""
 
 Learned = Mapping[str, DeviceBaseline]
 NOTHING: Learned = {}
@@ -47,7 +48,7 @@ def learn(
     out: dict[str, DeviceBaseline] | None = None
     for key, rates in block.value.items():
         info = infos.get(key.name)
-        if info is None or info.kind not in _KINDS or not rates.reads_per_s or rates.read_await_ms is None:
+        if info is None or info.kind not in JUDGED_KINDS or not rates.reads_per_s or rates.read_await_ms is None:
             continue
         name = identity(info)
         if out is None:

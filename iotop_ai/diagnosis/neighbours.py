@@ -57,7 +57,7 @@ def disk_neighbour(
     sync = _resync(facts, device, own)
     if sync is not None and sync.share >= ease * facts.limits.other_share:
         return sync
-    whole = (device.read_bytes_per_s or 0.0) + (device.write_bytes_per_s or 0.0)
+    whole = _moved(device)
     others = whole - own
     if others <= 0 or others < ease * facts.limits.other_share * whole or own * ease >= facts.limits.own_share * whole:
         return None
@@ -75,8 +75,8 @@ def disk_neighbour(
     return Neighbour(UNSEEN, "", 0, 0, "", others, own) if hidden else None
 
 
-def _moved(task: TaskFacts) -> float:
-    return (task.read_bytes_per_s or 0.0) + (task.write_bytes_per_s or 0.0)
+def _moved(one: TaskFacts | DeviceFacts) -> float:
+    return (one.read_bytes_per_s or 0.0) + (one.write_bytes_per_s or 0.0)
 
 
 def _resync(facts: Facts, device: DeviceFacts, own: float) -> Neighbour | None:
@@ -87,7 +87,7 @@ def _resync(facts: Facts, device: DeviceFacts, own: float) -> Neighbour | None:
     if array is None:
         return None
     members = {infos[name].parent or name for name in array.slaves if name in infos}
-    moved = sum((d.read_bytes_per_s or 0.0) + (d.write_bytes_per_s or 0.0) for d in facts.devices if d.name in members)
+    moved = sum(_moved(d) for d in facts.devices if d.name in members)
     return Neighbour(RESYNC, f"{array.md_sync} of {array.name}", 0, 1, "", moved - own, own) if moved > own else None
 
 

@@ -30,8 +30,7 @@ def _storage(facts: Facts) -> RuledOut | None:
     if device is None:
         return RuledOut("storage_read", "disks_idle") if facts.look.samples and facts.snapshot.disks.value else None
     if share(device.slow) < facts.limits.leave_share:
-        await_ms = device.read_await_ms if device.read_await_ms is not None else device.await_ms
-        args: Args = (("device", device.name), ("await_ms", await_ms), ("normal_ms", device.normal_ms))
+        args: Args = (("device", device.name), ("await_ms", device.judged_ms), ("normal_ms", device.normal_ms))
         return RuledOut("storage_read", "disks_calm", args)
     if waiting_group(facts) is None and facts.snapshot.processes.value is not None:
         return RuledOut("storage_read", "nobody_waits", (("device", device.name),))
@@ -142,11 +141,15 @@ def unknown(facts: Facts, reason: str, since_ns: int | None, lead: JobFacts | No
         args += (("blocked", blocked), ("write_bytes_per_s", group.write_bytes_per_s))
         evidence.append(Evidence(f"processes.{group.name}.blocked_ratio", blocked, "ratio", facts.limits.blocked))
     if device is not None:
-        await_ms = device.read_await_ms if device.read_await_ms is not None else device.await_ms
         mount = mount_on(device.name, snapshot.disks.value or {})
-        args += (("device", device.name), ("mount", mount), ("await_ms", await_ms), ("normal_ms", device.normal_ms))
+        args += (
+            ("device", device.name),
+            ("mount", mount),
+            ("await_ms", device.judged_ms),
+            ("normal_ms", device.normal_ms),
+        )
         args += (("disk_busy", device.busy_ratio),)
-        evidence.append(Evidence(f"disks.{device.name}.await_ms", await_ms, "ms", device.normal_ms))
+        evidence.append(Evidence(f"disks.{device.name}.await_ms", device.judged_ms, "ms", device.normal_ms))
     if facts.cpu_busy_ratio is not None:
         evidence.append(Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio"))
     advice: tuple[Advice, ...] = ()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.finding import Finding, State
+from iotop_ai.model.finding import LOSING, Finding, State
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.tally import Share, Stretch, Tally
 
-LOSING = (State.STARVED, State.BLOCKED, State.SLOWED)
 _STALLED = (State.STARVED, State.BLOCKED)
 
 Key = tuple[str, str]

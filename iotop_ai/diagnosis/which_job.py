@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from iotop_ai.diagnosis.facts import Facts
 from iotop_ai.diagnosis.jobs import JobFacts
-from iotop_ai.model.finding import Finding, Severity, State
+from iotop_ai.model.finding import LOSING, Finding, Severity
 from iotop_ai.model.job import Job
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
 
-LOSING = (State.STARVED, State.BLOCKED, State.SLOWED)
 _HOUR_NS = 3_600_000_000_000
 _GAP = 3.0
 """A step longer than so many intervals was not watched: nothing is counted for it."""

@@ -19,6 +19,9 @@ class State(StrEnum):
     UNSURE = "UNSURE"
 
 
+LOSING = (State.STARVED, State.BLOCKED, State.SLOWED)
+"""States in which time is lost."""
+
 STATE_OF_CLASS: dict[str, State] = {
     **dict.fromkeys(
         (
@@ -49,7 +52,7 @@ STATE_OF_CLASS: dict[str, State] = {
 
 
 class Severity(StrEnum):
-    """How much it matters."""
+    """How much it matters, the least first."""
 
     INFO = "info"
     WARNING = "warning"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from iotop_ai.model.finding import Advice, RuledOut
-from iotop_ai.model.pattern import pattern
 from iotop_ai.present import units
 from iotop_ai.present.line import plain
 
@@ -44,8 +43,7 @@ def rate(bytes_per_s: float | None) -> str:
 
 def amount(args: Args, name: str) -> str:
     """Bytes in a sentence: "1.3 TB", "128 KB"."""
-    text = units.size(number(args, name))
-    return f"{text[:-1]} {text[-1]}B" if text[-1:].isalpha() else f"{text} B"
+    return units.amount(number(args, name))
 
 
 def milliseconds(value: float | None) -> str:
@@ -89,11 +87,15 @@ def _each(a: Args) -> str:
     return " per rank" if (number(a, "ranks") or 1) > 1 else ""
 
 
+def limit_text(a: Args) -> str:
+    """A cgroup's limit: "10 MB/s", "300 reads/s"."""
+    return rate(number(a, "limit")) if word(a, "what").endswith("bytes") else f"{whole(a, 'limit')} reads/s"
+
+
 def _limit(a: Args) -> str:
     if not word(a, "file"):
         return "look for a limit above this machine: the volume's or the hypervisor's IOPS and MB/s"
-    figure = rate(number(a, "limit")) if word(a, "what").endswith("bytes") else f"{whole(a, 'limit')} reads/s"
-    return f"raise the limit of {figure} in {word(a, 'file')}, or read less"
+    return f"raise the limit of {limit_text(a)} in {word(a, 'file')}, or read less"
 
 
 def _cache(a: Args) -> str:
@@ -234,20 +236,14 @@ def advice_text(advice: Advice) -> str:
     return _ADVICE[advice.template](dict(advice.args))
 
 
-_PLAIN_WORD = pattern(r"[\w@%+=:,./-]+")
-
-
-def _quoted(text: str) -> str:
-    """As a shell takes it."""
-    return text if _PLAIN_WORD.fullmatch(text) else "'" + text.replace("'", "'\\''") + "'"
-
-
 def command_of(advice: Advice) -> str:
     """The command of ours that does it; "" for none."""
     if advice.template != "copy_data":
         return ""
+    from shlex import quote  # few verdicts have a command
+
     args = dict(advice.args)
-    return f"iotop-ai stage {_quoted(word(args, 'source'))} {_quoted(word(args, 'target'))}"
+    return f"iotop-ai stage {quote(word(args, 'source'))} {quote(word(args, 'target'))}"
 
 
 _WHY: dict[str, Callable[[Args], str]] = {

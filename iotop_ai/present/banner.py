@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.finding import State
+from iotop_ai.model.finding import LOSING, State
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import finding
 from iotop_ai.present.line import Line, Span, cells, cut, cut_spans, row, spans_cells
@@ -20,7 +20,6 @@ HUE = {
     State.OK: "ok",
     State.UNSURE: "unsure",
 }
-LOUD = (State.STARVED, State.BLOCKED, State.SLOWED)
 _SENTENCE = 10
 MINUTE_NS = 60_000_000_000
 HOUR_NS = 60 * MINUTE_NS
@@ -60,7 +59,7 @@ def _state(frame: Frame, width: int, hue: str) -> Line:
     lost = cut_spans([Span(s.text, "dim") for s in finding.loss(frame.verdict, frame)], width - 30)
     room = width - _SENTENCE - 2 - (spans_cells(lost) + 1 if lost else 0)
     words = "".join(s.text for s in finding.fit(finding.headline(frame.verdict, frame), room))
-    if state not in LOUD:
+    if state not in LOSING:
         return row(width, [block, Span(" "), Span(words, "strong")], [*lost, Span(" ")])
     strong, rest = f"tint-{hue}-strong", f"tint-{hue}"
     words = cut(words, room)

@@ -8,7 +8,7 @@ from iotop_ai.model.job import Job
 from iotop_ai.model.pagecache import Cached, Effect, Evicted, Levels
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.line import plain
-from iotop_ai.present.units import percent, size
+from iotop_ai.present.units import amount, counted, percent
 
 COST = (
     "every job on this host reads from its disks again, slower for a while; it is for timing a cold start and makes"
@@ -21,12 +21,6 @@ STEPS = {"sync": "writing out what is dirty ...", "drop": "dropping ..."}
 FIRST_USER = 1000
 """From this uid on a user is a person, as in login.defs."""
 _MOST_NAMED = 4
-
-
-def amount(value: float | None) -> str:
-    """Bytes in a sentence: "1.3 TB", "0 B", "?"."""
-    text = size(value)
-    return f"{text[:-1]} {text[-1]}B" if text[-1:].isalpha() else text if text == "?" else f"{text} B"
 
 
 def level_text(level: int, levels: Levels) -> str:
@@ -53,7 +47,7 @@ def who_runs(snapshot: Snapshot, uid: int | None) -> str:
     infos = () if table is None else table.info.values()
     people = {info.user for info in infos if info.uid >= FIRST_USER and info.uid not in (uid, 65534)}
     people -= {job.user for job in jobs}
-    others = f"{len(people)} other user{'' if len(people) == 1 else 's'} with processes" if people else ""
+    others = f"{counted(len(people), 'other user')} with processes" if people else ""
     hidden = "" if table is not None and table.complete else "others' processes cannot be seen"
     told = "; ".join(part for part in (", ".join(named), others, hidden) if part)
     return f"running now: {told}" if told else "no training job and nobody else's processes are seen here"
@@ -84,7 +78,7 @@ def effect_text(effect: Effect) -> str:
 
 def evicted_text(done: Evicted) -> str:
     """In one line."""
-    files = f"{done.files} file{'' if done.files == 1 else 's'} of {plain(done.top)}"
+    files = f"{counted(done.files, 'file')} of {plain(done.top)}"
     if done.unknown_files == done.files and done.files:
         return f"evicted {files}, {amount(done.size_bytes)}; how much was in memory is told to their owner only"
     left = "" if not done.after_bytes else f" ({amount(done.after_bytes)} mapped, locked or just read)"
@@ -96,13 +90,11 @@ def lacks_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> lis
     out = []
     if unknown:
         owner = "their owner" if unknown > 1 else "its owner"
-        out.append(
-            f"? {unknown} file{'s' if unknown > 1 else ''}: told only to {owner} or who may write: sudo shows it"
-        )
+        out.append(f"? {counted(unknown, 'file')}: told only to {owner} or who may write: sudo shows it")
     if unreadable:
         out.append(f"? {unreadable} could not be opened, the first: {plain(first)}")
     if elsewhere:
-        out.append(f"{elsewhere} folder{'s' if elsewhere > 1 else ''} on other filesystems left out")
+        out.append(f"{counted(elsewhere, 'folder')} on other filesystems left out")
     return out
 
 
@@ -114,8 +106,7 @@ def fits(found: Cached, room_bytes: int | None) -> bool | None:
 def cached_text(found: Cached, room_bytes: int | None) -> list[str]:
     """The dataset against memory, a sentence a line."""
     share = found.resident_ratio
-    files = f"{found.files} file{'' if found.files == 1 else 's'}"
-    out = [f"{plain(found.top)}: {files}, {amount(found.size_bytes)}"]
+    out = [f"{plain(found.top)}: {counted(found.files, 'file')}, {amount(found.size_bytes)}"]
     if share is not None:
         out.append(f"in memory: {percent(share)} % ({amount(found.resident_bytes)})")
     if room_bytes is None:

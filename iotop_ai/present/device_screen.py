@@ -36,7 +36,6 @@ KEYS = (
 TALL = 40
 _BLOCK = 9
 _MOST_ROWS = 6
-_SLOW = ("OK", "SLOW", "SLOW")
 
 
 def device_screen_rows(frame: Frame, view: View, width: int, height: int, name: str) -> list[Line]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from iotop_ai.present.glyphs import in_ascii
-from iotop_ai.present.line import Line, Span, cells, cut_spans, even, row, spans_cells
+from iotop_ai.present.line import Line, Span, cells, cut_spans, even, plain, row, spans_cells
 
 WIDEST = 64
 LABEL = 12
@@ -87,6 +87,26 @@ def choice(key: str, text: str, note: str, width: int, *, chosen: bool, open_: b
     if gap < 1:
         return cut_spans([left], width)
     return [left, Span(" " * gap), Span(note, "dim" if open_ else "mute"), Span("  ")]
+
+
+def may_rows(how: str | None, reason: str, remedy: str, width: int) -> list[Row]:
+    """What this user may do. how: "root" (nothing is said), "sudo", "" (may not), None while that is being asked."""
+    if how is None:
+        return fact("may", "asking what is permitted ...", width)
+    if how == "sudo":
+        return fact("may", "sudo allows it without a password", width)
+    if how:
+        return []
+    return [
+        *fact("may not", plain(reason), width, token="warn"),
+        *(fact("remedy", plain(remedy), width) if remedy else []),
+    ]
+
+
+def typing_word(word: str, typed: str, width: int) -> Row:
+    """The row in which a word is typed that confirms."""
+    before = [Span("type ", "dim"), Span(word, "strong"), Span(" and press ", "dim"), Span("Enter"), Span(": ")]
+    return typing(before, typed, width)
 
 
 def typing(before: Row, typed: str, width: int) -> Row:

@@ -8,8 +8,9 @@ from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.pagecache import CACHES, Effect, Evicted, Levels
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present import caches
-from iotop_ai.present.dialogue import Row, choice, fact, typing
-from iotop_ai.present.line import Span, plain
+from iotop_ai.present.dialogue import Row, choice, fact, may_rows, typing, typing_word
+from iotop_ai.present.line import Span
+from iotop_ai.present.units import amount
 
 TITLE = "DROP CACHES"
 EVICT = 4
@@ -64,8 +65,8 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     if view.effect is not None or view.evicted is not None:
         return _done(view, width)
     head = [
-        *fact("drops", f"{caches.amount(levels.cached_bytes)} of page cache, all files of all users", width),
-        *fact("first", f"{caches.amount(levels.dirty_bytes)} not yet written go to the disks", width),
+        *fact("drops", f"{amount(levels.cached_bytes)} of page cache, all files of all users", width),
+        *fact("first", f"{amount(levels.dirty_bytes)} not yet written go to the disks", width),
         *fact("costs", caches.COST, width, token="warn"),
         *fact("here", caches.who_runs(now, now.host.euid), width),
         *fact("marks", "the recording and the audit log: before, after", width),
@@ -83,14 +84,7 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     if view.choice == EVICT:
         tail.append(typing([Span("folder or file: ", "dim")], view.typed, width))
     else:
-        before = [
-            Span("type ", "dim"),
-            Span(caches.WORD, "strong"),
-            Span(" and press ", "dim"),
-            Span("Enter"),
-            Span(": "),
-        ]
-        tail.append(typing(before, view.typed, width))
+        tail.append(typing_word(caches.WORD, view.typed, width))
     return head, tail
 
 
@@ -103,29 +97,20 @@ def _note(level: int, levels: Levels) -> str:
     if level == EVICT:
         return "slows nobody else, no root"
     held = {1: levels.cached_bytes, 2: levels.slab_reclaimable_bytes}
-    amounts = [caches.amount(value) for key, value in held.items() if level in (key, 3)]
+    amounts = [amount(value) for key, value in held.items() if level in (key, 3)]
     return f"{' + '.join(amounts)}, vm.drop_caches={level}"
 
 
 def _right(view: DropView, width: int) -> list[Row]:
-    if view.how is None:
-        return fact("may", "asking what is permitted ...", width)
-    if view.how == "sudo":
-        return fact("may", "sudo allows it without a password", width)
-    if not view.how:
-        return [
-            *fact("may not", plain(view.reason), width, token="warn"),
-            *(fact("remedy", plain(view.remedy), width) if view.remedy else []),
-        ]
-    if view.wait_s > 0:
+    if view.how and view.wait_s > 0:
         return fact("not yet", f"dropped less than a minute ago: again in {view.wait_s:.0f} s", width, token="warn")
-    return []
+    return may_rows(view.how, view.reason, view.remedy, width)
 
 
 def _doing(levels: Levels, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
     head = fact("now", f"{view.doing} {view.seconds:.0f} s", width, text_token="strong")
     if view.doing.startswith("writing"):
-        head += fact("left", f"{caches.amount(levels.dirty_bytes)} are not written yet", width)
+        head += fact("left", f"{amount(levels.dirty_bytes)} are not written yet", width)
     return head, [[Span("   Esc", "key"), Span(":leave it; it goes on, and is told when it is done", "dim")]]
 
 

@@ -157,8 +157,7 @@ def measured(value: float | None, unit: str) -> str:
     if unit == "B/s":
         return rate(value)
     if unit == "B":
-        text = units.size(value)
-        return f"{text[:-1]} {text[-1]}B" if text[-1:].isalpha() else f"{text} B"
+        return units.amount(value)
     if unit == "s":
         return units.duration(value)
     if unit == "celsius":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import gpu_words, jobs, units
@@ -30,16 +31,10 @@ from iotop_ai.present.said import bad as _bad
 from iotop_ai.present.said import plain as _plain
 from iotop_ai.present.said import strong as _strong
 
-SMALL_READ_BYTES = 48 * 1024
 SURE_HIGH, SURE_MEDIUM = 0.85, 0.6
 _PARTS = ("; ", ", ", ": ")
 
 _Say = Callable[[Args], Spans]
-
-
-_MUCH_LOST = 0.08
-SLOW_DEVICE = 3.0
-"""Await over normal from which a device is not called calm, whether or not somebody waits for it."""
 
 
 def text_of(spans: Sequence[Span]) -> str:
@@ -155,7 +150,7 @@ def _failing(a: Args) -> Spans:
 
 def _unknown(a: Args) -> Spans:
     busy = number(a, "gpu_busy")
-    if jobs.of_job(a) and (number(a, "stall") or 0.0) >= _MUCH_LOST:
+    if jobs.of_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:
         return [*jobs.waits_for_data(a), COMMA, _plain("cause not seen")]
     if number(a, "gpus") and busy is not None:
         if busy >= 0.7:
@@ -173,7 +168,7 @@ def _unknown(a: Args) -> Spans:
                 _plain("cause not seen")]  # fmt: skip
     gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "GPU none"
     await_ms, normal_ms = number(a, "await_ms"), number(a, "normal_ms")
-    if await_ms is not None and normal_ms is not None and await_ms >= SLOW_DEVICE * normal_ms:
+    if await_ms is not None and normal_ms is not None and await_ms >= LIMITS.inflation_slow * normal_ms:
         return [_strong(word(a, "device")), _plain(" is slow"), COMMA, _plain("no process is seen waiting for it")]
     disks = "disks calm" if word(a, "device") else "disks idle"
     return [_plain("nothing slow is seen"), SEMI, _plain(gpu), COMMA, _plain(disks)]
@@ -223,7 +218,8 @@ def _await(a: Args) -> Spans:
 def _because_storage(a: Args) -> Spans:
     out = [_plain("disk "), _bad(word(a, "device")), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
     out += [COMMA, *_await(a)]
-    if (number(a, "read_size_bytes") or SMALL_READ_BYTES) < SMALL_READ_BYTES:
+    small = LIMITS.small_read_bytes
+    if (number(a, "read_size_bytes") or small) < small:
         out += [COMMA, _plain("reads of "), _strong(amount(a, "read_size_bytes"))]
     if word(a, "task") and number(a, "gpus"):
         of = f"{whole(a, 'tasks')}/{whole(a, 'tasks_all')} " if (number(a, "tasks_all") or 1) > 1 else ""

@@ -30,6 +30,7 @@ KEYS = (
     ("q", "quit"),
 )
 """Every one of them works on this screen."""
+TALL = 40
 WORDS = {"bad": "FAULT", "warn": "WASTE", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
 _SLOWED = frozenset(("hw_thermal", "sw_thermal", "power_brake", "width", "replays", "generation", "link_full"))
 _BLOCK = 9
@@ -64,16 +65,14 @@ def gpu_screen_rows(frame: Frame, view: View, width: int, height: int, uuid: str
 def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[Line]:
     found = said(frame, view, gpu)
     top = _top(frame, view, width, gpu, found)
-    spare = ["" for _ in range(1 if height >= 40 else 0)]
+    spare = int(height >= TALL)
     if gpu.state is None:
-        return [*top, *[blank(width) for _ in spare], *gpu_graph_rows(frame, view, gpu.uuid, width, height - len(top))]
+        return [*top, *[blank(width)] * spare, *gpu_graph_rows(frame, view, gpu.uuid, width, height - len(top))]
     listed = users(frame, view, gpu.state)
     count = 1 if not listed else len(listed)
     fields = field_rows(facts(gpu.state, gpu.rates, detail_of(frame, gpu.uuid)), width)
     instances = _instance_rows(width, gpu.state.instances)
-    left = (
-        height - len(top) - 3 * len(spare) - len(instances) - (1 + len(fields) if fields else 0) - (1 + min(count, 3))
-    )
+    left = height - len(top) - 3 * spare - len(instances) - (1 + len(fields) if fields else 0) - (1 + min(count, 3))
     wanted = 1 + 2 * len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
     graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, min(left, wanted)))
     out = [*top]

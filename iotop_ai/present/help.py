@@ -7,8 +7,9 @@ from textwrap import wrap
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.columns import rule
+from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.keys import Key, keys_of, muted
-from iotop_ai.present.line import Cell, Line, Span, blank, cells, cut, place, row
+from iotop_ai.present.line import Cell, Line, Span, cells, cut, filled, place, row
 from iotop_ai.present.screen_keys import TITLES, screen_keys
 from iotop_ai.present.view import View
 
@@ -61,10 +62,8 @@ def help_rows(frame: Frame, view: View, width: int, height: int, page: int = 0, 
     room = width - cells(title) - 12
     out = [rule(width, title, [Span(next((one for one in says if cells(one) <= room), says[-1]), "dim")])]
     out += made[page].rows
-    out = out[: max(1, height - 1)]
-    out += [blank(width)] * (height - 1 - len(out))
     end = [Span(" ? ", "unsure"), Span("is never a zero: the row's reason says what is missing", "dim")]
-    return [*out, row(width, end)]
+    return in_ascii([*filled(out, width, height - 1), row(width, end)], view.ascii_only)
 
 
 def pages(width: int, height: int, view: View, screen: str = "main") -> int:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from iotop_ai.diagnosis.hold import RIVALS
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job import Job, JobMount
 from iotop_ai.present import units
-from iotop_ai.present.advice import Args, amount, milliseconds, number, percent, rate, whole, word
+from iotop_ai.present.advice import Args, amount, limit_text, milliseconds, number, percent, rate, whole, word
 from iotop_ai.present.line import Cell, Line, Span, place
 from iotop_ai.present.said import COMMA, SEMI, Spans
 from iotop_ai.present.said import bad as _bad
@@ -86,22 +87,7 @@ def _serving(a: Args) -> Spans:
 
 
 HEADLINES: dict[str, Callable[[Args], Spans]] = {
-    **dict.fromkeys(
-        (
-            "storage_read",
-            "small_random",
-            "network_fs",
-            "io_limit",
-            "cache_thrash",
-            "loader_serial",
-            "cpu_prep",
-            "object_stream",
-            "single_thread",
-            "noisy_neighbour",
-            "worker_respawn",
-        ),
-        waits_for_data,
-    ),
+    **dict.fromkeys(RIVALS, waits_for_data),
     "healthy": _healthy,
     "starting": _starting,
     "job_died": _died,
@@ -144,13 +130,6 @@ def _because_small(a: Args) -> Spans:
 def _because_network(a: Args) -> Spans:
     where = [_bad(word(a, "mount")), _plain(f" ({word(a, 'fstype')}) gives "), _strong(rate(number(a, "rchar")))]
     return [*where, SEMI, *_blocked(a), COMMA, _plain("no local disk delivers it")]
-
-
-def limit_text(a: Args) -> str:
-    """A cgroup's limit: "10 MB/s", "300 reads/s"."""
-    if word(a, "what").endswith("bytes"):
-        return rate(number(a, "limit"))
-    return f"{whole(a, 'limit')} reads/s"
 
 
 def _because_limit(a: Args) -> Spans:

@@ -9,9 +9,10 @@ from iotop_ai.diagnosis.engine import turned
 from iotop_ai.diagnosis.jobs import JobFacts, job_device
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import finding, window
+from iotop_ai.present.advice import limit_text
 from iotop_ai.present.banner import HUE
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed, rule
-from iotop_ai.present.jobs import job_waits, limit_text
+from iotop_ai.present.jobs import job_waits
 from iotop_ai.present.keys import above_rows
 from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
 from iotop_ai.present.panel import quiet

@@ -11,7 +11,7 @@ from iotop_ai.present import devices
 from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.gpu_groups import chosen_gpu
 from iotop_ai.present.keymap import Keymap, key_shown
-from iotop_ai.present.line import Line, Span, blank, cells, cut, row, spans_cells
+from iotop_ai.present.line import Line, Span, cells, cut, filled, row, spans_cells
 from iotop_ai.present.panel import panel
 from iotop_ai.present.view import View
 
@@ -169,8 +169,7 @@ def above_rows(
     made: Sequence[Line], keys: Iterable[tuple[str, str]], view: View, width: int, height: int
 ) -> list[Line]:
     """A screen above the main one, exactly ``height`` rows: what was made, the answer to the last key, the keys."""
-    room = max(0, height - 1)
-    out = [*made[:room], *[blank(width)] * (room - len(made))]
+    out = filled(made, width, height - 1)
     answer = toast(view, width)
     if answer is not None and out:
         out[-1] = answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from unicodedata import category, east_asian_width, normalize
@@ -217,6 +217,12 @@ def _row(width: int, left: tuple[Span, ...], right: tuple[Span, ...], key: str, 
     if gap:
         _gap(start, 0, gap)
     return Line((*start, *end), background, key)
+
+
+def filled(lines: Sequence[Line], width: int, height: int) -> list[Line]:
+    """Exactly ``height`` rows: what is too much is cut, what lacks is blank."""
+    height = max(0, height)
+    return [*lines[:height], *[blank(width)] * (height - len(lines))]
 
 
 def stacked(parts: Iterable[list[Line]], width: int, *, spread: bool) -> list[Line]:

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from iotop_ai.present.columns import rule
+from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.keymap import Act, Keymap, key_shown, keys_of_act
-from iotop_ai.present.line import Cell, Line, Span, blank, cut, place, row
+from iotop_ai.present.keys import key_row
+from iotop_ai.present.line import Cell, Line, Span, cut, filled, place, row
 
 MARKED = "act:"
 """Before an action's name in a row's key."""
@@ -57,7 +59,14 @@ ACTIONS = Wording()
 
 
 def palette_rows(
-    shown: tuple[Entry, ...], at: int, typed: str, width: int, height: int, wording: Wording = ACTIONS
+    shown: tuple[Entry, ...],
+    at: int,
+    typed: str,
+    width: int,
+    height: int,
+    wording: Wording = ACTIONS,
+    *,
+    ascii_only: bool = False,
 ) -> list[Line]:
     """A whole screen: the rule, what is typed, the entries around the one under the cursor (keys "act:NAME")."""
     hint = [] if typed else [Span(" type to find", "dim")]
@@ -80,9 +89,5 @@ def palette_rows(
         out.append(place(width, *cells, background="sel" if number == at else "", key=MARKED + entry.act.name))
     if not shown and room:
         out.append(row(width, [Span(f" {wording.none}", "dim")]))
-    out = out[: max(1, height - 1)]
-    out += [blank(width)] * (height - 1 - len(out))
-    return [
-        *out,
-        row(width, [Span(" Enter", "key"), Span(f":{wording.verb}", "dim"), Span(" Esc", "key"), Span(":back", "dim")]),
-    ]
+    keys = key_row((("Enter", wording.verb), ("Esc", "back")), width)
+    return in_ascii([*filled(out, width, height - 1), keys], ascii_only)

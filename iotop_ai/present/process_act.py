@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.present.dialogue import LABEL, Row, fact, typing
+from iotop_ai.present.dialogue import LABEL, Row, fact, may_rows, typing, typing_word
 from iotop_ai.present.line import Span, cut, plain
 
 TITLE = "PROCESS"
@@ -135,17 +135,10 @@ def delay_body(view: DelayView, width: int) -> tuple[list[Row], list[Row]]:
         *fact("costs", "a little CPU at each switch of tasks; it stays so until the next boot", width, token="warn"),
         *fact("marks", "the recording and the audit log", width),
     ]
-    if view.how is None:
-        head += fact("may", "asking what is permitted ...", width)
-    elif not view.how:
-        head += fact("may not", plain(view.reason), width, token="warn")
-        head += fact("remedy", plain(view.remedy), width) if view.remedy else []
-    elif view.how == "sudo":
-        head += fact("may", "sudo allows it without a password", width)
+    head += may_rows(view.how, view.reason, view.remedy, width)
     tail: list[Row] = [[Span(f"   {view.said}", "warn")]] if view.said else []
     if view.doing:
         tail.append([Span("   switching ...", "strong")])
         return head, tail
-    before = [Span("type ", "dim"), Span(view.word, "strong"), Span(" and press ", "dim"), Span("Enter"), Span(": ")]
-    tail.append(typing(before, view.typed, width))
+    tail.append(typing_word(view.word, view.typed, width))
     return head, tail

@@ -5,8 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from iotop_ai.diagnosis.considered import BEHIND, LEVEL, SAMPLES, WAITS, Considered, considered, without_a_sign
-from iotop_ai.diagnosis.which_job import LOSING
-from iotop_ai.model.finding import STATE_OF_CLASS, Finding, State
+from iotop_ai.model.finding import LOSING, STATE_OF_CLASS, Finding, State
 from iotop_ai.model.frame import Frame
 from iotop_ai.present import evidence, finding, window
 from iotop_ai.present.advice import advice_text, why_text

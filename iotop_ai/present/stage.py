@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from iotop_ai.model.stage import FASTER, Plan, Speed, Verified
-from iotop_ai.present.caches import amount, lacks_text
+from iotop_ai.present.caches import lacks_text
 from iotop_ai.present.line import plain
-from iotop_ai.present.units import duration
-
-
-def _files(count: int) -> str:
-    return f"{count} file{'' if count == 1 else 's'}"
+from iotop_ai.present.units import amount, counted, duration
 
 
 def plan_text(plan: Plan) -> list[str]:
     """What would be copied, and whether it fits, a sentence a line."""
-    out = [f"{plain(plan.source)}: {_files(plan.files)}, {amount(plan.size_bytes)} -> {plain(plan.target)}"]
+    out = [f"{plain(plan.source)}: {counted(plan.files, 'file')}, {amount(plan.size_bytes)} -> {plain(plan.target)}"]
     if plan.there_files:
-        left = f"{_files(plan.left_files)}, {amount(plan.left_bytes)} are left"
-        out.append(f"{_files(plan.there_files)} there already with the same size and time; {left}")
+        left = f"{counted(plan.left_files, 'file')}, {amount(plan.left_bytes)} are left"
+        out.append(f"{counted(plan.there_files, 'file')} there already with the same size and time; {left}")
     where = "in memory" if plan.memory else plan.fstype or "an unknown filesystem"
     kept = f"{amount(plan.floor_bytes)} stay free"
     room = f"{amount(plan.room_bytes)} of room ({where}, {kept})"
@@ -33,7 +29,7 @@ def plan_text(plan: Plan) -> list[str]:
         out.append("this memory can be swapped out to a disk when it gets short")
     if plan.links:
         back = f", {plan.back_links} of them lead back into the source" if plan.back_links else ""
-        out.append(f"{plan.links} symbolic link{'' if plan.links == 1 else 's'} copied as they are{back}")
+        out.append(f"{counted(plan.links, 'symbolic link')} copied as they are{back}")
     if plan.others:
         out.append(f"{plan.others} pipes, sockets or devices left out")
     return out + lacks_text(plan.unreadable, plan.first_unreadable, plan.elsewhere, 0)
@@ -46,7 +42,7 @@ def rate(bytes_per_s: float | None) -> str:
 
 def speed_text(speed: Speed, plan: Plan) -> list[str]:
     """What was measured and how long the copy takes."""
-    files = f"{_files(speed.sample_files)}, {amount(speed.sample_bytes)}"
+    files = f"{counted(speed.sample_files, 'file')}, {amount(speed.sample_bytes)}"
     how = "past the page cache" if speed.direct else "taken out of the page cache first"
     out = [f"source reads {rate(speed.source_read)} ({files}, {how})"]
     out.append(f"target writes {rate(speed.target_write)}, reads {rate(speed.target_read)}")
@@ -75,7 +71,7 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
     if plan.differing and not update:
         first = plain(plan.first_differing)
         verb = "differs" if plan.differing == 1 else "differ"
-        return f"{_files(plan.differing)} of the target {verb}, the first: {first}; --update replaces them"
+        return f"{counted(plan.differing, 'file')} of the target {verb}, the first: {first}; --update replaces them"
     if speed is not None and speed.gain is not None and speed.gain < FASTER and not anyway:
         return "the target is not faster; --anyway copies nevertheless"
     return ""
@@ -83,10 +79,10 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
 
 def verified_text(done: Verified) -> str:
     """What was compared."""
-    content = f"content of {_files(done.checked_files)}, {amount(done.checked_bytes)}"
+    content = f"content of {counted(done.checked_files, 'file')}, {amount(done.checked_bytes)}"
     if done.wrong:
-        return f"verified: {done.wrong} of {_files(done.files)} differ, the first: {plain(done.first_wrong)}"
-    return f"verified: the size of {_files(done.files)}, the {content}"
+        return f"verified: {done.wrong} of {counted(done.files, 'file')} differ, the first: {plain(done.first_wrong)}"
+    return f"verified: the size of {counted(done.files, 'file')}, the {content}"
 
 
 def progress_text(what: str, done: int, whole: int, seconds: float) -> str:

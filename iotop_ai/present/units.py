@@ -128,6 +128,17 @@ def mib(bytes_per_s: float | None) -> str:
     return figure(None if bytes_per_s is None else bytes_per_s / MIB)
 
 
+def amount(bytes_: float | None) -> str:
+    """Bytes in a sentence: "1.3 TB", "128 KB", "0 B", "?"."""
+    text = size(bytes_)
+    return f"{text[:-1]} {text[-1]}B" if text[-1:].isalpha() else text if text == UNKNOWN else f"{text} B"
+
+
+def counted(count_: int, noun: str) -> str:
+    """ "1 file", "3 files"."""
+    return f"{count_} {noun}{'' if count_ == 1 else 's'}"
+
+
 def rate(bytes_per_s: float | None) -> tuple[str, str]:
     """Bytes per second as (figure, unit): ("92.0", "MB/s"), ("1.7", "GB/s"), ("0", "MB/s")."""
     if bytes_per_s is not None and bytes_per_s >= 999.5 * MIB:

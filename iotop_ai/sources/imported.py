@@ -16,7 +16,6 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 
 LONGEST_LINE = 1 << 20
-_NS = 1_000_000_000
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
 

@@ -32,7 +32,7 @@ KEYFRAME_EVERY = 60
 LONGEST_LINE = 16 << 20
 
 _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(Carry)
-_VERDICT, _EVENT, _TALLY = shape_of(Verdict), shape_of(Event), shape_of(Tally)
+_VERDICT, _TALLY = shape_of(Verdict), shape_of(Tally)
 TALLY_LINE = b'{"k":"tally",'
 
 

@@ -195,7 +195,7 @@ class MonitorApp(App[None], inherit_bindings=False):
 
         acts: tuple[Act, ...] = getattr(front, "ACTS", ())
         every = entries(acts, self.main.view.keymap)
-        await self.push_screen(PaletteScreen(every, self.main.book, do))
+        await self.push_screen(PaletteScreen(every, self.main.book, do, ascii_only=self.main.view.ascii_only))
 
     def action_picture(self) -> None:
         """Save a picture of the screen, and say where."""

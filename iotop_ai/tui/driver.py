@@ -211,11 +211,3 @@ def _fits(base: type) -> bool:
             return False
     source_names = base.__init__.__code__.co_names  # type: ignore[misc]
     return all(name in source_names for name in ("exit_event", "fileno", "attrs_before"))
-
-
-def terminal_attributes(fileno: int) -> list[Any] | None:
-    """The terminal's attributes now; None when it is none."""
-    try:
-        return termios.tcgetattr(fileno)
-    except termios.error:
-        return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job_end import TRAINER, WORKER
+from iotop_ai.model.job_end import ENDED, TRAINER, WORKER
 from iotop_ai.model.sample import GAP_FACTOR
 from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
@@ -20,7 +20,7 @@ _PRE = b'{"k":"snap","pre":true,'
 _KEY = b',"key":true,'
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
-MARK, END = "mark", "process_ended"
+MARK = "mark"
 TROUBLE = frozenset({"oom_kill", "io_error", "disk_timeout", "read_only", "hung_task", "xid"})
 """What the kernel told that nobody wants to have happened."""
 _ASKED_TO_END = (0, -15, None)
@@ -47,11 +47,6 @@ class Outline:
         self._usual_ns = 0
         self._key: tuple[str, str, str] | None = None
         self._folding: tuple[Reel, Iterator[Frame]] | None = None
-
-    @property
-    def seen_wall_ns(self) -> int:
-        """How far it has been read."""
-        return self._seen
 
     def timeline(self, end_wall_ns: int) -> Timeline:
         """As far as it has been read."""
@@ -124,9 +119,9 @@ class Outline:
             self._marks.append((event.wall_ns, event.text))
         elif event.kind in TROUBLE:
             self._ends.append((event.wall_ns, event.text, True))
-        elif event.kind == END and event.role == TRAINER:
+        elif event.kind == ENDED and event.role == TRAINER:
             self._ends.append((event.wall_ns, event.text, bool(event.code)))
-        elif event.kind == END and event.role == WORKER and event.code not in _ASKED_TO_END:
+        elif event.kind == ENDED and event.role == WORKER and event.code not in _ASKED_TO_END:
             self._ends.append((event.wall_ns, event.text, True))
 
     def _snap(self, wall_ns: int) -> None:

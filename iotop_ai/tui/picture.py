@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from iotop_ai.store.redact import Redactor
 
@@ -10,14 +10,6 @@ if TYPE_CHECKING:
     from iotop_ai.tui.app import MonitorApp
 
 TITLE = "iotop-ai"
-
-
-class Drawn(Protocol):
-    """A screen that draws the main screen's Frame anew."""
-
-    def follow(self) -> None:
-        """Draw it."""
-        ...
 
 
 def picture(app: MonitorApp) -> str:

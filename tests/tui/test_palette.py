@@ -6,6 +6,7 @@ from iotop_ai.present.keymap import SCREENS, remapped
 from iotop_ai.present.palette import entries, found, palette_rows
 from iotop_ai.present.view import View
 from iotop_ai.tui.screens.palette import PaletteScreen
+from tests.tui.shown import text
 from tests.tui.test_app import Shown, showing
 
 
@@ -76,6 +77,22 @@ async def test_the_health_screens_own_actions() -> None:
         assert shown.app.screen is shown.app.main
         await shown.press("question_mark", "ctrl+p")
         assert shown.app.screen is shown.app.main
+
+
+@pytest.mark.parametrize(("key", "screen"), [("J", "jobs"), ("enter", "reasoning")])
+async def test_the_actions_of_the_screens_about_jobs(key: str, screen: str) -> None:
+    async with showing() as shown:
+        await shown.press(key, "colon")
+        assert {entry.act.name for entry in palette(shown).shown} == {act.name for act in SCREENS[screen]}
+
+
+async def test_nothing_beyond_ascii_where_that_was_asked_for() -> None:
+    async with showing(view=View(ascii_only=True)) as shown:
+        for key in ("colon", "s", "C", "question_mark"):
+            await shown.press(key)
+            assert shown.app.screen is not shown.app.main
+            assert text(shown.app).isascii(), key
+            await shown.press("escape")
 
 
 @pytest.mark.parametrize("act", [act for act in SCREENS["main"] if act.name.startswith(("sort.", "rows.", "device."))])

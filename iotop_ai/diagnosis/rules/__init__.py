@@ -97,5 +97,5 @@ PRECEDENCE = (
     "failing_disk",
     "unknown",
 )
-"""Which class names the state when several hold. A failing disk, and a
-finding about a GPU of no more than informative severity, do so only when nothing but unknown is left."""
+"""Which class names the state when several hold. A failing disk, and a finding about a GPU of no more than informative
+severity, do so only when nothing but unknown is left."""

@@ -6,7 +6,7 @@ from iotop_ai.diagnosis.advice import job_worker_advice
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.neighbours import core_neighbour
-from iotop_ai.diagnosis.rules.job_parts import caps, gate, job_args, job_claim, lost, stall_evidence
+from iotop_ai.diagnosis.rules.job_parts import caps, gate, job_args, job_claim, lost, severity, stall_evidence
 from iotop_ai.diagnosis.window import mean
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
@@ -83,10 +83,9 @@ def _computing(
         ("cores", None if facts.allowed_cores is None else float(facts.allowed_cores)),
         ("quota", job.place.cpu_cores),
     )
-    severe = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
     finding = Finding(
         class_id,
-        Severity.CRITICAL if severe else Severity.WARNING,
+        severity(facts, job),
         sure,
         job.subject,
         args,

@@ -7,10 +7,19 @@ from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.jobs import JobFacts, job_device
 from iotop_ai.diagnosis.neighbours import disk_neighbour
-from iotop_ai.diagnosis.rules.job_parts import caps, device_args, gate, job_args, job_claim, lost, stall_evidence
+from iotop_ai.diagnosis.rules.job_parts import (
+    caps,
+    device_args,
+    gate,
+    job_args,
+    job_claim,
+    lost,
+    severity,
+    stall_evidence,
+)
 from iotop_ai.diagnosis.window import mean, share
 from iotop_ai.model.block import block_totals
-from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.finding import Advice, Evidence, Finding
 from iotop_ai.model.job import IoLimit
 from iotop_ai.model.record import NamedTuple
 
@@ -64,11 +73,10 @@ def wait_finding(
 ) -> Finding:
     """A finding about a job held up by blocked readers: the common figures, then the class's own."""
     job = wait.job
-    severe = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
     whole = (*job_args(facts, job), *device_args(facts, wait.device), *args)
     return Finding(
         class_id,
-        Severity.CRITICAL if severe else Severity.WARNING,
+        severity(facts, job),
         sure,
         job.subject,
         whole,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts import Args, Claim, Facts
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
-from iotop_ai.model.job_end import TRAINER, WORKER, how_it_ended
+from iotop_ai.model.job_end import ENDED, TRAINER, WORKER, how_it_ended
 from iotop_ai.model.snapshot import Event
 
-ENDS = ("process_ended", "oom_kill")
+OOM_KILL = "oom_kill"
+ENDS = (ENDED, OOM_KILL)
 """Kinds of events that this rule looks at."""
 SURE = 0.95
 UNKNOWN_END = 0.6
@@ -29,10 +30,10 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
         with an error of its own.
     """
     events = facts.carry.ended
-    kills = [event.pid for event in events if event.kind == "oom_kill"]
+    kills = [event.pid for event in events if event.kind == OOM_KILL]
     worst: dict[int, Event] = {}
     for event in events:
-        if event.kind != "process_ended" or event.pid is None or not _bad(event, _killed(event, kills)):
+        if event.kind != ENDED or event.pid is None or not _bad(event, _killed(event, kills)):
             continue
         pid = event.job_pid if event.job_pid is not None else event.pid
         known = worst.get(pid)

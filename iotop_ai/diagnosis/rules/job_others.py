@@ -5,8 +5,8 @@ from __future__ import annotations
 from iotop_ai.diagnosis.facts import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.neighbours import RESYNC, UNSEEN, Neighbour, core_neighbour, disk_neighbour
 from iotop_ai.diagnosis.rules.job_data import families, wait_finding, waits_of
-from iotop_ai.diagnosis.rules.job_parts import caps, gate, job_args, job_claim, lost, stall_evidence
-from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.diagnosis.rules.job_parts import caps, gate, job_args, job_claim, lost, severity, stall_evidence
+from iotop_ai.model.finding import Advice, Evidence, Finding
 
 BASE = 0.85
 NOT_SEEN = 0.5
@@ -97,7 +97,7 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
         )
         finding = Finding(
             "noisy_neighbour",
-            Severity.CRITICAL if lost(job) >= limits.lost_high and job.gpu_busy is not None else Severity.WARNING,
+            severity(facts, job),
             sure,
             job.subject,
             args,

@@ -6,7 +6,7 @@ from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Claim, Facts
 from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.mounts import mount_on
-from iotop_ai.model.finding import Evidence, Finding
+from iotop_ai.model.finding import Evidence, Finding, Severity
 
 WITHOUT_GPU = 0.75
 BLIND = 0.55
@@ -30,9 +30,15 @@ def lost(job: JobFacts) -> float:
     return job.stall or 0.0
 
 
+def severity(facts: Facts, job: JobFacts) -> Severity:
+    """How much its loss matters; grave only where GPUs are seen to wait."""
+    grave = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
+    return Severity.CRITICAL if grave else Severity.WARNING
+
+
 def caps(job: JobFacts, share: float, sure: float) -> list[float]:
     """What limits the confidence. share: of the deciding signal; below ``sure`` it decides weakly."""
-    out = [1.0]
+    out = []
     if job.gpu_busy is None:
         out.append(WITHOUT_GPU)
     if job.blind:
@@ -87,7 +93,7 @@ def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
         ("mount", mount_on(device.name, facts.snapshot.disks.value or {})),
         ("read_bytes_per_s", device.read_bytes_per_s),
         ("read_size_bytes", device.read_size_bytes),
-        ("await_ms", device.read_await_ms if device.read_await_ms is not None else device.await_ms),
+        ("await_ms", device.judged_ms),
         ("normal_ms", device.normal_ms),
         ("disk_busy", device.busy_ratio),
         ("queue", device.queue_size),

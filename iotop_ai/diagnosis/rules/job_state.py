@@ -50,7 +50,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
         limit = [WITHOUT_GPU] if busy is None else []
         limit += [BLIND] if job.blind else []
         limit += [WEAK] if job.job.weak else []
-        sure = confidence(HEALTHY_BASE, 2 + (busy is not None), *(limit or [1.0]))
+        sure = confidence(HEALTHY_BASE, 2 + (busy is not None), *limit)
         finding = Finding(
             "healthy",
             Severity.INFO,
@@ -107,7 +107,7 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"{name}.grown_bytes_per_s", grown, "B/s", limits.growing_bytes_per_s),
         )
         args: Args = (*job_args(facts, job), ("age_s", job.age_s), ("compiler", compiler), ("grown", grown))
-        sure = confidence(STARTING_BASE, 3, *([WITHOUT_GPU] if facts.gpu.none else [1.0]))
+        sure = confidence(STARTING_BASE, 3, *([WITHOUT_GPU] if facts.gpu.none else []))
         finding = Finding("starting", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("wait"),))
         out.append(Claim(finding, 1.0, len(job.look.samples), job.look.needed, level))
     return tuple(out)

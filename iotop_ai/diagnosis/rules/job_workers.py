@@ -53,7 +53,7 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
             ("epoch_s", period_s),
             ("turns", float(len(turns))),
         )
-        limit = [1.0] if job.gpu_busy is not None else [WITHOUT_GPU]
+        limit = [WITHOUT_GPU] if job.gpu_busy is None else []
         finding = Finding(
             "worker_respawn",
             Severity.WARNING,

@@ -43,7 +43,7 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
             ("connections", None if job.place.connections is None else float(job.place.connections)),
             ("asleep", asleep),
         )
-        cap = [WITHOUT_GPU] if job.gpu_busy is None else [1.0]
+        cap = [WITHOUT_GPU] if job.gpu_busy is None else []
         sure = confidence(BASE, 3, *cap, *([BLIND] if job.blind else []))
         finding = Finding(
             "serving", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("more_requests"),)

@@ -55,7 +55,7 @@ def _args(facts: Facts, stall: _Stall) -> Args:
         ("mount", facts.mount(device)),
         ("read_bytes_per_s", device.read_bytes_per_s),
         ("read_size_bytes", device.read_size_bytes),
-        ("await_ms", device.read_await_ms if device.read_await_ms is not None else device.await_ms),
+        ("await_ms", device.judged_ms),
         ("normal_ms", device.normal_ms),
         ("disk_busy", device.busy_ratio),
         ("lost", stall.lost),

@@ -15,7 +15,7 @@ from textual.message import Message
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.present.groups import groups
-from iotop_ai.present.line import Line, blank
+from iotop_ai.present.line import Line, filled
 from iotop_ai.tui.screens.dialogue import DialogueScreen
 from iotop_ai.tui.screens.moments import Moments
 from iotop_ai.tui.widgets.styles import Styles
@@ -73,8 +73,7 @@ class Acting(Moments):
         out: list[Line] = []
         for slot in self._slots:
             panel = self.panels[slot.panel]
-            lines = list(panel.lines[: panel.height_on_screen])
-            out += lines + [blank(width)] * (panel.height_on_screen - len(lines))
+            out += filled(panel.lines, width, panel.height_on_screen)
         return out
 
     def takes_key(self, event: Key) -> bool:

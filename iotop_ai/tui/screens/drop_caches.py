@@ -21,6 +21,7 @@ from iotop_ai.present import caches
 from iotop_ai.present.dialogue import Row
 from iotop_ai.present.drop_caches import EVICT, TITLE, DropView, drop_body, may
 from iotop_ai.present.line import plain
+from iotop_ai.present.units import amount
 from iotop_ai.tui.screens.dialogue import DialogueScreen
 from iotop_ai.tui.widgets.styles import Styles
 
@@ -170,7 +171,7 @@ class DropCachesScreen(DialogueScreen):
             path,
             Audit(self._clock),
             PageCache(),
-            lambda now: self._tell(f"evicting ... {now.files} files, {caches.amount(now.size_bytes)},"),
+            lambda now: self._tell(f"evicting ... {now.files} files, {amount(now.size_bytes)},"),
         )
         self.post_message(Done(outcome, evicted=done))
         text = outcome.told if done is None else caches.evicted_text(done)

@@ -5,6 +5,8 @@ A part of the main screen of its own file.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from iotop_ai.model.settings import SORT_KEYS
 from iotop_ai.present.devices import Device, everything, infos, mounts
 from iotop_ai.present.jobs_screen import job_rows
@@ -103,8 +105,9 @@ class Lists(Tagging):
         title = next(column.title for column in COLUMNS if column.id == act.name)
         self.change(f"done: {title} {'left out' if act.name in without else 'shown'}", no_columns=without)
 
-    def _list(self, listed: tuple[Entry, ...], take: object, wording: Wording) -> None:
-        self.app.push_screen(PaletteScreen(listed, self._book, take, wording))  # type: ignore[arg-type]
+    def _list(self, listed: tuple[Entry, ...], take: Callable[[Act], Awaitable[None]], wording: Wording) -> None:
+        ascii_only = self.view.ascii_only
+        self.app.push_screen(PaletteScreen(listed, self._book, take, wording, ascii_only=ascii_only))
 
     def action_tree(self) -> None:
         """Each process under its parent, or equal ones folded."""

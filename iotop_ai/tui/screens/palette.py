@@ -28,11 +28,14 @@ class PaletteScreen(Screen[None]):
         book: Styles,
         do: Callable[[Act], Awaitable[None]],
         wording: Wording = ACTIONS,
+        *,
+        ascii_only: bool = False,
     ) -> None:
         super().__init__()
         self._every = every
         self._do = do
         self._wording = wording
+        self._ascii_only = ascii_only
         self.typed = ""
         self.at = 0
         self.panel = LinePanel(book, id="palette")
@@ -101,7 +104,8 @@ class PaletteScreen(Screen[None]):
 
     def _draw(self) -> None:
         width, height = self.app.size
-        self.panel.show(palette_rows(self.shown, self.at, self.typed, width, height, self._wording))
+        rows = palette_rows(self.shown, self.at, self.typed, width, height, self._wording, ascii_only=self._ascii_only)
+        self.panel.show(rows)
 
 
 _STEPS = {"down": 1, "up": -1, "pagedown": 10, "pageup": -10, "home": -1_000_000, "end": 1_000_000}
