@@ -54,6 +54,7 @@ ASKED_S = 0.5
 """Enough for a question to learn what is permitted."""
 LEFT, TOP = 9, 41
 MOUNT = Path("/mnt/data")
+VERDICTS = HERE.parent / "tests" / "data" / "verdicts"
 
 
 class Picture(NamedTuple):
@@ -73,17 +74,23 @@ class Picture(NamedTuple):
     kept: bool = False
 
 
-def recorded(seconds: int) -> list[Snapshot]:
-    """Real training jobs: a slow disk, too few loaders, a CPU that others use. The GPU is the C NVML library's."""
-    items = list(ReplaySource(str(HERE / "jobs.iotop.jsonl.gz"), allow_root=True))
-    return [item.snapshot if isinstance(item, Keyframe) else item for item in items][-seconds:]
+def recorded(file: Path) -> Callable[[int], list[Snapshot]]:
+    """The last seconds of a recording of real training. The GPU is the C NVML library's."""
+
+    def last(seconds: int) -> list[Snapshot]:
+        items = list(ReplaySource(str(file), allow_root=True))
+        return [item.snapshot if isinstance(item, Keyframe) else item for item in items][-seconds:]
+
+    return last
 
 
 SCENES: dict[str, Callable[[int], list[Snapshot]]] = {
     "gpu-1": one_snapshots,
     "gpu-8": eight_snapshots,
     "health": ill_snapshots,
-    "jobs": recorded,
+    "jobs": recorded(HERE / "jobs.iotop.jsonl.gz"),
+    "healthy": recorded(VERDICTS / "healthy_gpu.iotop.jsonl.gz"),
+    "starved": recorded(VERDICTS / "storage_read_torch.iotop.jsonl.gz"),
 }
 """Machines of other hardware or load than this one's, a Snapshot a second."""
 
@@ -93,6 +100,9 @@ PICTURES = (
     Picture("main-80x24", 80, 24, "dark"),
     Picture("main-80x24-light", 80, 24, "light"),
     Picture("main-160x48", 160, 48, "dark"),
+    Picture("healthy-80x24", 80, 24, "dark", (), "healthy"),
+    Picture("starved-80x24", 80, 24, "dark", (), "starved"),
+    Picture("starved-160x48", 160, 48, "dark", (), "starved"),
     Picture("help-80x24", 80, 24, "dark", ("question_mark",)),
     Picture("main-80x24-mono", 80, 24, "mono"),
     Picture("replay-80x24", 80, 24, "dark", ("v", "v", "right_square_bracket"), replay=True),

@@ -35,15 +35,18 @@ def device_after(order: Sequence[str], current: str, step: int) -> str:
     return order[(order.index(current) + step) % len(order)]
 
 
-def moved(view: View, keys: Sequence[str], step: int, visible: int) -> View:
+def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str = "") -> View:
     """The view with the cursor ``step`` rows on and scrolled so that its row is among the ``visible`` ones.
 
-    Without a cursor the first key enters at the top, or at the bottom when it goes up.
+    Without a cursor the first key enters at the row ``enter``; where there is none, at the top, or at the bottom when
+    it goes up.
     """
     if not keys:
         return view
     if view.cursor in keys:
         at = min(len(keys) - 1, max(0, keys.index(view.cursor) + step))
+    elif enter in keys and abs(step) == 1:
+        at = keys.index(enter)
     else:
         at = 0 if step > 0 else len(keys) - 1
     visible = max(1, visible)

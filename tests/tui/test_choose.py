@@ -47,6 +47,10 @@ def test_the_cursor_stays_in_sight() -> None:
     assert (view.cursor, view.scroll) == ("process:0", 0)
     assert moved(View(), [], 1, 4) == View()
     assert moved(View(cursor="process:77"), keys, -1, 4).cursor == "process:9"
+    first = moved(View(), keys, 1, 4, enter="process:6")
+    assert (first.cursor, first.scroll) == ("process:6", 3)
+    assert moved(first, keys, 1, 4, enter="process:6").cursor == "process:7"
+    assert moved(View(), keys, 1, 4, enter="process:gone").cursor == "process:0"
 
 
 def test_typing_takes_only_what_can_be_seen() -> None:

@@ -373,7 +373,8 @@ class MainScreen(Lists):
             return
         height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)
         keys = selectable(self.frame, self.view, self.view.focus, height)
-        view = moved(self.view, keys, step, self._rows_shown())
+        enter = DISK_PREFIX + chosen_device(self.frame, self.view) if self.view.focus == "disk" else ""
+        view = moved(self.view, keys, step, self._rows_shown(), enter)
         if view != self.view:
             self.change(view.message, cursor=view.cursor, scroll=view.scroll)
 
