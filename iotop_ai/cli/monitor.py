@@ -13,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from iotop_ai.cli.first_frame import FirstFrame
+from iotop_ai.cli.learned import keep_baselines
 from iotop_ai.cli.log import quiet_log
 from iotop_ai.cli.remembered import Remembered, as_left, device_as_left, keep, left, recall
 from iotop_ai.cli.terminal import Terminal, terminal
@@ -92,6 +93,7 @@ def run_monitor(settings: Settings, source: LiveSource, shown: Callable[[], None
         return Opening(first, stream, source, changes, keeper, left=leave, shown=shown)
 
     def leave(view: View, look: str, newest: Frame) -> None:
+        keep_baselines(settings, newest)
         now = left(view, look, newest, begun, was)
         if settings.remember and (now != was or trouble):
             with contextlib.suppress(OSError):  # a home that may not be written is no reason to say anything

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from iotop_ai.cli.learned import keep_baselines
 from iotop_ai.cli.log import quiet_log
 from iotop_ai.cli.record_options import RecordOptions, add_record_flags, record_options
 from iotop_ai.cli.record_output import Output
@@ -30,6 +31,8 @@ from iotop_ai.sources.live import LiveSource
 from iotop_ai.store.sink import TextSink
 
 OFF_VARIABLE = "IOTOP_AI"
+KEEP_NS = 3_600_000_000_000
+"""So often what was learned of the disks is kept: a recording for weeks may be killed."""
 COMMAND_START, COMMAND_END = "command_start", "command_end"
 
 
@@ -169,16 +172,23 @@ class Session:
         if self._options.duration_s is not None:
             timer.start()
         stream = frames(self._until_stopped(source))
+        last, kept_ns = None, 0
         try:
             for i, frame in enumerate(stream):
                 if i == 0 and self._output is not None:
                     self._output.warn_of_own_disk(frame.snapshot)
                 self._take(frame, source)
+                last, kept_ns = frame, kept_ns or frame.snapshot.at_ns
+                if frame.snapshot.at_ns - kept_ns >= KEEP_NS:
+                    kept_ns = frame.snapshot.at_ns
+                    keep_baselines(self._options.settings, frame)
         finally:
             timer.cancel()
             source.close()
             for _ in stream:
                 pass
+            if last is not None:
+                keep_baselines(self._options.settings, last)
         self._close(source)
 
     def _close(self, source: LiveSource) -> None:

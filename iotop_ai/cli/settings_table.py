@@ -247,7 +247,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         *("remember", "remember", read_switch, "true, false"),
         *(
-            "Begin with the order, device, theme, panels and columns of the last time, where nothing else names them.",
+            "Begin with the order, device, theme, panels and columns of the last time, where nothing else names them, "
+            "and with how long each disk's reads took.",
             "remember = true",
         ),
     ),

@@ -10,7 +10,7 @@ from iotop_ai.diagnosis.gpu_past import recall
 from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
 from iotop_ai.diagnosis.hold import hold
 from iotop_ai.diagnosis.jobs import JobFacts
-from iotop_ai.diagnosis.learned import STORAGE, learn
+from iotop_ai.diagnosis.learned import STORAGE, learn, seeded
 from iotop_ai.diagnosis.memory import remember
 from iotop_ai.diagnosis.ruled_out import ruled_out, unknown
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
@@ -45,6 +45,8 @@ def fold(
     active = _active(carry, history, now)
     acked = heard(carry.acked, snapshot.events)
     carry = carry._replace(started_ns=started, active_ns=active, acked=acked)
+    if snapshot.baselines.value:
+        carry = carry._replace(learned=seeded(carry.learned, snapshot.baselines.value))
     carry = _fed(carry, snapshot, history, limits)
     decided, verdict = carry.decided_ns, carry.verdict
     if verdict is not None and decided is not None and 0 <= now - decided < limits.decide_s * 1e9:

@@ -35,6 +35,16 @@ def identity(info: BlockInfo) -> str:
     return info.serial or info.name
 
 
+def seeded(learned: Learned, known: Learned) -> Learned:
+    """With what was known from before of devices of which nothing has been learned yet."""
+    fresh = {
+        name: learned.get(name, DeviceBaseline())._replace(sizes=one.sizes)
+        for name, one in known.items()
+        if name not in learned or not any(size.minutes for size in learned[name].sizes)
+    }
+    return {**fresh, **{name: one for name, one in learned.items() if name not in fresh}} if fresh else learned
+
+
 def learn(
     learned: Learned, sample: Sample, infos: Mapping[str, BlockInfo], frozen: bool, limits: Thresholds = LIMITS
 ) -> Learned:

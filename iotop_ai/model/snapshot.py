@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from iotop_ai.model.baseline import DeviceBaseline
 from iotop_ai.model.block import BlockInfo, BlockTable, Mount
 from iotop_ai.model.cpu import CpuTable
 from iotop_ai.model.filesystem import FilesystemUsage
@@ -73,7 +74,8 @@ class Snapshot(NamedTuple):
 
     interval_s: the interval in force. disks: identity and settings, read when they change; block: the counters.
     filesystems: by mount point, each its own Reading (a dead NFS is one failed entry). smart: by kernel name of the
-    whole disk. users: login names with a session. gpu_slow: by UUID, every fifth sweep of the GPUs.
+    whole disk. users: login names with a session. gpu_slow: by UUID, every fifth sweep of the GPUs. baselines: how
+    long reads took before this session, by serial number, told once.
     """
 
     seq: int
@@ -98,3 +100,4 @@ class Snapshot(NamedTuple):
     gpu_slow: Reading[GpuDetails] = Reading()
     jobs: Reading[JobTable] = Reading()
     kernel: Reading[KernelLog] = Reading()
+    baselines: Reading[Mapping[str, DeviceBaseline]] = Reading()

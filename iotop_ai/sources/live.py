@@ -107,6 +107,8 @@ class LiveSource:
         self._hears = marks
         self._marks: MarksSocket | None = None
         self._settings = settings
+        self._knows = settings.remember and self._root.live
+        """Whether what was known before is still to be told."""
         self._slow: Slow | None = None
         self._starting = threading.Lock()
         self._seq = 0
@@ -174,6 +176,9 @@ class LiveSource:
         if not self._closed:
             self._jobs.see(readings["processes"].value, readings["gpu"].value)
             readings["jobs"] = self._coarse.reading("jobs", take(self._jobs, self._clock), step)
+        if self._knows and self._slow is not None:
+            self._knows = False
+            readings["baselines"] = _baselines(at_ns, wall_ns)
         self._note_devices(readings["disks"], at_ns, wall_ns)
         log = self._kernel.events()
         for event in self._kernel_events.of(log, self._xids(), readings["gpu"].value, at_ns, wall_ns):
@@ -288,3 +293,15 @@ class LiveSource:
         if self._marks is not None:
             self._marks.close()
         self._own.close()
+
+
+def _baselines(at_ns: int, wall_ns: int) -> Reading[Any]:
+    """How long reads took before this start; read only when there is time for it."""
+    from iotop_ai.store.baselines import Baselines
+
+    try:
+        known = Baselines(state_path()).read(at_ns, wall_ns // 10**9)
+    except (OSError, ValueError) as error:
+        what = error.strerror if isinstance(error, OSError) else str(error)
+        return Reading(None, Status.FAILED, f"baselines.json: {what}", "", at_ns)
+    return Reading(known, Status.OK, at_ns=at_ns) if known else Reading()

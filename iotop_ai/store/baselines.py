@@ -1,0 +1,157 @@
+"""How long the reads of each disk took, kept across restarts: ``baselines.json`` in the state folder, mode 0600.
+
+``{"format": 1, "devices": {"S7X1": [1794884000, [[[1794873600, [[12, 40], [13, 9]]]], [], []]]}}``: by serial number
+the Unix seconds at which it was written and, for each size of read, parts of 3 h with their Unix seconds, in these the
+bins with their minutes. A device without a serial number is not kept: its name may be another one's next time. A write
+makes a new file beside the old one and renames it over it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from iotop_ai.collectors.state_folder import open_folder
+from iotop_ai.model.baseline import BOUNDS_NS, PART_NS, PARTS, Baseline, Bins, DeviceBaseline
+from iotop_ai.model.block import BlockInfo
+from iotop_ai.model.clean import clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = "baselines.json"
+FORMAT = 1
+LONGEST = 200
+MOST = 64
+OLDEST_S = 30 * 86_400
+"""What was learned longer ago says nothing about the disk that is there."""
+_LARGEST = 4 << 20
+_MOST_MINUTES = 100_000
+_PART_S = PART_NS // 10**9
+
+Known = Mapping[str, DeviceBaseline]
+
+
+class Baselines:
+    """The file in one state folder."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = folder
+        self._file = os.path.join(folder, FILE)
+
+    def read(self, at_ns: int, wall_s: int) -> dict[str, DeviceBaseline]:
+        """What is known, by serial number, as if it had been learned in this boot; {} without a file.
+
+        at_ns, wall_s: now. What is older than a day counts as a day old, so that it helps until the day's own is
+        there. Raises OSError, and ValueError for what is no such file.
+        """
+        out = {}
+        for serial, (written_s, sizes) in self._entries().items():
+            if wall_s - written_s <= OLDEST_S:
+                here = [Baseline(_here(parts, at_ns // PART_NS, wall_s)) for parts in sizes]
+                out[serial] = DeviceBaseline(sizes=(here[0], here[1], here[2]))
+        return out
+
+    def keep(self, learned: Known, infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
+        """Write what was learned of these disks beside what is known of others; whether there was anything.
+
+        Raises OSError.
+        """
+        serials = {info.serial for info in infos.values() if info.serial}
+        mine = {
+            serial: (wall_s, [_kept(size, at_ns // PART_NS, wall_s) for size in one.sizes])
+            for serial, one in learned.items()
+            if serial in serials and any(size.minutes for size in one.sizes)
+        }
+        if not mine:
+            return False
+        try:
+            known = self._entries()
+        except ValueError:  # what nobody can read is no loss
+            known = {}
+        whole = {**{serial: one for serial, one in known.items() if wall_s - one[0] <= OLDEST_S}, **mine}
+        newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST]
+        self._write({"format": FORMAT, "devices": dict(newest)})
+        return True
+
+    def _entries(self) -> dict[str, tuple[int, list[list[tuple[int, Bins]]]]]:
+        try:
+            handle = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return {}
+        with os.fdopen(handle, "rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                raise ValueError("belongs to somebody else")
+            raw = file.read(_LARGEST + 1)
+        return parse_baselines(raw)
+
+    def _write(self, whole: Mapping[str, Any]) -> None:
+        import json
+
+        text = json.dumps(whole, separators=(",", ":")) + "\n"
+        folder = open_folder(self._folder)
+        try:
+            new = f".{FILE}.{os.getpid()}.new"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            handle = os.open(new, flags, 0o600, dir_fd=folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(new, FILE, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _kept(size: Baseline, number: int, wall_s: int) -> list[tuple[int, Bins]]:
+    """The parts with Unix seconds in the place of this boot's numbers."""
+    return [(wall_s - (number - part) * _PART_S, bins) for part, bins in size.parts]
+
+
+def _here(parts: list[tuple[int, Bins]], number: int, wall_s: int) -> tuple[tuple[int, Bins], ...]:
+    """The parts with this boot's numbers in the place of Unix seconds, oldest first."""
+    together: dict[int, dict[int, int]] = {}
+    for part_s, bins in parts:
+        age = min(max(0, (wall_s - part_s) // _PART_S), PARTS - 1)
+        counts = together.setdefault(number - age, {})
+        for place, minutes in bins:
+            counts[place] = counts.get(place, 0) + minutes
+    return tuple((part, tuple(sorted(counts.items()))) for part, counts in sorted(together.items()))
+
+
+def parse_baselines(raw: bytes) -> dict[str, tuple[int, list[list[tuple[int, Bins]]]]]:
+    """(Unix seconds, parts by size) by serial number of a file's content. Raises ValueError."""
+    if len(raw) > _LARGEST:
+        raise ValueError("too large")
+    import json
+
+    try:
+        whole = json.loads(raw)
+        if whole["format"] != FORMAT or len(whole["devices"]) > MOST:
+            raise ValueError
+        return {clean(serial, LONGEST): _entry(entry) for serial, entry in whole["devices"].items()}
+    except (RecursionError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        raise ValueError("not a file of this program") from None
+
+
+def _entry(entry: Any) -> tuple[int, list[list[tuple[int, Bins]]]]:
+    written_s, sizes = entry
+    if len(sizes) != 3 or any(len(parts) > PARTS for parts in sizes):
+        raise ValueError
+    return _whole(written_s, 1 << 40), [[_part(part) for part in parts] for parts in sizes]
+
+
+def _part(part: Any) -> tuple[int, Bins]:
+    part_s, bins = part
+    if len(bins) > len(BOUNDS_NS):
+        raise ValueError
+    read = tuple((_whole(place, len(BOUNDS_NS)), _whole(minutes, _MOST_MINUTES)) for place, minutes in bins)
+    return _whole(part_s, 1 << 40), read
+
+
+def _whole(value: Any, below: int) -> int:
+    if type(value) is not int or not 0 <= value < below:
+        raise ValueError
+    return value
