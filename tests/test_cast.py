@@ -1,0 +1,51 @@
+"""The cast of screenshots/ plays, tells its story in order, and holds nothing of the machine that it was made on."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from tests.cli.program import TOP
+
+CAST = TOP / "screenshots" / "iotop-ai.cast"
+STORY = ("REPLAY", "STARVED", "why storage_read", "ruled out", "── devices", "done: loop0 chosen", "a read took")
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[P_^][^\x1b]*\x1b\\|[@-Z\\-_a-z=>])")
+
+
+@cache
+def read() -> tuple[dict[str, Any], list[list[Any]]]:
+    head, *events = (json.loads(line) for line in CAST.read_text(encoding="utf-8").splitlines())
+    return head, events
+
+
+def test_it_is_a_cast_that_a_player_takes() -> None:
+    head, events = read()
+    assert head == {"version": 2, "width": 80, "height": 24, "title": head["title"]}
+    times = [at for at, _, _ in events]
+    assert times == sorted(times)
+    assert times[0] >= 0
+    assert 25 <= times[-1] <= 60
+    assert max(b - a for a, b in pairwise(times)) < 6
+    assert all(kind == "o" and isinstance(data, str) for _, kind, data in events)
+    assert CAST.stat().st_size < 400_000
+
+
+def test_its_story_is_told_in_order_and_the_terminal_is_given_back() -> None:
+    whole = "".join(data for _, _, data in read()[1])
+    shown = _ESCAPE.sub("", whole)
+    at = 0
+    for word in STORY:
+        at = shown.find(word, at)
+        assert at >= 0, word
+    assert whole.count("\x1b[?1049h") == 1
+    assert whole.rindex("\x1b[?1049l") > whole.index("\x1b[?1049h")
+    assert whole.rindex("\x1b[?25h") > whole.rindex("\x1b[?25l")
+
+
+def test_it_names_no_place_of_the_machine_it_was_made_on() -> None:
+    text = CAST.read_text(encoding="utf-8")
+    for word in ("/tmp", "/work", "/root", "/home", "Traceback", "failed:"):
+        assert word not in text
