@@ -34,6 +34,15 @@ def focused(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("━")]
 
 
+def to_the_processes(terminal: Terminal) -> None:
+    for _ in range(12):
+        if re.search(r"^━+ process", terminal.text(), re.MULTILINE):
+            return
+        before = focused(terminal.text())
+        terminal.keys("Tab")
+        terminal.wait_until(lambda text, before=before: focused(text) != before, what="another focus")
+
+
 @pytest.mark.skipif(
     os.geteuid() != 0 or not os.access("/proc/sys/vm/drop_caches", os.W_OK), reason="needs root on a host of its own"
 )
@@ -111,12 +120,7 @@ def test_a_process_is_ended_from_its_row(tmp_path: Path) -> None:
             terminal.wait_for("Esc:clear")
             terminal.type("zzsleeper\n")
             terminal.wait_until(lambda text: "zzsleeper  " in text, what="its row")
-            for _ in range(12):
-                if re.search(r"^━+ process", terminal.text(), re.MULTILINE):
-                    break
-                before = focused(terminal.text())
-                terminal.keys("Tab")
-                terminal.wait_until(lambda text, before=before: focused(text) != before, what="another focus")
+            to_the_processes(terminal)
             terminal.keys("Down")
             terminal.keys("k")
             terminal.wait_for(f"zzsleeper, pid {sleeper.pid}")
@@ -150,12 +154,7 @@ def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
             terminal.wait_for("Esc:clear")
             terminal.type("^zz\n")
             terminal.wait_until(lambda text: "zztwo  " in text, what="its row")
-            for _ in range(12):
-                if re.search(r"^━+ process", terminal.text(), re.MULTILINE):
-                    break
-                before = focused(terminal.text())
-                terminal.keys("Tab")
-                terminal.wait_until(lambda text, before=before: focused(text) != before, what="another focus")
+            to_the_processes(terminal)
             terminal.keys("Down")
             terminal.keys("T")  # a row of two, and on to the next
             terminal.wait_for("done: zzone x2 tagged, 2 in all")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -11,31 +10,21 @@ from textual.message import Message
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.drop_caches import Dropped, drop_caches, wait_s
 from iotop_ai.actions.evict import evict
-from iotop_ai.actions.kernel import DROP_CACHES, Right, right_to
+from iotop_ai.actions.kernel import DROP_CACHES
 from iotop_ai.actions.outcome import Outcome
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.pagecache import PageCache
-from iotop_ai.collectors.root import Root
 from iotop_ai.model.pagecache import Evicted
 from iotop_ai.present import caches
 from iotop_ai.present.dialogue import Row
 from iotop_ai.present.drop_caches import EVICT, TITLE, DropView, drop_body, may
 from iotop_ai.present.line import plain
 from iotop_ai.present.units import amount
-from iotop_ai.tui.screens.dialogue import DialogueScreen
+from iotop_ai.tui.screens.of_host import HostScreen, RightSaid
 from iotop_ai.tui.widgets.styles import Styles
 
 if TYPE_CHECKING:
     from iotop_ai.tui.screens.acting import Acting
-
-
-class RightSaid(Message):
-    """How this user may drop caches, and when."""
-
-    def __init__(self, right: Right, wait_s: float) -> None:
-        self.right = right
-        self.wait_s = wait_s
-        super().__init__()
 
 
 class StepSaid(Message):
@@ -56,23 +45,21 @@ class Done(Message):
         super().__init__()
 
 
-class DropCachesScreen(DialogueScreen):
+class DropCachesScreen(HostScreen):
     """Asks for the typed word; shows how far it is, then the effect. Leaving it ends nothing that has begun."""
+
+    switch = DROP_CACHES
+    title_of = TITLE
 
     def __init__(self, below: Acting, book: Styles) -> None:
         super().__init__(below, book)
-        self._main = below
-        self._clock, self._root = Clock(), Root("/")
+        self._clock = Clock()
         self._began_ns = self._asked_ns = 0
         self.drop = DropView()
 
-    def on_mount(self) -> None:
-        """Ask what is permitted, on a thread: sudo may take its time."""
-        threading.Thread(target=self._ask_right, name="right", daemon=True).start()
-
-    def _ask_right(self) -> None:
-        right = right_to(DROP_CACHES, self._root)
-        self.post_message(RightSaid(right, wait_s(self._root, self._clock)))
+    def wait_s(self) -> float:
+        """Seconds until this user may drop again."""
+        return wait_s(self._root, self._clock)
 
     def on_right_said(self, message: RightSaid) -> None:
         """Show it; who may not drop is offered what needs no root."""
@@ -82,10 +69,6 @@ class DropCachesScreen(DialogueScreen):
         if not self.drop.may_drop and not self.text:
             self._choose(EVICT)
         self.follow()
-
-    def heading(self) -> tuple[str, str]:
-        """What it is about."""
-        return TITLE, f"of the whole host {plain(self.below.newest.snapshot.host.name)}"
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
         """The dialogue in its state."""

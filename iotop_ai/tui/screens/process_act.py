@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.delayacct import set_delayacct
-from iotop_ai.actions.kernel import TASK_DELAYACCT, Right, right_to
+from iotop_ai.actions.kernel import TASK_DELAYACCT, Right
 from iotop_ai.actions.process import act_on, act_on_each, parse_command, why_protected
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import Root
@@ -17,6 +16,7 @@ from iotop_ai.present.dialogue import Row
 from iotop_ai.present.line import plain
 from iotop_ai.present.process_act import DELAY_TITLE, TITLE, DelayView, Whom, delay_body, process_body
 from iotop_ai.tui.screens.dialogue import DialogueScreen
+from iotop_ai.tui.screens.of_host import HostScreen, RightSaid
 from iotop_ai.tui.widgets.styles import Styles
 
 if TYPE_CHECKING:
@@ -74,39 +74,22 @@ class ProcessScreen(DialogueScreen):
         self.leave()
 
 
-class DelayRight(Message):
-    """How this user may switch it."""
-
-    def __init__(self, right: Right) -> None:
-        self.right = right
-        super().__init__()
-
-
-class DelayScreen(DialogueScreen):
+class DelayScreen(HostScreen):
     """Asks before kernel.task_delayacct is switched, as Ctrl-T does in iotop."""
+
+    switch = TASK_DELAYACCT
+    title_of = DELAY_TITLE
 
     def __init__(self, below: Acting, book: Styles) -> None:
         super().__init__(below, book)
-        self._main = below
         self._right: Right | None = None
         self._said = ""
         self._doing = False
 
-    def on_mount(self) -> None:
-        """Ask what is permitted, on a thread: sudo may take its time."""
-        threading.Thread(target=self._ask_right, name="right", daemon=True).start()
-
-    def _ask_right(self) -> None:
-        self.post_message(DelayRight(right_to(TASK_DELAYACCT, Root("/"))))
-
-    def on_delay_right(self, message: DelayRight) -> None:
+    def on_right_said(self, message: RightSaid) -> None:
         """Show it."""
         self._right = message.right
         self.follow()
-
-    def heading(self) -> tuple[str, str]:
-        """What it is about."""
-        return DELAY_TITLE, f"of the whole host {plain(self.below.newest.snapshot.host.name)}"
 
     @property
     def view(self) -> DelayView:
