@@ -65,6 +65,7 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
     flag("-d", "--delay", metavar="SEC", type=interval, help="seconds between readings, 0.1 to 3600 (default 1)")
     flag("--device", metavar="NAMES", action="append", help="only these devices: names or /dev paths, by comma; ALL")
     flag("--path", metavar="DIR", help="only the disks behind this folder")
+    flag("--exact", action="store_true", help="read every process in every tick, also where there are thousands")
     flag("--smart", action=argparse.BooleanOptionalAction, help="whether smartctl is asked at all (default yes)")
     flag("--smartctl", metavar="PATH", help="the smartctl to run (default: the system's)")
     add_smart_type(parser)
@@ -162,6 +163,7 @@ def flags_of(args: argparse.Namespace) -> dict[str, object]:
         "ascii_only": getattr(args, "ascii", None),
         "mouse": getattr(args, "mouse", None),
         "readonly": getattr(args, "readonly", None),
+        "exact": getattr(args, "exact", None) or None,
         "smart": getattr(args, "smart", None),
         "smartctl": getattr(args, "smartctl", None),
         "smart_types": tuple(types) if types else None,

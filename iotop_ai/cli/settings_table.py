@@ -252,6 +252,13 @@ SETTINGS: tuple[Setting, ...] = (
             "remember = true",
         ),
     ),
+    Setting(
+        *("exact", "exact", read_switch, "true, false"),
+        *(
+            "Read every process in every tick also where there are thousands and what is left out can be checked.",
+            "exact = false",
+        ),
+    ),
     Setting("smart", "smart", read_switch, "true, false", "Whether smartctl is asked at all.", "smart = true"),
     Setting(
         *("smartctl", "smartctl", read_text, "a path; empty: the system's"),

@@ -53,6 +53,7 @@ def command(settings: Settings, args: argparse.Namespace) -> list[str]:
     words += ["--theme", settings.theme] if settings.theme else []
     words += ["--device", ",".join(settings.devices)] if settings.devices else []
     words += [] if settings.smart else ["--no-smart"]
+    words += ["--exact"] if settings.exact else []
     words += ["--smartctl", settings.smartctl] if settings.smartctl else []
     for disk, kind in settings.smart_types:
         words += ["--smart-type", f"{disk}={kind}"]

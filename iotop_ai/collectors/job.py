@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import compress
+from operator import is_not
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
@@ -126,7 +128,7 @@ class JobCollector:
     def _follow(self, table: ProcessTable, now: int) -> None:
         """Take in who came, changed its name or went."""
         old = self._info
-        for key in [key for key, info in table.info.items() if old.get(key) is not info]:
+        for key in list(compress(table.info, map(is_not, table.info.values(), map(old.get, table.info)))):
             if is_candidate(table.info[key]) and key.pid != self._own_pid:
                 self._candidates.add(key)
                 self._due_ns.setdefault(key, (now, 0))

@@ -10,9 +10,11 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterable
+from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.process_adaptive import IO_COHORTS, Adaptive, Moved, since
 from iotop_ai.collectors.process_find import RECONCILE, NewPids
 from iotop_ai.collectors.process_look import look_at_threads, look_at_wchan
 from iotop_ai.collectors.process_parse import (
@@ -43,6 +45,8 @@ from iotop_ai.model.reading import Status
 
 COHORTS = 5
 """Ticks in which the stat of every idle process is read once."""
+FINE = IO_COHORTS
+"""The same where not every io is read in every tick; a multiple of COHORTS."""
 FULL_TICKS = 2
 """First ticks that read every stat, so that the first interval knows everybody's CPU."""
 CAPTURED_ROOM = 256
@@ -55,12 +59,17 @@ def weight(io: ProcessIo) -> int:
 
 
 class ProcessCollector:
-    """Reads every process. root: the machine; fd_cap: descriptors to keep, None for what the limits allow."""
+    """Reads every process. root: the machine; fd_cap: descriptors to keep, None for what the limits allow.
+
+    adaptive: chooses whom to read, None reads all in every tick.
+    """
 
     field = "processes"
     every_s = 0.0
 
-    def __init__(self, root: Root, clock: Clock, *, fd_cap: int | None = None) -> None:
+    def __init__(
+        self, root: Root, clock: Clock, *, fd_cap: int | None = None, adaptive: Adaptive | None = None
+    ) -> None:
         self._root = root
         self._clock = clock
         if fd_cap is None:
@@ -69,11 +78,15 @@ class ProcessCollector:
         self._stats_kept = 0
         self._sweep = IoSweep(root, self._room)
         self._new_pids = NewPids(root)
+        self._adaptive = adaptive
+        self._partly = False
+        self._io_since: dict[ProcessKey, int] = {}
+        self._left = self._left_before = Moved()
         self._users = Users(root)
         self._delayacct: KeptFile | OSError | None = None
         self._seq = -1
         self._slots: dict[int, Slot] = {}
-        self._cohorts: list[dict[int, Slot]] = [{} for _ in range(COHORTS)]
+        self._cohorts: list[dict[int, Slot]] = [{} for _ in range(FINE)]
         self._io: dict[ProcessKey, ProcessIo] = {}
         self._stat: dict[ProcessKey, ProcessStat] = {}
         self._info: dict[ProcessKey, ProcessInfo] = {}
@@ -98,7 +111,7 @@ class ProcessCollector:
         fresh = self._find()
         if not self._slots:
             raise Unavailable(Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
-        moved = self._read_io()
+        moved = self._read_io(fresh)
         stat_at = self._read_stat([*moved, *fresh])
         busy = sorted((slot for slot in moved if not slot.ended), key=moved.__getitem__, reverse=True)
         keys = [slot.key for slot in busy]
@@ -122,10 +135,20 @@ class ProcessCollector:
             clk_tck=os.sysconf("SC_CLK_TCK"),
             page_bytes=os.sysconf("SC_PAGE_SIZE"),
             exits=self._exits(),
+            **self._when(),
         )
+
+    def _when(self) -> dict[str, Any]:
+        """What the table says of times where not every io is read in every tick."""
+        if not self._partly or self._adaptive is None:
+            return {}
+        out = {key: at for key, at in self._adaptive.io_out.items() if key in self._io}
+        return {"adaptive": True, "io_at": self._adaptive.io_at, "io_out": out, "io_since": self._io_since}
 
     def close(self) -> None:
         """Give every descriptor back."""
+        if self._adaptive is not None:
+            self._adaptive.close()
         for slot in self._slots.values():
             slot.ended = True
             self._room.give_back(slot.io)
@@ -134,7 +157,7 @@ class ProcessCollector:
         self._sweep.drop()
         self._slots = {}
         self._stats_kept = 0
-        self._cohorts = [{} for _ in range(COHORTS)]
+        self._cohorts = [{} for _ in range(FINE)]
         self._new_pids.close()
         self._stop_watching()
         if isinstance(self._delayacct, KeptFile):
@@ -177,6 +200,9 @@ class ProcessCollector:
         """Admit new processes; those admitted, oldest first."""
         pids = self._new_pids.look(self._slots, always=self._mostly_denied())
         listed = self._new_pids.listed
+        if self._adaptive is not None and (listed is not None or self._seq == FULL_TICKS):
+            # Who is left alone is known to have ended by the kernel's word only.
+            self._adaptive.ask(len(self._slots) if self._exit_watch is not None else 0)
         if listed is not None:
             vanished = [slot for pid, slot in self._slots.items() if pid not in listed]
             for slot in vanished:
@@ -240,7 +266,7 @@ class ProcessCollector:
         if tgid != pid:
             return 0
         slot = Slot(ProcessKey(pid, stat.start_ticks), stat.comm, uid, raw, young=self._seq > 0)
-        self._slots[pid] = self._cohorts[pid % COHORTS][pid] = slot
+        self._slots[pid] = self._cohorts[pid % FINE][pid] = slot
         self._stat[slot.key] = stat.record
         self._info[slot.key] = self._who(slot, stat.flags)
         if keep_stat:
@@ -302,8 +328,10 @@ class ProcessCollector:
         slot.io = slot.stat = None
         key, pid = slot.key, slot.key.pid
         del self._slots[pid]
-        del self._cohorts[pid % COHORTS][pid]
-        self._io.pop(key, None)
+        del self._cohorts[pid % FINE][pid]
+        io = self._io.pop(key, None)
+        if io is not None:
+            self._left = Moved(self._left.read + io.read_bytes, self._left.written + io.write_bytes)
         self._stat.pop(key, None)
         self._info.pop(key, None)
         self._stat_out.pop(key, None)
@@ -314,14 +342,44 @@ class ProcessCollector:
             self._gone.append(key)
         self._new_pids.ended(pid)
 
-    def _read_io(self) -> dict[Slot, int]:
-        """Sweep io; the processes whose io changed with how many bytes that was."""
-        before, stale = self._io_at, self._io_stale
+    def _read_io(self, fresh: list[Slot]) -> dict[Slot, int]:
+        """Read io, of all or where there is reason to; the processes whose io changed with how many bytes that was."""
+        before, stale, adaptive = self._io_at, self._io_stale, self._adaptive
+        self._io_stale, self._io_since = {}, {}
+        chosen = None
+        if adaptive is not None:
+            # Who is told to have ended is read, so that it is seen to.
+            ended = [self._slots[pid] for pid in self._codes if pid in self._slots]
+            turn = list(self._cohorts[self._seq % FINE].values()) if self._partly else []
+            chosen = adaptive.choose(self._seq, turn, (*fresh, *ended))
         moved: dict[Slot, int] = {}
-        denied: list[Slot] = []
-        changed = self._sweep.run()
+        done = self._take_io(self._sweep.run(chosen), before, stale, moved)
+        if adaptive is not None and chosen is not None:
+            seconds = (self._clock.monotonic_ns() - before) / 1e9
+            left = Moved(*map(sum, zip(self._left, self._left_before, strict=True)))
+            if not adaptive.balanced(done, left, seconds):
+                known = len(moved)
+                self._take_io(self._sweep.run(), before, stale, moved)
+                adaptive.found(len(moved) > known)
+                chosen = None
         self._io_at = self._clock.monotonic_ns()
-        self._io_stale = {}
+        if adaptive is not None:
+            adaptive.note(self._seq, self._io_at, chosen, moved)
+            self._partly = bool(adaptive.io_at)
+            self._left_before, self._left = self._left, Moved()
+        return moved
+
+    def _take_io(
+        self,
+        changed: list[tuple[Slot, bytes | OSError]],
+        before: int,
+        stale: dict[ProcessKey, int],
+        moved: dict[Slot, int],
+    ) -> Moved:
+        """Take what changed in and add it to ``moved``; the bytes that are of this tick."""
+        denied: list[Slot] = []
+        read = written = 0
+        gone = False
         for slot, raw in changed:
             key = slot.key
             if isinstance(raw, bytes):
@@ -331,38 +389,55 @@ class ProcessCollector:
                     denied.append(slot)
                     continue
                 self._io[key] = new
-                moved[slot] = weight(new) - (weight(old) if old is not None else 0)
+                moved[slot] = moved.get(slot, 0) + weight(new) - (weight(old) if old is not None else 0)
+                if self._partly and self._adaptive is not None:
+                    if self._adaptive.counted(slot):
+                        read += new.read_bytes - (old.read_bytes if old is not None else 0)
+                        written += new.write_bytes - (old.write_bytes if old is not None else 0)
+                    elif key not in self._io_since and (at := since(self._io_was(key), before, old, new)) is not None:
+                        self._io_since[key] = at
             elif raw.errno in ENDED:
+                gone = True
                 self._end(slot)
             elif raw.errno in FORBIDDEN:
                 denied.append(slot)
             elif key in self._io:  # out of memory or descriptors: the older record stays, with its time
                 self._io_stale[key] = stale.get(key, before)
         self._deny(denied)
-        if len(moved) != len(changed):
+        if gone or denied:
             self._sweep.drop()
-        return moved
+        return Moved(read, written)
+
+    def _io_was(self, key: ProcessKey) -> int | None:
+        """When its io was last read."""
+        if self._adaptive is None or not self._adaptive.io_at:
+            return None
+        return self._adaptive.io_out.get(key, self._adaptive.io_at[key.pid % IO_COHORTS])
 
     def _read_stat(self, wanted: list[Slot]) -> int:
         """Sweep the stat of this tick's cohort and of ``wanted``; its time."""
-        turn, full = self._seq % COHORTS, self._seq < FULL_TICKS
-        slots = list(self._slots.values() if full else self._cohorts[turn].values())
+        cohorts = FINE if self._partly else COHORTS
+        if len(self._stat_at) < cohorts:
+            self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
+        turn, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
+        due = self._slots if full else {p: s for fine in self._cohorts[turn::cohorts] for p, s in fine.items()}
+        slots = list(due.values())
         slots += [slot for slot in wanted if not slot.ended]
         if not self._mostly_denied():  # no descriptor of their io tells that they ended
             slots += [self._slots[key.pid] for key in self._denied]
         answers = read_stats(self._root, list(dict.fromkeys(slots)))
-        at, before = self._clock.monotonic_ns(), self._stat_at
+        at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
         self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
         for slot, raw in answers:
             key = slot.key
-            in_turn = full or key.pid % COHORTS == turn
+            in_turn = full or key.pid % cohorts == turn
             if not isinstance(raw, bytes) or not self._take_stat(slot, raw):
                 if slot.denied:
                     self._end(slot)
                 elif not slot.published:
                     self._stat_out[key] = at
                 elif in_turn:
-                    self._stat_out.setdefault(key, before[key.pid % COHORTS])
+                    self._stat_out.setdefault(key, before[key.pid % cohorts])
             elif not in_turn:
                 self._stat_out[key] = at
             else:

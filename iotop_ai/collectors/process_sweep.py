@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import compress, pairwise
-from operator import ne
+from operator import attrgetter, ne
 
 from iotop_ai.collectors.process_slot import (
     ENDED,
@@ -18,6 +18,8 @@ from iotop_ai.collectors.process_slot import (
     read_stat,
 )
 from iotop_ai.collectors.root import KeptFile, Root
+
+_RAW = attrgetter("io_raw")
 
 
 class Room:
@@ -55,7 +57,6 @@ class IoSweep:
         self._room = room
         self._kept: list[Slot] = []
         self._fds: list[int] = []
-        self._raws: list[bytes | OSError] = []
         self._loose: list[Slot] = []
 
     def add(self, slots: Iterable[Slot]) -> list[Slot]:
@@ -72,7 +73,6 @@ class IoSweep:
                 slot.io = file
                 self._kept.append(slot)
                 self._fds.append(file.fd)
-                self._raws.append(slot.io_raw)
             elif isinstance(file, OSError) and file.errno in FORBIDDEN | ENDED:
                 # ENOENT of a living process: a kernel without task I/O accounting, or a captured tree without it.
                 denied.append(slot)
@@ -83,16 +83,24 @@ class IoSweep:
             self._sort()
         return denied
 
-    def run(self) -> list[tuple[Slot, bytes | OSError]]:
-        """What changed since the last sweep: new content, or why there is none."""
-        raws = read_kept(self._fds, IO_SIZE)
-        changed = [(self._kept[i], raws[i]) for i in compress(range(len(raws)), map(ne, self._raws, raws))]
-        self._raws = raws
-        for slot in self._loose:
+    def run(self, only: Sequence[Slot] | None = None) -> list[tuple[Slot, bytes | OSError]]:
+        """What changed since it was last read: new content, or why there is none.
+
+        only: whom to read, in order of their start times; None all.
+        """
+        kept, fds, loose = self._kept, self._fds, self._loose
+        if only is not None:
+            files = [(slot, slot.io) for slot in only if slot.io is not None]
+            kept, fds = [slot for slot, _ in files], [file.fd for _, file in files]
+            loose = [slot for slot in only if slot.io is None and not (slot.ended or slot.denied)]
+        raws = read_kept(fds, IO_SIZE)
+        changed = [(kept[i], raws[i]) for i in compress(range(len(raws)), map(ne, map(_RAW, kept), raws))]
+        for slot in loose:
             raw = read_once(self._root, f"proc/{slot.key.pid}/io", IO_SIZE)
             if raw != slot.io_raw:
                 changed.append((slot, raw))
-                slot.io_raw = raw
+        for slot, raw in changed:
+            slot.io_raw = raw
         return changed
 
     def drop(self) -> None:
@@ -100,14 +108,12 @@ class IoSweep:
         stays = [not (slot.ended or slot.denied) for slot in self._kept]
         self._kept = list(compress(self._kept, stays))
         self._fds = list(compress(self._fds, stays))
-        self._raws = list(compress(self._raws, stays))
         self._loose = [slot for slot in self._loose if not (slot.ended or slot.denied)]
 
     def _sort(self) -> None:
-        rows = sorted(zip(self._kept, self._fds, self._raws, strict=True), key=lambda row: row[0].key.start_ticks)
+        rows = sorted(zip(self._kept, self._fds, strict=True), key=lambda row: row[0].key.start_ticks)
         self._kept = [row[0] for row in rows]
         self._fds = [row[1] for row in rows]
-        self._raws = [row[2] for row in rows]
 
 
 def read_stats(root: Root, slots: Iterable[Slot]) -> list[tuple[Slot, bytes | OSError]]:

@@ -5,7 +5,9 @@ Source: /proc/PID/io and /proc/PID/stat, https://docs.kernel.org/filesystems/pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import compress, repeat
+from operator import eq, itemgetter
 from typing import Annotated
 
 from iotop_ai.model.metric import Metric
@@ -78,6 +80,9 @@ class ThreadLook(NamedTuple):
     blkio_ticks: tuple[tuple[int, int], ...]
 
 
+_STATE = itemgetter(ProcessStat._fields.index("state"))
+
+
 class ProcessTable(NamedTuple):
     """One reading of all processes, as two sweeps with a time each.
 
@@ -91,6 +96,9 @@ class ProcessTable(NamedTuple):
     gone: processes of the Snapshot before that have ended since. exits: the exit code (0 to 255) or minus the signal
     of those in ``gone`` of which it is known, and of zombies; who is missing has ended, nobody knows how.
     complete: every process was listed (False under hidepid, where others cannot be seen).
+    adaptive: not every io is read in every sweep. io_at: the time of each cohort's (pid % cohorts) newest io, () where
+    all are of ``io_at_ns``; io_out: the time of those read outside their cohort's turn. io_since: of those left alone
+    for a while, from when on they did what they did since, where that is known to be later than their last reading.
     """
 
     io: Mapping[ProcessKey, ProcessIo]
@@ -110,6 +118,14 @@ class ProcessTable(NamedTuple):
     clk_tck: int = 100
     page_bytes: int = 4096
     exits: Mapping[ProcessKey, int] = {}
+    adaptive: bool = False
+    io_at: tuple[int, ...] = ()
+    io_out: Mapping[ProcessKey, int] = {}
+    io_since: Mapping[ProcessKey, int] = {}
+
+    def blocked(self) -> Iterator[ProcessKey]:
+        """Those whose main thread is in state D."""
+        return compress(self.stat, map(eq, map(_STATE, self.stat.values()), repeat("D")))
 
     def stat_time(self, key: ProcessKey) -> int:
         """Monotonic ns at which this process's stat was last read."""
@@ -118,7 +134,12 @@ class ProcessTable(NamedTuple):
 
     def io_time(self, key: ProcessKey) -> int:
         """Monotonic ns at which this process's io was last read."""
-        return self.io_stale.get(key, self.io_at_ns)
+        at = self.io_stale.get(key)
+        if at is None:
+            at = self.io_out.get(key)
+        if at is None:
+            return self.io_at[key.pid % len(self.io_at)] if self.io_at else self.io_at_ns
+        return at
 
 
 class ProcessRates(NamedTuple):

@@ -103,7 +103,7 @@ def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
         compress(after.stat, map(is_not, after.stat.values(), map(before.stat.get, after.stat))),
         compress(after.io, map(is_not, after.io.values(), map(before.io.get, after.io))),
         (key for key in listed if key in after.stat),
-        (key for key, stat in after.stat.items() if stat.state == "D"),
+        after.blocked(),
         after.threads,
     )
     return list(dict.fromkeys(moved))
@@ -134,7 +134,7 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> IoRates:
     if new is None:
         return UNKNOWN_IO
     older = before.io.get(key)
-    since, until = before.io_time(key), after.io_time(key)
+    since, until = after.io_since.get(key) or before.io_time(key), after.io_time(key)
     if older is None:
         if key in before.stat or not before.complete:
             return UNKNOWN_IO

@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     left. hidden: panels that are not shown. no_columns: ids of columns of the processes that are not shown. tree: each
     process below its parent. keymap: (action, its keys) of those that have other keys than the defaults. chosen: names
     of the fields that the user set, by whatever means. job: a process of the job that the verdict is about, 0: as the
-    verdict chooses.
+    verdict chooses. exact: every process is read in every tick, however many there are.
     """
 
     interval_s: float = 1.0
@@ -58,3 +58,4 @@ class Settings(NamedTuple):
     job: int = 0
     tree: bool = False
     no_columns: tuple[str, ...] = ()
+    exact: bool = False

@@ -28,8 +28,8 @@ def waits_of(table: ProcessTable | None) -> Mapping[ProcessKey, Wait]:
         blocked = sum(n for state, n in look.states if state == "D")
         if blocked:
             out[key] = Wait(blocked, sum(n for _, n in look.states))
-    for key, stat in table.stat.items():
-        if stat.state == "D" and key not in out and key not in table.threads:
+    for key in table.blocked():
+        if key not in out and key not in table.threads:
             info = table.info.get(key)
             if info is None or not info.kernel:
                 out[key] = Wait(1, 1)

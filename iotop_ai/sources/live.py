@@ -28,6 +28,7 @@ from iotop_ai.collectors.network import NetworkCollector
 from iotop_ai.collectors.nvml_events import XidEvent
 from iotop_ai.collectors.pressure import PressureCollector
 from iotop_ai.collectors.process import ProcessCollector
+from iotop_ai.collectors.process_adaptive import Adaptive
 from iotop_ai.collectors.root import Root
 from iotop_ai.collectors.state_folder import state_path
 from iotop_ai.model.block import BlockInfo
@@ -86,7 +87,7 @@ class LiveSource:
             Paced(collector, self._clock)
             for collector in (
                 block,
-                ProcessCollector(self._root, self._clock),
+                ProcessCollector(self._root, self._clock, adaptive=None if settings.exact else Adaptive(self._root)),
                 CpuCollector(self._root, self._clock),
                 MemoryCollector(self._root, self._clock),
                 PressureCollector(self._root, self._clock),

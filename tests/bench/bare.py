@@ -1,6 +1,6 @@
 """Ours without a screen and without a file: what reading the machine and judging it costs each second.
 
-``python -m tests.bench.bare [--ring]`` until it is killed; --ring keeps the last hour as the live screen does.
+``python tests/bench/bare.py [--ring]`` until it is killed; --ring keeps the last hour as the live screen does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iotop_ai.sources.live import LiveSource
 
 def main() -> None:
     """Read and judge."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.bare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python tests/bench/bare.py", description=__doc__)
     parser.add_argument("--ring", action="store_true")
     ring = None
     if parser.parse_args().ring:

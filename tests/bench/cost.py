@@ -144,7 +144,7 @@ def measure(program: Program, path: str, seconds: float, folder: Path, size: tup
     home = [f"HOME={one_hertz(folder)}"] if program.name in AT_HOME else []
     words = " ".join(["env", *(f"-u {name}" for name in UNUSUAL), *home, path, *program.argv[1:]])
     with accounted() as group, Terminal(*size) as terminal:
-        terminal.type(f"clear; sh -c 'echo $$ > {group}/cgroup.procs; read x < {go}; exec {words}'\n")
+        terminal.type(f"clear; cd {folder}; sh -c 'echo $$ > {group}/cgroup.procs; read x < {go}; exec {words}'\n")
         terminal.wait_until(lambda _: _pids(group))
         (main,) = _pids(group)
         terminal.record(fifo)

@@ -93,6 +93,8 @@ class Slim:
             denied=frozenset(key for key in table.denied if self._wanted(key)),
             stat_out=cut(table.stat_out),
             io_stale=cut(table.io_stale),
+            io_out=cut(table.io_out),
+            io_since=cut(table.io_since),
             threads=cut(table.threads),
             wchan=cut(table.wchan),
             gone=tuple(key for key in table.gone if self._wanted(key)),
