@@ -32,6 +32,7 @@ hide = ["system"]
 hide_columns = ["rss"]
 tree = true
 remember = false
+exact = true
 smart = false
 smartctl = "/opt/smartctl"
 smart_interval = "1m"
@@ -87,6 +88,7 @@ def test_everything_that_a_file_can_say(path: Path) -> None:
         no_columns=("rss",),
         tree=True,
         remember=False,
+        exact=True,
         smart=False,
         smartctl="/opt/smartctl",
         smart_interval_s=60.0,
@@ -95,7 +97,7 @@ def test_everything_that_a_file_can_say(path: Path) -> None:
         keymap=(("sort.next", ("greater_than_sign", "f11")), ("time.mark", ("ctrl+x",))),
     )
     assert origins["interval"] == f"{path}:2"
-    assert origins["marks.util"] == f"{path}:23"
+    assert origins["marks.util"] == f"{path}:24"
     assert set(origins) == set(BY_NAME)
     assert settings.chosen == {setting.field for setting in SETTINGS}
 
