@@ -4,6 +4,7 @@ import pytest
 
 from iotop_ai.present.keymap import SCREENS, remapped
 from iotop_ai.present.palette import entries, found, palette_rows
+from iotop_ai.present.screen_keys import TITLES
 from iotop_ai.present.view import View
 from iotop_ai.tui.screens.palette import PaletteScreen
 from tests.tui.shown import text
@@ -31,6 +32,19 @@ async def test_type_and_enter(key: str) -> None:
         await shown.press(key, *"quit", "escape")
         assert shown.app.screen is shown.app.main
         assert shown.app.is_running
+
+
+@pytest.mark.parametrize(("opens", "screen"), [("enter", "reasoning"), ("J", "jobs"), ("h", "health")])
+async def test_it_lists_the_actions_of_the_screen_in_front(opens: str, screen: str) -> None:
+    async with showing() as shown:
+        await shown.press(opens)
+        front = shown.app.screen
+        await shown.press("colon")
+        assert [entry.act for entry in palette(shown).shown] == list(SCREENS[screen])
+        await shown.press(*"help", "enter")
+        assert f"help: {TITLES[screen]}" in shown.screen()[0]
+        await shown.press("escape")
+        assert shown.app.screen is front
 
 
 async def test_keys_of_one_burst_all_go_into_the_search() -> None:
