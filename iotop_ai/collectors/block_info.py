@@ -9,10 +9,10 @@ from iotop_ai.collectors.block import BlockCollector, disk_of
 from iotop_ai.collectors.block_identity import read_device
 from iotop_ai.collectors.block_temperature import Temperatures
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.mounts import is_remote
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.block import BlockInfo, BlockKey, Mount
 from iotop_ai.model.block_tree import devices_of_mount, mount_of
+from iotop_ai.model.filesystem import is_remote
 
 REFRESH_NS = 30_000_000_000
 _MOST_MOUNTS = 8

@@ -9,10 +9,9 @@ from typing import Protocol
 
 from iotop_ai.collectors.base import take
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.mounts import is_remote
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.block import Mount
-from iotop_ai.model.filesystem import FilesystemUsage
+from iotop_ai.model.filesystem import FilesystemUsage, is_remote
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.record import NamedTuple
 

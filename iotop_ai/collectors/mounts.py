@@ -10,42 +10,18 @@ from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.block import BlockInfo, Mount
 from iotop_ai.model.block_tree import chain_below, devices_of_mount, leaves_below, mount_of
 from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.filesystem import is_remote
 from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 
-__all__ = ["MountsCollector", "PathDevices", "is_remote", "mount_of", "parse_mountinfo", "resolve_path_devices"]
+__all__ = ["MountsCollector", "PathDevices", "mount_of", "parse_mountinfo", "resolve_path_devices"]
 
-_REMOTE = frozenset(
-    [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "lustre",
-        "ceph",
-        "glusterfs",
-        "beegfs",
-        "gpfs",
-        "afs",
-        "orangefs",
-        "wekafs",
-        "panfs",
-        "9p",
-        "virtiofs",
-    ]
-)
 _LOCAL_WITHOUT_DEVICE = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
 MEMORY = frozenset(("tmpfs", "ramfs"))
 _KERNELS_OWN = ("/proc", "/sys", "/run", "/dev")
 _FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse"))
 _ESCAPE = pattern(rb"\\([0-7]{3})")
 _MOST_LAYERS = 8
-
-
-def is_remote(fstype: str) -> bool:
-    """Whether a filesystem's data comes over a network or from a FUSE server, so that asking it may hang."""
-    return fstype in _REMOTE or (fstype.startswith("fuse") and fstype != "fuseblk")
 
 
 def _unescape(raw: bytes) -> str:

@@ -19,6 +19,7 @@ from itertools import chain
 from iotop_ai.collectors.host import read_container
 from iotop_ai.collectors.process_slot import Slot, keep
 from iotop_ai.collectors.root import KeptFile, Root
+from iotop_ai.model.filesystem import NETWORK
 from iotop_ai.model.process import ProcessIo, ProcessKey
 from iotop_ai.model.record import NamedTuple
 
@@ -34,21 +35,7 @@ SLACK_SHARE = 0.03
 LONGEST_PAUSE = 8
 """Ticks at most in which writes past the cache are not asked about again, after all were read and none had moved: the
 kernel's own journal is written so, and pages on their way to the disk look alike."""
-REFUSED = (
-    "nfs",
-    "zfs",
-    "fuse",
-    "lustre",
-    "ceph",
-    "cifs",
-    "smb",
-    "9p",
-    "afs",
-    "beegfs",
-    "gpfs",
-    "virtiofs",
-    "glusterfs",
-)
+REFUSED = (*NETWORK, "zfs", "fuse")
 """Beginnings of the types of file systems whose bytes do not pass these counters."""
 _ALLOWED = ("fusectl", "fuseblk")
 """fuseblk (NTFS) goes through a block device."""

@@ -10,6 +10,7 @@ from iotop_ai.diagnosis.memory import NOTHING as NO_MEMORY_OF_IT
 from iotop_ai.diagnosis.memory import Memory
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Periods, Window, mean, window
+from iotop_ai.model.filesystem import is_remote
 from iotop_ai.model.job import Job, JobMount, JobPlace
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.record import NamedTuple
@@ -19,18 +20,8 @@ from iotop_ai.model.taskstate import JobRates
 
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}
-REMOTE = ("nfs", "cifs", "smb", "lustre", "ceph", "gluster", "beegfs", "gpfs", "afs", "orangefs", "weka", "panfs",
-          "9p", "virtiofs")  # fmt: skip
-"""Starts of the names of filesystems whose data comes from another machine; FUSE beside them."""
-
-
 _ACTIVE = 0.1
 """Share of a core, or of time in state D, below which a job without workers and GPU rests."""
-
-
-def is_remote(fstype: str) -> bool:
-    """Whether a filesystem's data comes over a network or from a FUSE server."""
-    return fstype.startswith(REMOTE) or (fstype.startswith("fuse") and fstype != "fuseblk")
 
 
 class JobFacts(NamedTuple):

@@ -1,9 +1,22 @@
-"""Fullness of the mounts that matter: statvfs in bytes and inodes."""
+"""Fullness of the mounts that matter, statvfs in bytes and inodes; and which filesystems come from elsewhere."""
 
 from __future__ import annotations
 
 from iotop_ai.model.counter import quotient
 from iotop_ai.model.record import NamedTuple
+
+NETWORK = (
+    *("nfs", "cifs", "smb", "lustre", "ceph", "gluster", "beegfs", "gpfs", "afs", "orangefs", "weka", "panfs"),
+    *("9p", "virtiofs"),
+)
+"""Beginnings of the types of filesystems whose data comes from another machine."""
+
+
+def is_remote(fstype: str) -> bool:
+    """Whether a filesystem's data comes over a network or from a FUSE server, so that asking it may hang."""
+    if fstype.startswith("fuse"):
+        return fstype != "fuseblk"  # that one lies on a block device
+    return fstype.startswith(NETWORK) and fstype != "nfsd"  # that one is the server's own
 
 
 class FilesystemUsage(NamedTuple):

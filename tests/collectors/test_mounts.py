@@ -14,13 +14,13 @@ from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.mounts import (
     MountsCollector,
     PathDevices,
-    is_remote,
     mount_of,
     parse_mountinfo,
     resolve_path_devices,
 )
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.block import BlockInfo, Mount
+from iotop_ai.model.filesystem import is_remote
 from tests.machines import machine
 
 
@@ -69,8 +69,9 @@ def test_a_hostile_mount_point_is_clean() -> None:
 
 
 def test_remote_kinds() -> None:
-    kinds = ("nfs", "nfs4", "cifs", "lustre", "fuse.sshfs", "fuse", "fuseblk", "ext4", "tmpfs")
-    assert [is_remote(kind) for kind in kinds] == [True] * 6 + [False] * 3
+    away = ("nfs", "nfs4", "cifs", "smb3", "lustre", "glusterfs", "wekafs", "9p", "virtiofs", "fuse.sshfs", "fuse")
+    here = ("fuseblk", "nfsd", "autofs", "ext4", "zfs", "tmpfs", "")
+    assert [kind for kind in (*away, *here) if is_remote(kind)] == list(away)
 
 
 def test_the_collector_keeps_its_tuple_until_something_changes(tmp_path: Path) -> None:
