@@ -174,7 +174,9 @@ def _because_comm(a: Args) -> Spans:
     if number(a, "nvlink") is not None:
         out += [_plain(f"NVLink {rate(number(a, 'nvlink'))}"), COMMA]
     if word(a, "link"):
-        out += [_plain(f"{word(a, 'link')} "), _strong(f"{percent(a, 'link_busy')} full"), COMMA]
+        carries = None if number(a, "link_bytes_per_s") is None else rate(number(a, "link_bytes_per_s"))
+        full = None if number(a, "link_busy") is None else f"{percent(a, 'link_busy')} full"
+        out += [_plain(f"{word(a, 'link')} "), _strong(", ".join(filter(None, (carries, full)))), COMMA]
     if number(a, "nvlinks_down"):
         out += [_bad(f"{whole(a, 'nvlinks_down')} NVLinks down"), COMMA]
     if number(a, "crowded"):

@@ -216,6 +216,8 @@ class Machine:
     gpu_lost: frozenset[int] = frozenset()
     links: dict[str, float | None] = field(default_factory=dict)
     """Network links by name, with how full each is."""
+    sent: dict[str, float] = field(default_factory=dict)
+    """Bytes that a link sends per second, where that is not 0."""
     euid: int = 0
     errors: dict[str, DeviceErrors] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
@@ -351,7 +353,9 @@ def sample_of(machine: Machine, second: int) -> Sample:
                 if i not in machine.gpu_lost
             }
         ),
-        network=rated({name: LinkRates(0.0, 0.0, 0.0, 0.0, busy) for name, busy in machine.links.items()}),
+        network=rated(
+            {name: LinkRates(0.0, machine.sent.get(name, 0.0), 0.0, 0.0, busy) for name, busy in machine.links.items()}
+        ),
         waits={t.key: Wait(1, 1) for t in machine.tasks if t.in_d(second) and not t.kernel},
     )
 

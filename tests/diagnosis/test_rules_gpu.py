@@ -16,6 +16,7 @@ from tests.diagnosis.build import (
     JOB_HEALTHY,
     JOB_STARVED,
     LOADERS,
+    MB,
     Disk,
     Machine,
     Task,
@@ -180,6 +181,22 @@ def test_gpus_that_draw_far_less_than_their_own_most_wait_for_each_other() -> No
         fallen, gpu_pids=(51,), gpu_state={**fallen.gpu_state, "processes": (GpuProcess(51, GIB, "compute"),)}
     )
     assert "comm_wait" not in classes(play((FED, 40), (others, 30))[-1].verdict)
+
+
+def test_what_crosses_the_network_is_told_whether_its_speed_is_known_or_not() -> None:
+    def network(**links: float | None) -> dict[str, float | None]:
+        told = replace(FEW_KERNELS, links=links, sent={"eth0": 25 * MB, "eth1": 3 * MB})
+        found = verdict_of(told).primary
+        assert found.class_id == "comm_wait"
+        return {one.metric: one.value for one in found.evidence if one.metric.startswith("network.")}
+
+    about = pytest.approx
+    assert network(eth0=0.02, eth1=0.01) == about(
+        {"network.eth0.busy_ratio": 0.02, "network.eth0.bytes_per_s": 25 * MB}
+    )
+    assert network(eth0=None, eth1=0.3) == about({"network.eth1.busy_ratio": 0.3, "network.eth1.bytes_per_s": 3 * MB})
+    assert network(eth0=None, eth1=None) == about({"network.eth0.bytes_per_s": 25 * MB})
+    assert network(eth9=None) == {}
 
 
 def test_memory_that_is_held_for_long_is_told_beside_the_verdict() -> None:

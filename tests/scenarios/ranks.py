@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.scenarios.peer import Exchange
 from tests.scenarios.place import die_with_us
 from tests.scenarios.trainer import Dataset, Loader, options, spin
 
@@ -77,6 +78,7 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
     loader = Loader(Dataset(late), a.workers, a.batch, a.prefetch, a.method)
     factor = trouble.amount if trouble.kind in ("late-step", "throttle") and mine else 1.0
     log = a.log.open("w", buffering=1) if a.log and rank == 0 else None
+    exchange = Exchange((a.folder / "peer").read_text()) if trouble.kind == "gradients" and mine else None
     began = time.monotonic()
     while True:
         start = time.monotonic()
@@ -96,7 +98,11 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
             spin(a.step)
         else:
             time.sleep(a.step * factor)
-        if trouble.kind == "slow-network":
+        if exchange is not None:
+            # Its own gradients through a real link; the GPU spins in the collective meanwhile.
+            board.enter(rank, SPINNING)
+            exchange.run(round(trouble.amount * 1e6))
+        elif trouble.kind == "slow-network":
             board.enter(rank, SPINNING)
             time.sleep(trouble.amount)
         elif trouble.kind == "hang" and ready - began >= 1.0:

@@ -23,7 +23,8 @@ class _Comm(NamedTuple):
     """Signs of GPUs that spin. power: over its limit, of the one that draws most. tensor: activity of the tensor cores.
     stopped: no batch comes.
 
-    link: the fullest network link and its share, "" and None when none is known. before: power over the limit that they
+    link: the fullest network link and its share, or without known speeds the one with most bytes; "" and None when none
+    is known. link_bytes: what it carries per second in its busier direction. before: power over the limit that they
     drew when they computed, None where they draw no less now or that is not known.
     """
 
@@ -33,20 +34,26 @@ class _Comm(NamedTuple):
     stopped: bool
     link: str
     link_busy: float | None
+    link_bytes: float | None
     level: float
     before: float | None
 
 
-def _network(facts: Facts, team: Team) -> tuple[str, float | None]:
-    """The link that is fullest over the window."""
+def _network(facts: Facts, team: Team) -> tuple[str, float | None, float | None]:
+    """The link that is fullest over the window, its share, and what it carries per second."""
     busy: dict[str, list[float]] = {}
+    moved: dict[str, list[float]] = {}
     for sample in team.look.samples:
         for name, rates in (sample.network.value or {}).items():
             if rates.busy_ratio is not None:
                 busy.setdefault(name, []).append(rates.busy_ratio)
+            if rates.rx_bytes_per_s is not None and rates.tx_bytes_per_s is not None:
+                moved.setdefault(name, []).append(max(rates.rx_bytes_per_s, rates.tx_bytes_per_s))
     shares = {name: sum(values) / len(values) for name, values in busy.items()}
-    name = max(shares, key=lambda n: (shares[n], n), default="")
-    return name, shares.get(name)
+    rates_of = {name: sum(values) / len(values) for name, values in moved.items()}
+    by = shares or {name: value for name, value in rates_of.items() if value > 0}
+    name = max(by, key=lambda n: (by[n], n), default="")
+    return name, shares.get(name), rates_of.get(name)
 
 
 def _stopped(facts: Facts, team: Team) -> bool:
@@ -91,11 +98,10 @@ def _spins(facts: Facts, team: Team) -> _Comm | None:
     fallen = 0.0
     if before is not None and before >= limits.power_share:
         fallen = graded(power / before, limits.spin_fallen, limits.spin_fallen_leave, limits.leave_level)
-    link, link_busy = _network(facts, team)
+    link, link_busy, link_bytes = _network(facts, team)
     # Enter is a level of 1 and no more: how far below the limit it lies says nothing about how sure it is.
-    return _Comm(
-        power, tensor, sm, stopped, link, link_busy, min(1.0, max(level, fallen)), before if fallen >= 1 else None
-    )
+    before = before if fallen >= 1 else None
+    return _Comm(power, tensor, sm, stopped, link, link_busy, link_bytes, min(1.0, max(level, fallen)), before)
 
 
 def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
@@ -139,6 +145,7 @@ def _comm(facts: Facts, team: Team, comm: _Comm) -> Finding:
         ("before", comm.before),
         ("link", comm.link),
         ("link_busy", comm.link_busy),
+        ("link_bytes_per_s", comm.link_bytes),
         ("crowded", float(crowded)),
         ("nvlink", mean(nvlink)),
         ("nvlinks_down", float(down)),
@@ -162,6 +169,7 @@ def _comm(facts: Facts, team: Team, comm: _Comm) -> Finding:
         evidence.append(Evidence("gpus.nvlink_rx_bytes_per_s", mean(nvlink), "B/s"))
     if comm.link:
         evidence.append(Evidence(f"network.{comm.link}.busy_ratio", comm.link_busy, "ratio", limits.network_full))
+        evidence.append(Evidence(f"network.{comm.link}.bytes_per_s", comm.link_bytes, "B/s"))
     if team.job is not None and team.job.worker_idle is not None:
         name = f"jobs.{team.job.subject}.worker_idle_ratio"
         evidence.append(Evidence(name, team.job.worker_idle, "ratio", limits.workers_rest))
