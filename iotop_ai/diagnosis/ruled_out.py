@@ -137,7 +137,7 @@ def unknown(facts: Facts, reason: str, since_ns: int | None, lead: JobFacts | No
     args += (("gpu_known", 1.0 if facts.gpu.none or facts.gpu.seen else 0.0),)
     if group is not None:
         blocked = group.blocked_ratio
-        args += (("task", group.name), ("pid", float(group.members[0].key.pid)), ("tasks", float(group.doing)))
+        args += (("task", group.name), ("pid", float(group.pid)), ("tasks", float(group.doing)))
         args += (("blocked", blocked), ("write_bytes_per_s", group.write_bytes_per_s))
         evidence.append(Evidence(f"processes.{group.name}.blocked_ratio", blocked, "ratio", facts.limits.blocked))
     if device is not None:
@@ -164,5 +164,5 @@ def unknown(facts: Facts, reason: str, since_ns: int | None, lead: JobFacts | No
         elif facts.gpu.used and facts.gpu.on_gpu:
             advice += (Advice("look_into", (("pid", float(min(facts.gpu.on_gpu))),)),)
         elif group is not None:
-            advice += (Advice("look_into", (("pid", float(group.members[0].key.pid)),)),)
+            advice += (Advice("look_into", (("pid", float(group.pid)),)),)
     return Finding("unknown", Severity.INFO, 0.0, "", args, tuple(evidence), advice=advice, since_ns=since_ns)

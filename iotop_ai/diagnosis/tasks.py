@@ -38,43 +38,29 @@ class TaskFacts(NamedTuple):
     @property
     def loader(self) -> bool:
         """Whether it is a DataLoader worker by its name."""
-        return self.name.startswith(LOADER_NAMES)
+        return _loads(self.name)
+
+
+def _loads(name: str) -> bool:
+    return name.startswith(LOADER_NAMES)
 
 
 class Group(NamedTuple):
-    """Processes of one name and user that do the same. members: those that do; whole: all of that name and user.
+    """Processes of one name and user that do the same. pid: of one of them; doing: how many do it; whole: all of that
+    name and user.
 
-    blocked_ratio: mean share of time in state D; cpu_ratio: mean CPU of one member, 1.0 is one core. read_bytes_per_s,
-    write_bytes_per_s: of all of them, None when that of no member is known.
+    blocked_ratio: mean share of time in state D; cpu_ratio: mean CPU of one of them, 1.0 is one core. read_bytes_per_s,
+    write_bytes_per_s: of all of them, None when that of none is known.
     """
 
     name: str
-    members: tuple[TaskFacts, ...]
+    pid: int
+    doing: int
     whole: int
     blocked_ratio: float
     cpu_ratio: float | None
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
-
-    @property
-    def doing(self) -> int:
-        """How many do it."""
-        return len(self.members)
-
-
-def group_of(name: str, members: tuple[TaskFacts, ...], whole: int) -> Group:
-    """A group with its figures."""
-    read = [m.read_bytes_per_s for m in members if m.read_bytes_per_s is not None]
-    write = [m.write_bytes_per_s for m in members if m.write_bytes_per_s is not None]
-    return Group(
-        name,
-        members,
-        whole,
-        mean([m.blocked_ratio for m in members]) or 0.0,
-        mean([m.cpu_ratio for m in members]),
-        sum(read) if read else None,
-        sum(write) if write else None,
-    )
 
 
 class Family(NamedTuple):
@@ -193,9 +179,48 @@ class Tasks:
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
         """The same by name and user, as ``grouped``."""
+        table = self._table
+        if table is None:
+            return ()
         if least not in self._groups:
-            self._groups[least] = grouped(self.blocked(least), self._table)
+            unknown = bool(table.denied or self._sums.no_io or self._sums.no_cpu)
+            found = grouped(self.blocked(least), table) if unknown else self._grouped(self._where_blocked(least))
+            self._groups[least] = found
         return self._groups[least]
+
+    def loaders(self) -> tuple[TaskFacts, ...]:
+        """The DataLoader workers by their names."""
+        info = {} if self._table is None else self._table.info
+        return self._once(
+            "loaders",
+            0.0,
+            lambda: [i for i, key in enumerate(self._sums.keys) if key in info and _loads(info[key].name)],
+        )
+
+    def _grouped(self, places: Iterable[int]) -> tuple[Group, ...]:
+        """``grouped`` of many of which everything is known, without making them first."""
+        table, keys, ours, ratios = self._table, self._sums.keys, self._ours, self._ratios
+        assert table is not None
+        by: dict[tuple[str, int], list[int]] = {}
+        for i in places:
+            key = keys[i]
+            info = table.info.get(key)
+            if info is not None and not info.kernel and key.pid not in ours and key in table.stat:
+                by.setdefault((info.name, info.uid), []).append(i)
+        alive = _alive(table) if by else {}
+        return _in_order(
+            Group(
+                name,
+                keys[doing[0]].pid,
+                len(doing),
+                max(len(doing), alive.get((name, uid), 0)),
+                mean([ratios.blocked[i] for i in doing]) or 0.0,
+                mean([ratios.cpu[i] for i in doing]),
+                sum([ratios.read[i] for i in doing]),
+                sum([ratios.write[i] for i in doing]),
+            )
+            for (name, uid), doing in by.items()
+        )
 
     def _once(self, what: str, least: float, places: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
         if self._table is None:
@@ -255,13 +280,37 @@ class Tasks:
 
 
 def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Group, ...]:
-    """The tasks by name and user, most members first."""
+    """The tasks by name and user, most of them first."""
     by: dict[tuple[str, int], list[TaskFacts]] = {}
     for task in tasks:
         by.setdefault((task.name, task.uid), []).append(task)
-    alive = Counter(map(_WHO, filter(None, map(table.info.get, table.stat)))) if table is not None and by else {}
-    groups = [group_of(name, tuple(m), max(len(m), alive.get((name, uid), 0))) for (name, uid), m in by.items()]
-    return tuple(sorted(groups, key=lambda g: (-g.doing, g.name)))
+    alive = _alive(table) if table is not None and by else {}
+    groups = []
+    for (name, uid), doing in by.items():
+        read = [task.read_bytes_per_s for task in doing if task.read_bytes_per_s is not None]
+        write = [task.write_bytes_per_s for task in doing if task.write_bytes_per_s is not None]
+        groups.append(
+            Group(
+                name,
+                doing[0].key.pid,
+                len(doing),
+                max(len(doing), alive.get((name, uid), 0)),
+                mean([task.blocked_ratio for task in doing]) or 0.0,
+                mean([task.cpu_ratio for task in doing]),
+                sum(read) if read else None,
+                sum(write) if write else None,
+            )
+        )
+    return _in_order(groups)
+
+
+def _alive(table: ProcessTable) -> Mapping[tuple[str, int], int]:
+    """How many processes there are of each name and user."""
+    return Counter(map(_WHO, filter(None, map(table.info.get, table.stat))))
+
+
+def _in_order(groups: Iterable[Group]) -> tuple[Group, ...]:
+    return tuple(sorted(groups, key=lambda group: (-group.doing, group.name)))
 
 
 def blocked_tasks(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[TaskFacts, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.diagnosis.facts import gather
-from iotop_ai.diagnosis.tasks import Tasks, family, monitor_pids
+from iotop_ai.diagnosis.tasks import Tasks, family, grouped, monitor_pids
 from iotop_ai.diagnosis.window import Window
 from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.pipeline import frames
-from tests.bench.fold import Training, histories
+from tests.bench.fold import Crowd, Training, histories
 from tests.diagnosis.build import OWN_PID, STARVED, Machine, Task, play
 from tests.store.scenario import session
 
@@ -66,6 +66,15 @@ def by_hand(table: ProcessTable, look: Window, key: ProcessKey) -> tuple[float, 
     return (min(1.0, delay) if delay >= 0.05 else looks, cpu, read)
 
 
+def test_many_are_grouped_without_being_made_first() -> None:
+    snapshot, history = histories(Crowd(120), 15)[-1]
+    table, look = snapshot.processes.value, gather(snapshot, history).look
+    groups = Tasks(table, look, 1).blocked_groups(0.2)
+    assert groups == grouped(Tasks(table, look, 1).blocked(0.2), table)
+    assert len(groups) > 10
+    assert Tasks(table, look, 1).loaders() == ()
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_column_by_column_is_as_process_by_process(seed: int) -> None:
     """In sessions where processes come and go and figures are unknown at times."""
@@ -83,6 +92,7 @@ def test_column_by_column_is_as_process_by_process(seed: int) -> None:
         fresh = Tasks(table, look, 1)
         assert fresh.blocked(0.3) == tuple(task for task in tasks.all() if task.blocked_ratio >= 0.3)
         assert fresh.busy(0.1) == tuple(task for task in tasks.all() if (task.cpu_ratio or 0.0) >= 0.1)
+        assert fresh.blocked_groups(0.3) == grouped(tasks.blocked(0.3), table)
         known = [task for task in tasks.all() if task.cpu_ratio is not None]
         assert fresh.busiest() == max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
     assert seen > 100

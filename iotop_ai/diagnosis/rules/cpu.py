@@ -38,7 +38,7 @@ def _evidence(facts: Facts, group: Group, threshold: float) -> tuple[Evidence, .
 def _args(facts: Facts, group: Group, lost: float) -> Args:
     return (
         ("task", group.name),
-        ("pid", float(group.members[0].key.pid)),
+        ("pid", float(group.pid)),
         ("tasks", float(group.doing)),
         ("tasks_all", float(group.whole)),
         ("cpu", group.cpu_ratio),
@@ -66,8 +66,10 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
         return ()
     busy = facts.gpu.busy_ratio
     with_gpu = facts.gpu.used > 0 and busy is not None
-    busy_tasks = facts.feeding.busy(limits.worker_busy * limits.leave_level)
-    workers = [t for t in busy_tasks if _preparing(facts, t) and _is_worker(facts, t, with_gpu)]
+    mapped = with_gpu and facts.gpu.pids is not None
+    # Without knowing who is on a GPU only names tell, and few have one.
+    some = facts.feeding.busy(limits.worker_busy * limits.leave_level) if mapped else facts.feeding.loaders()
+    workers = [t for t in some if _preparing(facts, t) and _is_worker(facts, t, with_gpu)]
     guessed = _alike(facts, table) if with_gpu and facts.gpu.pids is None else ()
     out = []
     for group in (*grouped(workers, table), *guessed):

@@ -64,7 +64,7 @@ def _args(facts: Facts, stall: _Stall) -> Args:
     if group is not None:
         out += (
             ("task", group.name),
-            ("pid", float(group.members[0].key.pid)),
+            ("pid", float(group.pid)),
             ("tasks", float(group.doing)),
             ("tasks_all", float(group.whole)),
             ("blocked", group.blocked_ratio),
