@@ -24,6 +24,8 @@ from iotop_ai.tui.escapes import ESCAPE, Escapes
 from iotop_ai.tui.textual_version import installed_version
 
 ENTER_ALTERNATE = "\x1b[?1049h"
+LAST_ROW = "\x1b[0m\x1b[9999;1H\x1b[2K"
+"""Where there is no alternate screen, what the shell says next comes below the last picture instead of amid it."""
 KNOWN_VERSIONS = ("8.2.",)
 """Textual releases whose input thread has been read and tried with ours in its place."""
 
@@ -180,6 +182,7 @@ class QuietDriver(LinuxDriver):
     def stop_application_mode(self) -> None:
         """Give the terminal back; the input thread ends even when the terminal is gone and takes no more writes."""
         try:
+            self.write(LAST_ROW)
             super().stop_application_mode()
         finally:
             self.disable_input()

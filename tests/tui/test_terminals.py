@@ -1,4 +1,4 @@
-"""Terminals of all kinds and all that can go wrong on one: it is usable after, and nothing recorded is lost."""
+"""Terminals of all kinds: what is drawn on them, at which sizes, and that they are usable after."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -14,16 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.pipeline import frames
-from iotop_ai.store.file import FileRecording
 from tests.cli.program import TOP
 from tests.rigs.pty_pair import PtyPair
-from tests.rigs.tmux import Terminal, why_no_tmux
+from tests.rigs.sshd import Sshd, why_no_sshd
+from tests.rigs.tmux import why_no_tmux
+from tests.tui.inside import PROGRAM, TITLE, closed, opened, record, start, usable
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
 
-PROGRAM = shlex.join([sys.executable, "-m", "iotop_ai", "--no-smart", "-d", "0.5"])
-TITLE = re.compile(r"^[─━]+ ([a-z]+) ", re.MULTILINE)
 BREAKING = """
 import sys
 from iotop_ai.cli.main import main
@@ -39,144 +36,6 @@ def rows(frame, view, width, height):
 ProcessPanel.rows = staticmethod(rows)
 sys.exit(main(["--no-smart", "-d", "0.5"]))
 """
-
-
-def opened(folder: Path, width: int = 80, height: int = 24, **environment: str) -> Terminal:
-    where = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CONFIG_HOME": str(folder / "config"), "PYTHONPATH": str(TOP)}
-    return Terminal(width, height, {**where, **environment})
-
-
-def start(terminal: Terminal, folder: Path, command: str = PROGRAM, shows: str = " q ?") -> None:
-    folder.chmod(0o700)
-    terminal.type(f"cd {shlex.quote(str(folder))}\n")
-    terminal.type(f"{command}; echo rc=$?\n")
-    terminal.wait_for(shows)
-
-
-def record(terminal: Terminal, folder: Path) -> None:
-    terminal.keys("R")
-    terminal.wait_until(
-        lambda _: any(path.stat().st_size for path in folder.glob("*.iotop.jsonl")), what="a first line"
-    )
-
-
-def closed(folder: Path) -> bool:
-    (path,) = folder.glob("*.iotop.jsonl")
-    return FileRecording(str(path)).closed()
-
-
-def ended(child: int) -> None:
-    """Wait for the process to be gone."""
-    end = time.monotonic() + 20
-    while os.path.exists(f"/proc/{child}"):
-        assert time.monotonic() < end, "still running"
-        time.sleep(0.05)
-
-
-def usable(terminal: Terminal) -> None:
-    terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0")
-    mode = terminal.mode()
-    assert (mode["cursor_flag"], mode["mouse_any_flag"], mode["keypad_cursor_flag"]) == ("1", "0", "0")
-    terminal.type("echo back=$((40+2))\n")
-    terminal.wait_for("back=42")
-
-
-def test_sigterm_closes_the_recording(tmp_path: Path) -> None:
-    with opened(tmp_path) as terminal:
-        start(terminal, tmp_path)
-        record(terminal, tmp_path)
-        (child,) = terminal.children()
-        os.kill(child, signal.SIGTERM)
-        text = terminal.wait_for("rc=143")
-        assert "ended by SIGTERM" in text
-        usable(terminal)
-        assert closed(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("way", "begun"), [("R", True), ("q", True), ("SIGTERM", True), ("hang-up", True), ("R", False), ("q", False)]
-)
-def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, way: str, begun: bool) -> None:
-    """The next Snapshot, which would have carried the mark, is a minute away; also where it would be the first."""
-    with opened(tmp_path) as terminal:
-        start(terminal, tmp_path, PROGRAM if begun else f"{PROGRAM} -d 60")
-        terminal.keys("R")
-        terminal.wait_for("recording to")
-        (record,) = tmp_path.glob("*.iotop.jsonl")
-        if begun:
-            terminal.wait_until(lambda _: record.stat().st_size, what="a first line")
-            terminal.keys(*["+"] * 8)
-            terminal.wait_for("every 60 s")
-        (child,) = terminal.children()
-        if way == "R":
-            terminal.keys("'", "R")
-            terminal.wait_for_match(r"done: \d+ s, .* in ")
-            terminal.keys("q")
-        elif way == "q":
-            terminal.keys("'", "q")
-        else:
-            terminal.keys("'")
-            terminal.wait_for("mark set at")
-        if way == "SIGTERM":
-            os.kill(child, signal.SIGTERM)
-        if way != "hang-up":
-            terminal.wait_for("rc=")
-    ended(child)
-    recording = FileRecording(str(record))
-    assert [(event.kind, event.text) for event in recording.events() if event.kind == "mark"] == [("mark", "by key")]
-    assert recording.closed()
-
-
-@pytest.mark.parametrize(
-    ("question", "way"), [("D", "closed"), ("D", "SIGHUP"), ("C-t", "SIGTERM"), ("/", "closed"), ("?", "SIGHUP")]
-)
-def test_a_question_is_open_when_the_terminal_goes(tmp_path: Path, question: str, way: str) -> None:
-    with opened(tmp_path) as terminal:
-        start(terminal, tmp_path)
-        record(terminal, tmp_path)
-        terminal.keys(question)
-        shown = {"D": "DROP CACHES", "C-t": "DELAY ACCOUNTING", "/": "Esc:clear", "?": "── help"}
-        terminal.wait_for(shown[question])
-        terminal.type("dro" if question == "D" else "o")
-        (child,) = terminal.children()
-        if way != "closed":
-            os.kill(child, getattr(signal, way))
-            terminal.wait_for(f"ended by {way}")
-            usable(terminal)
-    ended(child)
-    assert closed(tmp_path)
-    assert not (tmp_path / "state" / "iotop-ai" / "audit.jsonl").exists()
-
-
-def test_a_stop_with_a_recording_on_is_a_gap(tmp_path: Path) -> None:
-    """While it is stopped nothing is read: the recording says so, and no rate reaches across."""
-    with opened(tmp_path) as terminal:
-        start(terminal, tmp_path)
-        record(terminal, tmp_path)
-        terminal.keys("C-z")
-        terminal.wait_for("Stopped")
-        usable(terminal)
-        (record_path,) = tmp_path.glob("*.iotop.jsonl")
-        size = record_path.stat().st_size
-        time.sleep(4)
-        assert record_path.stat().st_size == size
-        terminal.type("clear; fg; echo rc=$?\n")
-        terminal.wait_until(lambda seen: {"path", "disk", "process"} <= set(TITLE.findall(seen)), what="the screen")
-        terminal.wait_for("● REC")
-        terminal.wait_until(lambda _: record_path.stat().st_size > size, what="more lines")
-        terminal.keys("'")
-        terminal.wait_for("mark set at")
-        terminal.keys("q")
-        terminal.wait_for("rc=0")
-    recording = FileRecording(str(record_path))
-    assert recording.closed()
-    whole = list(frames(recording.items()))
-    away = max(whole[1:], key=lambda frame: frame.sample.seconds or 0)
-    assert away.sample.seconds is not None
-    assert away.sample.seconds >= 3.9
-    assert away.sample.gap
-    assert [frame.sample.gap for frame in whole].count(True) == 1
-    assert [event.text for event in recording.events() if event.kind == "mark"] == ["by key"]
 
 
 def test_a_panel_that_breaks_is_one_line_with_its_log(tmp_path: Path) -> None:
@@ -278,10 +137,73 @@ def test_no_more_colours_and_glyphs_than_the_terminal_has(
         assert text.isascii() == ascii_only
 
 
+def test_the_linux_console(tmp_path: Path) -> None:
+    """On a bare pseudo-terminal: no byte and no sequence that such a console would show as rubbish."""
+    tmp_path.chmod(0o700)
+    environment = {**os.environ, "TERM": "linux", "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": str(tmp_path)}
+    environment.pop("COLORTERM", None)
+    with PtyPair(shlex.split(PROGRAM), 80, 25, {**environment, "PYTHONPATH": str(TOP)}, tmp_path) as line:
+        line.wait_for("\x1b[?2004h")
+        for key, answer in (
+            ("r", "smallest first"),
+            ("\x1b>", "sorted by read"),
+            ("\x1b[[A", "this help"),
+            ("\x1b", "path"),
+            (":", "actions"),
+            ("\x1b", "path"),
+            ("s", "sort processes by"),
+            ("\x1b", "path"),
+        ):
+            at = len(line.written)
+            line.type(key)
+            line.wait_for(answer, at)
+        line.type("q")
+        assert line.ended() == 0
+        assert line.attributes() == line.before
+        raw = line.written.decode("ascii")
+    codes = {part for found in re.findall(r"\x1b\[([\d;]*)m", raw) for part in found.split(";") if part}
+    assert codes <= {
+        str(n) for n in (0, 1, 2, 4, 7, *range(30, 38), *range(40, 48), 39, 49, *range(90, 98), *range(100, 108))
+    }
+    assert len(codes) > 4
+    for mode, rests in (
+        (25, "h"),
+        (7, "h"),
+        (1000, "l"),
+        (1003, "l"),
+        (1006, "l"),
+        (2004, "l"),
+        (1004, "l"),
+        (1049, "l"),
+    ):
+        assert re.findall(rf"\x1b\[\?{mode}([hl])", raw)[-1] == rests, mode
+
+
+def test_without_a_second_screen_the_prompt_comes_below_the_last_picture(tmp_path: Path) -> None:
+    """A Linux console has none, and others may have it switched off."""
+    with opened(tmp_path) as terminal:
+        terminal.tmux("set-option", "-g", "alternate-screen", "off")
+        start(terminal, tmp_path)
+        terminal.keys("r")
+        terminal.wait_for("smallest first")
+        terminal.keys("C-z")
+        terminal.wait_for_match("^\\S.*Stopped")
+        terminal.type("fg; echo rc=$?\n")
+        terminal.wait_until(lambda seen: seen.split("\n")[23].startswith(" q ?"), what="the whole screen")
+        terminal.keys("q")
+        terminal.wait_for_match("^rc=0$")
+        rows = terminal.screen()
+        assert rows[-1] == "ready>"
+        assert rows[-2] == "rc=0"
+        assert any(row.startswith("── process") for row in rows)
+        assert not any(row.startswith(" q ?") for row in rows)
+
+
 @pytest.mark.skipif(shutil.which("screen") is None, reason="needs GNU screen")
-def test_inside_gnu_screen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("second", ["on", "off"])
+def test_inside_gnu_screen(tmp_path: Path, second: str) -> None:
     rc = tmp_path / "screenrc"
-    rc.write_text("startup_message off\ndefutf8 on\naltscreen on\n")
+    rc.write_text(f"startup_message off\ndefutf8 on\naltscreen {second}\n")
     sockets = tmp_path / "sockets"
     sockets.mkdir(mode=0o700)
     with opened(tmp_path, 80, 24, SCREENDIR=str(sockets), COLORTERM="") as terminal:
@@ -289,20 +211,53 @@ def test_inside_gnu_screen(tmp_path: Path) -> None:
         try:
             time.sleep(0.5)
             start(terminal, tmp_path)
-            terminal.keys("g")
-            terminal.keys("Escape")
-            terminal.keys(">")
+            terminal.keys("Escape", ">")
             text = terminal.wait_for("sorted by read")
             assert len([line for line in text.splitlines() if line.strip()]) >= 20
             terminal.resize(120, 40)
             terminal.wait_until(lambda seen: any(len(line) > 100 for line in seen.splitlines()), what="the new width")
             terminal.keys("q")
-            terminal.wait_for("rc=0")
+            terminal.wait_for_match("^rc=0$")
             terminal.type("echo TERM=$TERM\n")
-            assert "TERM=screen" in terminal.wait_for("TERM=screen")
+            terminal.wait_for_match("^TERM=screen")
         finally:
             environment = {**os.environ, "SCREENDIR": str(sockets)}
             subprocess.run(["screen", "-S", f"rig-{os.getpid()}", "-X", "quit"], env=environment, capture_output=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd() or "there")
+@pytest.mark.skipif(shutil.which("mosh") is None, reason="needs mosh")
+def test_inside_mosh(tmp_path: Path) -> None:
+    """It sends pictures instead of bytes, many keys in one packet, and draws what it believes to know."""
+    there, here = tmp_path / "there-state", tmp_path / "here"
+    here.mkdir()
+    with Sshd(tmp_path) as server, opened(here, **server.environment) as terminal:
+        program = f"env XDG_STATE_HOME={there} iotop-ai --no-smart -d 0.5"
+        start(terminal, here, f"mosh --ssh=ssh --bind-server=127.0.0.1 box -- {program}")
+        terminal.wait_until(lambda seen: {"path", "disk", "process"} <= set(TITLE.findall(seen)), what="the screen")
+        assert len(terminal.text().split("\n")[0]) <= 80
+        terminal.keys("Escape", ">")
+        terminal.wait_for("sorted by read")
+        terminal.keys("/")
+        terminal.wait_for("Esc:clear")
+        terminal.type("zz")
+        terminal.wait_for_match("^ /zz")
+        terminal.keys("Escape")
+        terminal.keys("?")
+        terminal.wait_for("── help")
+        terminal.keys("Escape")
+        terminal.wait_gone("── help")
+        terminal.resize(120, 40)
+        terminal.wait_until(lambda seen: any(len(line) > 100 for line in seen.splitlines()), what="the new width")
+        terminal.wait_until(lambda seen: seen.split("\n")[39].startswith(" q ?"), what="the new height")
+        (client,) = terminal.children()
+        assert terminal.mode()["mouse_any_flag"] == "1"
+        terminal.keys("q")
+        terminal.wait_for("[mosh is exiting.]")
+        terminal.wait_for("rc=0")
+        usable(terminal)
+        assert not os.path.exists(f"/proc/{client}")
 
 
 def test_the_screen_begins_as_it_was_left(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from iotop_ai.present.dialogue import Row, dialogue_rows, inner_width
 from iotop_ai.present.line import Line
 from iotop_ai.present.view import View
 from iotop_ai.tui.choose import typed
+from iotop_ai.tui.passing import passed_on
 from iotop_ai.tui.widgets.lines import LinePanel
 from iotop_ai.tui.widgets.styles import Styles
 
@@ -85,7 +86,8 @@ class DialogueScreen(Screen[None]):
         """Every key belongs to the question."""
         event.stop()
         event.prevent_default()
-        self.press(event)
+        if not passed_on(self, event):
+            self.press(event)
 
     def press(self, event: Key) -> None:
         """One key, whichever screen it reached."""

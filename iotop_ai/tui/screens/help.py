@@ -9,6 +9,7 @@ from textual.screen import Screen
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.help import help_rows, pages
 from iotop_ai.present.view import View
+from iotop_ai.tui.passing import passed_on
 from iotop_ai.tui.widgets.lines import LinePanel
 from iotop_ai.tui.widgets.styles import Styles
 
@@ -41,6 +42,8 @@ class HelpScreen(Screen[None]):
             return
         event.stop()
         event.prevent_default()
+        if passed_on(self, event):
+            return
         step = _TURNS.get(event.key, 0)
         last = pages(*self.app.size, self._view, self._of) - 1
         if step and 0 <= self.page + step <= last:
@@ -55,7 +58,7 @@ class HelpScreen(Screen[None]):
         self._go_back()
 
     def _go_back(self) -> None:
-        if self.is_current:  # two keys in one read are two events
+        if self.is_current:  # two clicks in one read are two events
             self.app.pop_screen()
 
     def _draw(self) -> None:

@@ -11,6 +11,7 @@ from textual.screen import Screen
 from iotop_ai.present.keymap import Act
 from iotop_ai.present.palette import ACTIONS, MARKED, Entry, Wording, found, palette_rows
 from iotop_ai.tui.choose import typed
+from iotop_ai.tui.passing import passed_on
 from iotop_ai.tui.widgets.lines import LinePanel, RowClicked, Wheeled
 from iotop_ai.tui.widgets.styles import Styles
 
@@ -60,7 +61,7 @@ class PaletteScreen(Screen[None]):
             return
         event.stop()
         event.prevent_default()
-        if not self.is_current:  # two keys in one read are two events
+        if passed_on(self, event):
             return
         if event.key in ("escape", "ctrl+p", "f10"):
             self.app.pop_screen()

@@ -1,0 +1,50 @@
+"""Keys that come faster than screens change: each reaches the screen that it was typed for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.rigs.tmux import Terminal, why_no_tmux
+from tests.tui.inside import TITLE, opened, start
+
+pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
+
+OPENED = (
+    (":", "actions"), ("?", "── help"), ("s", "sort processes by"), ("d", "── devices"), ("C", "── columns"),
+    ("D", "DROP CACHES"), ("C-t", "DELAY ACCOUNTING"), ("h", "Esc:back"), ("J", "Esc:back"), ("/", "Esc:clear"),
+)  # fmt: skip
+
+
+def turned(terminal: Terminal, times: int) -> None:
+    """The order was turned so many times, and the main screen is in front."""
+    terminal.wait_for("smallest first" if times % 2 else "largest first")
+    terminal.wait_until(lambda seen: {"path", "disk", "process"} <= set(TITLE.findall(seen)), what="the main screen")
+
+
+def test_a_key_right_behind_the_escape_that_closes_a_screen_is_for_the_one_below(tmp_path: Path) -> None:
+    with opened(tmp_path, 100, 30) as terminal:
+        start(terminal, tmp_path)
+        terminal.keys("r")
+        turned(terminal, 1)
+        for times, (key, shows) in enumerate(OPENED, start=2):
+            terminal.keys(key)
+            terminal.wait_for(shows)
+            terminal.keys("Escape", "r")
+            turned(terminal, times)
+        terminal.keys("?")
+        terminal.wait_for("── help")
+        terminal.keys("x", "q")  # any key closes the help, the next one leaves
+        terminal.wait_for("rc=0")
+
+
+def test_keys_behind_an_escape_keep_their_order(tmp_path: Path) -> None:
+    with opened(tmp_path, 100, 30) as terminal:
+        start(terminal, tmp_path)
+        terminal.keys(":")
+        terminal.wait_for("actions")
+        terminal.keys("Escape", "/", "z", "q", "x")
+        terminal.wait_for_match("^ /zqx")
+        terminal.keys("Escape", "q")
+        terminal.wait_for("rc=0")

@@ -1,0 +1,115 @@
+"""The ways in which a recording ends that the screen has begun: nothing is lost, and the terminal is usable after."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.pipeline import frames
+from iotop_ai.store.file import FileRecording
+from tests.rigs.tmux import why_no_tmux
+from tests.tui.inside import PROGRAM, TITLE, closed, ended, opened, record, start, usable
+
+pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
+
+
+def test_sigterm_closes_the_recording(tmp_path: Path) -> None:
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path)
+        record(terminal, tmp_path)
+        (child,) = terminal.children()
+        os.kill(child, signal.SIGTERM)
+        text = terminal.wait_for("rc=143")
+        assert "ended by SIGTERM" in text
+        usable(terminal)
+        assert closed(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("way", "begun"), [("R", True), ("q", True), ("SIGTERM", True), ("hang-up", True), ("R", False), ("q", False)]
+)
+def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, way: str, begun: bool) -> None:
+    """The next Snapshot, which would have carried the mark, is a minute away; also where it would be the first."""
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path, PROGRAM if begun else f"{PROGRAM} -d 60")
+        terminal.keys("R")
+        terminal.wait_for("recording to")
+        (record,) = tmp_path.glob("*.iotop.jsonl")
+        if begun:
+            terminal.wait_until(lambda _: record.stat().st_size, what="a first line")
+            terminal.keys(*["+"] * 8)
+            terminal.wait_for("every 60 s")
+        (child,) = terminal.children()
+        if way == "R":
+            terminal.keys("'", "R")
+            terminal.wait_for_match(r"done: \d+ s, .* in ")
+            terminal.keys("q")
+        elif way == "q":
+            terminal.keys("'", "q")
+        else:
+            terminal.keys("'")
+            terminal.wait_for("mark set at")
+        if way == "SIGTERM":
+            os.kill(child, signal.SIGTERM)
+        if way != "hang-up":
+            terminal.wait_for("rc=")
+    ended(child)
+    recording = FileRecording(str(record))
+    assert [(event.kind, event.text) for event in recording.events() if event.kind == "mark"] == [("mark", "by key")]
+    assert recording.closed()
+
+
+@pytest.mark.parametrize(
+    ("question", "way"), [("D", "closed"), ("D", "SIGHUP"), ("C-t", "SIGTERM"), ("/", "closed"), ("?", "SIGHUP")]
+)
+def test_a_question_is_open_when_the_terminal_goes(tmp_path: Path, question: str, way: str) -> None:
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path)
+        record(terminal, tmp_path)
+        terminal.keys(question)
+        shown = {"D": "DROP CACHES", "C-t": "DELAY ACCOUNTING", "/": "Esc:clear", "?": "── help"}
+        terminal.wait_for(shown[question])
+        terminal.type("dro" if question == "D" else "o")
+        (child,) = terminal.children()
+        if way != "closed":
+            os.kill(child, getattr(signal, way))
+            terminal.wait_for(f"ended by {way}")
+            usable(terminal)
+    ended(child)
+    assert closed(tmp_path)
+    assert not (tmp_path / "state" / "iotop-ai" / "audit.jsonl").exists()
+
+
+def test_a_stop_with_a_recording_on_is_a_gap(tmp_path: Path) -> None:
+    """While it is stopped nothing is read: the recording says so, and no rate reaches across."""
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path)
+        record(terminal, tmp_path)
+        terminal.keys("C-z")
+        terminal.wait_for("Stopped")
+        usable(terminal)
+        (record_path,) = tmp_path.glob("*.iotop.jsonl")
+        size = record_path.stat().st_size
+        time.sleep(4)
+        assert record_path.stat().st_size == size
+        terminal.type("clear; fg; echo rc=$?\n")
+        terminal.wait_until(lambda seen: {"path", "disk", "process"} <= set(TITLE.findall(seen)), what="the screen")
+        terminal.wait_for("● REC")
+        terminal.wait_until(lambda _: record_path.stat().st_size > size, what="more lines")
+        terminal.keys("'")
+        terminal.wait_for("mark set at")
+        terminal.keys("q")
+        terminal.wait_for("rc=0")
+    recording = FileRecording(str(record_path))
+    assert recording.closed()
+    whole = list(frames(recording.items()))
+    away = max(whole[1:], key=lambda frame: frame.sample.seconds or 0)
+    assert away.sample.seconds is not None
+    assert away.sample.seconds >= 3.9
+    assert away.sample.gap
+    assert [frame.sample.gap for frame in whole].count(True) == 1
+    assert [event.text for event in recording.events() if event.kind == "mark"] == ["by key"]
