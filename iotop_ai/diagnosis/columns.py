@@ -19,7 +19,7 @@ from iotop_ai.model.sample import Sample
 
 _KEPT = 64
 _NAMES = ("read_bytes_per_s", "write_bytes_per_s", "cpu_ratio", "io_delay_ratio")
-_FIELDS = itemgetter(*map(ProcessRates._fields.index, _NAMES))
+_FIELDS = tuple(itemgetter(ProcessRates._fields.index(name)) for name in _NAMES)
 READ, WRITE, CPU, DELAY, LOOKS = range(5)
 """Columns: bytes read and written, CPU, time blocked by delay accounting, looks in state D."""
 
@@ -109,8 +109,7 @@ def _make(sample: Sample, only: Collection[ProcessKey] | None) -> Columns:
         waits = {key: waits[key] for key in only if key in waits}
     keys = (*listed, *(key for key in waits if key not in listed))
     more = len(keys) - len(listed) + 1
-    found = list(zip(*map(_FIELDS, listed.values()), strict=True)) or [()] * 4
-    read, write, cpu, delay = found
+    read, write, cpu, delay = (tuple(map(field, listed.values())) for field in _FIELDS)
     no_io: tuple[ProcessKey, ...] = ()
     no_cpu: tuple[ProcessKey, ...] = ()
     if None in read or None in write:

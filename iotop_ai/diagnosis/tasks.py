@@ -38,11 +38,7 @@ class TaskFacts(NamedTuple):
     @property
     def loader(self) -> bool:
         """Whether it is a DataLoader worker by its name."""
-        return _loads(self.name)
-
-
-def _loads(name: str) -> bool:
-    return name.startswith(LOADER_NAMES)
+        return self.name.startswith(LOADER_NAMES)
 
 
 class Group(NamedTuple):
@@ -173,9 +169,10 @@ class Tasks:
         if self._sums.no_cpu:
             known = [task for task in self.all() if task.cpu_ratio is not None]
             return max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
-        cpu = self._sums.column(CPU)
-        order = sorted(range(len(self._sums.keys)), key=cpu.__getitem__, reverse=True)
-        return next(self._made(order), None)
+        cpu, places = self._sums.column(CPU), range(len(self._sums.keys))
+        most = next(self._made([max(places, key=cpu.__getitem__)] if places else ()), None)
+        # What uses most is seldom one that does not count.
+        return most or next(self._made(sorted(places, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
         """The same by name and user, as ``grouped``."""
@@ -194,7 +191,9 @@ class Tasks:
         return self._once(
             "loaders",
             0.0,
-            lambda: [i for i, key in enumerate(self._sums.keys) if key in info and _loads(info[key].name)],
+            lambda: [
+                i for i, key in enumerate(self._sums.keys) if key in info and info[key].name.startswith(LOADER_NAMES)
+            ],
         )
 
     def _grouped(self, places: Iterable[int]) -> tuple[Group, ...]:
