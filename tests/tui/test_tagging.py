@@ -95,7 +95,8 @@ async def test_every_one_of_them_has_its_event(kept: Path) -> None:
         text = await shown.until(lambda text: "of 64 tagged" in text)
         assert "failed: nice 5: 0 of 64 tagged; not done to pt_data_worker (" in text
         assert not shown.source.events
-        main.post_message(main.said(True, "nice 5: 2 of 3 tagged", ("nice 5: a (1)", "nice 5: b (2)")))
+        done = main.said(True, "nice 5: 2 of 3 tagged", ("nice 5: a (1)", "nice 5: b (2)"))
+        main.work("nice", lambda: done)
         await shown.until(lambda text: "2 of 3 tagged" in text)
         assert shown.source.events == [("action", "nice 5: a (1)"), ("action", "nice 5: b (2)")]
 
