@@ -156,7 +156,8 @@ class Adaptive:
 
     def note(self, seq: int, at_ns: int, chosen: Sequence[Slot] | None, moved: Iterable[Slot]) -> None:
         """Who was read at that time, None for all, and who of them had moved."""
-        self._moved.update((slot, seq) for slot in moved if not slot.ended)
+        if seq > 0:  # in the first tick everybody is new
+            self._moved.update((slot, seq) for slot in moved if not slot.ended)
         if not self._allowed:
             return
         if chosen is None:

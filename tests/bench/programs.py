@@ -37,7 +37,9 @@ PROGRAMS = (
     Program("glances", ("glances", "-t", "1"), rb"TASKS\s*\d+", ("glances", "--version")),
     Program("bpytop", ("bpytop",), rb"Total:\s*[\d.]+", ("bpytop", "--version")),
 )
+EXACT = "iotop-ai --exact"
 FORMS = (
+    Program(EXACT, ("iotop-ai", "-d", "1", "--exact"), _SHOWS),
     Program("paused", ("iotop-ai", "-d", "1"), _SHOWS, keys=("Space",)),
     Program("help open", ("iotop-ai", "-d", "1"), _SHOWS, keys=("?",)),
     Program("record", ("iotop-ai", "record", "-d", "1"), b""),
