@@ -100,6 +100,7 @@ def parse_status(raw: bytes) -> tuple[int, int]:
     return tgid, int(raw[user + 5 : raw.index(b"\n", user + 1)].split()[1])
 
 
+@lru_cache(64)  # thousands of processes are often few programs
 def parse_cmdline(raw: bytes) -> tuple[str, ...]:
     """Arguments separated by NUL bytes, clean; at most ``ARGUMENTS``. () for a kernel thread or a zombie.
 

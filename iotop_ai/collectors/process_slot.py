@@ -77,7 +77,9 @@ def read_once(root: Root, relative: str, size: int) -> bytes | OSError:
     """Open, read, close: the content or the error."""
     try:
         with root.keep(relative, size) as file:
-            return file.read()
+            raw = file.read()
+            # What was read into more than Python cuts to size is copied, so that keeping it keeps no hole behind it.
+            return bytes(memoryview(raw)) if size > IO_SIZE else raw
     except OSError as error:
         return error
 
