@@ -289,7 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     text = document(size_rows, ring, read_rows, args.ticks)
     if args.write:
         # What was measured by hand stays.
-        _, mark, rest = DOCUMENT.read_text().partition("\n## A real training")
+        _, mark, rest = DOCUMENT.read_text().partition("\n## Diagnosing")
         DOCUMENT.write_text(text + mark + rest)
     print(text)
     for line in over + over_read:
