@@ -51,6 +51,9 @@ class Keeper:
         self._waiting: list[Frame] | None = None
         """Frames that came while a file is being opened; they are its first."""
         self._newest: Frame | None = None
+        self._turn = threading.Lock()
+        """Held by who begins or ends a file: a second key may come while the first is still at it."""
+        self._over = False
 
     @property
     def may_record(self) -> bool:
@@ -88,6 +91,16 @@ class Keeper:
             self._first = frame
             return True
 
+    def switch(self) -> str | Recorded | None:
+        """Begin a file and give its path, or end the one that there is and give what was recorded.
+
+        None when the session is over. Raises IotopError or OSError where a file cannot be begun.
+        """
+        with self._turn:
+            if self._recorder is not None:
+                return self.stop()
+            return None if self._over else self.start()
+
     def start(self) -> str:
         """Begin a file; its path. Raises IotopError or OSError where it cannot be."""
         assert self._record is not None  # the screen asks may_record first
@@ -108,13 +121,20 @@ class Keeper:
         return recorder.state().path
 
     def close(self) -> None:
-        """End the recording and let go of what is kept."""
+        """End the recording, also one that is just being begun, and let go of what is kept."""
+        mine = self._turn.acquire(timeout=CLOSE_S)
+        self._over = True
         self.stop()
+        if mine:
+            self._turn.release()
         if self._ring is not None:
             self._ring.close()
 
     def stop(self) -> Recorded | None:
-        """Close the file; what was recorded, None when nothing was."""
+        """Close the file; what was recorded, None when nothing was.
+
+        One that was closed before a Snapshot came holds the newest, and the minute before it.
+        """
         with self._lock:
             recorder, self._recorder = self._recorder, None
             newest = self._newest
@@ -122,7 +142,7 @@ class Keeper:
                 return None
             # While we hold the lock no Snapshot comes by, so none can carry away what is asked for here.
             events = () if newest is None else self._pending(newest.snapshot.seq)
-        if events and newest is not None:
+        if newest is not None and (events or not recorder.state().snapshots):
             recorder.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
         closed = recorder.close(CLOSE_S)
         state = self._state(recorder)

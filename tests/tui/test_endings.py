@@ -63,6 +63,24 @@ def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, w
     assert recording.closed()
 
 
+@pytest.mark.parametrize("keys", [("R", "R"), ("R", "q"), ("R", "R", "R", "q")])
+def test_a_recording_that_is_ended_as_soon_as_it_begins(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    """Every file that was begun is whole, and holds at least what the screen shows."""
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path, f"{PROGRAM} -d 60")
+        terminal.keys(*keys)
+        if keys[-1] != "q":
+            terminal.wait_for_match(r"done: \d+ s, .* in ")
+            terminal.keys("q")
+        terminal.wait_for("rc=0")
+    files = list(tmp_path.glob("*.iotop.jsonl"))
+    assert files or keys[-1] == "q"
+    for path in files:
+        recording = FileRecording(str(path))
+        assert recording.closed()
+        assert list(frames(recording.items()))
+
+
 @pytest.mark.parametrize(
     ("question", "way"), [("D", "closed"), ("D", "SIGHUP"), ("C-t", "SIGTERM"), ("/", "closed"), ("?", "SIGHUP")]
 )

@@ -211,27 +211,25 @@ class Moments(Screen[None]):
         if keeper is None or not keeper.may_record:
             self.change("failed: this screen is read-only")
             return
-        stopping = keeper.recorded() is not None
         # A disk may take its time to open a file or to write out the last lines.
-        threading.Thread(target=self._stop if stopping else self._start, name="record", daemon=True).start()
+        threading.Thread(target=self._switch, args=(keeper,), name="record", daemon=True).start()
 
-    def _start(self) -> None:
-        assert self.keeper is not None
+    def _switch(self, keeper: Keeper) -> None:
         try:
-            text = f"done: recording to {self.keeper.start()}"
+            done = keeper.switch()
         except IotopError as error:
             text = f"failed: {error}"
         except OSError as error:
             text = f"failed: {error.strerror}"
+        else:
+            if done is None:
+                return
+            if isinstance(done, str):
+                text = f"done: recording to {done}"
+            else:
+                what = f"{duration(done.seconds)}, {size(done.size_bytes)} in {done.path}"
+                text = f"failed: {done.trouble}; {what}" if done.trouble else f"done: {what}"
         self.app.post_message(RecordSaid(text))
-
-    def _stop(self) -> None:
-        assert self.keeper is not None
-        done = self.keeper.stop()
-        if done is not None:
-            what = f"{duration(done.seconds)}, {size(done.size_bytes)} in {done.path}"
-            text = f"failed: {done.trouble}; {what}" if done.trouble else f"done: {what}"
-            self.app.post_message(RecordSaid(text))
 
     def watch_recording(self) -> None:
         """Put the recording's state into the View; a trouble that is new is said once."""
