@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.rigs.tmux import Terminal, why_no_tmux
 from tests.tui.recorded import record, stalling
 
 LONG_S = 60.0
+TIMELINE = re.compile(r"^ (\d\d:\d\d:\d\d) .* (\d\d:\d\d:\d\d)$", re.MULTILINE)
 
 
 def test_the_file_under_the_name_is_replaced(tmp_path: Path) -> None:
@@ -61,8 +63,11 @@ def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> 
             begun = parts()
             terminal.wait_until(lambda _: parts() >= begun + 2, LONG_S, "two rotations")
             clock_moves(terminal)
-            first, last = terminal.wait_for_match(r"^ (\d\d:\d\d:\d\d) .* (\d\d:\d\d:\d\d)$").groups()
-            assert first < last
+            # What has been appended is read on a thread of its own, which may be late.
+            terminal.wait_until(
+                lambda text: (line := TIMELINE.search(text)) and line[1] < line[2], LONG_S, "a long line"
+            )
+            first = terminal.wait_for_match(TIMELINE.pattern)[1]
             terminal.keys("Space", "@")
             terminal.type("0%\n")
             terminal.wait_for(f"{first}  ► REPLAY paused", LONG_S)
