@@ -74,7 +74,7 @@ def main() -> int:
     parser.add_argument("--root", help="a captured machine to watch instead of this one")
     parser.add_argument("--smartctl", default="", help="what is asked about disks; not given: no disk is asked")
     a = parser.parse_args()
-    settings = Settings(interval_s=1.0, smart=bool(a.smartctl), smartctl=a.smartctl)
+    settings = Settings(interval_s=1.0, smart=bool(a.smartctl), smartctl=a.smartctl, remember=False)
     source = LiveSource(settings, Root(a.root) if a.root else None)
     with recorded(a.record) as recorder:
         for frame in islice(frames(source), a.seconds + 1):
