@@ -185,7 +185,9 @@ class QuietDriver(LinuxDriver):
             self.write(LAST_ROW)
             super().stop_application_mode()
         finally:
-            self.disable_input()
+            # Once it has ended, the input belongs to the shell: ending it again would drop what is typed for that.
+            if self._key_thread is not None and self._key_thread.is_alive():
+                self.disable_input()
 
 
 def driver_class(

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import pty
+import select
 import signal
 import threading
 import time
@@ -108,6 +110,30 @@ async def test_alt_is_alt_where_somebody_has_bound_it(handlers: None) -> None:
     driver.disable_input()
     os.close(writing)
     os.close(reading)
+
+
+async def test_what_is_typed_for_the_shell_stays(handlers: None) -> None:
+    """Keys that come as soon as the shell's screen is back are not the app's to drop."""
+    ours, theirs = pty.openpty()
+
+    class Writer:
+        def write(self, data: str) -> None:
+            if data == "\x1b[?1049l":
+                os.write(ours, b"ls\n")
+
+    driver = Listening(App(), mouse=False)
+    driver.seen = []
+    driver.fileno = theirs
+    driver.attrs_before = None
+    driver._writer_thread = Writer()
+    thread = driver._key_thread = threading.Thread(target=driver.run_input_thread)
+    thread.start()
+    driver.stop_application_mode()
+    assert not thread.is_alive()
+    assert select.select([theirs], [], [], 1)[0]
+    assert os.read(theirs, 100) == b"ls\n"
+    os.close(ours)
+    os.close(theirs)
 
 
 async def test_a_terminal_that_is_gone_does_not_spin(handlers: None) -> None:
