@@ -117,14 +117,15 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
 def _head(frame: Frame, view: View, width: int, at: tuple[Placed, ...]) -> Line:
     seconds = rates_of(frame, view)[1]
     note = f"{'tree ' if view.tree else ''}by {view.sort}{' reversed' if view.reverse else ''}"
-    table = frame.snapshot.processes.value
-    if table is not None and table.adaptive:
-        note = f"adaptive, {note}"
     if view.base is not None:
         at = tuple(p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at)
         note = f"sum of {duration(seconds)}"
     marked = _SORTED.get(view.sort, (view.sort,))
-    note = counted(view.tagged, note, note_room(width, "process", at))
+    room, table = note_room(width, "process", at), frame.snapshot.processes.value
+    if table is not None and table.adaptive:
+        # That not every process was read stands before the order, which the marked title says as well.
+        note = f"adaptive, {note}" if len(f"adaptive, {note}") <= room else "adaptive"
+    note = counted(view.tagged, note, room)
     return head(width, "process", at, focus=view.focus == "process", marked=marked, note=note)
 
 

@@ -130,3 +130,14 @@ def test_scrolling_moves_only_the_focused_panel() -> None:
     assert [line.key for line in lines[1:3]] == ["process:201", "process:300"]
     assert lines[1].background == "sel"
     assert process_rows(made(), view._replace(focus="disk"), 80, 4)[1].key == "process:100"
+
+
+def test_that_not_every_process_was_read_is_named() -> None:
+    one = made(Proc(101, "dd"))
+    table = one.snapshot.processes.value
+    assert table is not None
+    partly = one.snapshot.processes._replace(value=table._replace(adaptive=True))
+    there = one._replace(snapshot=one.snapshot._replace(processes=partly))
+    for width in (80, 120, 160):
+        assert "adaptive" in process_rows(there, UTC, width, 6)[0].text
+        assert "adaptive" not in process_rows(one, UTC, width, 6)[0].text
