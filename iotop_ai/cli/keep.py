@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Event
 from iotop_ai.tui.keeper import Keeper
@@ -39,7 +38,7 @@ def new_ring() -> Ring:
 
 
 def open_file(clock: Clock, folder: str = ".") -> FileSink:
-    """HOST-TIME.iotop.jsonl here, or in the state directory where this folder may not be, or should not be, written.
+    """HOST-TIME.iotop.jsonl, a new one; in the state directory where this folder may not, or should not, be written.
 
     Raises what refuses the state directory.
     """
@@ -47,7 +46,16 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
     from iotop_ai.store.sink import FileSink
 
     name = default_output(os.uname().nodename, clock.wall_ns())
-    return FileSink(os.path.join(writable(folder), name))
+    return FileSink(unused(os.path.join(writable(folder), name), ".iotop.jsonl"))
+
+
+def unused(path: str, suffix: str) -> str:
+    """The path, or with -2, -3 before its suffix while that is there already: two begun within a second."""
+    stem, number = path.removesuffix(suffix), 1
+    while os.path.lexists(path):
+        number += 1
+        path = f"{stem}-{number}{suffix}"
+    return path
 
 
 def save_picture(svg: str, folder: str = ".") -> str:
@@ -55,17 +63,11 @@ def save_picture(svg: str, folder: str = ".") -> str:
     from iotop_ai.cli.record_options import default_output
 
     name = default_output(os.uname().nodename, Clock().wall_ns()).removesuffix(".iotop.jsonl")
-    folder = writable(folder)
-    for number in range(1, 1000):
-        path = os.path.join(folder, f"{name}.svg" if number == 1 else f"{name}-{number}.svg")
-        try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            continue
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(svg)
-        return os.path.abspath(path)
-    raise UnknownError(f"there are too many pictures in {folder}")
+    path = unused(os.path.join(writable(folder), f"{name}.svg"), ".svg")
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(svg)
+    return os.path.abspath(path)
 
 
 def writable(folder: str) -> str:

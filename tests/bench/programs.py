@@ -28,7 +28,7 @@ _BARE = str(Path(__file__).with_name("bare.py"))
 _SHOWS = rb"mem\s+[\d.]+/[\d.]+"
 PROGRAMS = (
     Program(OURS, ("iotop-ai", "-d", "1"), _SHOWS, ("iotop-ai", "--version")),
-    Program("top", ("top", "-d", "1"), rb"Tasks:\s*\d+", ("top", "-v")),
+    Program("top", ("top", "-d", "1"), rb"Tasks:\s*\d+", ("top", "-V")),
     Program("iotop-c", ("iotop-c", "-P", "-d", "1"), rb"(?:be|rt|id)/\d", ("iotop-c", "--version")),
     Program("iotop", ("iotop-py", "-P", "-d", "1"), rb"(?:be|rt|id)/\d", ("iotop-py", "--version")),
     Program("htop", ("htop", "-d", "10"), rb"Tasks:\s*\d+", ("htop", "--version")),

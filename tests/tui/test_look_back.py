@@ -304,3 +304,18 @@ def test_where_a_recording_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     sink.close()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert state_folder() in (str(tmp_path / "state" / "iotop-ai"), "/var/lib/iotop-ai")
+
+
+class Still(Clock):
+    """It is always the same second."""
+
+    def wall_ns(self) -> int:
+        return 10**18
+
+
+def test_two_recordings_begun_in_one_second_have_two_names(tmp_path: Path) -> None:
+    sinks = [open_file(Still(), str(tmp_path)) for _ in range(3)]
+    names = [Path(sink.path).name.removesuffix(".iotop.jsonl") for sink in sinks]
+    for sink in sinks:
+        sink.close()
+    assert names == [names[0], f"{names[0]}-2", f"{names[0]}-3"]
