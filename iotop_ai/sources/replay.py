@@ -174,17 +174,21 @@ class ReplaySource:
         assert part is not None  # a chain has at least one part
         self._player = Player(part.header, part.stamp_of(start.block))
         block, skip_pre = start.block, False
-        while part is not None:
-            grows = self._follow and part.path == self.path and may_grow(part)
-            for item in self._growing(part, block) if grows else part.lines(block):
-                out = self._player.play(item, skip_pre=skip_pre)
-                if out is not None:
-                    yield out
-            following = next(parts, None)
-            if following is None and self._follow:
-                following = next_part(self.path, part)
-            part.close()
-            part, block, skip_pre = following, 0, True
+        try:
+            while part is not None:
+                grows = self._follow and part.path == self.path and may_grow(part)
+                for item in self._growing(part, block) if grows else part.lines(block):
+                    out = self._player.play(item, skip_pre=skip_pre)
+                    if out is not None:
+                        yield out
+                following = next(parts, None)
+                if following is None and self._follow:
+                    following = next_part(self.path, part)
+                part.close()
+                part, block, skip_pre = following, 0, True
+        finally:  # also where a line cannot be read, or nobody wants more
+            for one in (*self._parts, *([] if part is None else [part])):
+                one.close()
 
     def _growing(self, part: FileRecording, block: int) -> Iterator[Item]:
         return Tail(part.fileno(), self.path, part.blocks[block].offset, self._closing.wait).items()

@@ -152,8 +152,10 @@ class GzipBlocks:
         return self._fd
 
     def close(self) -> None:
-        """Give the file back."""
-        os.close(self._fd)
+        """Give the file back; more than once is as once."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
 class PlainBlocks:
@@ -260,5 +262,7 @@ class PlainBlocks:
             start += len(part)
 
     def close(self) -> None:
-        """Give the file back."""
-        os.close(self._fd)
+        """Give the file back; more than once is as once."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

@@ -39,7 +39,11 @@ class FileRecording:
         if not blocks.found:
             blocks.close()
             raise InputError(f"{path}: no whole keyframe in it")
-        self._hold(path, blocks, None)
+        try:
+            self._hold(path, blocks, None)
+        except BaseException:
+            blocks.close()
+            raise
 
     def _hold(self, path: str, blocks: Blocks, header: Header | None) -> None:
         """Take blocks that are there. header: the one in force at the first; None: its first line."""

@@ -19,6 +19,13 @@ from types import TracebackType
 LONG_S = 20.0
 
 
+def readable(handle: int, seconds: float) -> bool:
+    """Whether there is something to read within that time; of any descriptor, where select() ends at the 1,024th."""
+    waiting = select.poll()
+    waiting.register(handle, select.POLLIN)
+    return bool(waiting.poll(seconds * 1000))
+
+
 class PtyPair:
     """``with PtyPair(["iotop-ai"], 80, 24, environment) as line``: the program is there, its terminal our other end.
 
@@ -77,7 +84,7 @@ class PtyPair:
 
     def read(self, seconds: float) -> bool:
         """Take what is written within ``seconds``; whether anything was."""
-        if not select.select([self._ours], [], [], seconds)[0]:
+        if not readable(self._ours, seconds):
             return False
         try:
             more = os.read(self._ours, 1 << 16)

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import pty
-import select
 import signal
 import threading
 import time
@@ -16,6 +15,7 @@ from textual.app import App
 
 from iotop_ai.tui.driver import QuietDriver, driver_class
 from iotop_ai.tui.textual_version import installed_version
+from tests.rigs.pty_pair import readable
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ async def test_what_is_typed_for_the_shell_stays(handlers: None) -> None:
     thread.start()
     driver.stop_application_mode()
     assert not thread.is_alive()
-    assert select.select([theirs], [], [], 1)[0]
+    assert readable(theirs, 1)
     assert os.read(theirs, 100) == b"ls\n"
     os.close(ours)
     os.close(theirs)
