@@ -21,6 +21,20 @@ def _key(keys: str, text: str, *acts: str) -> Key:
     return Key(keys, "", text, 0, acts)
 
 
+def _last(name: str, *now: Key) -> tuple[Key, ...]:
+    """What ends every list: time, help, and the keys of the whole app. now: what is only for this kind of screen."""
+    return (*_TIME, *now, _key("?", "help, also F1", f"{name}.help"), *_APP)
+
+
+def _watched(name: str) -> tuple[Key, ...]:
+    """The end of the list of a screen that shows one thing live."""
+    return (
+        _key("Space", "pause, or play", f"{name}.pause"),
+        _key("+ -", "interval, or speed", f"{name}.longer", f"{name}.shorter"),
+        *_last(name, _key("End", "back to now", f"{name}.now")),
+    )
+
+
 _TIME = (
     _key("[ ]", "step back, on", "detail.back", "detail.on"),
     _key("v/V", "next, last change", "detail.next_verdict", "detail.previous_verdict"),
@@ -47,23 +61,13 @@ SCREEN_KEYS: dict[str, tuple[Key, ...]] = {
     "gpu": (
         _key("Esc", "back, also g", "gpu.back"),
         _key("b/n", "previous, next GPU", "gpu.previous", "gpu.next"),
-        _key("Space", "pause, or play", "gpu.pause"),
-        _key("+ -", "interval, or speed", "gpu.longer", "gpu.shorter"),
-        *_TIME,
-        _key("End", "back to now", "gpu.now"),
-        _key("?", "help, also F1", "gpu.help"),
-        *_APP,
+        *_watched("gpu"),
     ),
     "device": (
         _key("Esc", "back", "disk.back"),
         _key("b/n", "previous, next device", "disk.previous", "disk.next"),
         _key("h", "its health", "disk.health"),
-        _key("Space", "pause, or play", "disk.pause"),
-        _key("+ -", "interval, or speed", "disk.longer", "disk.shorter"),
-        *_TIME,
-        _key("End", "back to now", "disk.now"),
-        _key("?", "help, also F1", "disk.help"),
-        *_APP,
+        *_watched("disk"),
     ),
     "health": (
         _key("Esc", "back", "health.back"),
@@ -73,9 +77,7 @@ SCREEN_KEYS: dict[str, tuple[Key, ...]] = {
         *_rows("health", "disk; or scroll"),
         _key("T", "self-test", "health.test"),
         _key("u", "ask the disks now", "health.ask"),
-        *_TIME,
-        _key("?", "help, also F1", "health.help"),
-        *_APP,
+        *_last("health"),
     ),
     "reasoning": (
         _key("Esc", "back, also Enter", "reason.back"),
@@ -84,9 +86,7 @@ SCREEN_KEYS: dict[str, tuple[Key, ...]] = {
         _key("x", "acknowledge", "reason.acknowledge"),
         _key("j", "next job", "reason.job"),
         _key("Space", "pause, or play", "reason.pause"),
-        *_TIME,
-        _key("?", "help, also F1", "reason.help"),
-        *_APP,
+        *_last("reason"),
     ),
     "jobs": (
         _key("Esc", "back, also J", "jobs.back"),
@@ -94,9 +94,7 @@ SCREEN_KEYS: dict[str, tuple[Key, ...]] = {
         _key("Up/Down", "job", "jobs.up", "jobs.down"),
         _key("Home/End", "first, last", "jobs.first", "jobs.last"),
         _key("j", "next job", "jobs.next"),
-        *_TIME,
-        _key("?", "help, also F1", "jobs.help"),
-        *_APP,
+        *_last("jobs"),
     ),
 }
 """By the name of the screen in present/keymap.py; every action that a key has there but Ctrl-C and Ctrl-Z."""

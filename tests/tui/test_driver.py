@@ -31,6 +31,16 @@ class Listening(QuietDriver):
         self.seen.append(message)
 
 
+def listening(app, handle: int) -> Listening:
+    """A driver of the app whose thread reads keys from the descriptor."""
+    driver = Listening(app, mouse=False)
+    driver.seen = []
+    driver.fileno = handle
+    driver._key_thread = threading.Thread(target=driver.run_input_thread)
+    driver._key_thread.start()
+    return driver
+
+
 async def until(condition, seconds: float = 3.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
@@ -40,11 +50,8 @@ async def until(condition, seconds: float = 3.0) -> None:
 
 async def test_keys_arrive_and_the_thread_ends_at_once(handlers: None) -> None:
     reading, writing = os.pipe()
-    driver = Listening(App(), mouse=False)
-    driver.seen = []
-    driver.fileno = reading
-    driver._key_thread = thread = threading.Thread(target=driver.run_input_thread)
-    thread.start()
+    driver = listening(App(), reading)
+    thread = driver._key_thread
     os.write(writing, "aé\x1b[A".encode())
     await until(lambda: len(driver.seen) == 3)
     assert [event.key for event in driver.seen] == ["a", "é", "up"]
@@ -78,11 +85,7 @@ async def test_an_escape_and_the_key_right_behind_it_are_two_keys(
     handlers: None, chunks: list[str], keys: list[str]
 ) -> None:
     reading, writing = os.pipe()
-    driver = Listening(App(), mouse=False)
-    driver.seen = []
-    driver.fileno = reading
-    thread = driver._key_thread = threading.Thread(target=driver.run_input_thread)
-    thread.start()
+    driver = listening(App(), reading)
     for chunk in chunks:
         os.write(writing, chunk.encode())
         await asyncio.sleep(0.01)
@@ -99,11 +102,7 @@ async def test_alt_is_alt_where_somebody_has_bound_it(handlers: None) -> None:
         uses_alt = True
 
     reading, writing = os.pipe()
-    driver = Listening(Alt(), mouse=False)
-    driver.seen = []
-    driver.fileno = reading
-    thread = driver._key_thread = threading.Thread(target=driver.run_input_thread)
-    thread.start()
+    driver = listening(Alt(), reading)
     os.write(writing, b"\x1bq")
     await until(lambda: driver.seen)
     assert [event.key for event in driver.seen] == ["alt+q"]
@@ -121,13 +120,10 @@ async def test_what_is_typed_for_the_shell_stays(handlers: None) -> None:
             if data == "\x1b[?1049l":
                 os.write(ours, b"ls\n")
 
-    driver = Listening(App(), mouse=False)
-    driver.seen = []
-    driver.fileno = theirs
+    driver = listening(App(), theirs)
+    thread = driver._key_thread
     driver.attrs_before = None
     driver._writer_thread = Writer()
-    thread = driver._key_thread = threading.Thread(target=driver.run_input_thread)
-    thread.start()
     driver.stop_application_mode()
     assert not thread.is_alive()
     assert readable(theirs, 1)
@@ -138,11 +134,8 @@ async def test_what_is_typed_for_the_shell_stays(handlers: None) -> None:
 
 async def test_a_terminal_that_is_gone_does_not_spin(handlers: None) -> None:
     reading, writing = os.pipe()
-    driver = Listening(App(), mouse=False)
-    driver.seen = []
-    driver.fileno = reading
-    driver._key_thread = thread = threading.Thread(target=driver.run_input_thread)
-    thread.start()
+    driver = listening(App(), reading)
+    thread = driver._key_thread
     os.close(writing)
     before = time.process_time()
     await asyncio.sleep(0.3)
