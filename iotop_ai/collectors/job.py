@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from itertools import compress
-from operator import is_not
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.job_place import PlaceReader
 from iotop_ai.collectors.root import Root
 from iotop_ai.collectors.taskstate import TaskSampler
+from iotop_ai.model.followed import changed, gone
 from iotop_ai.model.gpu import GpuTable
 from iotop_ai.model.job import Job, JobPlace, JobTable
 from iotop_ai.model.job_find import Look, find_jobs, is_candidate
@@ -62,7 +61,7 @@ class JobCollector:
         self._place_due_ns = 0
         self._table: ProcessTable | None = None
         self._gpus: GpuTable | None = None
-        self._info: dict[ProcessKey, ProcessInfo] = {}
+        self._info: Mapping[ProcessKey, ProcessInfo] = {}
         self._candidates: set[ProcessKey] = set()
         self._due_ns: dict[ProcessKey, tuple[int, int]] = {}
         self._looks: dict[ProcessKey, Look] = {}
@@ -128,18 +127,17 @@ class JobCollector:
     def _follow(self, table: ProcessTable, now: int) -> None:
         """Take in who came, changed its name or went."""
         old = self._info
-        for key in list(compress(table.info, map(is_not, table.info.values(), map(old.get, table.info)))):
+        for key in changed(table.info, old):
             if is_candidate(table.info[key]) and key.pid != self._own_pid:
                 self._candidates.add(key)
                 self._due_ns.setdefault(key, (now, 0))
             else:
                 self._candidates.discard(key)
-        if len(old) != len(table.info) or old.keys() != table.info.keys():
-            for key in old.keys() - table.info.keys():
-                self._candidates.discard(key)
-                self._due_ns.pop(key, None)
-                self._looks.pop(key, None)
-        self._info = dict(table.info)
+        for key in gone(table.info, old):
+            self._candidates.discard(key)
+            self._due_ns.pop(key, None)
+            self._looks.pop(key, None)
+        self._info = table.info
 
     def _look_around(self, on_gpu: Mapping[int, tuple[str, ...]], now: int) -> bool:
         """Look into candidates that are due, at most ``LOOKS_A_TICK``; whether anything new was seen."""

@@ -40,7 +40,8 @@ from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.collectors.taskstats import ExitWatch, exit_code
 from iotop_ai.collectors.users import Users
 from iotop_ai.model.clean import clean_bytes
-from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.followed import Ledger
+from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable, awake
 from iotop_ai.model.reading import Status
 
 COHORTS = 5
@@ -87,9 +88,9 @@ class ProcessCollector:
         self._seq = -1
         self._slots: dict[int, Slot] = {}
         self._cohorts: list[dict[int, Slot]] = [{} for _ in range(FINE)]
-        self._io: dict[ProcessKey, ProcessIo] = {}
-        self._stat: dict[ProcessKey, ProcessStat] = {}
-        self._info: dict[ProcessKey, ProcessInfo] = {}
+        self._io: Ledger[ProcessKey, ProcessIo] = Ledger()
+        self._stat: Ledger[ProcessKey, ProcessStat] = Ledger(awake)
+        self._info: Ledger[ProcessKey, ProcessInfo] = Ledger()
         self._denied: frozenset[ProcessKey] = frozenset()
         self._io_at = 0
         self._io_stale: dict[ProcessKey, int] = {}
@@ -106,7 +107,8 @@ class ProcessCollector:
         self._seq += 1
         self._gone = []
         # The dicts of the table before were handed out: what changes is changed in copies.
-        self._io, self._stat, self._info = dict(self._io), dict(self._stat), dict(self._info)
+        for ledger in (self._io, self._stat, self._info):
+            ledger.turn()
         self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
         fresh = self._find()
         if not self._slots:
@@ -118,17 +120,17 @@ class ProcessCollector:
         for slot in fresh:
             slot.published = not slot.ended
         return ProcessTable(
-            io=self._io,
-            stat=self._stat,
-            info=self._info,
+            io=self._io.now,
+            stat=self._stat.now,
+            info=self._info.now,
             denied=self._denied,
             io_at_ns=self._io_at,
             stat_at_ns=stat_at,
             stat_at=self._stat_at,
             stat_out=self._stat_out,
             io_stale=self._io_stale,
-            threads=look_at_threads(self._root, keys, self._stat),
-            wchan=look_at_wchan(self._root, keys, self._stat),
+            threads=look_at_threads(self._root, keys, self._stat.now),
+            wchan=look_at_wchan(self._root, keys, self._stat.now),
             gone=tuple(self._gone),
             complete=self._complete,
             delayacct=self._delay_accounting(),
@@ -142,7 +144,7 @@ class ProcessCollector:
         """What the table says of times where not every io is read in every tick."""
         if not self._partly or self._adaptive is None:
             return {}
-        out = {key: at for key, at in self._adaptive.io_out.items() if key in self._io}
+        out = {key: at for key, at in self._adaptive.io_out.items() if key in self._io.now}
         return {"adaptive": True, "io_at": self._adaptive.io_at, "io_out": out, "io_since": self._io_since}
 
     def close(self) -> None:
@@ -187,7 +189,7 @@ class ProcessCollector:
         self._codes = {pid: code for pid, code in self._codes.items() if pid in self._slots}
         for pid in self._codes:
             key = self._slots[pid].key
-            if self._stat[key].state == "Z":
+            if self._stat.now[key].state == "Z":
                 exits[key] = self._codes[pid]
         return exits
 
@@ -267,8 +269,8 @@ class ProcessCollector:
             return 0
         slot = Slot(ProcessKey(pid, stat.start_ticks), stat.comm, uid, raw, young=self._seq > 0)
         self._slots[pid] = self._cohorts[pid % FINE][pid] = slot
-        self._stat[slot.key] = stat.record
-        self._info[slot.key] = self._who(slot, stat.flags)
+        self._stat.put(slot.key, stat.record)
+        self._info.put(slot.key, self._who(slot, stat.flags))
         if keep_stat:
             file = self._room.keep(self._root, f"proc/{pid}/stat", STAT_SIZE)
             if isinstance(file, KeptFile):
@@ -298,8 +300,8 @@ class ProcessCollector:
         if isinstance(status, bytes) and status:
             slot.uid = parse_status(status)[1]
         info = self._who(slot, flags)
-        if info != self._info[slot.key]:
-            self._info[slot.key] = info
+        if info != self._info.now[slot.key]:
+            self._info.put(slot.key, info)
             self._ask_again(slot)
 
     def _ask_again(self, slot: Slot) -> None:
@@ -315,7 +317,7 @@ class ProcessCollector:
             slot.denied = True
             self._room.give_back(slot.io)
             slot.io, slot.io_raw = None, b""
-            self._io.pop(slot.key, None)
+            self._io.drop(slot.key)
             self._io_stale.pop(slot.key, None)
         if slots:
             self._denied |= {slot.key for slot in slots}
@@ -329,11 +331,11 @@ class ProcessCollector:
         key, pid = slot.key, slot.key.pid
         del self._slots[pid]
         del self._cohorts[pid % FINE][pid]
-        io = self._io.pop(key, None)
+        io = self._io.drop(key)
         if io is not None:
             self._left = Moved(self._left.read + io.read_bytes, self._left.written + io.write_bytes)
-        self._stat.pop(key, None)
-        self._info.pop(key, None)
+        self._stat.drop(key)
+        self._info.drop(key)
         self._stat_out.pop(key, None)
         self._io_stale.pop(key, None)
         if slot.denied:
@@ -384,11 +386,11 @@ class ProcessCollector:
             key = slot.key
             if isinstance(raw, bytes):
                 try:
-                    old, new = self._io.get(key), parse_io(raw)
+                    old, new = self._io.now.get(key), parse_io(raw)
                 except ValueError:  # an emptied file of a captured tree: as good as not readable
                     denied.append(slot)
                     continue
-                self._io[key] = new
+                self._io.put(key, new)
                 moved[slot] = moved.get(slot, 0) + weight(new) - (weight(old) if old is not None else 0)
                 if self._partly and self._adaptive is not None:
                     if self._adaptive.counted(slot):
@@ -401,7 +403,7 @@ class ProcessCollector:
                 self._end(slot)
             elif raw.errno in FORBIDDEN:
                 denied.append(slot)
-            elif key in self._io:  # out of memory or descriptors: the older record stays, with its time
+            elif key in self._io.now:  # out of memory or descriptors: the older record stays, with its time
                 self._io_stale[key] = stale.get(key, before)
         self._deny(denied)
         if gone or denied:
@@ -452,8 +454,8 @@ class ProcessCollector:
         if parsed.start_ticks != slot.key.start_ticks:
             return False
         slot.stat_raw = raw
-        if parsed.record != self._stat[slot.key]:
-            self._stat[slot.key] = parsed.record
+        if parsed.record != self._stat.now[slot.key]:
+            self._stat.put(slot.key, parsed.record)
             if parsed.record.state == "Z" and not slot.denied:
                 self._codes[slot.key.pid] = exit_code(parsed.exit_status)
         if slot.published and (slot.young or parsed.comm != slot.comm):

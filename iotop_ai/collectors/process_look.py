@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import compress, repeat
-from operator import eq, itemgetter
 
 from iotop_ai.collectors.process_parse import parse_state
 from iotop_ai.collectors.process_slot import STAT_SIZE, read_once
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.clean import clean_bytes
-from iotop_ai.model.process import ProcessKey, ProcessStat, ThreadLook
+from iotop_ai.model.process import ProcessKey, ProcessStat, ThreadLook, blocked
 
-_STATE = itemgetter(ProcessStat._fields.index("state"))
 MOST_THREADS = 64
 MOST_PROCESSES = 32
 MOST_WCHANS = 64
@@ -57,9 +54,8 @@ def look_at_wchan(
 
     "0" says running or not permitted; such processes are left out. At most ``MOST_WCHANS`` are asked.
     """
-    blocked = compress(stat, map(eq, map(_STATE, stat.values()), repeat("D")))
     out: dict[ProcessKey, str] = {}
-    for key in list(dict.fromkeys((*blocked, *busy)))[:MOST_WCHANS]:
+    for key in list(dict.fromkeys((*blocked(stat), *busy)))[:MOST_WCHANS]:
         raw = read_once(root, f"proc/{key.pid}/wchan", 256)
         if not isinstance(raw, OSError) and raw.strip() not in (b"", b"0"):
             out[key] = clean_bytes(raw.strip(), 64)

@@ -5,11 +5,13 @@ Source: /proc/PID/io and /proc/PID/stat, https://docs.kernel.org/filesystems/pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from itertools import compress, repeat
 from operator import eq, itemgetter
 from typing import Annotated
 
+from iotop_ai.model.followed import Followed
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.record import NamedTuple
 
@@ -81,6 +83,31 @@ class ThreadLook(NamedTuple):
 
 
 _STATE = itemgetter(ProcessStat._fields.index("state"))
+_RESTS = frozenset("SI")
+
+
+def awake(stat: ProcessStat) -> bool:
+    """Whether the main thread is in another state than asleep (S) or idle (I): what a table's stat is flagged with."""
+    return stat.state not in _RESTS
+
+
+def blocked(stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessKey]:
+    """Those whose main thread is in state D, by pid."""
+    awake_ones = _flagged(stat)
+    if awake_ones is not None:
+        return [key for key in sorted(awake_ones) if stat[key].state == "D"]
+    return sorted(compress(stat, map(eq, map(_STATE, stat.values()), repeat("D"))))
+
+
+def states(stat: Mapping[ProcessKey, ProcessStat]) -> dict[str, int]:
+    """How many main threads are in each state; those asleep (S) and idle (I) may be left out."""
+    awake_ones = _flagged(stat)
+    return Counter(map(_STATE, stat.values() if awake_ones is None else [stat[key] for key in awake_ones]))
+
+
+def _flagged(stat: Mapping[ProcessKey, ProcessStat]) -> Collection[ProcessKey] | None:
+    """Those that are awake, where the mapping knows them."""
+    return stat.flagged if isinstance(stat, Followed) else None
 
 
 class ProcessTable(NamedTuple):
@@ -123,9 +150,9 @@ class ProcessTable(NamedTuple):
     io_out: Mapping[ProcessKey, int] = {}
     io_since: Mapping[ProcessKey, int] = {}
 
-    def blocked(self) -> Iterator[ProcessKey]:
-        """Those whose main thread is in state D."""
-        return compress(self.stat, map(eq, map(_STATE, self.stat.values()), repeat("D")))
+    def blocked(self) -> list[ProcessKey]:
+        """Those whose main thread is in state D, by pid."""
+        return blocked(self.stat)
 
     def stat_time(self, key: ProcessKey) -> int:
         """Monotonic ns at which this process's stat was last read."""

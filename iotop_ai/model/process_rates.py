@@ -6,10 +6,8 @@ the Sample before on; what was read and is the same has the rate 0.
 
 from __future__ import annotations
 
-from itertools import chain, compress
-from operator import is_not
-
 from iotop_ai.model.counter import delta, per_second
+from iotop_ai.model.followed import changed
 from iotop_ai.model.process import (
     ProcessIo,
     ProcessKey,
@@ -98,15 +96,14 @@ def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
     if not idle:
         return list(after.stat)
     listed = old.rates if old is not None else {}
-    # An unchanged record is usually the same object, which is all that most processes cost here.
-    moved = chain(
-        compress(after.stat, map(is_not, after.stat.values(), map(before.stat.get, after.stat))),
-        compress(after.io, map(is_not, after.io.values(), map(before.io.get, after.io))),
-        (key for key in listed if key in after.stat),
-        after.blocked(),
-        after.threads,
-    )
-    return list(dict.fromkeys(moved))
+    moved = {
+        *changed(after.stat, before.stat),
+        *changed(after.io, before.io),
+        *(key for key in listed if key in after.stat),
+        *after.blocked(),
+        *after.threads,
+    }
+    return sorted(moved)
 
 
 def _rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> ProcessRates:

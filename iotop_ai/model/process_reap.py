@@ -9,9 +9,9 @@ added, and an orphan's bytes go to its subreaper or to init.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import compress
-from operator import is_not, itemgetter
+from operator import itemgetter
 
+from iotop_ai.model.followed import changed, gone
 from iotop_ai.model.process import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
 from iotop_ai.model.record import NamedTuple
 
@@ -41,8 +41,7 @@ class _Heirs:
         self.room: dict[ProcessKey, list[int]] = {}
         self.faults: dict[ProcessKey, int] = {}
         self.claimed: dict[ProcessKey, int] = {}
-        changed = compress(after.stat, map(is_not, after.stat.values(), map(before.stat.get, after.stat)))
-        for key in dict.fromkeys((*changed, *earlier)):
+        for key in dict.fromkeys((*changed(after.stat, before.stat), *earlier)):
             old, new = before.stat.get(key), after.stat.get(key)
             if old is not None and new is not None:
                 grown = new.cminflt - earlier.get(key, old.cminflt)
@@ -107,7 +106,7 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
     stat is read after io.
     """
     waiting = last.debts if last is not None else ()
-    vanished = sorted(before.stat.keys() - after.stat.keys())
+    vanished = sorted(gone(after.stat, before.stat))
     earlier = last.cminflt_before if last is not None else {}
     heirs = _Heirs(before, after, earlier)
     debts: list[Debt] = list(waiting)

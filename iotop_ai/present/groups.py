@@ -232,8 +232,8 @@ class _Resting:
 
     def __init__(self, table: ProcessTable, pattern_: str, own: int) -> None:
         self.told = (pattern_, own, table.denied, bool(table.delayacct))
-        self.keys, self.infos = list(table.info), list(table.info.values())
-        self.place = {key: i for i, key in enumerate(self.keys)}
+        self.info = table.info
+        self.place = {key: i for i, key in enumerate(table.info)}
         wanted = understood(pattern_) if pattern_ else None
         if wanted is not None and wanted.query:  # the table holds those that it asks for, and no others
             wanted = EVERY
@@ -278,15 +278,20 @@ _FOLDED: list[_Resting] = []
 def _resting(table: ProcessTable, pattern_: str, own: int) -> _Resting:
     """The folds of this table: those of the one before while the same processes are there."""
     told = (pattern_, own, table.denied, bool(table.delayacct))
-    keys, infos = list(table.info), list(table.info.values())
     for i, kept in enumerate(_FOLDED):
-        if kept.told == told and kept.keys == keys and kept.infos == infos:
+        if kept.told == told and _same(kept.info, table.info):
+            kept.info = table.info
             if i:
                 _FOLDED[:] = [kept, *_FOLDED[:i]]
             return kept
     made = _Resting(table, pattern_, own)
     _FOLDED[:] = [made, *_FOLDED[:1]]
     return made
+
+
+def _same(old: Mapping[ProcessKey, ProcessInfo], new: Mapping[ProcessKey, ProcessInfo]) -> bool:
+    """Whether these are the same processes with the same names, in the same order."""
+    return old is new or (len(old) == len(new) and list(old.items()) == list(new.items()))
 
 
 _ZERO = ProcessRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, None, 0.0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
-from operator import attrgetter
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job import JobMount
+from iotop_ai.model.process import states
 from iotop_ai.present import devices
 from iotop_ai.present.columns import rule
 from iotop_ai.present.devices import Device
@@ -244,8 +244,8 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
     table = frame.snapshot.processes.value
     if table is None:
         return quiet(width, frame.snapshot.processes)
-    states = list(map(attrgetter("state"), table.stat.values()))
-    blocked, running = states.count("D"), states.count("R")
+    known = states(table.stat)
+    blocked, running = known.get("D", 0), known.get("R", 0)
     out = [Cell(1, "waits", "dim")]
     out += [Cell(10, "in D", "dim"), Cell(18, _count(blocked), "strong" if blocked else "zero", right=True)]
     out += [Cell(22, "run", "dim"), Cell(29, _count(running), token_of(_count(running)), right=True)]

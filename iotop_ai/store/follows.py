@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from iotop_ai.model.followed import changed
 from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading
 from iotop_ai.store.shape import Shape, shape_of
@@ -37,8 +38,7 @@ def expected(before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Rea
     old, new = before.value, after.value
     if old is None or new is None:
         return before
-    was = old.io.get
-    moved = [key for key, io in new.io.items() if (last := was(key)) is not io and last != io]
+    moved = [key for key in changed(new.io, old.io) if old.io.get(key) != new.io[key]]
     return before._replace(value=old._replace(**_ruled(old, new, after.at_ns, moved)))
 
 

@@ -16,6 +16,7 @@ from enum import Enum
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from iotop_ai.model.followed import changed, gone
 from iotop_ai.store.keys import KeyText, key_text
 from iotop_ai.store.wire import LEAST_INT, MOST_INT, ShapeError, checked
 
@@ -185,24 +186,25 @@ class Table(Shape):
         get, text = before.get, self.key.dump
         item = self.item
         added: dict[str, Any] = {}
-        for key, new in value.items():
-            old = get(key, SAME)
+        # Where a value may be None a missing one looks like it.
+        for key in value if isinstance(item, Maybe) else changed(value, before):
+            new, old = value[key], get(key, SAME)
             if old is new:
                 continue
             if old is SAME:
                 added[text(key)] = {"=": item.dump(new)} if item.table else item.dump(new)
             else:
-                changed = item.change(new, old)
-                if changed is not SAME:
-                    added[text(key)] = changed
-        gone = [text(key) for key in before if key not in value] if len(before) or not value else []
-        if not added and not gone:
+                part = item.change(new, old)
+                if part is not SAME:
+                    added[text(key)] = part
+        went = [text(key) for key in gone(value, before)]
+        if not added and not went:
             return SAME
         out: dict[str, Any] = {}
         if added:
             out["+"] = added
-        if gone:
-            out["-"] = gone
+        if went:
+            out["-"] = went
         return out
 
     def apply(self, raw: Any, before: Any) -> Any:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from iotop_ai.model.block import BlockCounters, BlockKey
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.finding import Verdict
+from iotop_ai.model.followed import Ledger
+from iotop_ai.model.process import ProcessIo, ProcessKey
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
@@ -140,3 +142,21 @@ def test_a_finding_about_a_path_is_remembered_by_all_of_it() -> None:
     carry = Carry(pending={("fs_full", "/data/a/b"): 7, ("idle", ""): 8, ("cpu_prep", "a/b"): 9})
     shape = shape_of(Carry)
     assert shape.load(json.loads(json.dumps(shape.dump(carry)))) == carry
+
+
+def test_a_followed_table_is_written_as_a_plain_one() -> None:
+    shape = shape_of(Mapping[ProcessKey, ProcessIo])
+    ledger: Ledger[ProcessKey, ProcessIo] = Ledger()
+    for pid in range(5):
+        ledger.put(ProcessKey(pid, 1), ProcessIo(pid, 0, 0, 0, 0, 0, 0))
+    old = ledger.now
+    ledger.turn()
+    ledger.put(ProcessKey(2, 1), ProcessIo(2, 0, 0, 0, 4096, 0, 0))
+    ledger.put(ProcessKey(3, 1), ProcessIo(3, 0, 0, 0, 0, 0, 0))
+    ledger.put(ProcessKey(7, 9), ProcessIo(7, 0, 0, 0, 0, 0, 0))
+    ledger.drop(ProcessKey(4, 1))
+    told = shape.change(ledger.now, old)
+    assert told == shape.change(dict(ledger.now), dict(old))
+    assert told["+"].keys() == {"2/1", "7/9"}
+    assert told["-"] == ["4/1"]
+    assert shape.apply(told, dict(old)) == ledger.now
