@@ -13,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from iotop_ai.cli.first_frame import FirstFrame
+from iotop_ai.cli.lean import without_tls
 from iotop_ai.cli.learned import keep_baselines
 from iotop_ai.cli.log import quiet_log
 from iotop_ai.cli.remembered import Remembered, as_left, device_as_left, keep, left, recall
@@ -197,17 +198,20 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
         if begun.shown is not None:
             begun.shown()
 
-        from iotop_ai.tui.app import MonitorApp
+        with without_tls():
+            from iotop_ai.tui.app import MonitorApp
         from iotop_ai.tui.driver import driver_class
 
         driver = driver_class(True, screen.attributes, shared=begun.shared) if screen is not None else None
         keeper = begun.keeper() if begun.keeper is not None else None
         save = None if served() else _save_picture
         app = MonitorApp(begun.first, begun.frames, begun.source, view, here.theme, driver, keeper, begun.deck, save)
+        left = begun.left
+        del begun  # its first Frame holds a whole machine
         gc.enable()
         app.run(mouse=settings.mouse)
-        if app.failure is None and begun.left is not None:
-            begun.left(app.main.view, "" if app.look == here.theme else app.look, app.main.newest)
+        if app.failure is None and left is not None:
+            left(app.main.view, "" if app.look == here.theme else app.look, app.main.newest)
     finally:
         close()
         if screen is not None:

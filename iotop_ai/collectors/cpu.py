@@ -8,6 +8,7 @@ from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.cpu import CpuTable, CpuTicks
 
+_CPUS = "sys/devices/system/cpu"
 _FIELDS = 9
 """Of a line of /proc/stat: its name and eight counts; guest time is inside user and nice."""
 
@@ -28,9 +29,10 @@ def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
 
 
 class CpuCollector:
-    """Ticks of every online core from /proc/stat, and how many cores there are really, which psutil knows.
+    """Ticks of every online core from /proc/stat, and how many cores there are really.
 
-    That number is None in the first reading: psutil is dear to import, and a start does not wait for it.
+    That number is None in the first reading: it takes a file for each core, and a start does not wait for it. Where
+    the kernel's topology does not tell, psutil does, which takes a megabyte.
     """
 
     field = "cpu"
@@ -52,7 +54,7 @@ class CpuCollector:
         cores = parse_cpu_stat(self._stat.read())
         if self._root.live and not first and len(cores) != self._counted:
             # The number of physical cores changes only with the number of cores.
-            self._physical, self._counted = _physical_cores(), len(cores)
+            self._physical, self._counted = cores_in_topology(self._root) or _asked_of_psutil(), len(cores)
         allowed = len(os.sched_getaffinity(0)) if self._root.live else len(cores)
         return CpuTable(cores, allowed, self._physical, self._load1(), clk_tck=self._clk_tck)
 
@@ -72,7 +74,24 @@ class CpuCollector:
         self._stat = self._load = None
 
 
-def _physical_cores() -> int | None:
+def cores_in_topology(root: Root) -> int | None:
+    """How many cores the kernel tells apart: each is one set of threads that share it; None where it does not say.
+
+    Source: core_cpus_list, until Linux 5.3 thread_siblings_list,
+    https://docs.kernel.org/admin-guide/cputopology.html.
+    """
+    for name in ("core_cpus_list", "thread_siblings_list"):
+        threads = {
+            root.text_or(f"{_CPUS}/{cpu}/topology/{name}")
+            for cpu in root.names(_CPUS)
+            if cpu[:3] == "cpu" and cpu[3:].isdigit()
+        } - {""}
+        if threads:
+            return len(threads)
+    return None
+
+
+def _asked_of_psutil() -> int | None:
     import psutil
 
     found: int | None = psutil.cpu_count(logical=False)

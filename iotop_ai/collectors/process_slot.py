@@ -51,7 +51,8 @@ class Slot:
 def read_kept(fds: list[int], size: int) -> list[bytes | OSError]:
     """The content of each descriptor, or the error in its place.
 
-    ``list.extend`` over ``map`` runs without a Python step per file; after an error it goes on with the next.
+    ``list.extend`` over ``map`` runs without a Python step per file; after an error it goes on with the next. An error
+    is kept without its traceback, which would keep the whole tick's frames alive with the tables in them.
     """
     out: list[bytes | OSError] = []
     reads = map(os.pread, fds, repeat(size), repeat(0))
@@ -59,7 +60,7 @@ def read_kept(fds: list[int], size: int) -> list[bytes | OSError]:
         try:
             out.extend(reads)
         except OSError as error:
-            out.append(error)
+            out.append(error.with_traceback(None))
         else:
             return out
 
@@ -81,7 +82,7 @@ def read_once(root: Root, relative: str, size: int) -> bytes | OSError:
             # What was read into more than Python cuts to size is copied, so that keeping it keeps no hole behind it.
             return bytes(memoryview(raw)) if size > IO_SIZE else raw
     except OSError as error:
-        return error
+        return error.with_traceback(None)
 
 
 def keep(root: Root, relative: str, size: int) -> KeptFile | OSError:
@@ -89,7 +90,7 @@ def keep(root: Root, relative: str, size: int) -> KeptFile | OSError:
     try:
         return root.keep(relative, size)
     except OSError as error:
-        return error
+        return error.with_traceback(None)
 
 
 def descriptor_room() -> int:

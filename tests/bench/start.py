@@ -45,7 +45,11 @@ SWEEP = (
     "source = iotop_ai.sources.live.LiveSource(Settings(smart=False), soon=True); stream = frames(source); "
     "rows = screen_rows(120, 40, next(stream), View())"
 )
-SCREEN = "import iotop_ai.tui.app, iotop_ai.tui.driver, iotop_ai.cli.keep"
+SCREEN = (
+    "from iotop_ai.cli.lean import without_tls\n"
+    "with without_tls():\n"
+    "    import iotop_ai.tui.app, iotop_ai.tui.driver, iotop_ai.cli.keep"
+)
 KEEPS = "import iotop_ai.store.ring"
 STAGES = (
     ("Python itself", ()),

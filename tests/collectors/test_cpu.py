@@ -7,7 +7,7 @@ import psutil
 
 from iotop_ai.collectors.base import take
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.cpu import CpuCollector, parse_cpu_stat
+from iotop_ai.collectors.cpu import CpuCollector, cores_in_topology, parse_cpu_stat
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.cpu import CpuTable, CpuTicks, cpu_rates
 from iotop_ai.model.reading import Status
@@ -83,3 +83,14 @@ def test_the_running_machine() -> None:
     assert set(table.cores) >= os.sched_getaffinity(0)
     assert all(sum(ticks) > 0 for ticks in table.cores.values())
     assert table.load1 is not None
+
+
+def test_threads_that_share_a_core_are_one_core(tmp_path: Path) -> None:
+    def topology(name: str) -> Entries:
+        lists = {0: b"0,2\n", 1: b"1,3\n", 2: b"0,2\n", 3: b"1,3\n"}
+        return {f"sys/devices/system/cpu/cpu{cpu}/topology/{name}": text for cpu, text in lists.items()}
+
+    newer, older = topology("core_cpus_list"), topology("thread_siblings_list")
+    assert cores_in_topology(build(newer | {"sys/devices/system/cpu/online": b"0-3\n"}, tmp_path / "new")) == 2
+    assert cores_in_topology(build(older, tmp_path / "old")) == 2
+    assert cores_in_topology(build({"sys/devices/system/cpu/cpufreq/boost": b"1\n"}, tmp_path / "none")) is None
