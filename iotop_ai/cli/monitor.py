@@ -161,6 +161,10 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
         app = _watch(settings, opening, close, here)
     except _EndedError as ended:
         return _ended_by(ended.number)
+    if app.keeper is not None and app.keeper.last is not None:
+        from iotop_ai.present.recorded import recorded_text
+
+        _say(f"recorded: {recorded_text(app.keeper.last)}")
     if app.failure is not None:
         from iotop_ai.cli.crash import note_crash
 
@@ -219,8 +223,13 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
     return app
 
 
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal may be what went away
+        print(text, file=sys.stderr)
+
+
 def _ended_by(number: signal.Signals) -> int:
-    print(f"ended by {number.name}", file=sys.stderr)
+    _say(f"ended by {number.name}")
     return 128 + number
 
 

@@ -20,6 +20,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.pattern import pattern
 from iotop_ai.model.reading import Rated
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.present.line import DISK_PREFIX
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.view import View
 
@@ -52,7 +53,7 @@ class Device(NamedTuple):
     @property
     def row_key(self) -> str:
         """The key of its row."""
-        return f"disk:{self.key.name}"
+        return DISK_PREFIX + self.key.name
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present import devices
 from iotop_ai.present.columns import Column, chosen, head, placed, rule
 from iotop_ai.present.health_view import DiskRow, HealthView, disk_rows
-from iotop_ai.present.line import Cell, Line, Span, blank, cells, cut, place, row
+from iotop_ai.present.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut, place, row
 from iotop_ai.present.units import UNDEFINED, UNKNOWN, duration
 
 WORDS = {"bad": "FAILING", "warn": "WARN", "unsure": "UNSURE", "ok": "OK"}
@@ -68,7 +68,7 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
         made = [by_id[name].cell(text, token) for name, text, token in _cells(one, frame) if name in by_id]
         sel = "sel" if picked is not None and one.name == picked.name else ""
         mark = [Cell(0, ">", one.health.token)] if one.health.token in ("bad", "warn") else []
-        out.append(place(width, *mark, *made, background=sel, key=f"disk:{one.name}"))
+        out.append(place(width, *mark, *made, background=sel, key=DISK_PREFIX + one.name))
     if len(rows) > room:
         out.append(row(width, [Span(f" {len(rows) - room} more", "dim")]))
     if not rows:

@@ -11,7 +11,7 @@ from iotop_ai.present import devices
 from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.gpu_groups import chosen_gpu
 from iotop_ai.present.keymap import Keymap, key_shown
-from iotop_ai.present.line import Line, Span, cells, cut, filled, row, spans_cells
+from iotop_ai.present.line import DISK_PREFIX, Line, Span, cells, cut, filled, row, spans_cells
 from iotop_ai.present.panel import panel
 from iotop_ai.present.view import View
 
@@ -157,7 +157,7 @@ def _opens(key: Key, frame: Frame, view: View) -> Key:
         return key._replace(word="" if found is None else f"GPU{number}")
     if view.focus == "disk":
         chosen = devices.chosen(frame, view)
-        return key._replace(word=view.cursor.removeprefix("disk:") or ("" if chosen is None else chosen.name))
+        return key._replace(word=view.cursor.removeprefix(DISK_PREFIX) or ("" if chosen is None else chosen.name))
     return key._replace(word=_OPENED.get(view.focus, ""))
 
 

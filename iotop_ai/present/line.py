@@ -11,6 +11,8 @@ from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
 
 ELLIPSIS = "…"
+DISK_PREFIX = "disk:"
+"""Begins the key of a disk's row; its kernel name follows."""
 _INVISIBLE = frozenset(chr(c) for c in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), 0x200D, 0x034F))
 """Variation selectors and joiners: terminals disagree about the width of what they change."""
 

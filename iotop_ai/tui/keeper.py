@@ -54,6 +54,8 @@ class Keeper:
         self._turn = threading.Lock()
         """Held by who begins or ends a file: a second key may come while the first is still at it."""
         self._over = False
+        self.last: Recorded | None = None
+        """What the last file came to that was ended; None when none was."""
 
     @property
     def may_record(self) -> bool:
@@ -121,7 +123,11 @@ class Keeper:
         return recorder.state().path
 
     def close(self) -> None:
-        """End the recording, also one that is just being begun, and let go of what is kept."""
+        """End the recording, also one that is just being begun, and let go of what is kept.
+
+        ``last`` is then what that recording came to, None when none was on.
+        """
+        self.last = None
         mine = self._turn.acquire(timeout=CLOSE_S)
         self._over = True
         self.stop()
@@ -146,7 +152,8 @@ class Keeper:
             recorder.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
         closed = recorder.close(CLOSE_S)
         state = self._state(recorder)
-        return state if closed else state._replace(trouble="its disk does not answer")
+        self.last = state if closed else state._replace(trouble="its disk does not answer")
+        return self.last
 
     def recorded(self) -> Recorded | None:
         """How the recording goes; None when there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -25,6 +26,8 @@ def test_sigterm_closes_the_recording(tmp_path: Path) -> None:
         os.kill(child, signal.SIGTERM)
         text = terminal.wait_for("rc=143")
         assert "ended by SIGTERM" in text
+        (path,) = tmp_path.glob("*.iotop.jsonl")
+        assert re.search(rf"recorded: \d+ s, \w+ in \./{re.escape(path.name)}\n", text)
         usable(terminal)
         assert closed(tmp_path)
 
@@ -56,7 +59,11 @@ def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, w
         if way == "SIGTERM":
             os.kill(child, signal.SIGTERM)
         if way != "hang-up":
-            terminal.wait_for("rc=")
+            terminal.wait_for_match(r"rc=\d")
+        if way in ("q", "SIGTERM"):
+            assert "recorded: " in terminal.text()
+        elif way == "R":
+            assert "recorded: " not in terminal.text()  # it was said on the screen
     ended(child)
     recording = FileRecording(str(record))
     assert [(event.kind, event.text) for event in recording.events() if event.kind == "mark"] == [("mark", "by key")]

@@ -8,15 +8,13 @@ from iotop_ai.present.device_figures import device_after
 from iotop_ai.present.device_screen import device_screen_rows
 from iotop_ai.present.health_view import health_of
 from iotop_ai.present.keymap import SCREENS
-from iotop_ai.present.line import Line
+from iotop_ai.present.line import DISK_PREFIX, Line
 from iotop_ai.store.recording import Source
 from iotop_ai.tui.bindings import DEVICE_KEYS
 from iotop_ai.tui.screens.detail import DetailScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.widgets.lines import RowClicked
 from iotop_ai.tui.widgets.styles import Styles
-
-DISK_PREFIX = "disk:"
 
 
 class DeviceScreen(DetailScreen):

@@ -28,6 +28,7 @@ from iotop_ai.present.health_view import (
     words_of,
 )
 from iotop_ai.present.keymap import SCREENS
+from iotop_ai.present.line import DISK_PREFIX
 from iotop_ai.present.view import View
 from iotop_ai.store.recording import Source
 from iotop_ai.tui.bindings import HEALTH_KEYS
@@ -38,7 +39,6 @@ from iotop_ai.tui.widgets.styles import Styles
 
 LONGEST_WORD = 8
 PAGE_OVERLAP = 2
-DISK_PREFIX = "disk:"
 AT_NOW = ("live", "paused")
 
 

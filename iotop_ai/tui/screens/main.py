@@ -16,6 +16,7 @@ from iotop_ai.present.gpu_groups import chosen_gpu
 from iotop_ai.present.keymap import SCREENS
 from iotop_ai.present.keys import toast
 from iotop_ai.present.layout import Slot, plan
+from iotop_ai.present.line import DISK_PREFIX
 from iotop_ai.present.mouse import sort_at
 from iotop_ai.present.select import chosen_device, device_order, selectable
 from iotop_ai.present.view import View
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from iotop_ai.tui.keeper import Keeper
 
 MESSAGE_S = 4.0
-DISK_PREFIX = "disk:"
 GPU_PREFIX = "gpu:"
 LONGEST_PATTERN = 128
 TO_THE_END = 1_000_000

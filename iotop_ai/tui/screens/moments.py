@@ -16,6 +16,7 @@ from textual.screen import Screen
 from iotop_ai.model.errors import IotopError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.parse import parse_time_ns
+from iotop_ai.present.recorded import recorded_text
 from iotop_ai.present.units import clock, duration, size
 from iotop_ai.present.view import Timeline, View
 from iotop_ai.store.recording import Source
@@ -227,8 +228,7 @@ class Moments(Screen[None]):
             if isinstance(done, str):
                 text = f"done: recording to {done}"
             else:
-                what = f"{duration(done.seconds)}, {size(done.size_bytes)} in {done.path}"
-                text = f"failed: {done.trouble}; {what}" if done.trouble else f"done: {what}"
+                text = f"failed: {recorded_text(done)}" if done.trouble else f"done: {recorded_text(done)}"
         self.app.post_message(RecordSaid(text))
 
     def watch_recording(self) -> None:
