@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
@@ -13,6 +14,21 @@ from iotop_ai.model.pattern import pattern
 
 _MEMINFO_LINE = pattern(rb"^(\w+):\s+(\d+) kB", re.MULTILINE)
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
+
+
+_MEMINFO_NAMES = frozenset(
+    b"MemTotal MemAvailable MemFree Cached Buffers SReclaimable Dirty Writeback SwapTotal SwapFree Shmem".split()
+)
+_VMSTAT_NAMES = frozenset(
+    b"workingset_refault workingset_refault_file workingset_refault_anon pgmajfault pswpin pswpout pgpgin pgpgout "
+    b"nr_dirtied nr_written pgscan_direct oom_kill drop_pagecache drop_slab nr_dirty_threshold "
+    b"nr_dirty_background_threshold".split()
+).union(_DIRECT_SCANS)
+
+
+def _in_state(name: bytes) -> bool:
+    """Whether a name of /proc/vmstat is in the record."""
+    return name in _VMSTAT_NAMES or name.startswith(b"allocstall")
 
 
 def parse_meminfo(raw: bytes) -> dict[bytes, int]:
@@ -80,6 +96,56 @@ def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page
     )
 
 
+class Places:
+    """The figures of a file that are wanted, found again where they stood: its words keep their places while a kernel
+    runs, so that of two hundred lines only these are looked at.
+
+    parse: reads a whole file; wanted: whether a name is; end: what stands behind a name; factor: of ``parse``.
+    """
+
+    def __init__(
+        self,
+        parse: Callable[[bytes], Mapping[bytes, int]],
+        wanted: Callable[[bytes], bool],
+        end: bytes = b"",
+        factor: int = 1,
+    ) -> None:
+        self._parse = parse
+        self._wanted = wanted
+        self._end = end
+        self._factor = factor
+        self._count = -1
+        self._keys: tuple[bytes, ...] = ()
+        self._words: tuple[bytes, ...] = ()
+        self._names = self._numbers = itemgetter(0, 1)
+
+    def of(self, raw: bytes) -> Mapping[bytes, int]:
+        """Name to figure of those that are wanted and there, in the file's order."""
+        words = raw.split()
+        if len(words) == self._count and self._names(words) == self._words:
+            try:
+                numbers = map(int, self._numbers(words))
+                return {name: number * self._factor for name, number in zip(self._keys, numbers, strict=True)}
+            except ValueError:
+                pass
+        found = {name: number for name, number in self._parse(raw).items() if self._wanted(name)}
+        self._learn(words, found)
+        return found
+
+    def _learn(self, words: list[bytes], found: Mapping[bytes, int]) -> None:
+        """Remember the places, unless the words do not say what ``parse`` does."""
+        at = {word: i for i, word in enumerate(words)}
+        names = [at.get(name + self._end, -1) for name in found]
+        known = len(found) > 1 and all(
+            0 <= i < len(words) - 1 and words[i + 1] == b"%d" % (number // self._factor)
+            for i, number in zip(names, found.values(), strict=True)
+        )
+        self._count = len(words) if known else -1
+        if known:
+            self._keys, self._words = tuple(found), tuple(words[i] for i in names)
+            self._names, self._numbers = itemgetter(*names), itemgetter(*(i + 1 for i in names))
+
+
 class MemoryCollector:
     """Levels of /proc/meminfo and counters of /proc/vmstat at one moment."""
 
@@ -89,6 +155,8 @@ class MemoryCollector:
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._in_meminfo = Places(parse_meminfo, _MEMINFO_NAMES.__contains__, b":", 1024)
+        self._in_vmstat = Places(parse_vmstat, _in_state)
         self._meminfo: KeptFile | None = None
         self._vmstat: KeptFile | None = None
 
@@ -96,11 +164,11 @@ class MemoryCollector:
         """Both files; without /proc/vmstat its fields are None. Raises OSError without /proc/meminfo."""
         if self._meminfo is None:
             self._meminfo = self._root.keep("proc/meminfo")
-        meminfo = parse_meminfo(self._meminfo.read())
+        meminfo = self._in_meminfo.of(self._meminfo.read())
         try:
             if self._vmstat is None:
                 self._vmstat = self._root.keep("proc/vmstat")
-            vmstat = parse_vmstat(self._vmstat.read())
+            vmstat = self._in_vmstat.of(self._vmstat.read())
         except OSError:
             vmstat = {}
         return memory_state(meminfo, vmstat, self._page_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Mapping, Sequence
 
 from iotop_ai.collectors.clock import Clock
@@ -72,8 +73,16 @@ def _layers(options: bytes) -> tuple[str, ...]:
     return tuple((upper + lower)[:_MOST_LAYERS])
 
 
+_LOOK_EVERY = 5
+"""Reads between two looks at a table of which the kernel says nothing: a filesystem that turns itself read-only after
+an error stands there without a word."""
+
+
 class MountsCollector:
-    """The mounts of our own namespace. generation: grows when they change. mounts: as of the newest read."""
+    """The mounts of our own namespace. generation: grows when they change. mounts: as of the newest read.
+
+    The kernel tells who polls the table that something was mounted or unmounted (fs/proc_namespace.c, mounts_poll).
+    """
 
     field = "mounts"
     every_s = 1.0
@@ -82,6 +91,8 @@ class MountsCollector:
         self._root = root
         self._file: KeptFile | None = None
         self._raw = b""
+        self._poll: select.poll | None = None
+        self._unread = 0
         self.generation = 0
         self.mounts: tuple[Mount, ...] = ()
 
@@ -89,6 +100,13 @@ class MountsCollector:
         """The mounts now; the same tuple while nothing changed. Raises OSError without /proc."""
         if self._file is None:
             self._file = self._root.keep("proc/self/mountinfo")
+            if self._root.live:
+                self._poll = select.poll()
+                self._poll.register(self._file.fd, select.POLLPRI)
+        elif self._poll is not None and self._unread < _LOOK_EVERY - 1 and not self._poll.poll(0):
+            self._unread += 1
+            return self.mounts
+        self._unread = 0
         raw = self._file.read()
         if raw != self._raw:
             self._raw = raw
@@ -102,7 +120,7 @@ class MountsCollector:
         """Give the descriptor back; a later read opens it again."""
         if self._file is not None:
             self._file.close()
-        self._file = None
+        self._file = self._poll = None
 
 
 class PathDevices(NamedTuple):

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from math import sqrt
 
 from iotop_ai.diagnosis.learned import JUDGED_KINDS, NOTHING, Learned, learned_ms
+from iotop_ai.diagnosis.once import OfSample
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Flags, Window, at_least, both, mean
 from iotop_ai.model.block import BlockInfo, BlockKey, BlockRates
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.sample import Sample
 
 _LOWER_LIMIT = 8
 """Layers of stacked devices that are followed down; deeper is a loop in the description."""
@@ -157,6 +159,13 @@ def device_facts(
     )
 
 
+_ACTIVE: OfSample[dict[BlockKey, None]] = OfSample()
+
+
+def _active(sample: Sample) -> dict[BlockKey, None]:
+    return {key: None for key, rates in (sample.block.value or {}).items() if rates.active}
+
+
 def all_devices(
     infos: Mapping[str, BlockInfo] | None, look: Window, limits: Thresholds = LIMITS, learned: Learned = NOTHING
 ) -> tuple[DeviceFacts, ...]:
@@ -165,9 +174,7 @@ def all_devices(
         return ()
     active: dict[BlockKey, None] = {}
     for sample in look.samples:
-        for key, rates in (sample.block.value or {}).items():
-            if rates.active:
-                active[key] = None
+        active.update(_ACTIVE.of(sample, (), _active))
     return tuple(
         device_facts(key, info, infos, look, limits, learned)
         for key in active

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, itemgetter
 
 from iotop_ai.diagnosis.columns import CPU, DELAY, LOOKS, READ, WRITE, window_sums
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Window, mean
-from iotop_ai.model.process import ProcessKey, ProcessTable
+from iotop_ai.model.process import ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.model.record import NamedTuple
 
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
 """Names that PyTorch gives to DataLoader workers (comm, 15 characters)."""
 _DELAY_SEEN = 0.05
 _WHO = attrgetter("name", "uid")
+_PPID = itemgetter(ProcessStat._fields.index("ppid"))
 
 
 class TaskFacts(NamedTuple):
@@ -97,14 +99,15 @@ def family(table: ProcessTable | None) -> Family:
 def monitor_pids(table: ProcessTable, own_pid: int) -> frozenset[int]:
     """This monitor and its helpers with what they start (smartctl); a command that it records is no helper."""
     found = {own_pid}
+    parents = [*map(_PPID, table.stat.values())]
     newest = {
         key.pid
-        for key, stat in table.stat.items()
-        if stat.ppid == own_pid and any(part.startswith("iotop_ai.") for part in table.info[key].cmdline)
+        for key in compress(table.stat, map(own_pid.__eq__, parents))
+        if any(part.startswith("iotop_ai.") for part in table.info[key].cmdline)
     }
     while newest - found:
         found |= newest
-        newest = {key.pid for key, stat in table.stat.items() if stat.ppid in newest}
+        newest = {key.pid for key in compress(table.stat, map(newest.__contains__, parents))}
     return frozenset(found)
 
 

@@ -23,9 +23,8 @@ class Window(NamedTuple):
 
 def period_s(history: Sequence[Sample], field: str) -> float | None:
     """The middle of the times between two readings of one subsystem; None before there were two."""
-    known = sorted(
-        rated.seconds for s in history if (rated := getattr(s, field)).renewed and not s.gap and rated.seconds
-    )
+    known = [r.seconds for s in history if (r := getattr(s, field)).renewed and not s.gap and r.seconds]
+    known.sort()
     return known[len(known) // 2] if known else None
 
 
@@ -68,15 +67,15 @@ def window(
     width = max(seconds, long_s)
     needed = limits.least_samples if long_s <= HISTORY_S else 2
     oldest = now_ns - int(width * 1e9)
-    chosen = tuple(
+    chosen = [
         s
         for s in history
         if oldest < s.at_ns <= now_ns
         and not s.gap
         and (rated := getattr(s, slowest)).renewed
         and rated.seconds is not None
-    )
-    return Window(chosen, width, needed)
+    ]
+    return Window(tuple(chosen), width, needed)
 
 
 def share(flags: Flags) -> float:

@@ -94,16 +94,15 @@ def without_idle(table: CpuTable) -> CpuTable:
     if not table.cores or any(ticks.idle is None for ticks in table.cores.values()):
         return table
     return table._replace(
-        cores={n: ticks._replace(idle=None) for n, ticks in table.cores.items()}, total=_added(table.cores.values())
+        cores={n: CpuTicks(a, b, c, None, d, e, f, g) for n, (a, b, c, _, d, e, f, g) in table.cores.items()},
+        total=_added(table.cores.values()),
     )
 
 
 def _added(cores: Iterable[CpuTicks]) -> CpuTicks:
     """The sum; idle None where a core's is."""
-    rows = list(cores)
-    idle = [ticks.idle for ticks in rows if ticks.idle is not None]
-    sums = (sum(column) for column in zip(*(ticks._replace(idle=0) for ticks in rows), strict=True))
-    return CpuTicks(*sums)._replace(idle=sum(idle) if len(idle) == len(rows) else None)
+    sums = [None if None in column else sum(column) for column in zip(*cores, strict=True)]
+    return CpuTicks(*sums)  # type: ignore[arg-type]  # None is only the idle time
 
 
 def cpu_rates(before: CpuTable | None, after: CpuTable, seconds: float | None) -> CpuRates:

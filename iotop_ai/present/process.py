@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import takewhile
+from operator import itemgetter
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.process import ProcessKey, ProcessTable
+from iotop_ai.model.process import ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.columns import Column, Placed, chosen, head, note_room, placed
 from iotop_ai.present.groups import Group, alone, groups, rates_of, state_of
@@ -143,10 +145,13 @@ class _Facts(NamedTuple):
     """The share of its time from which on a wait stands out; 0 for never."""
 
 
+_THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("threads", "rss_pages")))
+
+
 def _facts(group: Group, table: ProcessTable, view: View, *, command: bool) -> _Facts:
     state, count_ = state_of(group.keys, table)
-    stats = [stat for key in group.keys if (stat := table.stat.get(key)) is not None]
-    known = (sum([s.threads for s in stats]), sum([s.rss_pages for s in stats])) if stats else None
+    stats = [*filter(None, map(table.stat.get, group.keys))]
+    known = (sum(map(_THREADS, stats)), sum(map(_PAGES, stats))) if stats else None
     info = table.info.get(group.keys[0]) if command else None
     line = "" if info is None else " ".join(info.cmdline)
     loud_wait = view.marks.io_wait / 100
@@ -217,11 +222,7 @@ def _word(group: Group, facts: _Facts, id_: str) -> tuple[str, str]:
 
 def _wchan(group: Group, table: ProcessTable) -> str:
     """Where most of them wait, with how many; "" where nobody says."""
-    found: dict[str, int] = {}
-    for key in group.keys:
-        where = table.wchan.get(key)
-        if where:
-            found[where] = found.get(where, 0) + 1
+    found = Counter(filter(None, map(table.wchan.get, group.keys))) if table.wchan else None
     if not found:
         return ""
     most = max(found, key=lambda w: found[w])

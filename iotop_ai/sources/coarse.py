@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from iotop_ai.model.cpu import CpuTable, without_idle
@@ -29,10 +28,9 @@ def step_ns(interval_s: float) -> int:
 
 
 def _taken(reading: Reading[Any], step: int) -> Reading[Any]:
-    at_ns = reading.at_ns
-    return reading._replace(
-        at_ns=None if at_ns is None else at_ns - at_ns % step, took_ns=-(-reading.took_ns // TOOK_NS) * TOOK_NS
-    )
+    value, status, reason, remedy, at_ns, took_ns = reading
+    at_ns = None if at_ns is None else at_ns - at_ns % step
+    return Reading(value, status, reason, remedy, at_ns, -(-took_ns // TOOK_NS) * TOOK_NS)
 
 
 def _limits(state: MemoryState) -> MemoryState:
@@ -60,7 +58,7 @@ class Coarse:
             return seen[1]
         out = _taken(reading, 1 if field in EXACT else INNER_AT_NS if field in LEVELS else step)
         value = reading.value
-        if isinstance(value, Mapping) and any(isinstance(part, Reading) for part in value.values()):
+        if isinstance(value, dict) and Reading in map(type, value.values()):
             inner = {
                 key: _taken(part, INNER_AT_NS) if isinstance(part, Reading) else part for key, part in value.items()
             }

@@ -24,7 +24,7 @@ from iotop_ai.model.tally import Tally
 from iotop_ai.store.follows import expected, settled
 from iotop_ai.store.sane import check_carry, check_sample, check_snapshot, check_tally, check_times, check_verdict
 from iotop_ai.store.shape import SAME, Group, Record, shape_of
-from iotop_ai.store.times import TIMED, order_of, times_of, with_times, without_times
+from iotop_ai.store.times import TIMED, order_of, timeless, times_of, with_times, without_times
 from iotop_ai.store.wire import ShapeError
 
 FORMAT = 1
@@ -97,12 +97,13 @@ class Encoder:
     def __init__(self, keyframe_every: int = KEYFRAME_EVERY) -> None:
         self._every = keyframe_every
         self._before: Snapshot | None = None
+        self._bare_before: Snapshot | None = None
         self._since_key = 0
         self._verdict: Verdict | None = None
 
     def restart(self) -> None:
         """The next line is a keyframe (a new file, a new session, a gap), and the verdict is told again."""
-        self._before = self._verdict = None
+        self._before = self._bare_before = self._verdict = None
 
     def lines(self, frame: Frame, *, gap: bool = False, pre: bool = False) -> list[str]:
         """The ev, snap and verdict lines of a Frame; the first snap line after a restart or a gap is a keyframe.
@@ -117,8 +118,8 @@ class Encoder:
         if pre:
             line["pre"] = True
         before = None if gap or self._since_key >= self._every else self._before
-        bare = _bare(snapshot)
-        if before is None:
+        bare, bare_before = _bare(snapshot), self._bare_before
+        if before is None or bare_before is None:
             line["key"] = True
             line["n"] = snapshot.seq
             line["timed"] = TIMED
@@ -131,10 +132,10 @@ class Encoder:
             if snapshot.seq != before.seq + 1:
                 line["n"] = snapshot.seq
             line |= times_of(snapshot, before)
-            processes = expected(before.processes, snapshot.processes)
-            change = _SNAPSHOT.change(bare, _bare(before._replace(processes=processes)))
+            processes = timeless(expected(before.processes, snapshot.processes))
+            change = _SNAPSHOT.change(bare, bare_before._replace(processes=processes))
             line["v"] = {} if change is SAME else change
-        self._before = snapshot
+        self._before, self._bare_before = snapshot, bare
         self._since_key += 1
         out.append(to_line(line))
         if self._verdict is None or verdict_key(self._verdict) != verdict_key(frame.verdict):

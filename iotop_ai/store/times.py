@@ -7,7 +7,7 @@ duration in µs.
 
 from __future__ import annotations
 
-from typing import Any, get_origin, get_type_hints
+from typing import Any, TypeVar, get_origin, get_type_hints
 
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Snapshot
@@ -19,10 +19,17 @@ _KNOWN = frozenset(TIMED)
 
 _LONGEST_US = 1e17
 
+T = TypeVar("T")
+
+
+def timeless(reading: Reading[T]) -> Reading[T]:
+    """The Reading with its times taken off."""
+    return Reading(reading.value, reading.status, reading.reason, reading.remedy)
+
 
 def without_times(snapshot: Snapshot) -> Snapshot:
     """The Snapshot with its Readings' times taken off."""
-    bare: dict[str, Any] = {name: getattr(snapshot, name)._replace(at_ns=None, took_ns=0) for name in TIMED}
+    bare: dict[str, Any] = {name: timeless(getattr(snapshot, name)) for name in TIMED}
     return snapshot._replace(**bare)
 
 

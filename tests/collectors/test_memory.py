@@ -5,7 +5,7 @@ from pathlib import Path
 
 from iotop_ai.collectors.base import take
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.memory import MemoryCollector, memory_state, parse_meminfo, parse_vmstat
+from iotop_ai.collectors.memory import MemoryCollector, Places, memory_state, parse_meminfo, parse_vmstat
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.reading import Status
@@ -93,6 +93,32 @@ def test_an_old_kernel_counts_by_zone_and_lacks_what_it_lacks() -> None:
 def test_a_broken_line_leaves_the_others() -> None:
     assert parse_vmstat(b"pgpgin 5\nstrange\npgpgout 6\nx y\n") == {b"pgpgin": 5, b"pgpgout": 6}
     assert parse_meminfo(b"MemTotal: 1 kB\nMemFree: x kB\n") == {b"MemTotal": 1024}
+
+
+def test_figures_are_found_again_where_they_stood_and_elsewhere_when_the_file_changes() -> None:
+    parsed: list[bytes] = []
+
+    def parse(raw: bytes) -> dict[bytes, int]:
+        parsed.append(raw)
+        return parse_vmstat(raw)
+
+    places = Places(parse, (b"pgpgin", b"pgpgout", b"oom_kill").__contains__)
+    assert places.of(b"pgpgin 1\nother 2\npgpgout 3\n") == {b"pgpgin": 1, b"pgpgout": 3}
+    assert places.of(b"pgpgin 7\nother 3\npgpgout 9\n") == {b"pgpgin": 7, b"pgpgout": 9}
+    assert len(parsed) == 1
+    assert places.of(b"other 3\npgpgin 8\npgpgout 9\n") == {b"pgpgin": 8, b"pgpgout": 9}
+    assert places.of(b"other 3\npgpgin 8\npgpgout 9\noom_kill 1\n") == {
+        b"pgpgin": 8, b"pgpgout": 9, b"oom_kill": 1,
+    }  # fmt: skip
+    assert places.of(b"other 3\npgpgin x\npgpgout 10\noom_kill 1\n") == {b"pgpgout": 10, b"oom_kill": 1}
+    assert len(parsed) == 4
+
+
+def test_lines_without_a_unit_do_not_move_the_others() -> None:
+    places = Places(parse_meminfo, (b"MemTotal", b"Dirty").__contains__, b":", 1024)
+    for dirty in (5, 6):
+        raw = b"MemTotal: 9 kB\nHugePages_Total: 0\nDirty: %d kB\n" % dirty
+        assert places.of(raw) == {b"MemTotal": 9 * KB, b"Dirty": dirty * KB}
 
 
 def test_the_same_descriptors_see_new_values(tmp_path: Path) -> None:

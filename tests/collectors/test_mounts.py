@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import psutil
@@ -85,6 +86,24 @@ def test_the_collector_keeps_its_tuple_until_something_changes(tmp_path: Path) -
     assert collector.generation == 2
     collector.close()
     assert [m.path for m in collector.read()][-1] == "/new"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+def test_a_mount_of_this_machine_is_seen_at_the_next_read(tmp_path: Path) -> None:
+    collector = MountsCollector(Root("/"), Clock())
+    try:
+        for _ in range(3):  # while nothing is mounted the kernel is asked, and nothing is read
+            before = collector.read()
+        done = subprocess.run(["mount", "-t", "tmpfs", "none", str(tmp_path)], capture_output=True, check=False)
+        if done.returncode:
+            pytest.skip(done.stderr.decode())
+        try:
+            assert str(tmp_path) in {mount.path for mount in collector.read()}
+        finally:
+            subprocess.run(["umount", str(tmp_path)], check=True)
+        assert collector.read() == before
+    finally:
+        collector.close()
 
 
 def test_against_psutil_on_this_machine() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from iotop_ai.diagnosis.facts import Claim, Facts
+from iotop_ai.diagnosis.once import OfSample
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.window import Flags, share
-from iotop_ai.model.block import block_totals, is_leaf
+from iotop_ai.model.block import BlockInfo, block_totals, is_leaf
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.sample import Sample
-from iotop_ai.model.snapshot import Snapshot
 
 BASE = 0.95
 WITHOUT_GPU = 0.8
@@ -29,7 +31,8 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     if not (facts.gpu.none or facts.gpu.seen) or snapshot.processes.value is None or snapshot.disks.value is None:
         return ()
     look = facts.window(limits.idle_window_s, ("block", "processes", "cpu"))
-    flags: Flags = tuple(_idle(snapshot, sample, limits, facts.gpu.none) for sample in look.samples)
+    told = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.none)
+    flags: Flags = tuple([_FLAGS.of(sample, told, lambda one: _rests(one, *told)) for sample in look.samples])
     finding = Finding(
         "idle",
         Severity.INFO,
@@ -49,8 +52,11 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     return (Claim(finding, share(flags), len(flags), look.needed, level),)
 
 
-def _idle(snapshot: Snapshot, sample: Sample, limits: Thresholds, no_gpu: bool) -> bool:
-    infos, block, cpu = snapshot.disks.value or {}, sample.block.value, sample.cpu.value
+_FLAGS: OfSample[bool] = OfSample()
+
+
+def _rests(sample: Sample, infos: Mapping[str, BlockInfo], pid: int, limits: Thresholds, no_gpu: bool) -> bool:
+    block, cpu = sample.block.value, sample.cpu.value
     processes, busy = sample.processes.value, None if cpu is None else cpu.all.busy_ratio
     if block is None or cpu is None or processes is None or busy is None:
         return False
@@ -61,7 +67,6 @@ def _idle(snapshot: Snapshot, sample: Sample, limits: Thresholds, no_gpu: bool) 
     own = (sample.own.cpu_ratio or 0.0) / max(1, len(cpu.cores))
     if busy - own >= limits.idle_cpu:
         return False
-    pid = snapshot.own.pid
     if any(key.pid != pid and (r.cpu_ratio or 0.0) >= limits.idle_thread for key, r in processes.rates.items()):
         return False
     if any(is_leaf(info) for info in infos.values()):

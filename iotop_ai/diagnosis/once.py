@@ -1,0 +1,33 @@
+"""What is worked out once of a Sample, which is in as many windows as they are long: a cache, never a memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from iotop_ai.model.sample import Sample
+
+T = TypeVar("T")
+_KEPT = 128
+"""Samples: a history of two."""
+
+
+class OfSample(Generic[T]):
+    """An answer about each of the newest Samples, by identity; from any thread."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[Sample, tuple[object, ...], T]] = OrderedDict()
+
+    def of(self, sample: Sample, told: tuple[object, ...], make: Callable[[Sample], T]) -> T:
+        """The answer; made where the Sample is new. told: what else it hangs on, each compared by identity first."""
+        known = self._known.get(id(sample))
+        if known is not None and known[0] is sample and known[1] == told:
+            return known[2]
+        made = make(sample)
+        self._known[id(sample)] = sample, told, made
+        while len(self._known) > _KEPT:
+            with suppress(KeyError):  # another thread was first
+                self._known.popitem(last=False)
+        return made
