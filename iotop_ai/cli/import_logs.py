@@ -21,7 +21,8 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.sources import import_iostat, import_nvidia_smi
 from iotop_ai.sources.imported import Wanted
-from iotop_ai.store.codec import FORMAT, Encoder, Header, header_line, to_line
+from iotop_ai.store.codec import FORMAT, Encoder, Header, header_line
+from iotop_ai.store.pieces import to_line
 
 STDOUT = "-"
 

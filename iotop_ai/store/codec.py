@@ -11,7 +11,8 @@ end   the last line of a file that was closed properly
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple, get_type_hints
 
 from iotop_ai.model.carry import Carry
@@ -22,6 +23,7 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.tally import Tally
 from iotop_ai.store.follows import expected, settled
+from iotop_ai.store.pieces import pieces, to_line
 from iotop_ai.store.sane import check_carry, check_sample, check_snapshot, check_tally, check_times, check_verdict
 from iotop_ai.store.shape import SAME, Group, Record, shape_of
 from iotop_ai.store.times import TIMED, order_of, timeless, times_of, with_times, without_times
@@ -58,11 +60,6 @@ def record_fields() -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def to_line(record: Mapping[str, Any]) -> str:
-    """One line of the file, without its line end."""
-    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
 class Header(NamedTuple):
     """The first line of a session. continues: the same session goes on from another file (rotation)."""
 
@@ -91,6 +88,13 @@ def header_line(header: Header) -> str:
     )  # fmt: skip
 
 
+class Text(NamedTuple):
+    """Lines with their ends. key: a keyframe is among them."""
+
+    key: bool
+    pieces: Iterable[str]
+
+
 class Encoder:
     """Writes Frames as lines; remembers the Snapshot of the line before and when the next keyframe is due."""
 
@@ -110,8 +114,11 @@ class Encoder:
 
         gap: Snapshots before this one were dropped. pre: a line of the pre-roll, which yields no Frame when read.
         """
+        return "".join(self.text(frame, gap=gap, pre=pre).pieces).split("\n")[:-1]
+
+    def text(self, frame: Frame, *, gap: bool = False, pre: bool = False) -> Text:
+        """The same with their ends, a keyframe in pieces that are made as they are taken; all must be."""
         snapshot = frame.snapshot
-        out = [to_line(_event(e)) for e in snapshot.events]
         line: dict[str, Any] = {"k": "snap", "m": snapshot.at_ns, "t": snapshot.wall_ns}
         if gap:
             line["gap"] = True
@@ -119,14 +126,14 @@ class Encoder:
             line["pre"] = True
         before = None if gap or self._since_key >= self._every else self._before
         bare, bare_before = _bare(snapshot), self._bare_before
+        key = before is None or bare_before is None
+        snap: Iterable[str]
         if before is None or bare_before is None:
             line["key"] = True
             line["n"] = snapshot.seq
             line["timed"] = TIMED
             line |= times_of(snapshot, None)
-            line["v"] = {name: part for name, part in _SNAPSHOT.dump(bare).items() if name not in _OF_THE_LINE}
-            line["carry"] = _CARRY.dump(frame.carry)
-            line["last"] = _SAMPLE.dump(frame.sample)
+            snap = _keyframe(line, bare, frame)
             self._since_key = 0
         else:
             if snapshot.seq != before.seq + 1:
@@ -135,15 +142,25 @@ class Encoder:
             processes = timeless(expected(before.processes, snapshot.processes))
             change = _SNAPSHOT.change(bare, bare_before._replace(processes=processes))
             line["v"] = {} if change is SAME else change
+            snap = (to_line(line), "\n")
         self._before, self._bare_before = snapshot, bare
         self._since_key += 1
-        out.append(to_line(line))
+        told = ""
         if self._verdict is None or verdict_key(self._verdict) != verdict_key(frame.verdict):
-            out.append(
-                to_line({"k": "verdict", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _VERDICT.dump(frame.verdict)})
-            )
+            verdict = {"k": "verdict", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _VERDICT.dump(frame.verdict)}
+            told = to_line(verdict) + "\n"
         self._verdict = frame.verdict
-        return out
+        return Text(key, chain((to_line(_event(event)) + "\n" for event in snapshot.events), snap, (told,)))
+
+
+def _keyframe(line: Mapping[str, Any], bare: Snapshot, frame: Frame) -> Iterator[str]:
+    yield to_line(line)[:-1] + ',"v":'
+    yield from pieces(_SNAPSHOT, bare, _OF_THE_LINE)
+    yield ',"carry":'
+    yield from pieces(_CARRY, frame.carry)
+    yield ',"last":'
+    yield from pieces(_SAMPLE, frame.sample)
+    yield "}\n"
 
 
 def tally_line(snapshot: Snapshot, tally: Tally) -> str:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from iotop_ai.model.process import ProcessInfo
-from iotop_ai.store.codec import to_line
+from iotop_ai.store.pieces import to_line
 from iotop_ai.store.redact import COMMANDS
 
 SNAP = '{"k":"snap",'

@@ -15,8 +15,9 @@ from iotop_ai.diagnosis.tally import Tallying
 from iotop_ai.model.errors import IotopError
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.snapshot import Event, Snapshot
-from iotop_ai.store.codec import FORMAT, KEYFRAME_EVERY, Encoder, Header, header_line, tally_line, to_line
+from iotop_ai.store.codec import FORMAT, KEYFRAME_EVERY, Encoder, Header, header_line, tally_line
 from iotop_ai.store.lane import Lane
+from iotop_ai.store.pieces import to_line
 from iotop_ai.store.preroll import SNAP, marked_pre
 from iotop_ai.store.redact import Redactor
 from iotop_ai.store.sink import Full

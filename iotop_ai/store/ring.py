@@ -9,7 +9,7 @@ import logging
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from iotop_ai import __version__
 from iotop_ai.diagnosis.stamp import stamp
@@ -21,6 +21,9 @@ from iotop_ai.store.codec import FORMAT, Encoder, Header
 from iotop_ai.store.file import FileRecording
 from iotop_ai.store.lane import Lane
 from iotop_ai.store.preroll import SNAP, marked_pre, redacted_line
+
+if TYPE_CHECKING:
+    from zlib import _Compress as _Squeeze
 
 log = logging.getLogger(__name__)
 
@@ -142,30 +145,33 @@ class Ring:
         fresh = snapshot.host.boot_id != self._boot
         if fresh:
             self._encoder.restart()
-        lines = self._encoder.lines(frame, gap=gap)
-        data = ("\n".join(lines) + "\n").encode()
-        key = any(line.startswith(SNAP) and ',"key":true,' in line[:200] for line in lines)
+        text = self._encoder.text(frame, gap=gap)
+        squeeze = zlib.compressobj(_LEVEL) if text.key else self._squeeze
+        # A keyframe begins a block of its own, so that nobody has to wait for it; no piece of it is kept as text.
+        parts = [squeeze.compress(piece.encode()) for piece in text.pieces] if text.key else []
+        data = b"" if text.key else "".join(text.pieces).encode()
         with self._lock:
             if fresh:
                 self._boot = snapshot.host.boot_id
                 self._session += 1
                 self._header = _header(snapshot)
-            if key:
-                self._next_block(snapshot)
-            part = self._squeeze.compress(data)
-            self._parts.append(part)
-            self._open_bytes += len(part)
+            if text.key:
+                self._next_block(snapshot, squeeze)
+            else:
+                parts.append(squeeze.compress(data))
+            self._parts += filter(None, parts)
+            self._open_bytes += sum(map(len, parts))
             self._newest_ns = snapshot.at_ns
             self._forget()
 
-    def _next_block(self, snapshot: Snapshot) -> None:
+    def _next_block(self, snapshot: Snapshot, squeeze: _Squeeze) -> None:
         if self._open is not None:
             packed = b"".join(self._parts) + self._squeeze.flush()
             self._done.append(_Packed(self._open._replace(length=len(packed)), packed))
             self._done_bytes += len(packed)
         self._number += 1
         self._open = Block(self._number, 0, snapshot.at_ns, snapshot.wall_ns, self._session)
-        self._squeeze, self._parts, self._open_bytes = zlib.compressobj(_LEVEL), [], 0
+        self._squeeze, self._parts, self._open_bytes = squeeze, [], 0
 
     def _forget(self) -> None:
         while self._done and (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import collections.abc
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -340,8 +340,12 @@ class Group(Shape):
 
     def dump(self, value: Any) -> Any:
         """An object of the fields that do not have their default."""
+        return {name: shape.dump(v) for name, shape, v in self.told(value)}
+
+    def told(self, value: Any) -> Iterator[tuple[str, Shape, Any]]:
+        """(name, shape, value) of the fields that do not have their default."""
         rows = zip(self.fields.items(), value, self.defaults, strict=True)
-        return {name: shape.dump(v) for (name, shape), v, default in rows if v is not default and v != default}
+        return ((name, shape, v) for (name, shape), v, default in rows if v is not default and v != default)
 
     def load(self, raw: Any) -> Any:
         """The record of an object; unknown fields are left alone."""

@@ -20,9 +20,10 @@ from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.errors import InputError
 from iotop_ai.pipeline import frames
 from iotop_ai.store.blocks import split_lines
-from iotop_ai.store.codec import FORMAT, Decoder, Encoder, Header, header_line, to_line
+from iotop_ai.store.codec import FORMAT, Decoder, Encoder, Header, header_line
 from iotop_ai.store.compress import compress
 from iotop_ai.store.members import pack
+from iotop_ai.store.pieces import to_line
 from tests.cli.program import PLAIN, TOP, command
 from tests.store.scenario import session
 
