@@ -77,12 +77,22 @@ def read_stat(fds: list[int]) -> list[bytes | OSError]:
 def read_once(root: Root, relative: str, size: int) -> bytes | OSError:
     """Open, read, close: the content or the error."""
     try:
+        if size <= IO_SIZE:
+            return root.once(relative, size)
         with root.keep(relative, size) as file:
-            raw = file.read()
             # What was read into more than Python cuts to size is copied, so that keeping it keeps no hole behind it.
-            return bytes(memoryview(raw)) if size > IO_SIZE else raw
+            return bytes(memoryview(file.read()))
     except OSError as error:
-        return error.with_traceback(None)
+        return error
+
+
+def read_stat_once(root: Root, pid: int) -> bytes | OSError:
+    """The stat line of a process of which no descriptor is kept, or the error."""
+    try:
+        raw = root.once(f"proc/{pid}/stat", STAT_USUAL)
+    except OSError as error:
+        return error
+    return raw if len(raw) < STAT_USUAL else read_once(root, f"proc/{pid}/stat", STAT_SIZE)
 
 
 def keep(root: Root, relative: str, size: int) -> KeptFile | OSError:

@@ -10,12 +10,12 @@ from iotop_ai.collectors.process_slot import (
     ENDED,
     FORBIDDEN,
     IO_SIZE,
-    STAT_SIZE,
     Slot,
     keep,
     read_kept,
     read_once,
     read_stat,
+    read_stat_once,
 )
 from iotop_ai.collectors.root import KeptFile, Root
 
@@ -123,5 +123,5 @@ def read_stats(root: Root, slots: Iterable[Slot]) -> list[tuple[Slot, bytes | OS
     loose = [slot for slot in slots if slot.stat is None]
     return [
         *zip(kept, raws, strict=True),
-        *((slot, read_once(root, f"proc/{slot.key.pid}/stat", STAT_SIZE)) for slot in loose),
+        *((slot, read_stat_once(root, slot.key.pid)) for slot in loose),
     ]

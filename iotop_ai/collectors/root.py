@@ -75,6 +75,14 @@ class Root:
         with KeptFile(self.path + relative) as file:
             return file.read()[:limit]
 
+    def once(self, relative: str, size: int) -> bytes:
+        """What one read of a file gives, at most ``size`` bytes of it. Raises OSError."""
+        fd = os.open(self.path + relative, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(fd, size, 0)
+        finally:
+            os.close(fd)
+
     def text(self, relative: str) -> str:
         """One clean, stripped line. Raises OSError."""
         return clean_bytes(self.read(relative, 4096).strip(b" \t\r\n\0"))

@@ -20,9 +20,9 @@ V = TypeVar("V")
 class Followed(dict[K, V]):
     """One state of a mapping that changes by and by; not to be changed once it was handed out.
 
-    mark: what its successor knows it by. before: the mark of the one it was made from, None for the first.
-    touched: the keys that were put or dropped since then, empty in the first. flagged: the keys whose values the
-    ledger's question is true of, None where it has none.
+    mark: its successor knows it by that. before: the mark of the one it was made from, None where all is to be
+    compared. touched: the keys that were put or dropped since then, new ones in their order. flagged: the keys whose
+    values the ledger's question is true of, None where it has none.
     """
 
     __slots__ = ("before", "flagged", "mark", "touched")
@@ -55,9 +55,10 @@ class Ledger(Generic[K, V]):
     def put(self, key: K, value: V) -> None:
         """Set a key's value."""
         now = self._own()
+        if key in now.touched and key not in now:
+            # It went and came back: it has another place among the keys, which nothing here tells.
+            now.before, now.touched = None, {}
         if now.before is not None:
-            if key not in now:
-                now.touched.pop(key, None)  # new keys stand there in the order in which the mapping holds them
             now.touched[key] = None
         now[key] = value
         if self._flag is not None and now.flagged is not None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
+from iotop_ai.model.followed import changed, follows, gone
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import (
     UNKNOWN_PROCESS_RATES,
@@ -249,41 +250,70 @@ class _Resting:
 
     def __init__(self, table: ProcessTable, pattern_: str, own: int) -> None:
         self.told = (pattern_, own, table.denied, bool(table.delayacct))
-        self.info = table.info
-        self.place = {key: i for i, key in enumerate(table.info)}
+        self.info: Mapping[ProcessKey, ProcessInfo] = {}
+        self.place: dict[ProcessKey, int] = {}
+        self._own, self._next = own, 0
         wanted = understood(pattern_) if pattern_ else None
-        if wanted is not None and wanted.query:  # the table holds those that it asks for, and no others
-            wanted = EVERY
-        found: dict[tuple[str, str], list[ProcessKey]] = {}
-        for key, info in table.info.items():
-            if wanted is None:
-                if info.kernel:
-                    continue
-            elif not wanted.answer(_named(key, info)):
-                continue
-            if key.pid != own:
-                found.setdefault((info.name, info.user), []).append(key)
+        # Of a query the table holds those that it asks for, and no others.
+        self._wanted = EVERY if wanted is not None and wanted.query else wanted
         resting = _ZERO._replace(io_delay_ratio=0.0 if table.delayacct else None)
         self._denied, self._rates = table.denied, (resting, _HIDDEN)
-        self.groups = {who: self._fold(who, keys) for who, keys in found.items()}
+        self.groups: dict[tuple[str, str], Group] = {}
+        self.follow(table.info)
+
+    def follow(self, info: Mapping[ProcessKey, ProcessInfo]) -> None:
+        """Take in who came, went or changed its name."""
+        less: dict[tuple[str, str], set[ProcessKey]] = {}
+        more: dict[tuple[str, str], list[ProcessKey]] = {}
+        came = changed(info, self.info)
+        new_order = any(key in self.info for key in came)
+        for key in (*gone(info, self.info), *came):
+            old = self.info.get(key)
+            if old is not None and self._means(key, old):
+                less.setdefault((old.name, old.user), set()).add(key)
+            if key not in info:
+                self.place.pop(key, None)
+        for key in came:
+            if key not in self.place:
+                self.place[key] = self._next
+                self._next += 1
+            if self._means(key, info[key]):
+                more.setdefault((info[key].name, info[key].user), []).append(key)
+        for who in dict.fromkeys((*less, *more)):
+            whole, went = self.groups.get(who), less.get(who, set())
+            keys = [key for key in (whole.keys if whole is not None else ()) if key not in went] + more.get(who, [])
+            if went or new_order:
+                keys.sort(key=self.place.__getitem__)
+            if keys:
+                self.groups[who] = self._fold(who, keys)
+            else:
+                self.groups.pop(who, None)
+        if less or new_order:
+            self.groups = dict(sorted(self.groups.items(), key=lambda item: self.place[item[1].keys[0]]))
+        self.info = info
+
+    def _means(self, key: ProcessKey, info: ProcessInfo) -> bool:
+        """Whether a process stands among the rows."""
+        meant = not info.kernel if self._wanted is None else self._wanted.answer(_named(key, info))
+        return meant and key.pid != self._own
 
     def _fold(self, who: tuple[str, str], keys: Sequence[ProcessKey]) -> Group:
         return Group(*who, tuple(keys), self._rates[keys[0] in self._denied], True)
 
     def without(self, active: Mapping[tuple[str, str], Sequence[ProcessKey]]) -> Sequence[Group]:
         """The folds of those that rest, in the table's order."""
-        changed: dict[tuple[str, str], Group | None] = {}
+        other: dict[tuple[str, str], Group | None] = {}
         moved = False
         for who, keys in active.items():
             whole = self.groups.get(who)
             if whole is not None:
                 busy = set(keys)
                 left = [key for key in whole.keys if key not in busy]
-                changed[who] = self._fold(who, left) if left else None
+                other[who] = self._fold(who, left) if left else None
                 moved = moved or bool(left and left[0] != whole.keys[0])
-        if not changed:
+        if not other:
             return tuple(self.groups.values())
-        out = [group for who, whole in self.groups.items() if (group := changed.get(who, whole)) is not None]
+        out = [group for who, whole in self.groups.items() if (group := other.get(who, whole)) is not None]
         if moved:
             out.sort(key=lambda g: self.place[g.keys[0]])
         return out
@@ -296,8 +326,8 @@ def _resting(table: ProcessTable, pattern_: str, own: int) -> _Resting:
     """The folds of this table: those of the one before while the same processes are there."""
     told = (pattern_, own, table.denied, bool(table.delayacct))
     for i, kept in enumerate(_FOLDED):
-        if kept.told == told and _same(kept.info, table.info):
-            kept.info = table.info
+        if kept.told == told and (follows(table.info, kept.info) or _same(table.info, kept.info)):
+            kept.follow(table.info)
             if i:
                 _FOLDED[:] = [kept, *_FOLDED[:i]]
             return kept
@@ -306,7 +336,7 @@ def _resting(table: ProcessTable, pattern_: str, own: int) -> _Resting:
     return made
 
 
-def _same(old: Mapping[ProcessKey, ProcessInfo], new: Mapping[ProcessKey, ProcessInfo]) -> bool:
+def _same(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, ProcessInfo]) -> bool:
     """Whether these are the same processes with the same names, in the same order."""
     return old is new or (len(old) == len(new) and list(old.items()) == list(new.items()))
 
