@@ -295,7 +295,7 @@ class _Resting:
     def _means(self, key: ProcessKey, info: ProcessInfo) -> bool:
         """Whether a process stands among the rows."""
         meant = not info.kernel if self._wanted is None else self._wanted.answer(_named(key, info))
-        return meant and key.pid != self._own
+        return bool(meant) and key.pid != self._own
 
     def _fold(self, who: tuple[str, str], keys: Sequence[ProcessKey]) -> Group:
         return Group(*who, tuple(keys), self._rates[keys[0] in self._denied], True)

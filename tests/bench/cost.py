@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.goals import goals
-from tests.bench.loads import LOADS, load_of, title_of
+from tests.bench.loads import LOADS, Given, load_of, title_of
 from tests.bench.peers import machine, markdown, need, version_line
 from tests.bench.programs import AT_HOME, BY_NAME, FORMS, PROGRAMS, Program, installed_ones, one_hertz
 from tests.rigs.tmux import Terminal
@@ -134,17 +134,27 @@ def program_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in UNUSUAL}
 
 
-def measure(program: Program, path: str, seconds: float, folder: Path, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Run:
-    """Run one program in a terminal of its own and watch it."""
+def measure(
+    program: Program,
+    path: str,
+    seconds: float,
+    folder: Path,
+    size: tuple[int, int] = (WIDTH, HEIGHT),
+    given: Given = Given(),  # noqa: B008 - a tuple
+) -> Run:
+    """Run one program in a terminal of its own and watch it. given: how a load wants it started."""
     go, fifo = folder / "go", folder / "bytes"
     for node in (go, fifo):
         node.unlink(missing_ok=True)
         os.mkfifo(node)
     output = Output(fifo)
     home = [f"HOME={one_hertz(folder)}"] if program.name in AT_HOME else []
-    words = " ".join(["env", *(f"-u {name}" for name in UNUSUAL), *home, path, *program.argv[1:]])
+    home += [f"{name}={value}" for name, value in given.environment.items()]
+    usual = ["env", *(f"-u {name}" for name in UNUSUAL), *home]
+    script = folder / "start"
+    script.write_text("exec " + " ".join([*usual, *given.before, path, *program.argv[1:]]) + "\n")
     with accounted() as group, Terminal(*size) as terminal:
-        terminal.type(f"clear; cd {folder}; sh -c 'echo $$ > {group}/cgroup.procs; read x < {go}; exec {words}'\n")
+        terminal.type(f"clear; cd {folder}; sh -c 'echo $$ > {group}/cgroup.procs; read x < {go}; . {script}'\n")
         terminal.wait_until(lambda _: _pids(group))
         (main,) = _pids(group)
         terminal.record(fifo)
@@ -281,10 +291,10 @@ def main() -> int:
     kept = Kept(args.keep)
     with tempfile.TemporaryDirectory(prefix="cost-") as name:
         for load in args.load:
-            with load_of(load):
+            with load_of(load) as given:
                 for _ in range(args.rounds):
                     for program, path in chosen:
-                        run = measure(program, path, args.seconds, Path(name))
+                        run = measure(program, path, args.seconds, Path(name), given=given)
                         print(f"{load:>8} {program.name:<40}", *(f"{x:9.1f}" for x in run if x is not None), flush=True)
                         kept.add(load, program.name, run)
     runs = kept.runs()

@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
+
+from tests.rigs.nvml.c_library import HOPPER, build, machine
 
 _FAMILY = """
 import ctypes, os, sys, time
@@ -54,6 +57,29 @@ while True:
     os.pwrite(file, b"x" * 65536, 0)
     time.sleep(0.1)
 """
+_COUNTERS = """
+import sys, time
+path, count = sys.argv[1], int(sys.argv[2])
+done = 0
+while True:
+    with open(path, "r+") as file:
+        for i in range(count):
+            # The ninth is the number of requests in flight, a level. A tenth of the devices is busy.
+            counts = " ".join(f"{0 if k == 8 else k * 1000 + done * (i % 10 == 0) * 3:012d}" for k in range(17))
+            file.write(f" 259 {i:7d} nvme{i}n1 {counts}\\n")
+    if not done:
+        print("ready", flush=True)
+    done += 1
+    time.sleep(1)
+"""
+_OVER = 'mount --bind "$0/diskstats" /proc/diskstats && mount --bind "$0/block" /sys/block && exec "$@"'
+
+
+class Given(NamedTuple):
+    """What a load asks of how the programs are started. before: words in front of their command line."""
+
+    environment: Mapping[str, str] = {}
+    before: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
@@ -114,19 +140,49 @@ def writers() -> Iterator[None]:
             yield
 
 
-LOADS = {
+@contextlib.contextmanager
+def gpus() -> Iterator[Given]:
+    """16 GPUs, of which every question has an answer: NVML's C library made of a text file, found before any other."""
+    with tempfile.TemporaryDirectory(prefix="load-") as folder:
+        library, answers = build(Path(folder)), Path(folder) / "machine"
+        machine(answers, [HOPPER] * 16)
+        yield Given({"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(answers)})
+
+
+@contextlib.contextmanager
+def devices() -> Iterator[Given]:
+    """1,000 block devices, 100 of them busy: made files mounted over /proc/diskstats and /sys/block for the program."""
+    with tempfile.TemporaryDirectory(prefix="load-") as folder:
+        for i in range(DEVICES):
+            queue = Path(folder) / "block" / f"nvme{i}n1" / "queue"
+            queue.mkdir(parents=True)
+            (queue / "rotational").write_text("0\n")
+            (queue.parent / "size").write_text("2097152\n")
+            (queue.parent / "diskseq").write_text(f"{i + 1}\n")
+        stats = Path(folder) / "diskstats"
+        stats.touch()
+        with _running([sys.executable, "-c", _COUNTERS, str(stats), str(DEVICES)]):
+            yield Given(before=("unshare", "-m", "sh", "-c", f"'{_OVER}'", folder))
+
+
+DEVICES = 1000
+LOADS: dict[str, tuple[Callable[[], contextlib.AbstractContextManager[Given | None]], str]] = {
     "threads": (threads, "20 processes of 100 threads"),
     "forks": (forks, "200 short processes a second"),
     "writers": (writers, "50 processes that write"),
     "family": (lambda: family("-"), "32 Python processes"),
     "job": (lambda: family("pt_data_worker"), "a training job of 32 sampled tasks"),
+    "gpus": (gpus, "16 GPUs"),
+    "devices": (devices, "1,000 block devices"),
 }
 """By name: how it is made, and what it is. A number is that many sleeping processes."""
 
 
-def load_of(name: str) -> contextlib.AbstractContextManager[None]:
-    """Make a load: a name of LOADS, or a number of sleeping processes."""
-    return sleepers(int(name)) if name.isdecimal() else LOADS[name][0]()
+@contextlib.contextmanager
+def load_of(name: str) -> Iterator[Given]:
+    """Make a load: a name of LOADS, or a number of sleeping processes. Yields how programs are to be started."""
+    with sleepers(int(name)) if name.isdecimal() else LOADS[name][0]() as given:
+        yield given or Given()
 
 
 def title_of(name: str) -> str:

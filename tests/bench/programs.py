@@ -36,6 +36,7 @@ PROGRAMS = (
     Program("atop", ("atop", "1"), rb"PRC\s*\|\s*sys", ("atop", "-V")),
     Program("glances", ("glances", "-t", "1"), rb"TASKS\s*\d+", ("glances", "--version")),
     Program("bpytop", ("bpytop",), rb"Total:\s*[\d.]+", ("bpytop", "--version")),
+    Program("nvitop", ("nvitop", "--interval", "1"), rb"\d+W\s*/\s*\d+W", ("nvitop", "--version")),
 )
 EXACT = "iotop-ai --exact"
 FORMS = (
