@@ -8,7 +8,7 @@ known to follow each other, else through all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import compress
 from operator import is_not
 from typing import Generic, TypeVar
@@ -95,7 +95,13 @@ def changed(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
         return ()
     if isinstance(new, Followed) and follows(new, old):
         return [key for key in new.touched if key in new and new[key] is not old.get(key)]
-    return list(compress(new, map(is_not, new.values(), map(old.get, new))))
+    return list(compress(new, map(is_not, new.values(), counterparts(new, old))))
+
+
+def counterparts(new: Mapping[K, V], old: Mapping[K, V]) -> Iterable[V | None]:
+    """What ``old`` has for each key of ``new``, None for a key that it has not."""
+    # The same keys in the same order need no look-up of each.
+    return old.values() if len(new) == len(old) and list(new) == list(old) else map(old.get, new)
 
 
 def gone(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:

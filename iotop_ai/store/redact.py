@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from iotop_ai.model.followed import Ledger, changed, gone
 from iotop_ai.model.process import ProcessInfo, ProcessKey
 from iotop_ai.model.snapshot import Snapshot
 
@@ -88,23 +89,21 @@ class Redactor:
     def __init__(self, level: str = "names") -> None:
         self.level = level
         self._command = COMMANDS.get(level)
-        self._seen: dict[ProcessKey, tuple[ProcessInfo, ProcessInfo]] = {}
-        self._last: tuple[Mapping[ProcessKey, ProcessInfo], Mapping[ProcessKey, ProcessInfo]] | None = None
+        self._before: Mapping[ProcessKey, ProcessInfo] = {}
+        self._out: Ledger[ProcessKey, ProcessInfo] = Ledger()
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
         """The Snapshot as it may be written."""
         table = snapshot.processes.value
         if self._command is None or table is None:
             return snapshot
-        if self._last is None or self._last[0] is not table.info:
-            out = {}
-            for key, info in table.info.items():
-                known = self._seen.get(key)
-                if known is None or known[0] is not info:
-                    known = (info, info._replace(cmdline=self._command(info.cmdline)))
-                    self._seen[key] = known
-                out[key] = known[1]
-            if len(self._seen) > 2 * len(out) + 100:
-                self._seen = {key: self._seen[key] for key in out}
-            self._last = (table.info, out)
-        return snapshot._replace(processes=snapshot.processes._replace(value=table._replace(info=self._last[1])))
+        # A table of equal records counts as the same one: comparing is cheaper than looking at each of them.
+        if self._before is not table.info and self._before != table.info:
+            for key in changed(table.info, self._before):
+                info = table.info[key]
+                self._out.put(key, info._replace(cmdline=self._command(info.cmdline)))
+            for key in gone(table.info, self._before):
+                self._out.drop(key)
+            self._before = table.info
+            self._out.turn()
+        return snapshot._replace(processes=snapshot.processes._replace(value=table._replace(info=self._out.now)))

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import collections.abc
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache
+from itertools import compress
+from operator import ne
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from iotop_ai.model.followed import changed, gone
+from iotop_ai.model.followed import changed, counterparts, gone
 from iotop_ai.store.keys import KeyText, key_text
 from iotop_ai.store.wire import LEAST_INT, MOST_INT, ShapeError, checked
 
@@ -157,6 +159,11 @@ class Row(Shape):
         return tuple(shape.load(v) for shape, v in zip(self.kinds, raw, strict=True))
 
 
+def _unequal(value: Mapping[Any, Any], before: Mapping[Any, Any]) -> Iterable[Any]:
+    """As ``changed``, of scalars: a time that many share is the same number, and seldom the same object."""
+    return compress(value, map(ne, value.values(), counterparts(value, before)))
+
+
 class Table(Shape):
     """A mapping, with keys that are text on the wire."""
 
@@ -166,6 +173,7 @@ class Table(Shape):
     def __init__(self, key: KeyText, item: Shape) -> None:
         self.key = key
         self.item = item
+        self.differing = _unequal if isinstance(item, Scalar) else changed
 
     def dump(self, value: Any) -> Any:
         """An object."""
@@ -187,7 +195,7 @@ class Table(Shape):
         item = self.item
         added: dict[str, Any] = {}
         # Where a value may be None a missing one looks like it.
-        for key in value if isinstance(item, Maybe) else changed(value, before):
+        for key in value if isinstance(item, Maybe) else self.differing(value, before):
             new, old = value[key], get(key, SAME)
             if old is new:
                 continue
@@ -302,11 +310,13 @@ class Record(Shape):
         """An object of the fields that changed."""
         if value is before or value == before:
             return SAME
-        plain, fields = self.plain, self.fields
+        if self.plain:
+            return dict(compress(zip(self.numbers, value, strict=True), map(ne, value, before)))
+        fields = self.fields
         out = {}
         for (name, i), new, old in zip(self.numbers.items(), value, before, strict=True):
             if new is not old and new != old:
-                out[name] = new if plain else fields[i].change(new, old)
+                out[name] = fields[i].change(new, old)
         return out
 
     def apply(self, raw: Any, before: Any) -> Any:
