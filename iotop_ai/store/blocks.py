@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import stat
@@ -12,15 +11,12 @@ from typing import NamedTuple, Protocol
 from iotop_ai.model.errors import InputError
 from iotop_ai.store.members import PREROLL, STARTS_SESSION, members, pieces, unpack
 from iotop_ai.store.members import Member as GzipMember
-from iotop_ai.store.sink import LONGEST_LINE, check_lines, whole_length
+from iotop_ai.store.scan import EVENT, HEADER, Line, marked_lines
+from iotop_ai.store.sink import LONGEST_LINE, whole_length
 
 GZIP_MAGIC = b"\x1f\x8b"
 _SNAP = re.compile(rb'\{"k":"snap",("pre":true,)?"m":(\d{1,19}),"t":(-?\d{1,19})[,}]')
-_KEY = b',"key":true,'
-_HEADER = b'{"k":"hdr"'
-_EVENT = b'{"k":"ev"'
 _PART = 1 << 20
-_HELD = 16 << 20
 
 
 class Block(NamedTuple):
@@ -166,7 +162,10 @@ class PlainBlocks:
         self.found: list[Block] = []
         self._end = 0
         self._session = 0
-        if os.pread(fd, len(_HEADER), 0) != _HEADER:
+        # The header and event lines that stand right before the place where the last look ended.
+        self._lead = self._lead_sessions = 0
+        self._lead_end = -1
+        if os.pread(fd, len(HEADER), 0) != HEADER:
             raise InputError("no recording: it does not begin with a header line")
         self.refresh()
 
@@ -174,68 +173,38 @@ class PlainBlocks:
         """Index what was appended since; True when there is more than before. A file that shrank is read anew."""
         size = os.fstat(self._fd).st_size
         if size < self._end:
-            self.found, self._end, self._session = [], 0, 0
+            self.found, self._end, self._session, self._lead_end = [], 0, 0, -1
         end = whole_length(self._fd, size)
         if end <= self._end:
             return False
-        check_lines(self._fd, self._end, end)
-        start = self.found[-1].offset + self.found[-1].length if self.found else 0
-        with mmap.mmap(self._fd, end, prot=mmap.PROT_READ) as text:
-            self._index(text, self._end, end, start)
-        self._end = end
-        return True
-
-    def _index(self, text: mmap.mmap, scan: int, end: int, open_at: int) -> None:
-        """Find the keyframes between scan and end; what lies before the first new one goes to the block before it."""
-        passed = scan - scan % mmap.PAGESIZE
-        at = text.find(_KEY, scan, end)
-        while at >= 0:
-            if at - passed > _HELD:
-                # What was looked through would count as our memory until the kernel wants it back.
-                length = (at - passed) // mmap.PAGESIZE * mmap.PAGESIZE
-                text.madvise(mmap.MADV_DONTNEED, passed, length)
-                passed += length
-            line = text.rfind(b"\n", 0, at) + 1
-            head = _SNAP.match(text[line : line + 120])
-            if head is not None and at < line + 120:
-                begin = self._begin_of(text, line, open_at)
-                starts = self._sessions_in(text, begin, line)
-                if self.found:
-                    last = self.found[-1]
-                    self.found[-1] = last._replace(length=begin - last.offset)
-                elif begin > 0:
-                    begin = 0
-                self._session += starts
-                pre = head[1] is not None
-                self.found.append(Block(begin, end - begin, int(head[2]), int(head[3]), self._session, pre))
-                open_at = begin
-            line_end = text.find(b"\n", at, end)
-            at = text.find(_KEY, line_end, end) if line_end >= 0 else -1
+        for line in marked_lines(self._fd, self._end, end):
+            self._see(line)
         if self.found:
             last = self.found[-1]
             self.found[-1] = last._replace(length=end - last.offset)
+        self._end = end
+        return True
 
-    @staticmethod
-    def _begin_of(text: mmap.mmap, line: int, open_at: int) -> int:
-        """The start of the header and event lines right before a keyframe."""
-        begin = line
-        while begin > open_at:
-            before = text.rfind(b"\n", 0, begin - 1) + 1
-            if not (text[before : before + len(_EVENT)] == _EVENT or text[before : before + len(_HEADER)] == _HEADER):
-                break
-            begin = before
-        return begin
-
-    @staticmethod
-    def _sessions_in(text: mmap.mmap, begin: int, line: int) -> int:
-        count, at = 0, begin
-        while at < line:
-            stop = text.find(b"\n", at) + 1
-            head = text[at : min(stop, at + 2000)]
-            if head.startswith(_HEADER) and b'"continues":false' in head:
-                count += 1
-            at = stop
-        return count
+    def _see(self, line: Line) -> None:
+        """A line that may begin a block: its keyframe, or a header or an event right before that."""
+        if line.offset != self._lead_end:
+            self._lead, self._lead_sessions = line.offset, 0
+        self._lead_end = line.end
+        key = _SNAP.match(line.head)
+        if key is not None:
+            if self.found:
+                last = self.found[-1]
+                self.found[-1] = last._replace(length=self._lead - last.offset)
+            self._session += self._lead_sessions
+            begin = self._lead if self.found else 0
+            pre = key[1] is not None
+            self.found.append(Block(begin, 0, int(key[2]), int(key[3]), self._session, pre))
+            self._lead_end = -1
+        elif not line.head.startswith(HEADER):
+            if not line.head.startswith(EVENT):
+                self._lead_end = -1
+        elif b'"continues":false' in line.head:
+            self._lead_sessions += 1
 
     def data(self, block: Block) -> bytes:
         """The lines."""

@@ -180,24 +180,6 @@ def whole_length(fd: int, size: int) -> int:
     return 0
 
 
-def check_lines(fd: int, start: int, end: int) -> None:
-    """Raise InputError when a line between start, where one begins, and end is longer than LONGEST_LINE.
-
-    Looks for one line end in each stretch of that length, from its end back, so it reads little of a sound file.
-    """
-    while end - start > LONGEST_LINE:
-        at = start + LONGEST_LINE + 1
-        while at > start:
-            low = max(start, at - _TAIL_STEP)
-            found = os.pread(fd, at - low, low).rfind(b"\n")
-            if found >= 0:
-                break
-            at = low
-        else:
-            raise InputError("a line longer than 16 MiB")
-        start = low + found + 1
-
-
 def _refusal(path: str, error: OSError, remedy: str) -> IotopError:
     if error.errno == errno.ELOOP or os.path.islink(path):
         return InputError(f"{clean(path)} is a symbolic link; name the file itself")
