@@ -114,6 +114,7 @@ def test_the_document_holds_the_matrix_the_command_and_every_run() -> None:
     text = document([*RECORDS, failed], "python -m tests.scenarios.run --repeat 3")
     assert "python -m tests.scenarios.run --repeat 3" in text
     assert " 2 healthy       1   ." in text
+    assert "\nMade were 1 cause 2 times, 1 cause once (b): 3 runs.\n" in text
     assert "| b | background | --batch 4 | healthy | **cpu_prep** |" in text
     assert "- c #0: no disk" in text
     assert "not made: c #0: no disk" in summary([*RECORDS, failed])

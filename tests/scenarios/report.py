@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+from collections import Counter
 from collections.abc import Sequence
+from textwrap import wrap
 
 from tests.scenarios.figures import Figures, Record, Scored, apart, confusion, figures, scored
 from tests.scenarios.plan import BACKGROUND
@@ -23,6 +25,8 @@ where ours has not).
 ```
 {command}
 ```
+
+{repeats}
 
 Measured on {machine}.
 """
@@ -125,13 +129,28 @@ def per_class(runs: Sequence[Scored]) -> list[str]:
     return lines
 
 
+def how_often(runs: Sequence[Scored]) -> str:
+    """ "Made were 42 causes 3 times, 6 causes once (NAMES): 132 runs." Names stand with what was made less often."""
+    names: dict[int, list[str]] = {}
+    for name, count in sorted(Counter(r.record["name"] for r in runs).items()):
+        names.setdefault(count, []).append(name)
+    most = max(names, default=0)
+    parts = []
+    for count, some in sorted(names.items(), reverse=True):
+        times = "once" if count == 1 else f"{count} times"
+        which = "" if count == most else f" ({', '.join(some)})"
+        parts.append(f"{len(some)} cause{'s' if len(some) > 1 else ''} {times}{which}")
+    return f"Made were {', '.join(parts)}: {len(runs)} runs."
+
+
 def document(records: Sequence[Record], command: str) -> str:
     """docs/verdict.md."""
     runs = scored(records)
     tuned, held = apart(runs)
     cores = os.cpu_count()
     machine = f"a virtual machine with {cores} cores, Linux {platform.release()}, Python {platform.python_version()}"
-    lines = [HEAD.format(command=command, machine=machine), "## All together", ""]
+    repeats = "\n".join(wrap(how_often(runs), 120))
+    lines = [HEAD.format(command=command, machine=machine, repeats=repeats), "## All together", ""]
     lines += [
         "| | " + " | ".join(("tuned", "beside a busy core", "held out", "wanted")) + " |",
         "|---|---|---|---|---|",
