@@ -25,7 +25,7 @@ COLUMNS = (
     ("bw%", "GPU memory was read or written"),
     ("IO-wait%", "blocked on disk, the worst of xN"),
     ("cpu%", "100 is one core, the most of xN"),
-    ("state", "D waits for I/O, R runs, S sleeps"),
+    ("state", "D waits for I/O, R runs, S sleeps; 4s: that and cpu% are 4 s old"),
     ("xN", "N alike, their bytes added up"),
     ("health", "SMART; none: it has none"),
     ("0 - ?", "zero, nothing to measure, unknown"),

@@ -50,6 +50,8 @@ _BYTES: dict[str, Callable[[Group], float | None]] = {
     "wchar": lambda g: g.rates.wchar_bytes_per_s,
 }
 _SORTED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
+FRESH = 2
+"""Ticks after which a row says how old its cpu% and state are: who moves nothing is read in turns."""
 DELAY_REMEDY = "sysctl kernel.task_delayacct=1"
 
 
@@ -73,7 +75,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     command = bool(at) and at[-1].column.id == "command"
     for group in part:
         under_cursor = view.focus == "process" and view.cursor == group.row_key
-        facts = _facts(group, table, view, command=command)
+        facts = _facts(group, frame, table, view, command=command)
         tag = mark_of(group.keys, view.tagged)
         out.append(_row(width, group, facts, seconds, "sel" if under_cursor else "", view.no_columns, tag))
     out.append(_footer(frame, view, width, part, (*found[:start], *found[start + room :]), table))
@@ -112,7 +114,7 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
     head_ = _head(frame, view._replace(focus="", tagged=frozenset()), width, _columns(width, without)).text
     out = [head_.replace("─", " ").rstrip()]
     seconds = rates_of(frame, view)[1]
-    rows = [(group, _facts(group, table, view, command=False)) for group in alone(frame, view, keys)]
+    rows = [(group, _facts(group, frame, table, view, command=False)) for group in alone(frame, view, keys)]
     return out + [_row(width, group, facts, seconds, "", without).text.rstrip() for group, facts in rows]
 
 
@@ -143,19 +145,34 @@ class _Facts(NamedTuple):
     delayacct: bool | None
     loud_wait: float
     """The share of its time from which on a wait stands out; 0 for never."""
+    age_s: int
+    """How long ago cpu% and state were read, where that was more than ``FRESH`` ticks ago; else 0."""
 
 
 _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("threads", "rss_pages")))
 
 
-def _facts(group: Group, table: ProcessTable, view: View, *, command: bool) -> _Facts:
+def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
     state, count_ = state_of(group.keys, table)
     stats = [*filter(None, map(table.stat.get, group.keys))]
     known = (sum(map(_THREADS, stats)), sum(map(_PAGES, stats))) if stats else None
     info = table.info.get(group.keys[0]) if command else None
     line = "" if info is None else " ".join(info.cmdline)
     loud_wait = view.marks.io_wait / 100
-    return _Facts(state, count_, known, table.page_bytes, _wchan(group, table), line, table.delayacct, loud_wait)
+    wchan, age_s = _wchan(group, table), _age_s(group, table, frame.snapshot.interval_s)
+    return _Facts(state, count_, known, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s)
+
+
+def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
+    """The age in seconds of what is known of the one read longest ago, 0 while that is of the last ticks.
+
+    Of those that did nothing it is not told: they are read in turns, and their rows would change for nothing else.
+    """
+    if group.idle or not table.stat_at:
+        return 0
+    age_s = (table.stat_at_ns - min(map(table.stat_time, group.keys))) / 1e9
+    # Ticks are never exactly as long as planned: three of them are more than two and a half.
+    return round(age_s) if age_s >= (FRESH + 0.5) * interval_s else 0
 
 
 @lru_cache(maxsize=256)
@@ -194,7 +211,10 @@ def _cells(group: Group, facts: _Facts, spot: Placed, seconds: float | None) -> 
         state, count_ = facts.state, facts.in_state
         many = f" {count_}" if count_ < len(group.keys) and state in "DR" else ""
         token = "strong" if state == "D" else token_of(state)
-        return [Cell(spot.first, state, token), Cell(spot.first + 1, many, "dim")]
+        age = f" {facts.age_s}s" if facts.age_s else ""
+        if spot.first + len(many + age) > spot.last:
+            age = ""
+        return [Cell(spot.first, state, token), Cell(spot.first + 1, many + age, "dim")]
     if id_ == "pid":
         pid = str(group.keys[0].pid)
         more = ".." if len(group.keys) > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""

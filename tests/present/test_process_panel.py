@@ -141,3 +141,40 @@ def test_that_not_every_process_was_read_is_named() -> None:
     for width in (80, 120, 160):
         assert "adaptive" in process_rows(there, UTC, width, 6)[0].text
         assert "adaptive" not in process_rows(one, UTC, width, 6)[0].text
+
+
+def aged(one: Frame, seconds: float) -> Frame:
+    """The same with every stat read so long before the newest sweep."""
+    table = one.snapshot.processes.value
+    assert table is not None
+    old = table._replace(stat_at=(table.stat_at_ns - int(seconds * 1e9),) * 5, stat_out={})
+    return one._replace(snapshot=one.snapshot._replace(processes=one.snapshot.processes._replace(value=old)))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.0, "R"), (1.0, "R"), (2.1, "R"), (2.9, "R 3s"), (4.0, "R 4s"), (19.0, "R 19s")],
+)
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_a_row_read_more_than_two_ticks_ago_says_how_long_ago(seconds: float, shown: str, width: int) -> None:
+    lines = [line.text for line in process_rows(aged(made(), seconds), UTC, width, 9)]
+    at = lines[0].index("state")
+    (spinner,) = [line for line in lines if "spinner" in line]
+    assert spinner[at : at + 6].strip() == shown
+    # What does nothing is read in turns, and its row does not change for that.
+    (sleeper,) = [line for line in lines if "sleeper" in line]
+    assert sleeper[at : at + 6].strip() == "S"
+
+
+def test_of_a_fold_the_count_of_those_that_wait_goes_before_the_age() -> None:
+    lines = [line.text for line in process_rows(aged(made(), 4.0), UTC, 80, 9)]
+    (workers,) = [line for line in lines if "worker x4" in line]
+    assert "D 2" in workers
+    assert "4s" not in workers
+
+
+def test_a_longer_interval_is_no_age() -> None:
+    slow = aged(made(), 12.0)
+    slow = slow._replace(snapshot=slow.snapshot._replace(interval_s=10.0))
+    lines = [line.text for line in process_rows(slow, UTC, 120, 9)]
+    assert not any("12s" in line for line in lines)
