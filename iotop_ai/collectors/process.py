@@ -24,6 +24,7 @@ from iotop_ai.collectors.process_parse import (
     parse_io,
     parse_stat,
     parse_status,
+    same,
 )
 from iotop_ai.collectors.process_slot import (
     ENDED,
@@ -231,6 +232,7 @@ class ProcessCollector:
                 self._asked = self._seq
                 for key in self._denied:
                     self._ask_again(self._slots[key.pid])
+            self._new_pids.listed = None  # as large as everything else that is known of some of them
         admitted.sort(key=lambda slot: slot.key.start_ticks)
         self._make_room(len(admitted))
         self._deny(self._sweep.add(admitted))
@@ -267,7 +269,7 @@ class ProcessCollector:
             return errno.ENOENT
         if tgid != pid:
             return 0
-        slot = Slot(ProcessKey(pid, stat.start_ticks), stat.comm, uid, raw, young=self._seq > 0)
+        slot = Slot(ProcessKey(pid, stat.start_ticks), same(stat.comm), uid, raw, young=self._seq > 0)
         self._slots[pid] = self._cohorts[pid % FINE][pid] = slot
         self._stat.put(slot.key, stat.record)
         self._info.put(slot.key, self._who(slot, stat.flags))
@@ -284,13 +286,15 @@ class ProcessCollector:
         kernel = bool(flags & PF_KTHREAD)
         cmdline = b"" if kernel else read_once(self._root, here + "cmdline", 1 << 15)
         cgroup = read_once(self._root, here + "cgroup", 4096)
-        return ProcessInfo(
-            clean_bytes(slot.comm),
-            () if isinstance(cmdline, OSError) else parse_cmdline(cmdline),
-            self._users.name(slot.uid),
-            slot.uid,
-            kernel,
-            "" if isinstance(cgroup, OSError) else parse_cgroup(cgroup),
+        return same(
+            ProcessInfo(
+                clean_bytes(slot.comm),
+                () if isinstance(cmdline, OSError) else parse_cmdline(cmdline),
+                self._users.name(slot.uid),
+                slot.uid,
+                kernel,
+                "" if isinstance(cgroup, OSError) else parse_cgroup(cgroup),
+            )
         )
 
     def _who_again(self, slot: Slot, flags: int) -> None:
@@ -451,12 +455,12 @@ class ProcessCollector:
 
     def _take_stat(self, slot: Slot, raw: bytes) -> bool:
         """Take a stat line in; False when it is another process's that has the pid now."""
-        if raw == slot.stat_raw and not slot.young:
+        if (seen := hash(raw)) == slot.stat_seen and not slot.young:
             return True
         parsed = parse_stat(raw)
         if parsed.start_ticks != slot.key.start_ticks:
             return False
-        slot.stat_raw = raw
+        slot.stat_seen = seen
         if parsed.record != self._stat.now[slot.key]:
             self._stat.put(slot.key, parsed.record)
             if parsed.record.state == "Z" and not slot.denied:

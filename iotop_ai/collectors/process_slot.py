@@ -27,12 +27,14 @@ FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 class Slot:
     """One process while it is listed.
 
-    io, stat: kept files, None when none is held. io_raw, stat_raw: what they held at the last read.
+    io, stat: kept files, None when none is held. io_raw: what io held at the last read. stat_seen: the hash of what
+    stat held then; the line itself would be most of what a process takes here, and that two lines of one process
+    share one of 2**64 hashes, drawn anew in each run, is less likely than an error of the memory.
     comm: raw bytes of its name. denied: its io is not ours to read. young: found while running, so that its info may
     be that of before exec and is read once more. published: it stands in a table that was handed out.
     """
 
-    __slots__ = ("comm", "denied", "ended", "io", "io_raw", "key", "published", "stat", "stat_raw", "uid", "young")
+    __slots__ = ("comm", "denied", "ended", "io", "io_raw", "key", "published", "stat", "stat_seen", "uid", "young")
 
     def __init__(self, key: ProcessKey, comm: bytes, uid: int, stat_raw: bytes, young: bool) -> None:
         self.key = key
@@ -41,7 +43,7 @@ class Slot:
         self.io: KeptFile | None = None
         self.stat: KeptFile | None = None
         self.io_raw: bytes | OSError = b""
-        self.stat_raw = stat_raw
+        self.stat_seen = hash(stat_raw)
         self.denied = False
         self.ended = False
         self.young = young

@@ -10,9 +10,10 @@ from iotop_ai.collectors.process_parse import (
     parse_stat,
     parse_state,
     parse_status,
+    same,
 )
 from iotop_ai.model.clean import clean_bytes
-from iotop_ai.model.process import ProcessIo, ProcessStat
+from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessStat
 
 TAIL = (
     b" D 9657 9657 4140 0 -1 4194304 100 7 3 0 11 12 0 0 20 0 5 0 134172 3133440 393 18446744073709551615"
@@ -73,3 +74,12 @@ def test_cgroups() -> None:
     assert parse_cgroup(b"1:cpu,cpuacct:/only\n0::/\n") == "/only"
     assert parse_cgroup(b"0::/\n") == "/"
     assert parse_cgroup(b"") == ""
+
+
+def test_equal_records_of_many_processes_are_one() -> None:
+    def made() -> ProcessInfo:
+        return ProcessInfo("".join(("wor", "ker")), ("worker", "--all"), "root", 0)
+
+    assert same(made()) is same(made())
+    assert same(made()) == made()
+    assert same(made()._replace(uid=1)) == made()._replace(uid=1)
