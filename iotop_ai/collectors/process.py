@@ -430,14 +430,12 @@ class ProcessCollector:
         others = [slot for slot in wanted if not slot.ended]
         if not self._mostly_denied():  # no descriptor of their io tells that they ended
             others += [self._slots[key.pid] for key in self._denied]
-        answers = read_stats(self._root, list(dict.fromkeys((*due.values(), *others))))
-        at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
-        self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
         # Most are read in their turn, as they were the last time, and say the same: nothing is to be done about them.
         special = {*others, *(self._slots[key.pid] for key in self._stat_out)}
+        answers = read_stats(self._root, list(dict.fromkeys((*due.values(), *others))), special)
+        at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
+        self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
         for slot, raw in answers:
-            if raw == slot.stat_raw and slot not in special and not slot.young:
-                continue
             key = slot.key
             in_turn = full or key.pid % cohorts == turn
             if not isinstance(raw, bytes) or not self._take_stat(slot, raw):

@@ -85,7 +85,7 @@ def read_once(root: Root, relative: str, size: int) -> bytes | OSError:
             # What was read into more than Python cuts to size is copied, so that keeping it keeps no hole behind it.
             return bytes(memoryview(file.read()))
     except OSError as error:
-        return error
+        return error.with_traceback(None)
 
 
 def read_stat_once(root: Root, pid: int) -> bytes | OSError:
@@ -93,7 +93,7 @@ def read_stat_once(root: Root, pid: int) -> bytes | OSError:
     try:
         raw = root.once(f"proc/{pid}/stat", STAT_USUAL)
     except OSError as error:
-        return error
+        return error.with_traceback(None)
     return raw if len(raw) < STAT_USUAL else read_once(root, f"proc/{pid}/stat", STAT_SIZE)
 
 

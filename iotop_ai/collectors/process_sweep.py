@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import compress, pairwise
 from operator import attrgetter, ne
 
@@ -19,6 +19,8 @@ from iotop_ai.collectors.process_slot import (
 )
 from iotop_ai.collectors.root import KeptFile, Root
 
+PIECE = 512
+"""Lines of stat that are held at once: those of all processes would be as much as all that is known of them."""
 _RAW = attrgetter("io_raw")
 
 
@@ -116,12 +118,18 @@ class IoSweep:
         self._fds = [row[1] for row in rows]
 
 
-def read_stats(root: Root, slots: Iterable[Slot]) -> list[tuple[Slot, bytes | OSError]]:
-    """The stat of each slot, those with a kept descriptor first."""
+def read_stats(root: Root, slots: Iterable[Slot], always: Container[Slot]) -> list[tuple[Slot, bytes | OSError]]:
+    """The stat of each slot that is young, of ``always`` or says something new, those with a kept descriptor first."""
     kept = [slot for slot in slots if slot.stat is not None]
-    raws = read_stat([slot.stat.fd for slot in kept if slot.stat is not None])
     loose = [slot for slot in slots if slot.stat is None]
-    return [
-        *zip(kept, raws, strict=True),
-        *((slot, read_stat_once(root, slot.key.pid)) for slot in loose),
-    ]
+    out: list[tuple[Slot, bytes | OSError]] = []
+
+    def sift(part: Sequence[Slot], raws: Iterable[bytes | OSError]) -> None:
+        found = zip(part, raws, strict=True)
+        out.extend((slot, raw) for slot, raw in found if hash(raw) != slot.stat_seen or slot.young or slot in always)
+
+    for start in range(0, len(kept), PIECE):
+        part = kept[start : start + PIECE]
+        sift(part, read_stat([slot.stat.fd for slot in part if slot.stat is not None]))
+    sift(loose, (read_stat_once(root, slot.key.pid) for slot in loose))
+    return out

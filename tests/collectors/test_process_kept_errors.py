@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from iotop_ai.collectors.process_slot import keep, read_kept, read_once
+from iotop_ai.collectors.process_slot import keep, read_kept, read_once, read_stat_once
 from iotop_ai.collectors.root import Root
 
 
@@ -13,6 +13,11 @@ def test_an_error_that_is_kept_keeps_no_frame_alive(tmp_path: Path) -> None:
     closed = os.open(tmp_path, os.O_RDONLY)
     os.close(closed)
     root = Root(str(tmp_path))
-    for error in (*read_kept([closed], 16), read_once(root, "none", 16), keep(root, "none", 16)):
+    for error in (
+        *read_kept([closed], 16),
+        read_once(root, "none", 16),
+        read_stat_once(root, 1),
+        keep(root, "none", 16),
+    ):
         assert isinstance(error, OSError)
         assert error.__traceback__ is None
