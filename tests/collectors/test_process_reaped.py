@@ -283,10 +283,17 @@ class Interrupted(Root):
     event: Callable[[], None]
 
     def keep(self, relative: str, size: int = 1 << 16) -> KeptFile:
+        self._note(relative)
+        return super().keep(relative, size)
+
+    def once(self, relative: str, size: int) -> bytes:
+        self._note(relative)
+        return super().once(relative, size)
+
+    def _note(self, relative: str) -> None:
         if relative == self.relative:
             self.relative = ""
             self.event()
-        return super().keep(relative, size)
 
 
 @pytest.mark.parametrize("moment", ["before the child's io is read", "after the parent's io, before its stat"])
