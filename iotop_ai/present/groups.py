@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import itemgetter
 
 from iotop_ai.model.followed import changed, follows, gone
 from iotop_ai.model.frame import Frame
@@ -13,9 +11,7 @@ from iotop_ai.model.process import (
     ProcessInfo,
     ProcessKey,
     ProcessRates,
-    ProcessStat,
     ProcessTable,
-    ThreadLook,
 )
 from iotop_ai.model.process_rates import process_rates
 from iotop_ai.model.record import NamedTuple
@@ -102,31 +98,6 @@ def together(rates: list[ProcessRates]) -> ProcessRates:
         incl_children=any(r.incl_children for r in rates),
         main_thread_only=any(r.main_thread_only for r in rates),
     )
-
-
-_WEIGHT = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
-
-
-_STATE = itemgetter(ProcessStat._fields.index("state"))
-
-
-def state_of(keys: Collection[ProcessKey], table: ProcessTable) -> tuple[str, int]:
-    """(the state that matters most, how many of the processes are in it); ("?", n) when none is readable."""
-    stats = [*filter(None, map(table.stat.get, keys))]
-    if len(stats) == len(keys) and table.threads.keys().isdisjoint(keys):
-        counts = Counter(map(_STATE, stats))  # a thousand sleepers are counted at C speed
-    else:
-        counts = Counter(map(_letter, map(table.stat.get, keys), map(table.threads.get, keys)))
-    if not counts:
-        return "?", 0
-    worst = min(counts, key=lambda s: _WEIGHT.get(s, 7))
-    return worst, counts[worst]
-
-
-def _letter(stat: ProcessStat | None, look: ThreadLook | None) -> str:
-    if look is not None and any(state == "D" for state, _ in look.states):
-        return "D"
-    return "?" if stat is None else stat.state
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:

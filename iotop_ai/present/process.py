@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import takewhile
-from operator import itemgetter
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.process import ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.columns import Column, Placed, chosen, head, note_room, placed
-from iotop_ai.present.groups import Group, alone, groups, rates_of, state_of
+from iotop_ai.present.crowd import any_of, crowd_of
+from iotop_ai.present.groups import Group, alone, groups, rates_of
 from iotop_ai.present.line import Cell, Line, Span, cut, place, row, spans_cells
 from iotop_ai.present.panel import panel, quiet
 from iotop_ai.present.query import understood
@@ -134,8 +134,9 @@ def _head(frame: Frame, view: View, width: int, at: tuple[Placed, ...]) -> Line:
 
 
 class _Facts(NamedTuple):
-    """What a row shows beside its rates. known: (threads, resident pages) of those that are readable, summed."""
+    """What a row shows beside its rates. many: processes in it; state, in_state, known: see Crowd."""
 
+    many: int
     state: str
     in_state: int
     known: tuple[int, int] | None
@@ -149,18 +150,13 @@ class _Facts(NamedTuple):
     """How long ago cpu% and state were read, where that was more than ``FRESH`` ticks ago; else 0."""
 
 
-_THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("threads", "rss_pages")))
-
-
 def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
-    state, count_ = state_of(group.keys, table)
-    stats = [*filter(None, map(table.stat.get, group.keys))]
-    known = (sum(map(_THREADS, stats)), sum(map(_PAGES, stats))) if stats else None
+    crowd = crowd_of((group.name, group.user), group.keys, table)
     info = table.info.get(group.keys[0]) if command else None
     line = "" if info is None else " ".join(info.cmdline)
     loud_wait = view.marks.io_wait / 100
     wchan, age_s = _wchan(group, table), _age_s(group, table, frame.snapshot.interval_s)
-    return _Facts(state, count_, known, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s)
+    return _Facts(len(group.keys), *crowd, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s)
 
 
 def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
@@ -175,7 +171,6 @@ def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
     return round(age_s) if age_s >= (FRESH + 0.5) * interval_s else 0
 
 
-@lru_cache(maxsize=256)
 def _row(
     width: int,
     group: Group,
@@ -185,10 +180,24 @@ def _row(
     without: frozenset[str],
     tag: str = "",
 ) -> Line:
-    """One row; most are those of the second before."""
+    """One row. Its name is that of the first of its processes, and no other than that has to be compared."""
+    return _row_of(width, group._replace(keys=group.keys[:1]), facts, seconds, background, without, tag)
+
+
+@lru_cache(maxsize=256)
+def _row_of(
+    width: int,
+    group: Group,
+    facts: _Facts,
+    seconds: float | None,
+    background: str,
+    without: frozenset[str],
+    tag: str = "",
+) -> Line:
+    """One row; most are those of the second before. group: with the first of its keys."""
     at = _columns(width, without)
     room = at[0].first - 2 if at else width - 1
-    tail = "" if len(group.keys) == 1 else f" x{len(group.keys)}"
+    tail = "" if facts.many == 1 else f" x{facts.many}"
     mark = group.mark
     out = [
         Cell(0, tag, "strong"),
@@ -209,7 +218,7 @@ def _cells(group: Group, facts: _Facts, spot: Placed, seconds: float | None) -> 
         return [_delay(group, facts, spot)]
     if id_ == "state":
         state, count_ = facts.state, facts.in_state
-        many = f" {count_}" if count_ < len(group.keys) and state in "DR" else ""
+        many = f" {count_}" if count_ < facts.many and state in "DR" else ""
         token = "strong" if state == "D" else token_of(state)
         age = f" {facts.age_s}s" if facts.age_s else ""
         if spot.first + len(many + age) > spot.last:
@@ -217,7 +226,7 @@ def _cells(group: Group, facts: _Facts, spot: Placed, seconds: float | None) -> 
         return [Cell(spot.first, state, token), Cell(spot.first + 1, many + age, "dim")]
     if id_ == "pid":
         pid = str(group.keys[0].pid)
-        more = ".." if len(group.keys) > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""
+        more = ".." if facts.many > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""
         return [spot.cell(pid + more, "dim")]
     return [spot.cell(*_word(group, facts, id_))]
 
@@ -242,7 +251,9 @@ def _word(group: Group, facts: _Facts, id_: str) -> tuple[str, str]:
 
 def _wchan(group: Group, table: ProcessTable) -> str:
     """Where most of them wait, with how many; "" where nobody says."""
-    found = Counter(filter(None, map(table.wchan.get, group.keys))) if table.wchan else None
+    if not any_of((group.name, group.user), table.wchan, table):
+        return ""
+    found = Counter(filter(None, map(table.wchan.get, group.keys)))
     if not found:
         return ""
     most = max(found, key=lambda w: found[w])
@@ -346,6 +357,6 @@ def _sentence(frame: Frame, width: int, found: tuple[Group, ...]) -> Line:
             out += [Span(f"  {word} ", "dim"), Span(text), Span(f" {letter}/s", "dim")]
     if table.delayacct and group.rates.io_delay_ratio is not None:
         out += [Span("  IO-wait ", "dim"), Span(percent(group.rates.io_delay_ratio), "strong"), Span(" %", "dim")]
-    state = state_of(group.keys, table)[0]
+    state = crowd_of((group.name, group.user), group.keys, table).state
     out += [Span("  state ", "dim"), Span(state, "strong" if state == "D" else "text")]
     return row(width, out, key=group.row_key)
