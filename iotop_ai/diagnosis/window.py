@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.model.frame import HISTORY_S
@@ -23,7 +24,10 @@ class Window(NamedTuple):
 
 def period_s(history: Sequence[Sample], field: str) -> float | None:
     """The middle of the times between two readings of one subsystem; None before there were two."""
-    known = [r.seconds for s in history if (r := getattr(s, field)).renewed and not s.gap and r.seconds]
+    rows = map(itemgetter(Sample._fields.index(field)), history)
+    known = [
+        seconds for s, (_, _, seconds, renewed) in zip(history, rows, strict=True) if renewed and seconds and not s.gap
+    ]
     known.sort()
     return known[len(known) // 2] if known else None
 

@@ -29,11 +29,16 @@ log = logging.getLogger(__name__)
 
 RING_BYTES = 8 << 20
 RING_S = 3600.0
+TOGETHER, TOGETHER_PROCESSES = 8, 2000
+"""So many Frames are packed at once, of so many processes together at most: the second right behind the first takes
+less than half of what it takes a second later, and each Frame that waits holds a table of its processes."""
 MOST_KEPT_BYTES = RING_BYTES
 """What may be held beside the ring by somebody who looks back for hours; then nothing newer is taken in."""
 _LEVEL = 5
 _PIECE = 1 << 16
 _WAIT_S = 2.0
+_SHORT_S = 0.2
+"""How long somebody who looks back waits for the newest seconds to be packed."""
 
 
 class RingState(NamedTuple):
@@ -60,6 +65,8 @@ class Ring:
         self._most_bytes = most_bytes
         self._most_ns = int(most_s * 1e9)
         self._lane = Lane()
+        self._waiting: list[Frame] = []
+        self._put_lock = threading.Lock()
         self._encoder = Encoder()
         self._lock = threading.Lock()
         self._done: list[_Packed] = []
@@ -79,14 +86,34 @@ class Ring:
 
     def put(self, frame: Frame) -> None:
         """Remember a Frame; returns at once."""
-        self._lane.put(frame)
+        table = frame.snapshot.processes.value
+        with self._put_lock:
+            self._waiting.append(frame)
+            many = len(self._waiting)
+            if many >= TOGETHER or table is None or many * len(table.stat) >= TOGETHER_PROCESSES:
+                self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Have those packed that wait; with their lock held."""
+        waiting, self._waiting = self._waiting, []
+        for frame in waiting:
+            self._lane.put(frame)
+
+    def _catch_up(self, seconds: float) -> None:
+        """Pack what waits, for somebody who looks; wait at most ``seconds`` for it."""
+        with self._put_lock:
+            self._hand_on()
+        self._lane.drained(seconds)
 
     def drained(self, seconds: float = _WAIT_S) -> bool:
         """Wait until all that was put is held, at most ``seconds``; whether it is."""
+        with self._put_lock:
+            self._hand_on()
         return self._lane.drained(seconds)
 
     def state(self) -> RingState:
         """How far back it reaches and what it takes."""
+        self._catch_up(_SHORT_S)
         with self._lock:
             first = self._seekable_ns()
             span_s = 0.0 if first is None else max(0.0, (self._newest_ns - first) / 1e9)
@@ -98,6 +125,7 @@ class Ring:
         return None if not packed or header is None else RingRecording(RingBlocks(packed, self._held), header)
 
     def _held(self) -> tuple[_Packed, ...]:
+        self._catch_up(_SHORT_S)
         with self._lock:
             if self._open is None:
                 return ()
@@ -126,6 +154,8 @@ class Ring:
 
     def close(self) -> None:
         """Stop the thread; what is held stays readable."""
+        with self._put_lock:
+            self._hand_on()
         self._lane.close()
         self._thread.join(_WAIT_S)
 

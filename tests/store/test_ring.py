@@ -54,6 +54,23 @@ def test_it_does_not_change_while_it_is_read() -> None:
     ring.close()
 
 
+def test_what_waits_to_be_packed_is_there_for_who_looks() -> None:
+    live = list(frames(session(5, 30)))
+    ring = Ring()
+    ring.put(live[0])
+    recording = ring.recording()
+    assert recording is not None
+    for shown in (9, 12, 30):
+        for frame in live[len(list(recording.items())) : shown]:
+            ring.put(frame)
+        assert recording.refresh()
+        assert list(frames(recording.items())) == live[:shown]
+    ring.close()
+    again = ring.recording()
+    assert again is not None
+    assert list(frames(again.items())) == live
+
+
 def test_the_oldest_goes_first_and_the_span_tells() -> None:
     live = list(frames(session(3, 400)))
     ring = filled(live, most_bytes=120_000)
