@@ -14,7 +14,7 @@ from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.process_adaptive import IO_COHORTS, Adaptive, Moved, since
+from iotop_ai.collectors.process_adaptive import IO_COHORTS, Adaptive, Left, Moved, inherited, since
 from iotop_ai.collectors.process_find import RECONCILE, NewPids
 from iotop_ai.collectors.process_look import look_at_threads, look_at_wchan
 from iotop_ai.collectors.process_parse import (
@@ -83,7 +83,8 @@ class ProcessCollector:
         self._adaptive = adaptive
         self._partly = False
         self._io_since: dict[ProcessKey, int] = {}
-        self._left = self._left_before = Moved()
+        self._left: list[Left] = []
+        self._grown: dict[int, Moved] = {}
         self._users = Users(root)
         self._delayacct: KeptFile | OSError | None = None
         self._seq = -1
@@ -335,10 +336,9 @@ class ProcessCollector:
         key, pid = slot.key, slot.key.pid
         del self._slots[pid]
         del self._cohorts[pid % FINE][pid]
-        io = self._io.drop(key)
-        if io is not None:
-            self._left = Moved(self._left.read + io.read_bytes, self._left.written + io.write_bytes)
-        self._stat.drop(key)
+        io, stat = self._io.drop(key), self._stat.drop(key)
+        if self._partly and io is not None and stat is not None and (io.read_bytes or io.write_bytes):
+            self._left.append(Left(self._seq, stat.ppid, Moved(io.read_bytes, io.write_bytes)))
         self._info.drop(key)
         self._stat_out.pop(key, None)
         self._io_stale.pop(key, None)
@@ -359,11 +359,14 @@ class ProcessCollector:
             turn = list(self._cohorts[self._seq % FINE].values()) if self._partly else []
             chosen = adaptive.choose(self._seq, turn, (*fresh, *ended))
         moved: dict[Slot, int] = {}
+        self._grown = {}
+        # A parent may have been read before it reaped: what is left by one that ended waits for one further tick.
+        self._left = [left for left in self._left if left.seq >= self._seq - 1]
         done = self._take_io(self._sweep.run(chosen), before, stale, moved)
         if adaptive is not None and chosen is not None:
             seconds = (self._clock.monotonic_ns() - before) / 1e9
-            left = Moved(*map(sum, zip(self._left, self._left_before, strict=True)))
-            if not adaptive.balanced(done, left, seconds):
+            of_children, self._left = inherited(self._left, self._grown, self._slots)
+            if not adaptive.balanced(done, of_children, seconds):
                 known = len(moved)
                 self._take_io(self._sweep.run(), before, stale, moved)
                 adaptive.found(len(moved) > known)
@@ -372,7 +375,6 @@ class ProcessCollector:
         if adaptive is not None:
             adaptive.note(self._seq, self._io_at, chosen, moved)
             self._partly = bool(adaptive.io_at)
-            self._left_before, self._left = self._left, Moved()
         return moved
 
     def _take_io(
@@ -398,8 +400,12 @@ class ProcessCollector:
                 moved[slot] = moved.get(slot, 0) + weight(new) - (weight(old) if old is not None else 0)
                 if self._partly and self._adaptive is not None:
                     if self._adaptive.counted(slot):
-                        read += new.read_bytes - (old.read_bytes if old is not None else 0)
-                        written += new.write_bytes - (old.write_bytes if old is not None else 0)
+                        grew = Moved(
+                            new.read_bytes - (old.read_bytes if old is not None else 0),
+                            new.write_bytes - (old.write_bytes if old is not None else 0),
+                        )
+                        self._grown[key.pid] = grew
+                        read, written = read + grew.read, written + grew.written
                     elif key not in self._io_since and (at := since(self._io_was(key), before, old, new)) is not None:
                         self._io_since[key] = at
             elif raw.errno in ENDED:

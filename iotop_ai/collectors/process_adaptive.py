@@ -13,7 +13,7 @@ machine's counters, and not for who may not read every process's io.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import chain
 
 from iotop_ai.collectors.host import read_container
@@ -47,6 +47,35 @@ class Moved(NamedTuple):
 
     read: int = 0
     written: int = 0
+
+
+class Left(NamedTuple):
+    """The last counters of one that ended, and whom it had as its parent. seq: the tick in which that was seen."""
+
+    seq: int
+    ppid: int
+    io: Moved
+
+
+def inherited(ended: Iterable[Left], grown: Mapping[int, Moved], alive: Container[int]) -> tuple[Moved, list[Left]]:
+    """What of the growth of those that were read are bytes of their children, done before this tick; who is left over.
+
+    A child's bytes are in its parent's growth only where they fit into it, and each in one growth; of one whose parent
+    has ended as well they may be in anybody's. grown: by pid, of this tick. alive: the pids of all.
+    """
+    room = dict(grown)
+    total, rest = Moved(), []
+    for left in ended:
+        was = left.io
+        for pid in (left.ppid,) if left.ppid in alive else grown:
+            free = room.get(pid)
+            if free is not None and free.read >= was.read and free.written >= was.written:
+                room[pid] = Moved(free.read - was.read, free.written - was.written)
+                total = Moved(total.read + was.read, total.written + was.written)
+                break
+        else:
+            rest.append(left)
+    return total, rest
 
 
 class _Machine(NamedTuple):
@@ -135,8 +164,7 @@ class Adaptive:
     def balanced(self, moved: Moved, left: Moved, seconds: float) -> bool:
         """Whether the processes that were read account for what the machine did.
 
-        left: the last counters of those that ended since the tick before the last, which their parents may have
-        inherited and which count as nobody's work.
+        left: what of their growth was inherited, which counts as nobody's work.
         """
         if self._machine is None or self._newest is None:
             return False

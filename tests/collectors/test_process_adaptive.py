@@ -12,7 +12,16 @@ import pytest
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.process import FULL_TICKS, ProcessCollector
-from iotop_ai.collectors.process_adaptive import IO_COHORTS, LATELY, Adaptive, Moved, parse_vmstat, since
+from iotop_ai.collectors.process_adaptive import (
+    IO_COHORTS,
+    LATELY,
+    Adaptive,
+    Left,
+    Moved,
+    inherited,
+    parse_vmstat,
+    since,
+)
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.process import ProcessIo, ProcessKey, ProcessSample, ProcessTable
 from iotop_ai.model.process_rates import process_rates
@@ -171,6 +180,21 @@ def test_what_is_missing_is_noticed_by_kind() -> None:
     check = Adaptive(Root(), least=1, refused=())
     # Nothing was read yet: nothing is known to be balanced.
     assert not check.balanced(Moved(), Moved(), 1.0)
+
+
+def test_only_what_fits_into_its_growth_was_inherited() -> None:
+    child, other = Left(5, 10, Moved(4096, 8192)), Left(5, 10, Moved(4096, 8192))
+    none = Moved()
+    assert inherited([child], {10: Moved(4096, 9000)}, {10, 11}) == (Moved(4096, 8192), [])
+    assert inherited([child], {10: Moved(4096, 8000)}, {10, 11}) == (none, [child])
+    # The parent lives and did nothing: nobody else has its child's bytes.
+    assert inherited([child], {11: Moved(1 << 20, 1 << 20)}, {10, 11}) == (none, [child])
+    # The parent has ended, too: whoever takes in orphans may have them.
+    assert inherited([child], {11: Moved(1 << 20, 1 << 20)}, {11}) == (Moved(4096, 8192), [])
+    # Two fit where there is room for two.
+    assert inherited([child, other], {10: Moved(9000, 20000)}, {10}) == (Moved(8192, 16384), [])
+    assert inherited([child, other], {10: Moved(9000, 9000)}, {10}) == (Moved(4096, 8192), [other])
+    assert inherited([], {10: Moved(1, 1)}, {10}) == (none, [])
 
 
 def test_the_machines_bytes() -> None:
