@@ -290,6 +290,7 @@ class Record(Shape):
         self.plain = all(type(f) in (Scalar, Several) or (type(f) is Maybe and type(f.inner) is Scalar) for f in fields)
         scalars = [f.inner if isinstance(f, Maybe) else f for f in fields]
         self.ints = tuple(isinstance(f, Scalar) and f.kind is int for f in scalars)
+        self.counters = {name: i for name, i in self.numbers.items() if self.ints[i]}
 
     def dump(self, value: Any) -> Any:
         """An array in field order, without the defaults at its end."""
@@ -304,7 +305,12 @@ class Record(Shape):
         """The record of an array; more fields than known are a newer writer's and are left alone."""
         if type(raw) is not list or len(raw) < self.least:
             raise ShapeError(f"{self.kind.__name__} expected")
-        return self.kind(*[shape.load(v) for shape, v in zip(self.fields, raw, strict=False)])
+        # Most of what a record holds is counters.
+        values = [
+            v if is_int and type(v) is int and LEAST_INT <= v <= MOST_INT else shape.load(v)
+            for v, shape, is_int in zip(raw, self.fields, self.ints, strict=False)
+        ]
+        return self.kind(*values)
 
     def change(self, value: Any, before: Any) -> Any:
         """An object of the fields that changed."""
@@ -324,17 +330,15 @@ class Record(Shape):
         if type(raw) is not dict:
             return self.load(raw)
         values = list(before)
-        numbers, ints = self.numbers, self.ints
+        counters, numbers = self.counters, self.numbers
         for name, part in raw.items():
-            i = numbers.get(name)
-            if i is None:
-                continue
             # Most of what changes is a counter.
-            if type(part) is int and ints[i] and LEAST_INT <= part <= MOST_INT:
-                values[i] = part
-            else:
+            if type(part) is int and name in counters and LEAST_INT <= part <= MOST_INT:
+                values[counters[name]] = part
+            elif name in numbers:
+                i = numbers[name]
                 values[i] = self.fields[i].apply(part, values[i])
-        return self.kind(*values)
+        return tuple.__new__(self.kind, values)
 
 
 class Group(Shape):
@@ -346,6 +350,7 @@ class Group(Shape):
     def __init__(self, kind: Any, fields: tuple[Shape, ...]) -> None:
         self.kind = kind
         self.fields = dict(zip(kind._fields, fields, strict=True))
+        self.numbers = {name: i for i, name in enumerate(kind._fields)}
         self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
 
     def dump(self, value: Any) -> Any:
@@ -382,13 +387,12 @@ class Group(Shape):
         """The record before with changed fields applied."""
         if type(raw) is not dict:
             raise ShapeError(f"{self.kind.__name__} expected")
-        return before._replace(
-            **{
-                name: shape.apply(raw[name], getattr(before, name))
-                for name, shape in self.fields.items()
-                if name in raw
-            }
-        )
+        values = list(before)
+        for name, part in raw.items():
+            if name in self.fields:
+                i = self.numbers[name]
+                values[i] = self.fields[name].apply(part, values[i])
+        return tuple.__new__(self.kind, values)
 
 
 @cache

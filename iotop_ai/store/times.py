@@ -83,9 +83,12 @@ def with_times(
             continue
         at, took = (row[i] if i < len(row) else None for row in rows)
         old: Reading[Any] = Reading() if before is None else getattr(before, name)
+        now = getattr(bare, name)
+        if at is None and took is None and now is old:
+            continue
         at_ns = old.at_ns if at is None else None if at is False else moment_ns(at, bare.at_ns)
         took_ns = old.took_ns if took is None else moment_ns(took, 0)
-        changed[name] = getattr(bare, name)._replace(at_ns=at_ns, took_ns=took_ns)
+        changed[name] = Reading(now.value, now.status, now.reason, now.remedy, at_ns, took_ns)
     return bare._replace(**changed)
 
 
