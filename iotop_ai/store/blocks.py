@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from iotop_ai.model.errors import InputError
+from iotop_ai.store.back import begins
 from iotop_ai.store.members import PREROLL, STARTS_SESSION, members, pieces, unpack
 from iotop_ai.store.members import Member as GzipMember
 from iotop_ai.store.scan import EVENT, HEADER, Line, marked_lines
@@ -177,8 +178,12 @@ class PlainBlocks:
         end = whole_length(self._fd, size)
         if end <= self._end:
             return False
-        for line in marked_lines(self._fd, self._end, end):
+        place, known = begins(self._fd, end) if self._end == 0 else (end, [])
+        for line in marked_lines(self._fd, self._end, place):
             self._see(line)
+        for begin in known:
+            for line in begin.lines:
+                self._see(line)
         if self.found:
             last = self.found[-1]
             self.found[-1] = last._replace(length=end - last.offset)

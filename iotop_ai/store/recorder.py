@@ -118,6 +118,9 @@ class Recorder:
         self._opened_ns = self._synced_ns = self._started_ns = clock.monotonic_ns()
         self._looked_ns: int | None = None
         self._snapshots = self._begun_bytes = 0
+        # Where in the sink the newest block begins, and the header that is to be a part of the next.
+        self._block_at: int | None = None
+        self._lead_at: int | None = None
         self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
@@ -186,7 +189,10 @@ class Recorder:
                 self._begin(frame)
             lines = self._encoder.lines(frame, gap=gap)
             key = any(_is_key(line) for line in lines)
-            self._write([*self._tallied(), *lines] if key else lines)
+            if key:
+                self._write_block(lines)
+            else:
+                self._write(lines)
         except Full as full:
             self._trouble = f"not recording: {full}"
             self._lose(frame)
@@ -258,10 +264,22 @@ class Recorder:
         elif self._preroll:
             pre = self._preroll(snapshot.at_ns) if callable(self._preroll) else self._preroll
             self._preroll = ()
+        begun = self._sink.size
         self._write([header_line(header), *pre])
         self._header = header
+        self._lead_at, self._block_at = None if pre else begun, None
         self._begun_bytes = self._sink.size
         self._encoder.restart()
+
+    def _write_block(self, lines: list[str]) -> None:
+        """Lines with a keyframe, which says how long the block before is, behind what was counted of that."""
+        counted = self._tallied()
+        begin = self._sink.size + sum(len(line.encode()) + 1 for line in counted)
+        if self._lead_at is not None:
+            begin = self._lead_at
+        back = "" if self._block_at is None else f'"back":{begin - self._block_at},'
+        self._write([*counted, *(line.replace(_KEY, _KEY + back, 1) if _is_key(line) else line for line in lines)])
+        self._lead_at, self._block_at = None, begin
 
     def _write(self, lines: list[str]) -> None:
         self._sink.write(("\n".join(lines) + "\n").encode())

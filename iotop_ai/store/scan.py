@@ -15,11 +15,12 @@ from iotop_ai.store.sink import LONGEST_LINE
 
 HEADER = b'{"k":"hdr"'
 EVENT = b'{"k":"ev"'
-_SNAP = b'{"k":"snap",'
-_KEY = b',"key":true,'
+SNAP = b'{"k":"snap",'
+KEY = b',"key":true,'
 KEY_WITHIN = 120
 """How far into its line a keyframe says that it is one, in bytes."""
-_HEAD = 2000
+HEAD = 2000
+"""Bytes of a line that say what it is, a session's begin included."""
 _BUFFER = 1 << 20
 _LINE_END = b"\n"
 
@@ -43,19 +44,19 @@ def marked_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator
     while at < end and (got := os.preadv(fd, [memoryview(buffer)[: end - at]], at)):
         begin = 0
         while (stop := buffer.find(_LINE_END, begin, got)) >= 0:
-            if buffer.startswith(_SNAP, begin):
-                marked = buffer.find(_KEY, begin, min(stop, begin + KEY_WITHIN)) >= 0
+            if buffer.startswith(SNAP, begin):
+                marked = buffer.find(KEY, begin, min(stop, begin + KEY_WITHIN)) >= 0
             else:
                 marked = buffer.startswith((EVENT, HEADER), begin)
             if marked:
-                yield Line(at + begin, at + stop + 1, bytes(buffer[begin : min(stop, begin + _HEAD)]))
+                yield Line(at + begin, at + stop + 1, bytes(buffer[begin : min(stop, begin + HEAD)]))
             begin = stop + 1
         if begin == 0:
             behind = _behind(fd, at, end)
             if behind is None:
                 return
-            head = bytes(buffer[: min(got, _HEAD)])
-            if head.startswith((EVENT, HEADER)) or (head.startswith(_SNAP) and _KEY in head[:KEY_WITHIN]):
+            head = bytes(buffer[: min(got, HEAD)])
+            if head.startswith((EVENT, HEADER)) or (head.startswith(SNAP) and KEY in head[:KEY_WITHIN]):
                 yield Line(at, behind, head)
             begin = behind - at
         at += begin
