@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.diagnosis.facts import Claim, Facts
 from iotop_ai.diagnosis.hold import merged
 from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.finding import Finding, Verdict
+from iotop_ai.model.record import NamedTuple
 
 LEAST = 0.2
 """Share or level below which a claim is no sign at all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from iotop_ai.model.record import NamedTuple
 
 CACHES = {1: "page cache", 2: "dentries and inodes", 3: "page cache, dentries and inodes"}
 """What each value of vm.drop_caches drops."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
+
+from iotop_ai.model.record import NamedTuple
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from iotop_ai.model.record import NamedTuple
 
 FASTER = 1.2
 """A target that does not read this much faster than the source is not worth the copy."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.devices import DeviceFacts, base_of, device_facts, prior_ms
 from iotop_ai.diagnosis.learned import learned_ms
@@ -12,6 +11,7 @@ from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.diagnosis.window import window
 from iotop_ai.model.block import BlockKey, BlockRates, is_leaf
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.present import devices
 from iotop_ai.present.devices import Device

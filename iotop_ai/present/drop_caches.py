@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.pagecache import CACHES, Effect, Evicted, Levels
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present import caches
 from iotop_ai.present.dialogue import Row, choice, fact, may_rows, typing, typing_word

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from iotop_ai.model.finding import Evidence, Finding, State
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present import units
 from iotop_ai.present.advice import milliseconds, rate
 

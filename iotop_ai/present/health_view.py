@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import SmartState
 from iotop_ai.present import devices
 from iotop_ai.present.health import Health, of_reading

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.engine import turned
 from iotop_ai.diagnosis.jobs import JobFacts, job_device
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present import finding, window
 from iotop_ai.present.advice import limit_text
 from iotop_ai.present.banner import HUE

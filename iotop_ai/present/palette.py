@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.columns import rule
 from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.keymap import Act, Keymap, key_shown, keys_of_act

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.present.dialogue import LABEL, Row, fact, may_rows, typing, typing_word
 from iotop_ai.present.line import Span, cut, plain

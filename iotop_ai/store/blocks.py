@@ -6,9 +6,10 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from iotop_ai.model.errors import InputError
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.store.back import begins
 from iotop_ai.store.members import PREROLL, STARTS_SESSION, members, pieces, unpack
 from iotop_ai.store.members import Member as GzipMember

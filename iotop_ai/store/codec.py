@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
 
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.tally import Tally

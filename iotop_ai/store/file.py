@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import HISTORY_S
 from iotop_ai.model.keyframe import SPACING_S, Keyframe
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.store.blocks import Block, Blocks, open_blocks
 from iotop_ai.store.codec import TALLY_LINE, Closed, Decoder, Header, Item, Snap, Tallied, Told

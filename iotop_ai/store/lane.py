@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import NamedTuple
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Event
 
 QUEUE = 120

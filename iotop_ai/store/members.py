@@ -10,9 +10,9 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from iotop_ai.model.errors import InputError
+from iotop_ai.model.record import NamedTuple
 
 _EXTRA = struct.Struct("<2sHIqqB")
 _HEAD = struct.Struct("<4sIBBH")

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from iotop_ai import __version__
 from iotop_ai.collectors.clock import Clock
@@ -14,6 +14,7 @@ from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.diagnosis.tally import Tallying
 from iotop_ai.model.errors import IotopError
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.store.codec import FORMAT, KEYFRAME_EVERY, Encoder, Header, header_line, tally_line
 from iotop_ai.store.lane import Lane

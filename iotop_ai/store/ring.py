@@ -9,12 +9,13 @@ import logging
 import threading
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from iotop_ai import __version__
 from iotop_ai.diagnosis.stamp import stamp
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import HISTORY_S, Frame
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.store.blocks import Block, split_lines
 from iotop_ai.store.codec import FORMAT, Encoder, Header

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from iotop_ai.model.errors import InputError
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.store.sink import LONGEST_LINE
 
 HEADER = b'{"k":"hdr"'

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 from textual.message import Message
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Rated
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import GAP_FACTOR, Sample
 from iotop_ai.present.view import Timeline
 from iotop_ai.tui.follow import Takes

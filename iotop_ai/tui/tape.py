@@ -9,12 +9,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.reading import Rated
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from operator import ne
-from typing import NamedTuple
 
 from rich.color import ColorSystem
 from rich.style import Style
 
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.line import Line, even
 
 _BRIDGE = 4
