@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice, product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from tests.rigs.nvml.c_library import HOPPER, build, machine
@@ -58,15 +60,15 @@ while True:
     time.sleep(0.1)
 """
 _COUNTERS = """
-import sys, time
-path, count = sys.argv[1], int(sys.argv[2])
+import os, sys, time
+path, names = sys.argv[1], sorted(os.listdir(sys.argv[2]))
 done = 0
 while True:
     with open(path, "r+") as file:
-        for i in range(count):
+        for i, name in enumerate(names):
             # The ninth is the number of requests in flight, a level. A tenth of the devices is busy.
             counts = " ".join(f"{0 if k == 8 else k * 1000 + done * (i % 10 == 0) * 3:012d}" for k in range(17))
-            file.write(f" 259 {i:7d} nvme{i}n1 {counts}\\n")
+            file.write(f" 252 {i:7d} {name} {counts}\\n")
     if not done:
         print("ready", flush=True)
     done += 1
@@ -153,15 +155,17 @@ def gpus() -> Iterator[Given]:
 def devices() -> Iterator[Given]:
     """1,000 block devices, 100 of them busy: made files mounted over /proc/diskstats and /sys/block for the program."""
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
-        for i in range(DEVICES):
-            queue = Path(folder) / "block" / f"nvme{i}n1" / "queue"
+        block = Path(folder) / "block"
+        # Virtio disks, which have no SMART that somebody would ask a thousand times for.
+        for i, letters in enumerate(islice(product(ascii_lowercase, repeat=3), DEVICES)):
+            queue = block / f"vd{''.join(letters)}" / "queue"
             queue.mkdir(parents=True)
             (queue / "rotational").write_text("0\n")
             (queue.parent / "size").write_text("2097152\n")
             (queue.parent / "diskseq").write_text(f"{i + 1}\n")
         stats = Path(folder) / "diskstats"
         stats.touch()
-        with _running([sys.executable, "-c", _COUNTERS, str(stats), str(DEVICES)]):
+        with _running([sys.executable, "-c", _COUNTERS, str(stats), str(block)]):
             yield Given(before=("unshare", "-m", "sh", "-c", f"'{_OVER}'", folder))
 
 
