@@ -298,7 +298,9 @@ def _resting(table: ProcessTable, pattern_: str, own: int) -> _Resting:
     told = (pattern_, own, table.denied, bool(table.delayacct))
     for i, kept in enumerate(_FOLDED):
         if kept.told == told and (follows(table.info, kept.info) or _same(table.info, kept.info)):
-            kept.follow(table.info)
+            if follows(table.info, kept.info):
+                kept.follow(table.info)
+            kept.info = table.info
             if i:
                 _FOLDED[:] = [kept, *_FOLDED[:i]]
             return kept
