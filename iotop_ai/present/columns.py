@@ -44,6 +44,12 @@ class Placed(NamedTuple):
 
 def chosen(columns: Sequence[Column], room: int) -> list[Column]:
     """The columns that fit into ``room``, by the order in which they may be dropped."""
+    return list(_chosen(tuple(columns), room))
+
+
+@lru_cache(maxsize=32)
+def _chosen(columns: tuple[Column, ...], room: int) -> list[Column]:
+    """``chosen``, kept while the window keeps its width."""
     left = list(columns)
     while sum(c.width for c in left) > room:
         worst = max((c.drop for c in left), default=0)
@@ -57,6 +63,12 @@ def placed(columns: Sequence[Column], start: int, width: int) -> list[Placed]:
     """The columns side by side from ``start``, each widened up to its ``wide`` while the width has room; the last
     one, when it is aligned to the left, takes the rest.
     """
+    return list(_placed(tuple(columns), start, width))
+
+
+@lru_cache(maxsize=32)
+def _placed(columns: tuple[Column, ...], start: int, width: int) -> list[Placed]:
+    """``placed``, kept while the window keeps its width."""
     spare = width - start - sum(c.width for c in columns)
     out, x = [], start
     for i, column in enumerate(columns):

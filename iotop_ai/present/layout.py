@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.present import devices
@@ -78,15 +80,30 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     GPUs, process rows, the CPU row, the fullness row, graphs. Banner, path and the guilty disk stay. The plan hangs
     on the machine and the window, not on what happens to be busy, so that nothing jumps.
     """
-    hidden = view.hidden
     disks = len(devices.listed(frame, view))
     every, folded = len(gpus(frame, view)), len(alike(frame, view))
+    links, parts = min(link_count(frame), _MOST_LINKS), _parts(frame, view)
+    return _planned(width, height, view.hidden, view.timeline is not None, disks, parts, every, folded, links)
+
+
+@lru_cache(maxsize=32)
+def _planned(
+    width: int,
+    height: int,
+    hidden: frozenset[str],
+    timeline: bool,
+    disks: int,
+    parts: int,
+    every: int,
+    folded: int,
+    links: int,
+) -> tuple[Slot, ...]:
+    """``plan`` for so many disks, partitions of the chosen one, GPUs, rows of alike GPUs, and links."""
     tall = tall_enough(height)
-    links = min(link_count(frame), _MOST_LINKS)
     first_disks = min(max(disks, 1), _LEAST_DISKS)
     wish = _Wish(
         banner=6 if tall and width >= WIDE else 4,
-        timeline=0 if view.timeline is None else 1,
+        timeline=int(timeline),
         path=3,
         graphs=(7 if tall else 4) if width >= 60 else 0,
         gpu=1 + every if every else 1,
@@ -119,7 +136,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
             break
         lower = {name: min(value, getattr(wish, name)) for name, value in change.items()}
         wish = wish._replace(**lower)
-    return _slots(_spread(wish, height, hidden, disks + _parts(frame, view)), height, hidden)
+    return _slots(_spread(wish, height, hidden, disks + parts), height, hidden)
 
 
 def tall_enough(height: int) -> bool:

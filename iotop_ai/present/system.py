@@ -147,9 +147,10 @@ def _net(frame: Frame, width: int) -> list[Span]:
 def _cpu(frame: Frame, width: int) -> Line:
     out: list[Span] = []
     right = _own(frame)
-    room = width - 2 - spans_cells(right)
+    room, used = width - 2 - spans_cells(right), 0
     for part in (_cores(frame), _memory(frame), _swap(frame), *_pressure(frame), _cached(frame), _dirty(frame)):
-        if part and spans_cells(out) + spans_cells(part) + 2 <= room:
+        if part and used + (takes := spans_cells(part)) + 2 <= room:
+            used += takes + (2 if out else 1)
             out += [Span("  " if out else " "), *part]
     return row(width, out, right)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import compress
 from operator import ne
 
 from rich.color import ColorSystem
@@ -92,12 +93,12 @@ class Ink:
         width = len(new.text)
         if old.jagged or new.jagged or len(old.text) != width:
             return [(0, width)]
-        found = [x for x, differs in enumerate(map(ne, old.text, new.text)) if differs] if old.text != new.text else []
+        found = [*compress(range(width), map(ne, old.text, new.text))] if old.text != new.text else []
         if old.looks != new.looks:
             seen = set(found)
             text, was, now = new.text, old.looks, new.looks
-            for x, differs in enumerate(map(ne, was, now)):
-                if differs and x not in seen and (text[x] != " " or self._shows(was[x]) != self._shows(now[x])):
+            for x in compress(range(width), map(ne, was, now)):
+                if x not in seen and (text[x] != " " or self._shows(was[x]) != self._shows(now[x])):
                     seen.add(x)
             found = sorted(seen)
         out: list[tuple[int, int]] = []
