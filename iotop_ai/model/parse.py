@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import datetime, time, timedelta, tzinfo
+from typing import TYPE_CHECKING
 
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.pattern import pattern
+
+if TYPE_CHECKING:  # dear to import, and most starts name no time
+    from datetime import datetime, tzinfo
 
 _DURATION = pattern(r"(\d+(?:\.\d+)?)(ms|s|m|min|h|d)?")
 _DURATION_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -58,6 +61,8 @@ def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
 
     zone: of a time without an offset; None is the machine's own.
     """
+    from datetime import datetime
+
     try:
         moment = datetime.fromisoformat(text.strip())
         if not _EARLIEST <= moment.year <= _LATEST:
@@ -90,6 +95,8 @@ def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = N
 
 
 def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone: tzinfo | None) -> int:
+    from datetime import datetime, time, timedelta
+
     hour, minute, second = int(clock[1]), int(clock[2]), int(clock[3] or 0)
     if hour > 23 or minute > 59 or second > 59:
         raise UsageError(f"{text!r} is no time of a day")

@@ -16,16 +16,22 @@ __all__ = ["NamedTuple"]
 if TYPE_CHECKING:
     from typing import NamedTuple
 else:
-    from collections import namedtuple
+    from operator import itemgetter
     from types import FunctionType
+
+    try:
+        from _collections import _tuplegetter
+    except ImportError:  # as in collections: another interpreter
+
+        def _tuplegetter(place, doc):
+            return property(itemgetter(place), doc=doc)
 
     _getters = []
 
     def _of_fields(fields):
         """Each field's descriptor; the one at a place is the same in all records."""
-        if len(_getters) < len(fields):
-            wide = namedtuple("wide", [f"f{i}" for i in range(max(32, 2 * len(fields)))])
-            _getters[:] = [vars(wide)[name] for name in wide._fields]
+        more = range(len(_getters), len(fields))
+        _getters.extend(_tuplegetter(place, f"Field number {place}.") for place in more)
         return zip(fields, _getters, strict=False)
 
     _SCOPE = {"_new": tuple.__new__, "__builtins__": {}}
