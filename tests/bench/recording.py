@@ -271,7 +271,7 @@ The ring holds the last hour, {RING_BYTES >> 20} MB at most; how far that reache
 
 A day of the made server with two busy disks, each time in a fresh process, the worst of five places. Both are indexed
 by a look at each keyframe: a packed one says how long it is, a plain one how long the block before it is. A plain file
-of before that is read through once, which takes 0.1 s a GB in memory.
+of before that is read through once, about 0.2 s a GB that lies in memory.
 
 {markdown(READ_HEADS, read_rows)}
 """
