@@ -287,7 +287,9 @@ class Record(Shape):
         self.numbers = {name: i for i, name in enumerate(kind._fields)}
         self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
         self.least = sum(default is SAME for default in self.defaults)
-        self.plain = all(type(f) in (Scalar, Several) or (type(f) is Maybe and type(f.inner) is Scalar) for f in fields)
+        plain = [type(f) in (Scalar, Several) or (type(f) is Maybe and type(f.inner) is Scalar) for f in fields]
+        self.plain = all(plain)
+        self.deep = tuple(i for i, as_it_is in enumerate(plain) if not as_it_is)
         scalars = [f.inner if isinstance(f, Maybe) else f for f in fields]
         self.ints = tuple(isinstance(f, Scalar) and f.kind is int for f in scalars)
         self.counters = {name: i for name, i in self.numbers.items() if self.ints[i]}
@@ -297,9 +299,11 @@ class Record(Shape):
         length, defaults = len(value), self.defaults
         while length > self.least and value[length - 1] == defaults[length - 1]:
             length -= 1
-        if self.plain:
-            return list(value[:length])
-        return [self.fields[i].dump(value[i]) for i in range(length)]
+        out = list(value[:length])
+        for i in self.deep:
+            if i < length:
+                out[i] = self.fields[i].dump(out[i])
+        return out
 
     def load(self, raw: Any) -> Any:
         """The record of an array; more fields than known are a newer writer's and are left alone."""
