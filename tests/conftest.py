@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -16,6 +17,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ["XDG_CONFIG_HOME"] = os.path.join(folder.name, "config")
     config.add_cleanup(folder.cleanup)
+    # Where the suite runs in the background, programs would inherit that Ctrl-C does nothing.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
