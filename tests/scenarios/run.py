@@ -165,8 +165,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     print(summary(records))
     if a.write:
-        words = shlex.join(["python", "-m", "tests.scenarios.run", "--repeat", str(a.repeat), "--seed", str(a.seed)])
-        DOCUMENT.write_text(document(records, words))
+        which = ["--first"] if a.first else []
+        words = ["python", "-m", "tests.scenarios.run", *which, "--repeat", str(a.repeat), "--seed", str(a.seed)]
+        DOCUMENT.write_text(document(records, shlex.join(words)))
     return 0 if complete and figures(scored(records)).top1 == 1.0 else 1
 
 
