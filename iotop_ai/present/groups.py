@@ -6,13 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from iotop_ai.model.followed import changed, follows, gone
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.process import (
-    UNKNOWN_PROCESS_RATES,
-    ProcessInfo,
-    ProcessKey,
-    ProcessRates,
-    ProcessTable,
-)
+from iotop_ai.model.process import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
 from iotop_ai.model.process_rates import process_rates
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.memo import once_a_frame
@@ -54,6 +48,11 @@ class Group(NamedTuple):
     def row_key(self) -> str:
         """The key of its row."""
         return f"process:{self.keys[0].pid}"
+
+    @property
+    def headed(self) -> Group:
+        """With the first of its processes alone, by which it is named: its row hangs on no other."""
+        return self._replace(keys=self.keys[:1])
 
     @property
     def label(self) -> str:
@@ -297,13 +296,17 @@ def _resting(table: ProcessTable, pattern_: str, own: int) -> _Resting:
     """The folds of this table: those of the one before while the same processes are there."""
     told = (pattern_, own, table.denied, bool(table.delayacct))
     for i, kept in enumerate(_FOLDED):
-        if kept.told == told and (follows(table.info, kept.info) or _same(table.info, kept.info)):
-            if follows(table.info, kept.info):
-                kept.follow(table.info)
+        if kept.told != told:
+            continue
+        if follows(table.info, kept.info):
+            kept.follow(table.info)
+        elif _same(table.info, kept.info):
             kept.info = table.info
-            if i:
-                _FOLDED[:] = [kept, *_FOLDED[:i]]
-            return kept
+        else:
+            continue
+        if i:
+            _FOLDED[:] = [kept, *_FOLDED[:i]]
+        return kept
     made = _Resting(table, pattern_, own)
     _FOLDED[:] = [made, *_FOLDED[:1]]
     return made

@@ -77,7 +77,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
         under_cursor = view.focus == "process" and view.cursor == group.row_key
         facts = _facts(group, frame, table, view, command=command)
         tag = mark_of(group.keys, view.tagged)
-        out.append(_row(width, group, facts, seconds, "sel" if under_cursor else "", view.no_columns, tag))
+        out.append(_row(width, group.headed, facts, seconds, "sel" if under_cursor else "", view.no_columns, tag))
     out.append(_footer(frame, view, width, part, (*found[:start], *found[start + room :]), table))
     return out
 
@@ -115,7 +115,7 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
     out = [head_.replace("─", " ").rstrip()]
     seconds = rates_of(frame, view)[1]
     rows = [(group, _facts(group, frame, table, view, command=False)) for group in alone(frame, view, keys)]
-    return out + [_row(width, group, facts, seconds, "", without).text.rstrip() for group, facts in rows]
+    return out + [_row(width, group.headed, facts, seconds, "", without).text.rstrip() for group, facts in rows]
 
 
 def _head(frame: Frame, view: View, width: int, at: tuple[Placed, ...]) -> Line:
@@ -171,6 +171,7 @@ def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
     return round(age_s) if age_s >= (FRESH + 0.5) * interval_s else 0
 
 
+@lru_cache(maxsize=256)
 def _row(
     width: int,
     group: Group,
@@ -180,21 +181,7 @@ def _row(
     without: frozenset[str],
     tag: str = "",
 ) -> Line:
-    """One row. Its name is that of the first of its processes, and no other than that has to be compared."""
-    return _row_of(width, group._replace(keys=group.keys[:1]), facts, seconds, background, without, tag)
-
-
-@lru_cache(maxsize=256)
-def _row_of(
-    width: int,
-    group: Group,
-    facts: _Facts,
-    seconds: float | None,
-    background: str,
-    without: frozenset[str],
-    tag: str = "",
-) -> Line:
-    """One row; most are those of the second before. group: with the first of its keys."""
+    """One row; most are those of the second before. group: a headed one, so that no other keys are compared."""
     at = _columns(width, without)
     room = at[0].first - 2 if at else width - 1
     tail = "" if facts.many == 1 else f" x{facts.many}"

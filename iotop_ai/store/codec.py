@@ -101,14 +101,14 @@ class Encoder:
 
     def __init__(self, keyframe_every: int = KEYFRAME_EVERY) -> None:
         self._every = keyframe_every
-        self._before: Snapshot | None = None
-        self._bare_before: Snapshot | None = None
+        self._before: tuple[Snapshot, Snapshot] | None = None
+        """The Snapshot of the line before, as it was and without what other parts of the line say."""
         self._since_key = 0
         self._verdict: Verdict | None = None
 
     def restart(self) -> None:
         """The next line is a keyframe (a new file, a new session, a gap), and the verdict is told again."""
-        self._before = self._bare_before = self._verdict = None
+        self._before = self._verdict = None
 
     def lines(self, frame: Frame, *, gap: bool = False, pre: bool = False) -> list[str]:
         """The ev, snap and verdict lines of a Frame; the first snap line after a restart or a gap is a keyframe.
@@ -126,10 +126,9 @@ class Encoder:
         if pre:
             line["pre"] = True
         before = None if gap or self._since_key >= self._every else self._before
-        bare, bare_before = _bare(snapshot), self._bare_before
-        key = before is None or bare_before is None
+        bare = _bare(snapshot)
         snap: Iterable[str]
-        if before is None or bare_before is None:
+        if before is None:
             line["key"] = True
             line["n"] = snapshot.seq
             line["timed"] = TIMED
@@ -137,21 +136,22 @@ class Encoder:
             snap = _keyframe(line, bare, frame)
             self._since_key = 0
         else:
-            if snapshot.seq != before.seq + 1:
+            whole, bare_before = before
+            if snapshot.seq != whole.seq + 1:
                 line["n"] = snapshot.seq
-            line |= times_of(snapshot, before)
-            processes = timeless(expected(before.processes, snapshot.processes))
+            line |= times_of(snapshot, whole)
+            processes = timeless(expected(whole.processes, snapshot.processes))
             change = _SNAPSHOT.change(bare, bare_before._replace(processes=processes))
             line["v"] = {} if change is SAME else change
             snap = (to_line(line), "\n")
-        self._before, self._bare_before = snapshot, bare
+        self._before = snapshot, bare
         self._since_key += 1
         told = ""
         if self._verdict is None or verdict_key(self._verdict) != verdict_key(frame.verdict):
             verdict = {"k": "verdict", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _VERDICT.dump(frame.verdict)}
             told = to_line(verdict) + "\n"
         self._verdict = frame.verdict
-        return Text(key, chain((to_line(_event(event)) + "\n" for event in snapshot.events), snap, (told,)))
+        return Text(before is None, chain((to_line(_event(event)) + "\n" for event in snapshot.events), snap, (told,)))
 
 
 def _keyframe(line: Mapping[str, Any], bare: Snapshot, frame: Frame) -> Iterator[str]:

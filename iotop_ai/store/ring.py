@@ -100,12 +100,6 @@ class Ring:
         for frame in waiting:
             self._lane.put(frame)
 
-    def _catch_up(self, seconds: float) -> None:
-        """Pack what waits, for somebody who looks; wait at most ``seconds`` for it."""
-        with self._put_lock:
-            self._hand_on()
-        self._lane.drained(seconds)
-
     def drained(self, seconds: float = _WAIT_S) -> bool:
         """Wait until all that was put is held, at most ``seconds``; whether it is."""
         with self._put_lock:
@@ -114,7 +108,7 @@ class Ring:
 
     def state(self) -> RingState:
         """How far back it reaches and what it takes."""
-        self._catch_up(_SHORT_S)
+        self.drained(_SHORT_S)
         with self._lock:
             first = self._seekable_ns()
             span_s = 0.0 if first is None else max(0.0, (self._newest_ns - first) / 1e9)
@@ -126,7 +120,7 @@ class Ring:
         return None if not packed or header is None else RingRecording(RingBlocks(packed, self._held), header)
 
     def _held(self) -> tuple[_Packed, ...]:
-        self._catch_up(_SHORT_S)
+        self.drained(_SHORT_S)
         with self._lock:
             if self._open is None:
                 return ()

@@ -44,22 +44,24 @@ def marked_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator
     while at < end and (got := os.preadv(fd, [memoryview(buffer)[: end - at]], at)):
         begin = 0
         while (stop := buffer.find(_LINE_END, begin, got)) >= 0:
-            if buffer.startswith(SNAP, begin):
-                marked = buffer.find(KEY, begin, min(stop, begin + KEY_WITHIN)) >= 0
-            else:
-                marked = buffer.startswith((EVENT, HEADER), begin)
-            if marked:
+            if _is_marked(buffer, begin, stop):
                 yield Line(at + begin, at + stop + 1, bytes(buffer[begin : min(stop, begin + HEAD)]))
             begin = stop + 1
         if begin == 0:
             behind = _behind(fd, at, end)
             if behind is None:
                 return
-            head = bytes(buffer[: min(got, HEAD)])
-            if head.startswith((EVENT, HEADER)) or (head.startswith(SNAP) and KEY in head[:KEY_WITHIN]):
-                yield Line(at, behind, head)
+            if _is_marked(buffer, 0, got):
+                yield Line(at, behind, bytes(buffer[: min(got, HEAD)]))
             begin = behind - at
         at += begin
+
+
+def _is_marked(buffer: bytearray, begin: int, stop: int) -> bool:
+    """Whether the line that begins there, and goes on to ``stop`` at least, is a header, an event or a keyframe."""
+    if buffer.startswith(SNAP, begin):
+        return buffer.find(KEY, begin, min(stop, begin + KEY_WITHIN)) >= 0
+    return buffer.startswith((EVENT, HEADER), begin)
 
 
 def _behind(fd: int, start: int, end: int) -> int | None:

@@ -128,6 +128,8 @@ def test_the_same_descriptors_see_new_values(tmp_path: Path) -> None:
     second = collector.read()
     collector.close()
     collector.close()
+    # Every name that the record is made of is among those that are looked for.
+    assert first == memory_state(parse_meminfo(MEMINFO), parse_vmstat(VMSTAT), os.sysconf("SC_PAGE_SIZE"))
     assert second == first._replace(free_bytes=24000000 * KB)
 
 

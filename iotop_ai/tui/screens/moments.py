@@ -228,7 +228,7 @@ class Moments(Screen[None]):
             if isinstance(done, str):
                 text = f"done: recording to {done}"
             else:
-                text = f"failed: {recorded_text(done)}" if done.trouble else f"done: {recorded_text(done)}"
+                text = f"{'failed' if done.trouble else 'done'}: {recorded_text(done)}"
         self.app.post_message(RecordSaid(text))
 
     def watch_recording(self) -> None:
