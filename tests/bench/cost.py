@@ -1,8 +1,9 @@
 """What we cost beside other monitors: CPU of a refresh, memory, first paint, bytes to the terminal.
 
-``python -m tests.bench.cost [--load 100 1000 threads] [--programs iotop-ai btop record] [--rounds 3]`` as root runs
-whole programs one after the other and keeps each run in ``--keep FILE``; ``--write`` puts all that is kept into
-docs/cost.md. Exit 1 when a goal of tests/bench/goals.py is missed, 2 when this machine cannot tell.
+``python -m tests.bench.cost [--peers] [--procs 100 1000] [--load threads forks] [--rounds 3]`` as root runs whole
+programs one after the other: ours, with ``--peers`` every other monitor that is installed here as well, or those of
+``--programs``. Each run is kept in ``--keep FILE``; ``--write`` puts all that is kept into docs/cost.md. Exit 1 when a
+goal of tests/bench/goals.py is missed, 2 when this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -273,8 +274,11 @@ def main() -> int:
     """Measure, print, say whether the goals hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.cost", description=__doc__)
     names = [p.name for p in (*PROGRAMS, *FORMS)]
-    parser.add_argument("--load", nargs="*", default=["100", "1000"], help="processes asleep, or " + ", ".join(LOADS))
-    parser.add_argument("--programs", nargs="+", default=[p.name for p in PROGRAMS], choices=names)
+    parser.add_argument("--procs", nargs="+", type=int, default=[], metavar="N", help="processes asleep")
+    parser.add_argument("--load", nargs="+", default=[], help="processes asleep, or " + ", ".join(LOADS))
+    chosen_by = parser.add_mutually_exclusive_group()
+    chosen_by.add_argument("--peers", action="store_true", help="beside every other monitor that is installed here")
+    chosen_by.add_argument("--programs", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=12, help="seconds each run is watched (12)")
     parser.add_argument("--keep", type=Path, help="a file that holds runs: those of before count as well")
@@ -284,13 +288,18 @@ def main() -> int:
     if os.geteuid() or not (CPUACCT / "cpuacct.usage").exists():
         print("unknown: needs root and the cpuacct controller of cgroup v1", file=sys.stderr)
         return 2
-    chosen, missing = installed_ones(args.programs)
+    loads = [str(count) for count in args.procs] + args.load or ["100", "1000"]
+    if unknown := [load for load in loads if not load.isdecimal() and load not in LOADS]:
+        print(f"unknown load: {', '.join(unknown)}; a number, or one of {', '.join(LOADS)}", file=sys.stderr)
+        return 2
+    chosen, missing = installed_ones(args.programs or [p.name for p in PROGRAMS[: None if args.peers else 1]])
     if missing:
         print(f"unknown: not installed here: {', '.join(missing)}", file=sys.stderr)
-        return 2
+        if not args.peers or not chosen:
+            return 2
     kept = Kept(args.keep)
     with tempfile.TemporaryDirectory(prefix="cost-") as name:
-        for load in args.load:
+        for load in loads:
             with load_of(load) as given:
                 for _ in range(args.rounds):
                     for program, path in chosen:

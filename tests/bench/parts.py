@@ -1,4 +1,4 @@
-"""Parts of a refresh alone, on made machines: the sweep over processes, the block devices, the picture.
+"""Parts of a refresh alone, on made machines: processes, block devices, the verdict, the picture, the recording.
 
 ``python -m tests.bench.parts [--rounds 5] [--write]`` prints CPU time an item; with ``--marks`` it runs each part once
 for a counter of instructions that watches for ``getpriority`` (tests/bench/callgrind.py).
@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Container
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.present.layout import PANELS, plan, screen_rows
 from iotop_ai.present.line import Line
 from iotop_ai.present.view import View
+from iotop_ai.store.codec import Encoder
 from iotop_ai.tui.widgets.ink import Ink, Row
 from iotop_ai.tui.widgets.styles import Styles
 from tests.bench.fold import Crowd, histories
@@ -41,6 +43,8 @@ from tests.pages import put_section
 from tests.present.scenes import starved_snapshots
 
 WIDTH, HEIGHT = 120, 40
+SIZES = ((80, 24), (WIDTH, HEIGHT), (160, 48), (240, 67))
+"""Windows by which the growth of the picture is told."""
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cost.md"
 HEADING = "## Where the time goes"
 WARM = 6
@@ -163,14 +167,15 @@ def judged_processes(count: int, folder: Path) -> Work:
 class Paper:
     """A terminal of one theme: remembers what stands on it and takes only what changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = WIDTH, height: int = HEIGHT) -> None:
+        self._size = width, height
         self._ink = Ink(Styles("dark").style, ColorSystem.TRUECOLOR)
         self._lines: list[Line] = []
         self._rows: dict[int, Row] = {}
 
     def draw(self, frame: Frame, view: View) -> str:
         """The bytes that bring the newest picture onto the terminal."""
-        return self.paint(screen_rows(WIDTH, HEIGHT, frame, view))
+        return self.paint(screen_rows(*self._size, frame, view))
 
     def paint(self, lines: list[Line]) -> str:
         """The bytes that bring these rows onto the terminal."""
@@ -181,6 +186,7 @@ class Paper:
         return self._ink.paint(new)
 
 
+@lru_cache
 def starved_frames(count: int) -> list[Frame]:
     """The newest seconds of a server with 8 GPUs, 8 disks and 75 processes that starves: much changes."""
     return list(frames(starved_snapshots(count, onset=2)))
@@ -188,7 +194,7 @@ def starved_frames(count: int) -> list[Frame]:
 
 def picture(count: int, folder: Path) -> Work:
     """A picture of 120x40 drawn over the one before."""
-    made = starved_frames(WARM + PICTURE_STEPS + 4)[4:]
+    made = starved_frames(WARM + SERVER_STEPS + 4)[4:]
     paper = Paper()
     at = iter(made)
     newest = [next(at)]
@@ -203,7 +209,30 @@ def picture(count: int, folder: Path) -> Work:
     return Work(before, step)
 
 
-PICTURE_STEPS = 4
+def judged_second(count: int, folder: Path) -> Work:
+    """The Frame of a second of the starving server: its rates and the verdict."""
+    seconds = iter(frames(starved_snapshots(WARM + SERVER_STEPS + 4, onset=2)))
+    for _ in range(4):
+        next(seconds)
+
+    def step() -> None:
+        assert next(seconds).verdict.findings
+
+    return Work(lambda: None, step)
+
+
+def recorded_second(count: int, folder: Path) -> Work:
+    """The line of a recording for a second of the starving server."""
+    made = iter(starved_frames(WARM + SERVER_STEPS + 4)[4:])
+    encoder = Encoder()
+
+    def step() -> None:
+        assert encoder.lines(next(made))
+
+    return Work(lambda: None, step)
+
+
+SERVER_STEPS = 4
 JUDGED_STEPS = 5
 PARTS = (
     Part("idle process", "a sweep over idle processes, with rates", idle_processes, (40, 80), COHORTS),
@@ -212,7 +241,15 @@ PARTS = (
     Part(
         "judged process", "a process that reads, in a verdict without a job", judged_processes, (100, 200), JUDGED_STEPS
     ),
-    Part("frame", "a picture of 120x40 drawn over the one before", picture, (), PICTURE_STEPS),
+    Part(
+        "judged second",
+        "rates and verdict of a starving server, 400 processes at work",
+        judged_second,
+        (),
+        SERVER_STEPS,
+    ),
+    Part("recorded second", "that second as a line of a recording", recorded_second, (), SERVER_STEPS),
+    Part("frame", "a picture of 120x40 drawn over the one before", picture, (), SERVER_STEPS),
 )
 
 
@@ -311,6 +348,24 @@ def sent_bytes() -> float:
     return statistics.mean(sizes[1:])
 
 
+def pictures(rounds: int) -> list[tuple[str, float, float]]:
+    """By window: its size, µs (the least of the rounds) and bytes of a picture of the starving server, means."""
+    made = starved_frames(80)[56:]
+    out = []
+    for width, height in SIZES:
+        best = [1e9] * len(made)
+        sizes = [0] * len(made)
+        for _ in range(rounds):
+            paper = Paper(width, height)
+            for i, frame in enumerate(made):
+                begin = time.process_time_ns()
+                sizes[i] = len(paper.draw(frame, View()).encode())
+                best[i] = min(best[i], (time.process_time_ns() - begin) / 1000)
+        # The first two fill the window and tables.
+        out.append((f"{width}x{height}", statistics.mean(best[2:]), statistics.mean(sizes[2:])))
+    return out
+
+
 def report(rounds: int) -> str:
     """The section of the document."""
     rows = [(p.name, p.says, f"{min(t):.2f} ({statistics.median(t):.2f})") for p in PARTS for t in [timed(p, rounds)]]
@@ -323,6 +378,8 @@ def report(rounds: int) -> str:
         + f"\n\nThe picture of a starving server (8 GPUs, 8 disks) takes {sent_bytes():.0f} bytes a second to the "
         "terminal, because only cells that changed are sent. Its time by panel:\n\n"
         + markdown(("panel", "µs"), [(name, f"{us:.0f}") for name, us in found])
+        + "\n\nAnd by the size of the window:\n\n"
+        + markdown(("window", "µs", "bytes"), [(w, f"{us:.0f}", f"{size:.0f}") for w, us, size in pictures(rounds)])
         + "\n"
     )
 
