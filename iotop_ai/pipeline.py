@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from iotop_ai.diagnosis.engine import fold
+from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
+from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.carry import Carry
+from iotop_ai.model.finding import Finding, Severity, Verdict
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.keyframe import SPACING_S, Keyframe
 from iotop_ai.model.sample import Sample, between, is_pair
@@ -26,6 +28,9 @@ def frames(
     session: no pair, no history, an empty carry. A Keyframe's memory is adopted where it has one; behind a gap or at
     a session's start its own Sample stands in for the pair that cannot be formed. What is of a pre-roll gives no Frame.
     """
+    # Here, because the rules are a fifth of what a start loads, and its first picture shows none.
+    from iotop_ai.diagnosis.engine import fold
+
     carry = carry or Carry()
     for item in snapshots:
         key = item if isinstance(item, Keyframe) else None
@@ -47,6 +52,18 @@ def frames(
             if key is None or not key.pre:
                 yield Frame(snapshot, sample, history, carry, verdict)
         before, last = snapshot, sample
+
+
+def unjudged(snapshot: Snapshot) -> Frame:
+    """A session's first Frame as ``frames`` gives it, before any rule has looked: it measures.
+
+    For a picture that does not wait for the rules; what they see without a window is missing.
+    """
+    sample = between(None, snapshot, None)
+    seen, missing = signal_groups(snapshot)
+    measuring = Finding("unknown", Severity.INFO, 0.0, args=(("reason", "measuring"),))
+    verdict = Verdict((measuring,), 0.0, LIMITS.shortest_s, seen, GROUPS_ALL, missing)
+    return Frame(snapshot, sample, (sample,), Carry(started_ns=snapshot.at_ns, verdict=verdict), verdict)
 
 
 def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) -> Frame:

@@ -51,7 +51,7 @@ def test_the_refusal_without_a_terminal_loads_no_screen() -> None:
 def test_the_first_frame_waits_for_nothing_that_it_does_not_need() -> None:
     code = (
         "import sys\nfrom iotop_ai.cli.main import plain_flags, main\nassert plain_flags([]) == {}\n"
-        "import iotop_ai.cli.monitor, iotop_ai.cli.select, iotop_ai.sources.live"
+        "import iotop_ai.cli.monitor, iotop_ai.sources.live"
     )
     dear = {"argparse", "ctypes", "json", "logging", "pathlib", "socket", "statistics", "subprocess", "traceback"}
     assert not loaded(code) & {*HEAVY, *dear, "urllib", "hashlib", "tempfile", "asyncio", "dataclasses", "inspect"}

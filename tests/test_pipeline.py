@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S
 from iotop_ai.model.keyframe import SPACING_S
-from iotop_ai.model.snapshot import Event
-from iotop_ai.pipeline import closing, frames
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.pipeline import closing, frames, unjudged
+from iotop_ai.present.layout import screen_rows
+from iotop_ai.present.view import View
+from tests.present.scenes import starved_snapshots
 from tests.store.scenario import SECOND, Machine, session
 
 
@@ -44,6 +50,20 @@ def test_going_on_from_a_frame_equals_never_having_stopped() -> None:
     at = whole[49]
     rest = frames(snapshots[50:], before=at.snapshot, last=at.sample, history=at.history, carry=at.carry)
     assert list(rest) == whole[50:]
+
+
+def _as_a_start_sees_it(snapshot: Snapshot) -> Snapshot:
+    late = {name: Reading(None, Status.PENDING, "not yet", "", snapshot.at_ns) for name in ("gpu", "gpu_slow", "smart")}
+    return snapshot._replace(**late)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
+def test_before_the_rules_have_looked_the_first_picture_is_the_same(size: tuple[int, int]) -> None:
+    for snapshot in map(_as_a_start_sees_it, (starved_snapshots(1)[0], next(iter(session(16, 1))))):
+        soon, judged = unjudged(snapshot), next(frames([snapshot]))
+        assert screen_rows(*size, soon, View()) == screen_rows(*size, judged, View())
+        assert soon.verdict._replace(findings=()) == judged.verdict._replace(findings=(), job_pid=None)
+        assert soon.verdict.measuring
 
 
 def test_what_closes_a_recording_carries_its_events_and_renews_nothing() -> None:

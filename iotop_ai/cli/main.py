@@ -161,11 +161,14 @@ def _screen(flags: Mapping[str, object], config: str | None = None, job: int = 0
     """The live screen of this machine."""
     gc.disable()  # nothing of what is imported is garbage
     from iotop_ai.cli.monitor import run_monitor
-    from iotop_ai.cli.select import resolved
     from iotop_ai.sources.live import LiveSource
 
     gc.enable()
-    settings = resolved(settings_now(flags, os.environ, config)._replace(job=job))
+    settings = settings_now(flags, os.environ, config)._replace(job=job)
+    if settings.devices or settings.path:
+        from iotop_ai.cli.select import resolved
+
+        settings = resolved(settings)
     source = LiveSource(settings, marks=True, soon=True)
     return run_monitor(settings, source, source.begin)
 

@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -26,12 +26,12 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.pipeline import frames
+from iotop_ai.pipeline import frames, unjudged
 from iotop_ai.present.view import View
-from iotop_ai.store.recording import Source
 
 if TYPE_CHECKING:
     from iotop_ai.sources.live import LiveSource
+    from iotop_ai.store.recording import Source
     from iotop_ai.tui.app import MonitorApp
     from iotop_ai.tui.deck import Deck
     from iotop_ai.tui.follow import Takes
@@ -56,7 +56,8 @@ def is_terminal() -> bool:
 
 
 class Opening(NamedTuple):
-    """What a screen begins with. frames: continue after ``first``. changes: of the View, by field.
+    """What a screen begins with. frames: continue after ``first``; where that is not judged yet, they begin with the
+    same Frame judged, which is waited for when it is on the screen. changes: of the View, by field.
 
     keeper: makes what keeps a live session, after the first frame is on the screen; deck: what plays a recording.
     left: is told the View, the theme ("" as it began) and the newest Frame when the user has left.
@@ -72,6 +73,7 @@ class Opening(NamedTuple):
     left: Callable[[View, str, Frame], None] | None = None
     shared: bool = False
     shown: Callable[[], None] | None = None
+    judged: bool = True
 
 
 def run_monitor(settings: Settings, source: LiveSource, shown: Callable[[], None] | None = None) -> int:
@@ -85,13 +87,15 @@ def run_monitor(settings: Settings, source: LiveSource, shown: Callable[[], None
     begun = as_left(settings, _shown_here(was))
 
     def opening() -> Opening:
-        stream = frames(source)
-        first = next(stream)
-        check_job(first.snapshot, settings.job)
-        base = first.snapshot if settings.accumulated else None
+        snapshots = iter(source)
+        snapshot = next(snapshots)
+        first = unjudged(snapshot)
+        check_job(snapshot, settings.job)
+        base = snapshot if settings.accumulated else None
         changes = {"base": base, "device": device_as_left(first, was), "message": trouble}
         keeper = memory_keeper if served() else partial(_keeper, settings, source)
-        return Opening(first, stream, source, changes, keeper, left=leave, shown=shown)
+        stream = frames(_again(snapshot, snapshots))
+        return Opening(first, stream, source, changes, keeper, left=leave, shown=shown, judged=False)
 
     def leave(view: View, look: str, newest: Frame) -> None:
         keep_baselines(settings, newest)
@@ -101,6 +105,13 @@ def run_monitor(settings: Settings, source: LiveSource, shown: Callable[[], None
                 keep(state_folder(), now)
 
     return run_screen(begun, opening, source.close)
+
+
+def _again(first: Snapshot, others: Iterator[Snapshot]) -> Iterator[Snapshot]:
+    """Both in turn; the first is let go of with its turn, as it holds a whole machine."""
+    yield first
+    del first
+    yield from others
 
 
 def check_job(snapshot: Snapshot, pid: int) -> None:
@@ -206,12 +217,15 @@ def _watch(settings: Settings, opening: Callable[[], Opening], close: Callable[[
             from iotop_ai.tui.app import MonitorApp
         from iotop_ai.tui.driver import driver_class
 
+        coming = iter(begun.frames)
+        first = begun.first if begun.judged else next(coming)
+
         driver = driver_class(True, screen.attributes, shared=begun.shared) if screen is not None else None
         keeper = begun.keeper() if begun.keeper is not None else None
         save = None if served() else _save_picture
-        app = MonitorApp(begun.first, begun.frames, begun.source, view, here.theme, driver, keeper, begun.deck, save)
+        app = MonitorApp(first, coming, begun.source, view, here.theme, driver, keeper, begun.deck, save)
         left = begun.left
-        del begun  # its first Frame holds a whole machine
+        del begun, first  # it holds a whole machine
         gc.enable()
         app.run(mouse=settings.mouse)
         if app.failure is None and left is not None:

@@ -7,27 +7,12 @@ from collections.abc import Iterable
 from iotop_ai.diagnosis.facts import Claim, Facts
 from iotop_ai.diagnosis.thresholds import AS_ALL, HOLDS
 from iotop_ai.model.carry import Carry, Held
-from iotop_ai.model.finding import Severity
+from iotop_ai.model.finding import RIVALS, Severity
 from iotop_ai.model.reading import Status
 from iotop_ai.model.snapshot import Snapshot
 
 Key = tuple[str, str]
 
-RIVALS = (
-    "worker_respawn",
-    "network_fs",
-    "io_limit",
-    "cache_thrash",
-    "noisy_neighbour",
-    "small_random",
-    "storage_read",
-    "loader_serial",
-    "cpu_prep",
-    "object_stream",
-    "single_thread",
-)
-"""Causes of the same wait, in the order of precedence: one of a job's replaces the other, and only when it has lasted.
-"""
 _SEVERITIES = tuple(Severity)
 
 

@@ -50,6 +50,22 @@ STATE_OF_CLASS: dict[str, State] = {
     "no_gpu": State.UNSURE,
 }
 
+RIVALS = (
+    "worker_respawn",
+    "network_fs",
+    "io_limit",
+    "cache_thrash",
+    "noisy_neighbour",
+    "small_random",
+    "storage_read",
+    "loader_serial",
+    "cpu_prep",
+    "object_stream",
+    "single_thread",
+)
+"""Causes of the same wait, in the order of precedence: one of a job's replaces the other, and only when it has lasted.
+"""
+
 
 class Severity(StrEnum):
     """How much it matters, the least first."""

@@ -11,7 +11,7 @@ from typing import Any
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
-from iotop_ai.present import gpu_words, jobs, units
+from iotop_ai.present import jobs, units
 from iotop_ai.present.advice import (
     Args,
     advice_text,
@@ -185,7 +185,6 @@ _HEADLINES: dict[str, Callable[[Args], Spans]] = {
     ),
     "failing_disk": _failing,
     "unknown": _unknown,
-    **gpu_words.HEADLINES,
 }
 
 
@@ -207,7 +206,12 @@ def _words(plain: Mapping[str, _Say], of_job: Mapping[str, _Say], finding: Findi
     a = dict(finding.args)
     if finding.class_id in plain and not (jobs.of_job(a) and finding.class_id in of_job):
         return plain[finding.class_id](a)
-    return of_job[finding.class_id](a)
+    if finding.class_id in of_job:
+        return of_job[finding.class_id](a)
+    # Here, as a start has no use for them.
+    from iotop_ai.present import gpu_words
+
+    return (gpu_words.HEADLINES if plain is _HEADLINES else gpu_words.BECAUSE)[finding.class_id](a)
 
 
 def _await(a: Args) -> Spans:
@@ -288,7 +292,6 @@ _BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "idle": _because_idle,
     "failing_disk": _because_failing,
     "unknown": _because_unknown,
-    **gpu_words.BECAUSE,
 }
 
 

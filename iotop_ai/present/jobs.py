@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from iotop_ai.diagnosis.hold import RIVALS
+from iotop_ai.model.finding import RIVALS
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job import Job, JobMount
 from iotop_ai.present import units

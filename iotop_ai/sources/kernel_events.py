@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.kernel_parse import OOM_KILL, XID, Told
-from iotop_ai.collectors.nvml_events import XidEvent
 from iotop_ai.model.gpu import GpuState
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Event
+
+if TYPE_CHECKING:
+    from iotop_ai.collectors.nvml_events import XidEvent
 
 SAME_NS = 5_000_000_000
 """The log and NVML tell of one Xid within this time: the driver does both, and we look once a second."""
@@ -50,6 +53,9 @@ class KernelEvents:
                     continue
                 if uuid:
                     text = text.replace(one.subject, uuid, 1)
+                    # Here, as a start without an error of a GPU has no use for what asks NVML.
+                    from iotop_ai.collectors.nvml_events import XidEvent
+
                     self._hear(XidEvent(uuid, one.number, at_ns, wall_ns))
             self._kills += one.kind == OOM_KILL
             out.append(Event(at_ns, wall_ns, one.kind, text, pid=one.pid))

@@ -20,12 +20,10 @@ from iotop_ai.collectors.happened import Family, happened
 from iotop_ai.collectors.host import OwnCostReader, read_host
 from iotop_ai.collectors.job import JobCollector
 from iotop_ai.collectors.kernel_log import KernelLogCollector
-from iotop_ai.collectors.marks import MarksSocket, listen
 from iotop_ai.collectors.memory import MemoryCollector
 from iotop_ai.collectors.mounts import MountsCollector
 from iotop_ai.collectors.netfs import NetfsCollector
 from iotop_ai.collectors.network import NetworkCollector
-from iotop_ai.collectors.nvml_events import XidEvent
 from iotop_ai.collectors.pressure import PressureCollector
 from iotop_ai.collectors.process import ProcessCollector
 from iotop_ai.collectors.process_adaptive import Adaptive
@@ -39,6 +37,8 @@ from iotop_ai.sources.coarse import Coarse, own, step_ns
 from iotop_ai.sources.kernel_events import KernelEvents
 
 if TYPE_CHECKING:
+    from iotop_ai.collectors.marks import MarksSocket
+    from iotop_ai.collectors.nvml_events import XidEvent
     from iotop_ai.sources.slow import Slow
 
 _LATER = {"gpu": "NVML is being asked", "gpu_slow": "NVML is being asked", "smart": "the disks are being looked for"}
@@ -129,6 +129,8 @@ class LiveSource:
             self._collectors += [Paced(collector, self._clock) for collector in late]
             self._slow = slow
             if self._hears:
+                from iotop_ai.collectors.marks import listen
+
                 self._marks = listen(self._clock, lambda text: self.add_event("mark", text), os.environ)
             if self._soon:
                 slow.start()

@@ -36,26 +36,24 @@ LIMIT_S = 30.0
 
 
 HEADING = "## What a start loads"
-FIRST = (
-    "from iotop_ai.cli.main import plain_flags; import iotop_ai.cli.monitor, iotop_ai.cli.select, iotop_ai.sources.live"
-)
+FIRST = "from iotop_ai.cli.main import plain_flags; import iotop_ai.cli.monitor, iotop_ai.sources.live"
 SWEEP = (
-    "from iotop_ai.model.settings import Settings; from iotop_ai.pipeline import frames; "
+    "from iotop_ai.model.settings import Settings; from iotop_ai.pipeline import unjudged; "
     "from iotop_ai.present.layout import screen_rows; from iotop_ai.present.view import View; "
-    "source = iotop_ai.sources.live.LiveSource(Settings(smart=False), soon=True); stream = frames(source); "
-    "rows = screen_rows(120, 40, next(stream), View())"
+    "source = iotop_ai.sources.live.LiveSource(Settings(smart=False), soon=True); stream = iter(source); "
+    "rows = screen_rows(120, 40, unjudged(next(stream)), View())"
 )
 SCREEN = (
     "from iotop_ai.cli.lean import without_tls\n"
     "with without_tls():\n"
-    "    import iotop_ai.tui.app, iotop_ai.tui.driver, iotop_ai.cli.keep"
+    "    import iotop_ai.tui.app, iotop_ai.tui.driver, iotop_ai.cli.keep, iotop_ai.diagnosis.engine"
 )
 KEEPS = "import iotop_ai.store.ring"
 STAGES = (
     ("Python itself", ()),
     ("+ what the first frame imports", (FIRST,)),
     ("+ the first sweep and its frame", (FIRST, SWEEP)),
-    ("+ Textual and our screen", (FIRST, SWEEP, SCREEN)),
+    ("+ Textual, our screen and the rules", (FIRST, SWEEP, SCREEN)),
     ("+ what keeps the last hour (after the second Frame)", (FIRST, SWEEP, SCREEN, KEEPS)),
 )
 _COLLECTED = re.compile(r"Collected\s*:\s*(\d+)")

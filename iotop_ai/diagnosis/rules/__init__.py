@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iotop_ai.diagnosis.facts import Claim, Facts
-from iotop_ai.diagnosis.hold import RIVALS
 from iotop_ai.diagnosis.rules.cpu import one_thread_loads, workers_compute
 from iotop_ai.diagnosis.rules.full import filesystem_is_full, memory_is_short, shared_memory_is_full
 from iotop_ai.diagnosis.rules.gpu import gpus_compute, gpus_fed
@@ -31,6 +30,7 @@ from iotop_ai.diagnosis.rules.job_state import job_is_fed, job_saves, job_starts
 from iotop_ai.diagnosis.rules.job_workers import job_restarts_its_workers
 from iotop_ai.diagnosis.rules.serving import job_waits_for_requests
 from iotop_ai.diagnosis.rules.storage import disk_fails, gpu_idle_while_disk_saturated, processes_wait_for_disk
+from iotop_ai.model.finding import RIVALS
 
 Rule = Callable[[Facts], tuple[Claim, ...]]
 
