@@ -42,8 +42,10 @@ def frames(
         else:
             sample = between(before, snapshot, last)
         oldest = snapshot.at_ns - int(HISTORY_S * 1e9)
-        few = len(history) - (HISTORY_LEAST - 1)
-        history = (*(s for i, s in enumerate(history) if s.at_ns > oldest or i >= few), sample)
+        first, few = 0, len(history) - (HISTORY_LEAST - 1)
+        while first < few and history[first].at_ns <= oldest:
+            first += 1
+        history = (*history[first:], sample)
         if key is None or key.folds:
             carry, verdict = fold(carry, snapshot, history)
             if key is not None and key.carry is not None:

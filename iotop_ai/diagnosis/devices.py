@@ -173,8 +173,8 @@ def all_devices(
     if not infos:
         return ()
     active: dict[BlockKey, None] = {}
-    for sample in look.samples:
-        active.update(_ACTIVE.of(sample, (), _active))
+    for some in _ACTIVE.each(look.samples, (), _active):
+        active.update(some)
     return tuple(
         device_facts(key, info, infos, look, limits, learned)
         for key in active

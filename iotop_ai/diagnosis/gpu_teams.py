@@ -78,12 +78,14 @@ def ratio(part: float | None, whole: float | None) -> float | None:
 
 def teams(facts: Facts, seconds: float) -> tuple[Team, ...]:
     """The GPUs in use, by job, over the last ``seconds``; () when none is in use or none answers."""
+    if not facts.gpu.uuids:
+        return ()
     return facts.late.once(f"teams {seconds:g}", lambda: _teams(facts, seconds))
 
 
 def _teams(facts: Facts, seconds: float) -> tuple[Team, ...]:
     readings = facts.snapshot.gpu.value
-    if readings is None or not facts.gpu.uuids:
+    if readings is None:
         return ()
     look = facts.window(seconds, ("gpu",))
     tables = [sample.gpu.value or {} for sample in look.samples]

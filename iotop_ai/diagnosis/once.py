@@ -19,6 +19,7 @@ class OfSample(Generic[T]):
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, tuple[Sample, tuple[object, ...], T]] = OrderedDict()
+        self._newest: tuple[tuple[Sample, ...], tuple[object, ...], tuple[T, ...]] = ((), (), ())
 
     def of(self, sample: Sample, told: tuple[object, ...], make: Callable[[Sample], T]) -> T:
         """The answer; made where the Sample is new. told: what else it hangs on, each compared by identity first."""
@@ -31,3 +32,15 @@ class OfSample(Generic[T]):
             with suppress(KeyError):  # another thread was first
                 self._known.popitem(last=False)
         return made
+
+    def each(self, samples: tuple[Sample, ...], told: tuple[object, ...], make: Callable[[Sample], T]) -> tuple[T, ...]:
+        """The answers about a window: those that the window asked about before shares with it are taken over."""
+        before, same, answers = self._newest
+        went = next((i for i, one in enumerate(before) if one is samples[0]), len(before)) if samples else 0
+        shared = min(len(before) - went, len(samples))
+        if not shared or same != told or before[went : went + shared] != samples[:shared]:
+            went, shared = len(before), 0
+        fresh = [self.of(sample, told, make) for sample in samples[shared:]]
+        found = (*answers[went : went + shared], *fresh)
+        self._newest = samples, told, found
+        return found

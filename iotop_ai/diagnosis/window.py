@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
@@ -22,29 +23,77 @@ class Window(NamedTuple):
     needed: int
 
 
+_PLACES = {field: place for place, field in enumerate(Sample._fields)}
+_AT = itemgetter(_PLACES["at_ns"])
+
+
+def _intervals(samples: Iterable[Sample], place: int) -> list[float]:
+    """The times between two readings of the subsystem at that place of a Sample, those that count."""
+    return [seconds for s in samples for _, _, seconds, renewed in (s[place],) if renewed and seconds and not s.gap]
+
+
 def period_s(history: Sequence[Sample], field: str) -> float | None:
     """The middle of the times between two readings of one subsystem; None before there were two."""
-    rows = map(itemgetter(Sample._fields.index(field)), history)
-    known = [
-        seconds for s, (_, _, seconds, renewed) in zip(history, rows, strict=True) if renewed and seconds and not s.gap
-    ]
-    known.sort()
+    return _middle(sorted(_intervals(history, _PLACES[field])))
+
+
+def _middle(known: list[float]) -> float | None:
     return known[len(known) // 2] if known else None
+
+
+class _Sorted(NamedTuple):
+    """A history with the times between the readings of each subsystem asked for, ascending; none is changed again."""
+
+    history: Sequence[Sample]
+    intervals: dict[str, list[float]]
+
+
+_newest = [_Sorted((), {})]
+"""Of the history asked about last: the next one differs by a Sample at each end. A cache, never a memory."""
+
+
+def _sorted_of(history: Sequence[Sample]) -> dict[str, list[float]]:
+    before, known = _newest[0]
+    if before is history:
+        return known
+    found: dict[str, list[float]] = {}
+    if type(history) is not tuple:
+        return found
+    went = len(before) + 1 - len(history)
+    if history and 0 <= went <= len(before) and before[went:] == history[:-1]:
+        found = {
+            field: _moved_on(all_of, _PLACES[field], before[:went], history[-1:]) for field, all_of in known.items()
+        }
+    _newest[0] = _Sorted(history, found)
+    return found
+
+
+def _moved_on(known: list[float], place: int, went: Sequence[Sample], came: Sequence[Sample]) -> list[float]:
+    out = known.copy()
+    for seconds in _intervals(went, place):
+        del out[bisect_left(out, seconds)]
+    for seconds in _intervals(came, place):
+        insort(out, seconds)
+    return out
 
 
 class Periods:
     """The periods of a history's subsystems, each worked out once."""
 
-    __slots__ = ("_history", "_known")
+    __slots__ = ("_history", "_known", "_sorted")
 
     def __init__(self, history: Sequence[Sample]) -> None:
         self._history = history
         self._known: dict[str, float | None] = {}
+        self._sorted = _sorted_of(history)
 
     def of(self, field: str) -> float | None:
         """As ``period_s``."""
         if field not in self._known:
-            self._known[field] = period_s(self._history, field)
+            intervals = self._sorted.get(field)
+            if intervals is None:
+                intervals = self._sorted[field] = sorted(_intervals(self._history, _PLACES[field]))
+            self._known[field] = _middle(intervals)
         return self._known[field]
 
 
@@ -70,14 +119,12 @@ def window(
     long_s = limits.periods * periods[slowest]
     width = max(seconds, long_s)
     needed = limits.least_samples if long_s <= HISTORY_S else 2
-    oldest = now_ns - int(width * 1e9)
+    first, place = bisect_right(history, now_ns - int(width * 1e9), key=_AT), _PLACES[slowest]
     chosen = [
         s
-        for s in history
-        if oldest < s.at_ns <= now_ns
-        and not s.gap
-        and (rated := getattr(s, slowest)).renewed
-        and rated.seconds is not None
+        for s in history[first:]
+        for _, _, known_s, renewed in (s[place],)
+        if renewed and known_s is not None and s.at_ns <= now_ns and not s.gap
     ]
     return Window(tuple(chosen), width, needed)
 

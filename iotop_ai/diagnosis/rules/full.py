@@ -21,17 +21,18 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
         is too small for the data raises it (then nothing is swapped in, and PSI alone must be twice as high).
     """
     limits, look = facts.limits, facts.look
-    pressed = [None if (p := (s.pressure.value or {}).get("memory")) is None else p.some_ratio for s in look.samples]
     swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in look.samples]
+    some, swap = pressure_ratio(look, "memory"), mean(swapped) or 0.0
+    if max((some or 0.0) / limits.memory_pressure, swap / limits.swap_bytes_per_s) < limits.leave_level:
+        return ()
+    pressed = [None if (p := (s.pressure.value or {}).get("memory")) is None else p.some_ratio for s in look.samples]
     again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in look.samples)
-    swap = mean(swapped) or 0.0
     # Waiting for file pages is the page cache's trouble and not that of the programs' own memory.
     factor = 2.0 if (again or 0.0) > limits.swap_bytes_per_s and swap < limits.swap_bytes_per_s else 1.0
     flags = either(
         at_least(pressed, factor * limits.memory_pressure * limits.leave_level),
         at_least(swapped, limits.swap_bytes_per_s * limits.leave_level),
     )
-    some = pressure_ratio(look, "memory")
     level = max((some or 0.0) / limits.memory_pressure / factor, swap / limits.swap_bytes_per_s)
     if level < limits.leave_level:
         return ()

@@ -32,7 +32,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
         return ()
     look = facts.window(limits.idle_window_s, ("block", "processes", "cpu"))
     told = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.none)
-    flags: Flags = tuple([_FLAGS.of(sample, told, lambda one: _rests(one, *told)) for sample in look.samples])
+    flags: Flags = _FLAGS.each(look.samples, told, lambda one: _rests(one, *told))
     finding = Finding(
         "idle",
         Severity.INFO,

@@ -188,6 +188,8 @@ def _class_of(facts: Facts, wait: Wait) -> str:
 
 def waits_of(facts: Facts, class_id: str) -> list[Wait]:
     """The jobs held up by blocked readers that are of this class."""
+    if not facts.jobs:
+        return []
     waits = facts.late.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in held_by_disk(facts)])
     return [wait for known, wait in waits if known == class_id]
 

@@ -91,6 +91,8 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: a job without loaders that keeps what it read grows as well.
     """
     limits, out = facts.limits, []
+    if not facts.jobs:
+        return ()
     used = any(
         (rates.busy_ratio or 0.0) >= limits.idle_gpu for s in facts.history for rates in (s.gpu.value or {}).values()
     )
