@@ -6,12 +6,13 @@ cache by identity, never a memory.
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Mapping
-from contextlib import suppress
+from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 
+from iotop_ai.diagnosis.once import OfSample
 from iotop_ai.diagnosis.window import Window
 from iotop_ai.model.process import ProcessKey, ProcessRates
 from iotop_ai.model.record import NamedTuple
@@ -47,32 +48,54 @@ class Sums:
     none.
     """
 
-    def __init__(self, parts: list[Columns]) -> None:
+    def __init__(self, parts: tuple[Columns, ...]) -> None:
         self.keys = _together(parts)
         self.known = len(parts)
-        self.no_io = Counter(chain.from_iterable(part.no_io for part in parts))
-        self.no_cpu = Counter(chain.from_iterable(part.no_cpu for part in parts))
-        self._figures = [part.figures if part.keys == self.keys else _aligned(part, self.keys) for part in parts]
+        self.no_io = _times([part.no_io for part in parts if part.no_io])
+        self.no_cpu = _times([part.no_cpu for part in parts if part.no_cpu])
+        self._parts = parts
         self._columns: dict[int, tuple[float, ...]] = {}
+
+    @cached_property
+    def _picks(self) -> list[itemgetter[tuple[float, ...]] | None]:
+        """What brings each sample's figures into the order of ``keys``; None where they have it."""
+        return [None if part.keys == self.keys else _in_order_of(part, self.keys) for part in self._parts]
 
     def column(self, number: int) -> tuple[float, ...]:
         """READ, WRITE, CPU, DELAY or LOOKS summed, one a process in the order of ``keys``, and a 0 at the end."""
         found = self._columns.get(number)
         if found is None:
-            found = tuple(map(sum, zip(*[figures[number] for figures in self._figures], strict=True)))
-            self._columns[number] = found
+            both = zip(self._parts, self._picks, strict=True)
+            rows = [part.figures[number] if pick is None else pick(part.figures[number]) for part, pick in both]
+            found = self._columns[number] = tuple(map(sum, zip(*rows, strict=True)))
         return found
 
+    def of(self, number: int, i: int) -> float:
+        """``column(number)[i]``, for the i-th process alone where nobody has asked for all."""
+        found = self._columns.get(number)
+        if found is not None:
+            return found[i]
+        key = self.keys[i]
+        # Who is missing in a sample gets the 0 at the end.
+        return sum([part.figures[number][part.place.get(key, -1)] for part in self._parts])
 
-_made: OrderedDict[int, tuple[Sample, Columns]] = OrderedDict()
+
+def _times(lacking: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
+    return Counter(chain.from_iterable(lacking)) if lacking else {}
+
+
+_COLUMNS: OfSample[Columns] = OfSample(_KEPT)
 
 
 def window_sums(look: Window, only: Collection[ProcessKey] | None = None) -> Sums:
     """The sums of a window; a process that is not listed in a sample did nothing in it. only: these; None all."""
-    return Sums([_columns(s, only) for s in look.samples if s.processes.value is not None])
+    samples = tuple([s for s in look.samples if s.processes.value is not None])
+    if only is not None:
+        return Sums(tuple([_make(sample, only) for sample in samples]))
+    return Sums(_COLUMNS.each(samples, (), _make))
 
 
-def _together(parts: list[Columns]) -> tuple[ProcessKey, ...]:
+def _together(parts: tuple[Columns, ...]) -> tuple[ProcessKey, ...]:
     """The processes of any sample, in the order of their first."""
     first = parts[0].keys if parts else ()
     if all(part.keys == first for part in parts):
@@ -80,28 +103,13 @@ def _together(parts: list[Columns]) -> tuple[ProcessKey, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(part.keys for part in parts)))
 
 
-def _aligned(part: Columns, keys: tuple[ProcessKey, ...]) -> Figures:
-    """The columns in the order of ``keys``: who is missing gets the 0 at the end."""
+def _in_order_of(part: Columns, keys: tuple[ProcessKey, ...]) -> itemgetter[tuple[float, ...]]:
+    """Picks a column's figures in the order of ``keys``: who is missing gets the 0 at the end."""
     nobody, place = len(part.keys), part.place.get
-    pick = itemgetter(*[place(key, nobody) for key in keys], nobody)
-    return tuple(map(pick, part.figures)) if keys else part.figures
+    return itemgetter(*[place(key, nobody) for key in keys], nobody)
 
 
-def _columns(sample: Sample, only: Collection[ProcessKey] | None) -> Columns:
-    if only is not None:
-        return _make(sample, only)
-    known = _made.get(id(sample))
-    if known is not None and known[0] is sample:
-        return known[1]
-    made = _make(sample, None)
-    _made[id(sample)] = sample, made
-    while len(_made) > _KEPT:
-        with suppress(KeyError):  # another thread was first
-            _made.popitem(last=False)
-    return made
-
-
-def _make(sample: Sample, only: Collection[ProcessKey] | None) -> Columns:
+def _make(sample: Sample, only: Collection[ProcessKey] | None = None) -> Columns:
     listed = {} if sample.processes.value is None else sample.processes.value.rates
     waits = sample.waits
     if only is not None:

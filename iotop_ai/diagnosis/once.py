@@ -15,9 +15,10 @@ _KEPT = 128
 
 
 class OfSample(Generic[T]):
-    """An answer about each of the newest Samples, by identity; from any thread."""
+    """An answer about each of the newest Samples, by identity; from any thread. kept: of how many."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._kept = kept
         self._known: OrderedDict[int, tuple[Sample, tuple[object, ...], T]] = OrderedDict()
         self._newest: tuple[tuple[Sample, ...], tuple[object, ...], tuple[T, ...]] = ((), (), ())
 
@@ -28,7 +29,7 @@ class OfSample(Generic[T]):
             return known[2]
         made = make(sample)
         self._known[id(sample)] = sample, told, made
-        while len(self._known) > _KEPT:
+        while len(self._known) > self._kept:
             with suppress(KeyError):  # another thread was first
                 self._known.popitem(last=False)
         return made

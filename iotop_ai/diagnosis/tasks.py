@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import compress
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
-from iotop_ai.diagnosis.columns import CPU, DELAY, LOOKS, READ, WRITE, window_sums
+from iotop_ai.diagnosis.columns import CPU, DELAY, LOOKS, READ, WRITE, Sums, window_sums
+from iotop_ai.diagnosis.ours import monitor_pids
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.window import Window, mean
-from iotop_ai.model.process import ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.record import NamedTuple
 
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
 """Names that PyTorch gives to DataLoader workers (comm, 15 characters)."""
 _DELAY_SEEN = 0.05
+_FEW = 8
 _WHO = attrgetter("name", "uid")
-_PPID = itemgetter(ProcessStat._fields.index("ppid"))
 
 
 class TaskFacts(NamedTuple):
@@ -96,28 +96,51 @@ def family(table: ProcessTable | None) -> Family:
     return Family({key.pid: key for key in table.stat}, children)
 
 
-def monitor_pids(table: ProcessTable, own_pid: int) -> frozenset[int]:
-    """This monitor and its helpers with what they start (smartctl); a command that it records is no helper."""
-    found = {own_pid}
-    parents = [*map(_PPID, table.stat.values())]
-    newest = {
-        key.pid
-        for key in compress(table.stat, map(own_pid.__eq__, parents))
-        if any(part.startswith("iotop_ai.") for part in table.info[key].cmdline)
-    }
-    while newest - found:
-        found |= newest
-        newest = {key.pid for key in compress(table.stat, map(newest.__contains__, parents))}
-    return frozenset(found)
-
-
-class _Ratios(NamedTuple):
+class _Ratios:
     """Means over a window, one a process in the order of its Sums; as if nothing were unknown."""
 
-    blocked: list[float]
-    cpu: list[float]
-    read: list[float]
-    write: list[float]
+    def __init__(self, sums: Sums) -> None:
+        self._sums = sums
+        self._known = sums.known or 1
+
+    @cached_property
+    def blocked(self) -> list[float]:
+        delays, looks, known = self._sums.column(DELAY), self._sums.column(LOOKS), self._known
+        return [_blocked(delay / known, look / known) for delay, look in zip(delays, looks, strict=True)][:-1]
+
+    @cached_property
+    def cpu(self) -> list[float]:
+        return self._mean(CPU)
+
+    @cached_property
+    def read(self) -> list[float]:
+        return self._mean(READ)
+
+    @cached_property
+    def write(self) -> list[float]:
+        return self._mean(WRITE)
+
+    @cached_property
+    def rows(self) -> list[tuple[float, float, float, float]]:
+        """(blocked, CPU, read, written) of each."""
+        return [*zip(self.blocked, self.cpu, self.read, self.write, strict=True)]
+
+    def of(self, i: int) -> tuple[float, float, float, float]:
+        """The row of one, without those of all where nobody has asked for them."""
+        if "rows" in self.__dict__:
+            return self.rows[i]
+        of, known = self._sums.of, self._known
+        blocked = _blocked(of(DELAY, i) / known, of(LOOKS, i) / known)
+        return blocked, of(CPU, i) / known, of(READ, i) / known, of(WRITE, i) / known
+
+    def _mean(self, number: int) -> list[float]:
+        known = self._known
+        return [summed / known for summed in self._sums.column(number)[:-1]]
+
+
+def _blocked(delay: float, look: float) -> float:
+    # Delay accounting is exact but counts block devices only: where it shows nothing, the looks decide.
+    return min(1.0, delay) if delay >= _DELAY_SEEN else look
 
 
 class Tasks:
@@ -147,6 +170,7 @@ class Tasks:
             tree = tree or family(table)
             keys = [tree.keys[pid] for pid in sorted(only) if pid in tree.keys]
         self._sums = window_sums(look, keys)
+        self._ratios = _Ratios(self._sums)
         self._ours = monitor_pids(table, own_pid)
 
     def all(self) -> tuple[TaskFacts, ...]:
@@ -229,25 +253,14 @@ class Tasks:
             return ()
         found = self._chosen.get((what, least))
         if found is None:
-            found = self._chosen[what, least] = tuple(self._made(places()))
+            chosen = [*places()]
+            if len(chosen) > _FEW:
+                self._ratios.rows  # noqa: B018 - of many it is made column by column
+            found = self._chosen[what, least] = tuple(self._made(chosen))
         return found
 
     def _where_blocked(self, least: float) -> list[int]:
         return [i for i, blocked in enumerate(self._ratios.blocked) if blocked >= least]
-
-    @cached_property
-    def _ratios(self) -> _Ratios:
-        sums = self._sums
-        known, count = sums.known or 1, len(sums.keys)
-        cpu = [cpu / known for cpu in sums.column(CPU)]
-        read, write = ([moved / known for moved in sums.column(column)] for column in (READ, WRITE))
-        # Delay accounting is exact but counts block devices only: where it shows nothing, the looks decide.
-        delays, looks = sums.column(DELAY), sums.column(LOOKS)
-        blocked = [
-            min(1.0, delay / known) if delay / known >= _DELAY_SEEN else look / known
-            for delay, look in zip(delays, looks, strict=True)
-        ]
-        return _Ratios(blocked[:count], cpu, read, write)
 
     def _made(self, places: Iterable[int]) -> Iterator[TaskFacts]:
         """Those of these places that count, in this order."""
@@ -260,15 +273,16 @@ class Tasks:
                 yield task
 
     def _task(self, i: int) -> TaskFacts | None:
-        table, sums, ratios = self._table, self._sums, self._ratios
+        table, sums = self._table, self._sums
         assert table is not None
         key = sums.keys[i]
         stat, info = table.stat.get(key), table.info.get(key)
         if stat is None or info is None or info.kernel or key.pid in self._ours:
             return None
-        cpu: float | None = ratios.cpu[i]
-        read: float | None = ratios.read[i]
-        write: float | None = ratios.write[i]
+        cpu: float | None
+        read: float | None
+        write: float | None
+        blocked, cpu, read, write = self._ratios.of(i)
         if key in sums.no_cpu:
             times = sums.known - sums.no_cpu[key]
             cpu = sums.column(CPU)[i] / times if times else None
@@ -278,7 +292,7 @@ class Tasks:
         elif key in sums.no_io:
             times = sums.known - sums.no_io[key]
             read, write = (sums.column(column)[i] / times if times else None for column in (READ, WRITE))
-        return TaskFacts(key, info.name, info.uid, stat.ppid, stat.threads, ratios.blocked[i], cpu, read, write)
+        return TaskFacts(key, info.name, info.uid, stat.ppid, stat.threads, blocked, cpu, read, write)
 
 
 def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Group, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.diagnosis.facts import gather
-from iotop_ai.diagnosis.tasks import Tasks, family, grouped, monitor_pids
+from iotop_ai.diagnosis.ours import monitor_pids
+from iotop_ai.diagnosis.tasks import Tasks, family, grouped
 from iotop_ai.diagnosis.window import Window
-from iotop_ai.model.process import ProcessKey, ProcessTable
+from iotop_ai.model.followed import Ledger
+from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.pipeline import frames
 from tests.bench.fold import Crowd, Training, histories
 from tests.diagnosis.build import OWN_PID, STARVED, Machine, Task, play
@@ -96,3 +98,48 @@ def test_column_by_column_is_as_process_by_process(seed: int) -> None:
         known = [task for task in tasks.all() if task.cpu_ratio is not None]
         assert fresh.busiest() == max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
     assert seen > 100
+
+
+def test_helpers_are_found_again_whenever_one_starts_ends_or_becomes_one() -> None:
+    """Tables that follow each other, each compared with the same one seen for the first time."""
+    ledger: Ledger[ProcessKey, ProcessStat] = Ledger()
+    info: dict[ProcessKey, ProcessInfo] = {}
+    empty = play((Machine(), 1))[0].snapshot.processes.value
+    assert empty is not None
+
+    def start(pid: int, ppid: int, *cmdline: str) -> None:
+        key = ProcessKey(pid, 1)
+        ledger.put(key, stat._replace(ppid=ppid))
+        info[key] = ProcessInfo(cmdline[0], cmdline, "root", 0)
+
+    def check(*pids: int) -> None:
+        followed = empty._replace(stat=ledger.now, info=dict(info))
+        ledger.turn()
+        assert monitor_pids(followed, OWN_PID) == {OWN_PID, *pids}
+        assert monitor_pids(followed._replace(stat=dict(followed.stat)), OWN_PID) == {OWN_PID, *pids}
+        assert monitor_pids(followed, OWN_PID) == {OWN_PID, *pids}
+
+    helper = ("python", "-m", "iotop_ai.collectors.smart_helper")
+    stat = ProcessStat("S", 1, 0, 0, 0, 0, 0, 1, 1, 0)
+    start(OWN_PID, 1, "iotop-ai")
+    start(72, OWN_PID, "python", "train.py")
+    check()
+    start(70, OWN_PID, *helper)
+    check(70)
+    start(80, 1, "bash")
+    check(70)
+    start(71, 70, "smartctl")
+    check(70, 71)
+    ledger.put(ProcessKey(72, 1), stat._replace(ppid=OWN_PID, utime_ticks=9))
+    check(70, 71)
+    ledger.drop(ProcessKey(71, 1))
+    check(70)
+    # The command becomes a helper by an exec, and the helper's child is taken in by another.
+    info[ProcessKey(72, 1)] = ProcessInfo("python", helper, "root", 0)
+    check(70, 72)
+    start(71, 70, "smartctl")
+    check(70, 71, 72)
+    ledger.put(ProcessKey(71, 1), stat._replace(ppid=1))
+    check(70, 72)
+    ledger.drop(ProcessKey(70, 1))
+    check(72)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.diagnosis.window import Window, at_least, below, both, either, mean, period_s, share, window
+from iotop_ai.diagnosis.window import Periods, Window, at_least, below, both, either, mean, period_s, share, window
 from iotop_ai.model.cpu import UNKNOWN_CORE, CpuRates
 from iotop_ai.model.reading import Rated
 from iotop_ai.model.sample import OwnRates, Sample
@@ -98,3 +98,22 @@ def test_the_mean_is_of_what_is_known(values: list[float | None]) -> None:
     got = mean(values)
     assert (got is None) == (not known)
     assert got is None or min(known) - 1e-6 <= got <= max(known) + 1e-6
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 40), st.booleans(), st.booleans()), max_size=40),
+    st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=40),
+)
+def test_a_history_that_moves_on_has_the_periods_of_one_seen_for_the_first_time(
+    steps: list[tuple[float, bool, bool]], moves: list[tuple[int, bool]]
+) -> None:
+    """Whatever leaves at its beginning, and whoever asks for another history in between."""
+    history: tuple[Sample, ...] = ()
+    at = 0.0
+    for (step, renewed, gap), (drop, other) in zip(steps, moves, strict=False):
+        at += step
+        history = (*history[drop:], sample(at, every_s=step, renewed=renewed, gap=gap))
+        if other:
+            Periods(history[1:]).of("cpu")
+        assert Periods(history).of("cpu") == period_s(history, "cpu")
+        assert Periods(history).of("gpu") is None
