@@ -23,18 +23,22 @@ class Window(NamedTuple):
     needed: int
 
 
-_PLACES = {field: place for place, field in enumerate(Sample._fields)}
-_AT = itemgetter(_PLACES["at_ns"])
+_OF = {field: itemgetter(place) for place, field in enumerate(Sample._fields)}
+"""What takes a field out of a Sample."""
+_AT = _OF["at_ns"]
 
 
-def _intervals(samples: Iterable[Sample], place: int) -> list[float]:
-    """The times between two readings of the subsystem at that place of a Sample, those that count."""
-    return [seconds for s in samples for _, _, seconds, renewed in (s[place],) if renewed and seconds and not s.gap]
+def _intervals(samples: Sequence[Sample], field: str) -> list[float]:
+    """The times between two readings of one subsystem, those that count."""
+    rows = map(_OF[field], samples)
+    return [
+        seconds for s, (_, _, seconds, renewed) in zip(samples, rows, strict=True) if renewed and seconds and not s.gap
+    ]
 
 
 def period_s(history: Sequence[Sample], field: str) -> float | None:
     """The middle of the times between two readings of one subsystem; None before there were two."""
-    return _middle(sorted(_intervals(history, _PLACES[field])))
+    return _middle(sorted(_intervals(history, field)))
 
 
 def _middle(known: list[float]) -> float | None:
@@ -61,18 +65,18 @@ def _sorted_of(history: Sequence[Sample]) -> dict[str, list[float]]:
         return found
     went = len(before) + 1 - len(history)
     if history and 0 <= went <= len(before) and before[went:] == history[:-1]:
-        found = {
-            field: _moved_on(all_of, _PLACES[field], before[:went], history[-1:]) for field, all_of in known.items()
-        }
+        # A copy: another thread may ask about the history before for one more subsystem.
+        known = known.copy()
+        found = {field: _moved_on(all_of, field, before[:went], history[-1:]) for field, all_of in known.items()}
     _newest[0] = _Sorted(history, found)
     return found
 
 
-def _moved_on(known: list[float], place: int, went: Sequence[Sample], came: Sequence[Sample]) -> list[float]:
+def _moved_on(known: list[float], field: str, went: Sequence[Sample], came: Sequence[Sample]) -> list[float]:
     out = known.copy()
-    for seconds in _intervals(went, place):
+    for seconds in _intervals(went, field):
         del out[bisect_left(out, seconds)]
-    for seconds in _intervals(came, place):
+    for seconds in _intervals(came, field):
         insort(out, seconds)
     return out
 
@@ -92,7 +96,7 @@ class Periods:
         if field not in self._known:
             intervals = self._sorted.get(field)
             if intervals is None:
-                intervals = self._sorted[field] = sorted(_intervals(self._history, _PLACES[field]))
+                intervals = self._sorted[field] = sorted(_intervals(self._history, field))
             self._known[field] = _middle(intervals)
         return self._known[field]
 
@@ -119,12 +123,11 @@ def window(
     long_s = limits.periods * periods[slowest]
     width = max(seconds, long_s)
     needed = limits.least_samples if long_s <= HISTORY_S else 2
-    first, place = bisect_right(history, now_ns - int(width * 1e9), key=_AT), _PLACES[slowest]
+    recent = history[bisect_right(history, now_ns - int(width * 1e9), key=_AT) :]
     chosen = [
         s
-        for s in history[first:]
-        for _, _, known_s, renewed in (s[place],)
-        if renewed and known_s is not None and s.at_ns <= now_ns and not s.gap
+        for s, (_, _, took, renewed) in zip(recent, map(_OF[slowest], recent), strict=True)
+        if renewed and took is not None and s.at_ns <= now_ns and not s.gap
     ]
     return Window(tuple(chosen), width, needed)
 
