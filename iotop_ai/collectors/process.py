@@ -31,12 +31,14 @@ from iotop_ai.collectors.process_slot import (
     FORBIDDEN,
     IO_SIZE,
     STAT_SIZE,
+    STAT_USUAL,
+    UNSEEN,
     Slot,
     descriptor_room,
     keep,
     read_once,
 )
-from iotop_ai.collectors.process_sweep import IoSweep, Room, read_stats
+from iotop_ai.collectors.process_sweep import IoSweep, Room, StatSweep
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.collectors.taskstats import ExitWatch, exit_code
 from iotop_ai.collectors.users import Users
@@ -89,7 +91,7 @@ class ProcessCollector:
         self._delayacct: KeptFile | OSError | None = None
         self._seq = -1
         self._slots: dict[int, Slot] = {}
-        self._cohorts: list[dict[int, Slot]] = [{} for _ in range(FINE)]
+        self._stats = StatSweep(root, FINE)
         self._io: Ledger[ProcessKey, ProcessIo] = Ledger()
         self._stat: Ledger[ProcessKey, ProcessStat] = Ledger(awake)
         self._info: Ledger[ProcessKey, ProcessInfo] = Ledger()
@@ -161,7 +163,7 @@ class ProcessCollector:
         self._sweep.drop()
         self._slots = {}
         self._stats_kept = 0
-        self._cohorts = [{} for _ in range(FINE)]
+        self._stats.clear()
         self._new_pids.close()
         self._stop_watching()
         if isinstance(self._delayacct, KeptFile):
@@ -248,6 +250,7 @@ class ProcessCollector:
             self._room.give_back(slot.stat)
             slot.stat = None
             self._stats_kept -= 1
+        self._stats.moved()
 
     def _mostly_denied(self) -> bool:
         """Whether so many may not be read that a listing in each tick is the cheapest way to see them end."""
@@ -271,7 +274,8 @@ class ProcessCollector:
         if tgid != pid:
             return 0
         slot = Slot(ProcessKey(pid, stat.start_ticks), same(stat.comm), uid, raw, young=self._seq > 0)
-        self._slots[pid] = self._cohorts[pid % FINE][pid] = slot
+        self._slots[pid] = slot
+        self._stats.add(slot)
         self._stat.put(slot.key, stat.record)
         self._info.put(slot.key, self._who(slot, stat.flags))
         if keep_stat:
@@ -335,7 +339,7 @@ class ProcessCollector:
         slot.io = slot.stat = None
         key, pid = slot.key, slot.key.pid
         del self._slots[pid]
-        del self._cohorts[pid % FINE][pid]
+        self._stats.drop(slot)
         io, stat = self._io.drop(key), self._stat.drop(key)
         if self._partly and io is not None and stat is not None and (io.read_bytes or io.write_bytes):
             self._left.append(Left(self._seq, stat.ppid, Moved(io.read_bytes, io.write_bytes)))
@@ -356,7 +360,7 @@ class ProcessCollector:
         if adaptive is not None:
             # Who is told to have ended is read, so that it is seen to.
             ended = [self._slots[pid] for pid in self._codes if pid in self._slots]
-            turn = list(self._cohorts[self._seq % FINE].values()) if self._partly else []
+            turn = self._stats.of(self._seq % FINE, FINE) if self._partly else []
             chosen = adaptive.choose(self._seq, turn, (*fresh, *ended))
         moved: dict[Slot, int] = {}
         self._grown = {}
@@ -432,39 +436,42 @@ class ProcessCollector:
         if len(self._stat_at) < cohorts:
             self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
         turn, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
-        due = self._slots if full else {p: s for fine in self._cohorts[turn::cohorts] for p, s in fine.items()}
+        news = self._stats.news(0, 1) if full else self._stats.news(turn, cohorts)
         others = [slot for slot in wanted if not slot.ended]
         if not self._mostly_denied():  # no descriptor of their io tells that they ended
             others += [self._slots[key.pid] for key in self._denied]
-        # Most are read in their turn, as they were the last time, and say the same: nothing is to be done about them.
-        special = {*others, *(self._slots[key.pid] for key in self._stat_out)}
-        answers = read_stats(self._root, list(dict.fromkeys((*due.values(), *others))), special)
+        apart = () if full else dict.fromkeys(slot for slot in others if slot.key.pid % cohorts != turn)
+        answers = self._stats.each(apart)
         at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
         self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
-        for slot, raw in answers:
-            key = slot.key
-            in_turn = full or key.pid % cohorts == turn
-            if not isinstance(raw, bytes) or not self._take_stat(slot, raw):
+        # Who is read in turn has his turn's time again, also when he says the same as before and is not among the news.
+        again = [key for key in self._stat_out if full or key.pid % cohorts == turn]
+        older = {key: self._stat_out.pop(key) for key in again}
+        for slot, raw in news:
+            if not self._taken(slot, raw):
+                key = slot.key
                 if slot.denied:
                     self._end(slot)
-                elif not slot.published:
-                    self._stat_out[key] = at
-                elif in_turn:
-                    self._stat_out.setdefault(key, before[key.pid % cohorts])
-            elif not in_turn:
-                self._stat_out[key] = at
-            else:
-                self._stat_out.pop(key, None)
+                else:
+                    self._stat_out[key] = older.get(key, before[key.pid % cohorts]) if slot.published else at
+        for slot, raw in answers:
+            if self._taken(slot, raw) or not (slot.denied or slot.published):
+                self._stat_out[slot.key] = at
+            elif slot.denied:
+                self._end(slot)
         return at
+
+    def _taken(self, slot: Slot, raw: bytes | OSError) -> bool:
+        """Whether it was a line of that process's stat, which is taken in."""
+        return isinstance(raw, bytes) and self._take_stat(slot, raw)
 
     def _take_stat(self, slot: Slot, raw: bytes) -> bool:
         """Take a stat line in; False when it is another process's that has the pid now."""
-        if (seen := hash(raw)) == slot.stat_seen and not slot.young:
+        if (seen := hash(raw)) == slot.stat_seen:
             return True
         parsed = parse_stat(raw)
         if parsed.start_ticks != slot.key.start_ticks:
             return False
-        slot.stat_seen = seen
         if parsed.record != self._stat.now[slot.key]:
             self._stat.put(slot.key, parsed.record)
             if parsed.record.state == "Z" and not slot.denied:
@@ -472,4 +479,5 @@ class ProcessCollector:
         if slot.published and (slot.young or parsed.comm != slot.comm):
             slot.comm = parsed.comm
             self._who_again(slot, parsed.flags)
+        slot.stat_seen = UNSEEN if slot.young or len(raw) >= STAT_USUAL else seen
         return True

@@ -137,7 +137,7 @@ class Adaptive:
     def choose(self, seq: int, slots: Sequence[Slot], others: Iterable[Slot]) -> list[Slot] | None:
         """Whom to read, in order of their start; None for all. others: those that are read in any case."""
         if not self._allowed:
-            self._machine, self._before, self.io_at, self.io_out = None, None, (), {}
+            self._machine, self._before, self.io_at, self.io_out, self._moved = None, None, (), {}, {}
             return None
         was, self._newest = self._newest, self._read()
         self._machine = was
@@ -184,10 +184,10 @@ class Adaptive:
 
     def note(self, seq: int, at_ns: int, chosen: Sequence[Slot] | None, moved: Iterable[Slot]) -> None:
         """Who was read at that time, None for all, and who of them had moved."""
-        if seq > 0:  # in the first tick everybody is new
-            self._moved.update((slot, seq) for slot in moved if not slot.ended)
         if not self._allowed:
             return
+        if seq > 0:  # in the first tick everybody is new
+            self._moved.update((slot, seq) for slot in moved if not slot.ended)
         if chosen is None:
             self._before, self.io_at, self.io_out = None, (at_ns,) * IO_COHORTS, {}
             return

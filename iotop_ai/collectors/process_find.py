@@ -33,6 +33,7 @@ class NewPids:
         self._due = 0
         self._distrust = 0
         self._again: list[int] = []
+        self._repeated: frozenset[int] = frozenset()
         self.listed: set[int] | None = None
 
     def look(self, known: Container[int], *, always: bool = False) -> list[int]:
@@ -49,12 +50,13 @@ class NewPids:
         self.listed = None
         self._last = now
         again, self._again = self._again, []
+        self._repeated = frozenset(again)
         return [pid for pid in (*again, *range(before + 1, now + 1)) if pid not in known]
 
     def missing(self, pids: list[int]) -> None:
         """Probed pids that nobody has: the newest of them may be in the middle of fork."""
         if self.listed is None and self._last is not None:
-            self._again += [pid for pid in pids if pid > self._last - MID_FORK]
+            self._again += [pid for pid in pids if pid > self._last - MID_FORK and pid not in self._repeated]
 
     def ended(self, pid: int) -> None:
         """A known process is no more. Its pid may already have a new owner, which was taken for the old one."""

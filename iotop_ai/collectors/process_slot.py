@@ -20,6 +20,8 @@ MOST_KEPT = 16_384
 """Descriptors kept at most: each holds 4.3 kB of kernel memory after its first read."""
 FREE = 500
 """Descriptors left to the rest of the program."""
+UNSEEN = -1
+"""No hash is this number."""
 ENDED = frozenset({errno.ESRCH, errno.ENOENT})
 FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 
@@ -29,7 +31,8 @@ class Slot:
 
     io, stat: kept files, None when none is held. io_raw: what io held at the last read. stat_seen: the hash of what
     stat held then; the line itself would be most of what a process takes here, and that two lines of one process
-    share one of 2**64 hashes, drawn anew in each run, is less likely than an error of the memory.
+    share one of 2**64 hashes, drawn anew in each run, is less likely than an error of the memory. ``UNSEEN`` while it
+    is looked at in any case.
     comm: raw bytes of its name. denied: its io is not ours to read. young: found while running, so that its info may
     be that of before exec and is read once more. published: it stands in a table that was handed out.
     """
@@ -43,7 +46,7 @@ class Slot:
         self.io: KeptFile | None = None
         self.stat: KeptFile | None = None
         self.io_raw: bytes | OSError = b""
-        self.stat_seen = hash(stat_raw)
+        self.stat_seen = UNSEEN if young else hash(stat_raw)
         self.denied = False
         self.ended = False
         self.young = young
@@ -65,15 +68,6 @@ def read_kept(fds: list[int], size: int) -> list[bytes | OSError]:
             out.append(error.with_traceback(None))
         else:
             return out
-
-
-def read_stat(fds: list[int]) -> list[bytes | OSError]:
-    """The stat line of each descriptor, or the error in its place."""
-    out = read_kept(fds, STAT_USUAL)
-    for i, raw in enumerate(out):
-        if isinstance(raw, bytes) and len(raw) == STAT_USUAL:
-            out[i] = read_kept([fds[i]], STAT_SIZE)[0]
-    return out
 
 
 def read_once(root: Root, relative: str, size: int) -> bytes | OSError:

@@ -22,6 +22,7 @@ from iotop_ai.collectors.process_adaptive import (
     parse_vmstat,
     since,
 )
+from iotop_ai.collectors.process_slot import Slot
 from iotop_ai.collectors.root import Root
 from iotop_ai.model.process import ProcessIo, ProcessKey, ProcessSample, ProcessTable
 from iotop_ai.model.process_rates import process_rates
@@ -209,3 +210,12 @@ def test_a_burst_after_a_rest_is_of_the_last_tick_and_a_trickle_is_of_all_of_it(
     assert since(10 * second, 30 * second, NO_IO, burst) == 30 * second
     assert since(10 * second, 30 * second, NO_IO, trickle) is None
     assert since(30 * second, 30 * second, NO_IO, burst) is None
+
+
+def test_nobody_is_remembered_where_all_are_read() -> None:
+    adaptive, slot = Adaptive(Root("/")), Slot(ProcessKey(1, 2), b"sh", 0, b"", young=False)
+    before = sys.getrefcount(slot)
+    for tick in range(1, 50):
+        assert adaptive.choose(tick, [slot], ()) is None
+        adaptive.note(tick, tick, None, [slot])
+    assert sys.getrefcount(slot) == before
