@@ -7,11 +7,13 @@ and JAX give none, they are known by the libraries that they map.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
+from operator import sub
 
 from iotop_ai.model.counter import delta
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.record import NamedTuple
-from iotop_ai.model.taskstate import JobSample, SweepCounts, TaskCounts, sweep_rates, task_rates
+from iotop_ai.model.taskstate import JobSample, SweepCounts, TaskCounts, TaskRates, sweep_rates, task_rates
 
 MOST_JOBS = 16
 
@@ -49,7 +51,9 @@ class Job(NamedTuple):
     @property
     def workers(self) -> tuple[ProcessKey, ...]:
         """The loader processes of all ranks."""
-        return tuple(worker for rank in self.ranks for worker in rank.workers)
+        if len(self.ranks) == 1:
+            return self.ranks[0].workers
+        return tuple(chain.from_iterable(rank.workers for rank in self.ranks))
 
     @property
     def members(self) -> frozenset[ProcessKey]:
@@ -127,10 +131,7 @@ class JobTable(NamedTuple):
 
 def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -> JobSample:
     """The shares of one interval; a job or task without an earlier reading is left out."""
-    old_tasks = {} if before is None else before.tasks
-    tasks = {
-        key: task_rates(old_tasks[key], counts, seconds) for key, counts in after.tasks.items() if key in old_tasks
-    }
+    tasks = {} if before is None else _tasks_rates(before.tasks, after.tasks, seconds)
     jobs = {}
     for key, job in after.jobs.items():
         if before is None or key not in before.sweeps or key not in after.sweeps:
@@ -141,3 +142,25 @@ def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -
             jobs[key] = rates
     used = None if before is None else delta(before.own_cpu_ns, after.own_cpu_ns)
     return JobSample(jobs, tasks, None if used is None or not seconds else used / 1e9 / seconds)
+
+
+def _tasks_rates(
+    before: Mapping[ProcessKey, TaskCounts], after: Mapping[ProcessKey, TaskCounts], seconds: float | None
+) -> dict[ProcessKey, TaskRates]:
+    """The shares of those that both know. They follow from what was added alone, which is the same of all that rest."""
+    out: dict[ProcessKey, TaskRates] = {}
+    made: dict[tuple[int, ...], TaskRates] = {}
+    for key, counts in after.items():
+        old = before.get(key)
+        if old is None:
+            continue
+        try:
+            added = tuple(map(sub, counts, old))
+        except TypeError:  # something is unknown
+            out[key] = task_rates(old, counts, seconds)
+            continue
+        rates = made.get(added)
+        if rates is None:
+            rates = made[added] = task_rates(old, counts, seconds)
+        out[key] = rates
+    return out

@@ -46,11 +46,21 @@ REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"be
 """Client code of cluster filesystems and of FUSE, which waits for its server's answer in state D, I or S."""
 
 
+ALWAYS = {
+    **dict.fromkeys((b"hrtimer_nanosleep", b"do_nanosleep", b"do_wait", b"sigsuspend"), OTHER),
+    **dict.fromkeys((b"folio_wait_bit_common", b"wait_on_page_bit_common", b"rq_qos_wait", b"blk_mq_get_tag"), DISK),
+}
+"""Functions that sleep in one state, S or D (killable is D, too), whoever calls them: kernel/time/hrtimer.c,
+kernel/exit.c, kernel/signal.c; mm/filemap.c, block/blk-rq-qos.c, block/blk-mq-tag.c."""
+
+
 def place_in(wchan: bytes) -> int | None:
-    """QUEUE or NET where the function name alone tells it; None else. Names move between kernels: by prefix."""
+    """The place where the function's name alone tells it; None else. Names of queues and sockets move between kernels:
+    by prefix.
+    """
     if wchan.startswith(QUEUES):
         return QUEUE
-    return NET if wchan.startswith(SOCKETS) else None
+    return NET if wchan.startswith(SOCKETS) else ALWAYS.get(wchan)
 
 
 def place_of(state: bytes, wchan: bytes) -> int:
@@ -124,24 +134,24 @@ _KINDS = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
 """Where a worker's place is counted while the trainer waits."""
 
 
-def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: bool = False) -> None:
-    """Add one joint look to ``counts``, a SweepCounts as a list. main, workers: places."""
-    counts[0] += 1
-    counts[1 + main] += 1
-    counts[_BLOCKED] += (main == DISK) + workers.count(DISK)
-    counts[_PARTIAL] += partial
+def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: bool = False, times: int = 1) -> None:
+    """Add one joint look to ``counts``, a SweepCounts as a list. main, workers: places. times: how often it was so."""
+    counts[0] += times
+    counts[1 + main] += times
+    counts[_BLOCKED] += ((main == DISK) + workers.count(DISK)) * times
+    counts[_PARTIAL] += partial * times
     if main == QUEUE:
         doing = [place for place in workers if place not in (QUEUE, HIDDEN)]
     elif main == HIDDEN:
         doing = [place for place in workers if place in (DISK, RUNNING)]
-        counts[_BLIND] += bool(doing)
+        counts[_BLIND] += bool(doing) * times
     else:
         return
-    counts[_WAITS] += bool(doing)
+    counts[_WAITS] += bool(doing) * times
     for place in doing:
         kind = _KINDS[place]
         if kind is not None:
-            counts[kind] += 1
+            counts[kind] += times
 
 
 class TaskRates(NamedTuple):

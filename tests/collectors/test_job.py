@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from iotop_ai.collectors.root import Root
 from iotop_ai.collectors.taskstate import MOST_TASKS, TaskSampler
 from iotop_ai.model.job import Job, JobTable, Rank, job_rates
 from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.taskstate import PLACES, SweepCounts, add_sweep, place_of
 
 TRAINER = Path(__file__).resolve().parents[1] / "scenarios" / "trainer.py"
 
@@ -158,4 +160,62 @@ def test_many_ranks_take_turns_and_one_is_always_whole() -> None:
     large = Job(me, "x.py", "a", 0, (Rank(me, tuple(ProcessKey(9000 + n, 1) for n in range(64))),))
     sampler.select({me: large})
     assert len(sampler.tasks()) == MOST_TASKS
+    sampler.close()
+
+
+class Tree:
+    """Made files of tasks, rewritten in place, so that kept descriptors see them."""
+
+    def __init__(self, folder: Path, pids: range) -> None:
+        self.folder = folder
+        self.keys = [ProcessKey(pid, 7) for pid in pids]
+        for key in self.keys:
+            (folder / f"proc/{key.pid}/task/{key.pid}").mkdir(parents=True)
+            self.write(key, b"S", b"0", b"1 2 3\n", 5)
+
+    def write(self, key: ProcessKey, state: bytes, wchan: bytes, schedstat: bytes, pages: int) -> None:
+        here = self.folder / f"proc/{key.pid}/task/{key.pid}"
+        zeros = b" ".join([b"0"] * 18)
+        (here / "stat").write_bytes(b"%d (a) b) %s %s 7 0 %d 0\n" % (key.pid, state, zeros, pages))
+        (here / "wchan").write_bytes(wchan)
+        (here / "schedstat").write_bytes(schedstat)
+
+
+def test_equal_sweeps_are_counted_as_each_by_itself(tmp_path: Path) -> None:
+    tree, draw = Tree(tmp_path, range(100, 108)), random.Random(4)
+    one, two = tree.keys[:3], tree.keys[3:]
+    jobs = {rank[0]: Job(rank[0], "x.py", "a", 0, (Rank(rank[0], tuple(rank[1:])),)) for rank in (one, two)}
+    sampler = TaskSampler(Root(str(tmp_path)), Clock(), period_s=60.0)
+    sampler.select(jobs)
+    kinds = [(b"S", b"futex_do_wait"), (b"S", b"hrtimer_nanosleep"), (b"D", b"folio_wait_bit_common"), (b"R", b"0")]
+    kinds += [(b"S", b"wait_woken"), (b"D", b"some_lock"), (b"S", b"some_sleep"), (b"S", b"0")]
+    tasks = {key: [0] * PLACES for key in tree.keys}
+    sweeps = {key: [0] * len(SweepCounts._fields) for key in jobs}
+    now = dict.fromkeys(tree.keys, (b"S", b"0"))
+    ended: set[ProcessKey] = set()
+    for turn in range(200):
+        for key in draw.sample(tree.keys, draw.randrange(3)):
+            now[key] = draw.choice(kinds)
+        if turn == 150:
+            now[one[1]] = now[two[0]] = (b"Z", b"0")
+        for key, (state, wchan) in now.items():
+            tree.write(key, state, wchan, b"%d 2 3\n" % turn, turn)
+        sampler.sweep()
+        places = {key: place_of(*seen) for key, seen in now.items() if seen[0] != b"Z" and key not in ended}
+        for rank in (one, two):
+            if rank[0] in ended:
+                continue
+            for key in rank:
+                if key in places:
+                    tasks[key][places[key]] += 1
+            if rank[0] in places:
+                add_sweep(sweeps[rank[0]], places[rank[0]], [places[key] for key in rank[1:] if key in places])
+        ended |= tree.keys - places.keys()
+        if draw.random() < 0.2:
+            if not ended:
+                sampler.select(dict(jobs))
+            assert {key: list(counts[:PLACES]) for key, counts in sampler.tasks().items()} == tasks
+            assert {key: list(counts) for key, counts in sampler.sweeps().items()} == sweeps
+            got = sampler.tasks()[two[1]]
+            assert (got.run_ns, got.wait_ns, got.rss_bytes) == (turn, 2, turn * os.sysconf("SC_PAGE_SIZE"))
     sampler.close()

@@ -16,6 +16,7 @@ from iotop_ai.model.taskstate import (
     SweepCounts,
     TaskCounts,
     add_sweep,
+    place_in,
     place_of,
     sweep_rates,
     task_rates,
@@ -44,6 +45,25 @@ from iotop_ai.model.taskstate import (
 )
 def test_place_of(state: bytes, wchan: bytes, place: int) -> None:
     assert place_of(state, wchan) == place
+
+
+@pytest.mark.parametrize(
+    ("wchan", "place"),
+    [
+        (b"futex_do_wait", QUEUE),
+        (b"tcp_recvmsg_locked", NET),
+        (b"hrtimer_nanosleep", OTHER),
+        (b"folio_wait_bit_common", DISK),
+        (b"folio_wait_bit_common_of_another_kind", None),
+        (b"request_wait_answer", None),
+        (b"0", None),
+        (b"", None),
+    ],
+)
+def test_what_a_name_tells_alone(wchan: bytes, place: int | None) -> None:
+    assert place_in(wchan) == place
+    if place is not None:
+        assert place_of(b"D" if place == DISK else b"S", wchan) == place
 
 
 def swept(*looks: tuple[int, list[int]]) -> SweepCounts:
@@ -90,6 +110,18 @@ def test_unknown_stays_unknown() -> None:
     assert task_rates(counts, TaskCounts(9), 1.0).idle_ratio is None
     assert sweep_rates(None, SweepCounts(), ()) is None
     assert sweep_rates(SweepCounts(5), SweepCounts(4), ()) is None
+
+
+def test_equal_tasks_share_their_rates_and_unknown_ones_keep_theirs() -> None:
+    keys = [ProcessKey(10 + n, 1) for n in range(4)]
+    before = {key: TaskCounts(n, n, n, 0, 0, 0, n, n, n) for n, key in enumerate(keys[:3])}
+    after = {key: old._replace(queue=old.queue + 20) for key, old in before.items()}
+    after[keys[1]] = after[keys[1]]._replace(run_ns=None)
+    after[keys[3]] = TaskCounts(queue=20)
+    got = job_rates(JobTable(tasks=before), JobTable(tasks=after), 1.0).tasks
+    assert got == {key: task_rates(before[key], after[key], 1.0) for key in keys[:3]}
+    assert got[keys[0]] is got[keys[2]]
+    assert (got[keys[0]].queue_ratio, got[keys[1]].cpu_ratio) == (1.0, None)
 
 
 def test_job_rates_join_sweeps_and_workers() -> None:
