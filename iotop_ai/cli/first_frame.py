@@ -6,10 +6,10 @@ import os
 import termios
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 from iotop_ai.cli.terminal import Terminal
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.typed import Any
 from iotop_ai.present.layout import screen_rows
 from iotop_ai.present.line import Line
 from iotop_ai.present.theme import Look, painted

@@ -7,7 +7,6 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import iotop_ai
 from iotop_ai.cli.settings import settings_now
@@ -16,6 +15,7 @@ from iotop_ai.model.errors import IotopError, UsageError
 from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import LONGEST_S, SHORTEST_S
+from iotop_ai.model.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any
 
 from iotop_ai.cli.first_frame import FirstFrame
 from iotop_ai.cli.lean import without_tls
@@ -26,6 +25,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.typed import TYPE_CHECKING, Any
 from iotop_ai.pipeline import frames, unjudged
 from iotop_ai.present.view import View
 

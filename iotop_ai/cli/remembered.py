@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.state_folder import keep_file
 from iotop_ai.model.block import BlockInfo
@@ -11,6 +10,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import SORT_KEYS, THEMES, Settings
+from iotop_ai.model.typed import TYPE_CHECKING
 from iotop_ai.present.devices import infos
 from iotop_ai.present.keymap import PANEL_KEYS
 from iotop_ai.present.process import optional_columns

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from iotop_ai.collectors.state_folder import CONFIG_VARIABLE, config_path, settings_file
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import Settings
+from iotop_ai.model.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from iotop_ai.cli.config_file import Said

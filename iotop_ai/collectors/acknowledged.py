@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.state_folder import keep_file
 from iotop_ai.model.clean import clean
+from iotop_ai.model.typed import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-from typing import Protocol, TypeVar
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.log import logger
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.typed import Protocol, TypeVar
 
 log = logger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 from iotop_ai.collectors.block import BlockCollector, disk_of
 from iotop_ai.collectors.block_identity import read_device
@@ -13,6 +12,7 @@ from iotop_ai.collectors.root import Root
 from iotop_ai.model.block import BlockInfo, BlockKey, Mount
 from iotop_ai.model.block_tree import devices_of_mount, mount_of
 from iotop_ai.model.filesystem import is_remote
+from iotop_ai.model.typed import Protocol
 
 REFRESH_NS = 30_000_000_000
 _MOST_MOUNTS = 8

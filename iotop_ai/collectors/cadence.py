@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from iotop_ai.collectors.base import Collector, take
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.reading import Reading
+from iotop_ai.model.typed import Any
 
 EARLY_NS = 20_000_000
 """A tick that comes this little before its time still counts, so that a 5 s collector at 1 s ticks runs each fifth."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from iotop_ai.collectors.base import take
 from iotop_ai.collectors.clock import Clock
@@ -14,6 +13,7 @@ from iotop_ai.model.block import Mount
 from iotop_ai.model.filesystem import FilesystemUsage, is_remote
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Protocol
 
 ASK_NS = 10_000_000_000
 PATIENCE_NS = 2_000_000_000

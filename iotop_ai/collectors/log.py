@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+
+from iotop_ai.model.typed import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import logging

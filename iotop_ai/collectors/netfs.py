@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.block import Mount
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
+from iotop_ai.model.typed import Protocol
 
 _BYTES = 6
 _OP_FIELDS = (9, 8)

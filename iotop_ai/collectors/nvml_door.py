@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.model.clean import clean, clean_bytes
 from iotop_ai.model.reading import Status
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Any
 
 UNINITIALIZED, INVALID, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = 1, 2, 3, 4, 6
 DRIVER_NOT_LOADED, TIMEOUT, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 9, 10, 12, 13

@@ -8,12 +8,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.log import logger
 from iotop_ai.collectors.nvml_door import NOT_SUPPORTED, TIMEOUT
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Any
 
 log = logger(__name__)
 

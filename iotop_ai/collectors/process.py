@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterable
-from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
@@ -46,6 +45,7 @@ from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.followed import Ledger
 from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable, awake
 from iotop_ai.model.reading import Status
+from iotop_ai.model.typed import Any
 
 COHORTS = 5
 """Ticks in which the stat of every idle process is read once."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Any, TypeVar
 
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.process import ProcessIo, ProcessStat
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Any, TypeVar
 
 T = TypeVar("T", bound=Hashable)
 

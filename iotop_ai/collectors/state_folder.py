@@ -11,7 +11,8 @@ import os
 import pwd
 import stat
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+
+from iotop_ai.model.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path

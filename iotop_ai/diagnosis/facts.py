@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
 
 from iotop_ai.diagnosis.devices import DeviceFacts, all_devices
 from iotop_ai.diagnosis.gpus import GpuFacts, gpu_facts
@@ -17,6 +16,7 @@ from iotop_ai.model.finding import Evidence, Finding
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.typed import Any, TypeVar
 
 Args = tuple[tuple[str, str | float | None], ...]
 T = TypeVar("T")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Generic, TypeVar
 
 from iotop_ai.model.sample import Sample
+from iotop_ai.model.typed import Generic, TypeVar
 
 T = TypeVar("T")
 _KEPT = 128

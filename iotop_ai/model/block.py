@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from operator import sub
-from typing import Annotated
 
 from iotop_ai.model.counter import U32, delta, delta_u32, per_second, quotient, total
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.pattern import pattern
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Annotated
 
 SECTOR_BYTES = 512
 

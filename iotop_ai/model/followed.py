@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import compress
 from operator import is_not
-from typing import Generic, TypeVar
+
+from iotop_ai.model.typed import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")

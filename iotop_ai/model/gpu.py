@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
 from iotop_ai.model.counter import delta, per_second, quotient
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Annotated
 
 MIB = 1 << 20
 KIB = 1 << 10

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from iotop_ai.model.counter import delta, per_second
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Annotated
 
 
 class MemoryState(NamedTuple):

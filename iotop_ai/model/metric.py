@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import get_type_hints
 
 from iotop_ai.model.record import NamedTuple
 
@@ -24,6 +23,9 @@ class Metric(NamedTuple):
 @cache
 def metrics_of(record: type) -> dict[str, Metric]:
     """Field name to Metric of a record class, in field order; fields without a Metric are left out."""
+    # Here, as only documents and exports ask.
+    from typing import get_type_hints
+
     found = {}
     for name, hint in get_type_hints(record, include_extras=True).items():
         for extra in getattr(hint, "__metadata__", ()):

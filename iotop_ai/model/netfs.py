@@ -6,11 +6,11 @@ Source: tools/nfs-iostat in nfs-utils; net/sunrpc/stats.c. Times are truncated m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
 from iotop_ai.model.counter import delta, per_second, quotient, total
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Annotated
 
 
 class NfsOp(NamedTuple):

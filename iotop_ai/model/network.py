@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
 from iotop_ai.model.counter import delta, per_second, quotient, total
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Annotated
 
 
 class LinkCounters(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
 
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.pattern import pattern
+from iotop_ai.model.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:  # dear to import, and most starts name no time
     from datetime import datetime, tzinfo

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar, cast
+
+from iotop_ai.model.typed import Any, TypeVar, cast
 
 AnyText = TypeVar("AnyText", str, bytes)
 

@@ -7,11 +7,11 @@ rates are taken from the totals. System figures are diluted over non-idle CPUs; 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
 from iotop_ai.model.counter import delta, per_second
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Annotated
 
 
 class PressureTotals(NamedTuple):

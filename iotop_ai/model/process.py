@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from itertools import compress, repeat
 from operator import eq, itemgetter
-from typing import Annotated
 
 from iotop_ai.model.followed import Followed
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Annotated
 
 
 class ProcessKey(NamedTuple):

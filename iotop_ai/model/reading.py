@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Generic, TypeVar
 
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Generic, TypeVar
 
 T = TypeVar("T")
 

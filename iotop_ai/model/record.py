@@ -9,7 +9,7 @@ own class.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from iotop_ai.model.typed import TYPE_CHECKING
 
 __all__ = ["NamedTuple"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 from iotop_ai.model.block import BlockKey, BlockRates, block_rates
 from iotop_ai.model.counter import delta
@@ -20,6 +19,7 @@ from iotop_ai.model.reading import Rated, Reading
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import OwnCost, Snapshot
 from iotop_ai.model.taskstate import JobSample
+from iotop_ai.model.typed import TypeVar
 from iotop_ai.model.waits import Wait, waits_of
 
 GAP_FACTOR = 3.0

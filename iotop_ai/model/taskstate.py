@@ -9,12 +9,12 @@ Source: fs/proc/array.c, fs/proc/base.c (proc_pid_wchan, proc_pid_schedstat), ke
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
 
 from iotop_ai.model.counter import delta, quotient
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import Annotated
 
 DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN = range(6)
 """Places: blocked in the kernel (state D), on or waiting for a CPU (R), asleep in a queue, in a socket, elsewhere,

@@ -6,11 +6,11 @@ Every function gives spans whose clauses are parted by spans of their own, so th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.typed import Any
 from iotop_ai.present import jobs, units
 from iotop_ai.present.advice import (
     Args,

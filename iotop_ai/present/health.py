@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.smart import SmartState
+from iotop_ai.model.typed import Any
 from iotop_ai.present import devices
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.typed import TypeVar
 from iotop_ai.present.view import View
 
 T = TypeVar("T")

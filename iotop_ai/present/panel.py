@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.typed import Any
 from iotop_ai.present.glyphs import in_ascii
 from iotop_ai.present.line import Line, Span, row
 from iotop_ai.present.view import View

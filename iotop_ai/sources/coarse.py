@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from iotop_ai.model.cpu import CpuTable, without_idle
 from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import OwnCost
+from iotop_ai.model.typed import Any
 
 FINEST_NS, COARSEST_NS = 10_000, 1_000_000
 INNER_AT_NS = 1_000_000

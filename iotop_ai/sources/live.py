@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.acknowledged import Acknowledged
 from iotop_ai.collectors.base import take
@@ -33,6 +32,7 @@ from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, Settings
 from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.model.typed import TYPE_CHECKING, Any
 from iotop_ai.sources.coarse import Coarse, own, step_ns
 from iotop_ai.sources.kernel_events import KernelEvents
 

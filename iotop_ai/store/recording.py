@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.model.typed import Protocol
 
 
 class Source(Protocol):

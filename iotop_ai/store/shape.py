@@ -16,9 +16,10 @@ from enum import Enum
 from functools import cache
 from itertools import compress
 from operator import ne
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from iotop_ai.model.followed import changed, counterparts, gone
+from iotop_ai.model.typed import TypeVar
 from iotop_ai.store.keys import KeyText, key_text
 from iotop_ai.store.wire import LEAST_INT, MOST_INT, ShapeError, checked
 
