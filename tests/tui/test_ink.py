@@ -81,7 +81,7 @@ def ink(theme: str = "dark") -> Ink:
 CELLS = st.builds(
     Cell,
     st.integers(0, WIDTH - 1),
-    st.sampled_from(["a", "bc", "12.5", "⣿⣀", "─" * 9, " x "]),
+    st.sampled_from(["a", "bc", "12.5", "⣿⣀", "─" * 9, " x ", "𝐀b"]),
     st.sampled_from(TOKENS),
 )
 LINES = st.lists(
@@ -145,6 +145,13 @@ def test_a_row_with_a_wide_character_is_painted_whole() -> None:
     new = pen.row(place(WIDTH, Cell(0, "模型"), Cell(10, "2")))
     assert old.jagged
     assert re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", pen.paint([(0, 0, old, new)])) == "模型      2" + " " * 13
+
+
+def test_a_row_with_a_character_beyond_16_bits_is_painted_whole() -> None:
+    pen = ink()
+    old, new = (pen.row(place(WIDTH, Cell(0, "𝐀"), Cell(10, figure))) for figure in "12")
+    assert old.jagged
+    assert re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", pen.paint([(0, 0, old, new)])) == "𝐀         2" + " " * 13
 
 
 def test_without_colours_only_weight_is_sent() -> None:

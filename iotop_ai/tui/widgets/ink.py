@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import compress
-from operator import ne
+from operator import itemgetter
 
 from rich.color import ColorSystem
 from rich.style import Style
@@ -14,18 +14,25 @@ from iotop_ai.present.line import Line, even
 
 _BRIDGE = 4
 """So many unchanged cells are sent again rather than jumped over: a jump takes as many bytes."""
-_FIRST = 0xE000
+_FIRST = 0x21
+"""The character of the first look: up to U+00FF the interpreter has each character made already."""
+
+
+_text = itemgetter(0)
 
 
 class Row(NamedTuple):
     """The cells of a row. text: one character a column; looks: for each the character that stands for its look.
 
-    jagged: some character does not take one column, so that columns cannot be counted.
+    jagged: some character does not take one column, so that columns cannot be counted. letters, shades: ``text`` and
+    ``looks`` as numbers of 16 bits a column, of which two are told apart at once; 0 of a jagged row.
     """
 
     text: str
     looks: str
     jagged: bool
+    letters: int = 0
+    shades: int = 0
 
 
 class _Look(NamedTuple):
@@ -45,20 +52,27 @@ class Ink:
     def __init__(self, style: Callable[[str, str], Style], system: ColorSystem | None) -> None:
         self._style = style
         self._system = system
-        self._marks: dict[tuple[str, str], str] = {}
+        self._marks: dict[str, _Marks] = {}
+        """By background."""
         self._known: dict[_Look, str] = {}
         self._looks: list[_Look] = []
+        self._grounds: dict[str, tuple[str, bool, bool]] = {}
+        """What of a look is seen on a blank: the ground, a line under it, and whether it is inverse."""
         self._turns: dict[str, str] = {}
 
     def row(self, line: Line) -> Row:
         """The cells of a line."""
-        marks, background = self._marks, line.background
-        parts = []
-        for text, token in line.spans:
-            mark = marks.get((token, background))
-            parts.append((mark or self._mark(token, background)) * len(text))
-        text = line.text
-        return Row(text, "".join(parts), not even(text))
+        spans, background = line.spans, line.background
+        marks = self._marks.get(background)
+        if marks is None:
+            marks = self._marks[background] = _Marks(self._mark, background)
+        text = "".join(map(_text, spans))
+        looks = "".join([marks[token] * len(part) for part, token in spans])
+        letters = text.encode("utf-16-le", "surrogatepass")
+        if len(letters) != 2 * len(text) or not even(text):
+            return Row(text, looks, True)
+        shades = looks.encode("utf-16-le", "surrogatepass")
+        return Row(text, looks, False, int.from_bytes(letters, "little"), int.from_bytes(shades, "little"))
 
     def _mark(self, token: str, background: str) -> str:
         """The character for a look; tokens that look alike share it."""
@@ -67,7 +81,7 @@ class Ink:
         if mark is None:
             mark = self._known[look] = chr(_FIRST + len(self._looks))
             self._looks.append(look)
-        self._marks[token, background] = mark
+            self._grounds[mark] = (look.fg if "7" in look.flags else look.bg), "4" in look.flags, "7" in look.flags
         return mark
 
     def _turn(self, before: str, after: str) -> str:
@@ -93,26 +107,28 @@ class Ink:
         width = len(new.text)
         if old.jagged or new.jagged or len(old.text) != width:
             return [(0, width)]
-        found = [*compress(range(width), map(ne, old.text, new.text))] if old.text != new.text else []
-        if old.looks != new.looks:
-            seen = set(found)
-            text, was, now = new.text, old.looks, new.looks
-            for x in compress(range(width), map(ne, was, now)):
-                if x not in seen and (text[x] != " " or self._shows(was[x]) != self._shows(now[x])):
-                    seen.add(x)
-            found = sorted(seen)
+        letters = _differ(old.letters ^ new.letters, width)
+        found = [*compress(range(width), letters)]
+        if old.shades != new.shades:
+            text, was, now, grounds = new.text, old.looks, new.looks, self._grounds
+            looks = [
+                x
+                for x in compress(range(width), _differ(old.shades ^ new.shades, width))
+                if not letters[x] and (text[x] != " " or grounds[was[x]] != grounds[now[x]])
+            ]
+            if looks:
+                found = sorted(found + looks)
         out: list[tuple[int, int]] = []
+        first = end = -1
         for x in found:
-            if out and x - out[-1][1] <= _BRIDGE:
-                out[-1] = (out[-1][0], x + 1)
-            else:
-                out.append((x, x + 1))
+            if x - end > _BRIDGE or first < 0:
+                if first >= 0:
+                    out.append((first, end))
+                first = x
+            end = x + 1
+        if first >= 0:
+            out.append((first, end))
         return out
-
-    def _shows(self, mark: str) -> tuple[str, bool, bool]:
-        """What of a look is seen on a blank: the ground, a line under it, and whether it is inverse."""
-        look = self._looks[ord(mark) - _FIRST]
-        return (look.fg if "7" in look.flags else look.bg), "4" in look.flags, "7" in look.flags
 
     def paint(self, rows: Iterable[tuple[int, int, Row | None, Row]]) -> str:
         """What to write for rows of (column, row of the screen, what stands there, what shall stand there).
@@ -139,6 +155,24 @@ class Ink:
         if look:
             out.append("\x1b[0m")
         return "".join(out)
+
+
+def _differ(difference: int, width: int) -> bytes:
+    """For each column whether the 16 bits that are its own are not all 0."""
+    return (difference | difference >> 8).to_bytes(2 * width, "little")[::2]
+
+
+class _Marks(dict[str, str]):
+    """The mark of each token on one background."""
+
+    def __init__(self, make: Callable[[str, str], str], background: str) -> None:
+        super().__init__()
+        self._make = make
+        self._background = background
+
+    def __missing__(self, token: str) -> str:
+        made = self[token] = self._make(token, self._background)
+        return made
 
 
 def _look(style: Style, system: ColorSystem | None) -> _Look:
