@@ -1,7 +1,6 @@
 """What each process did over a window, summed column by column: a thousand processes in ten samples are many figures.
 
-A sample is in ten windows or more, so its columns are made once and kept for as long as it is among the newest: a
-cache by identity, never a memory.
+A sample is in ten windows or more, so its columns are made once.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from iotop_ai.model.process import ProcessKey, ProcessRates
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 
-_KEPT = 64
 _NAMES = ("read_bytes_per_s", "write_bytes_per_s", "cpu_ratio", "io_delay_ratio")
 _FIELDS = tuple(itemgetter(ProcessRates._fields.index(name)) for name in _NAMES)
+_FEW = 256
+"""Of so few entries a column is summed one by one: to have it done in C takes more to prepare."""
 READ, WRITE, CPU, DELAY, LOOKS = range(5)
 """Columns: bytes read and written, CPU, time blocked by delay accounting, looks in state D."""
 
@@ -54,6 +54,7 @@ class Sums:
         self.no_io = _times([part.no_io for part in parts if part.no_io])
         self.no_cpu = _times([part.no_cpu for part in parts if part.no_cpu])
         self._parts = parts
+        self._entries = sum([len(part.keys) for part in parts])
         self._columns: dict[int, tuple[float, ...]] = {}
 
     @cached_property
@@ -65,10 +66,20 @@ class Sums:
         """READ, WRITE, CPU, DELAY or LOOKS summed, one a process in the order of ``keys``, and a 0 at the end."""
         found = self._columns.get(number)
         if found is None:
-            both = zip(self._parts, self._picks, strict=True)
-            rows = [part.figures[number] if pick is None else pick(part.figures[number]) for part, pick in both]
-            found = self._columns[number] = tuple(map(sum, zip(*rows, strict=True)))
+            found = self._columns[number] = self._few(number) if self._entries <= _FEW else self._many(number)
         return found
+
+    def _few(self, number: int) -> tuple[float, ...]:
+        out: dict[ProcessKey, float] = dict.fromkeys(self.keys, 0)
+        for part in self._parts:
+            for key, figure in zip(part.keys, part.figures[number], strict=False):
+                out[key] += figure
+        return (*out.values(), 0)
+
+    def _many(self, number: int) -> tuple[float, ...]:
+        both = zip(self._parts, self._picks, strict=True)
+        rows = [part.figures[number] if pick is None else pick(part.figures[number]) for part, pick in both]
+        return tuple(map(sum, zip(*rows, strict=True)))
 
     def of(self, number: int, i: int) -> float:
         """``column(number)[i]``, for the i-th process alone where nobody has asked for all."""
@@ -84,7 +95,7 @@ def _times(lacking: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
     return Counter(chain.from_iterable(lacking)) if lacking else {}
 
 
-_COLUMNS: OfSample[Columns] = OfSample(_KEPT)
+_COLUMNS: OfSample[Columns] = OfSample()
 
 
 def window_sums(look: Window, only: Collection[ProcessKey] | None = None) -> Sums:

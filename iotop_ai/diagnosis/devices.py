@@ -115,47 +115,53 @@ def device_facts(
 ) -> DeviceFacts:
     """One device over the window. learned: what reads of the devices took so far."""
     rates = [(s.block.value or {}).get(key) for s in look.samples]
+    known = [r for r in rates if r is not None]
     base = base_of(info, infos)
     serial = serves_serially(base)
     awaits = [_await(r) for r in rates]
-    busy = [None if r is None else r.busy_ratio for r in rates]
-    reads = [None if r is None else r.read_bytes_per_s for r in rates]
-    size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in rates if r is not None])
-    await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in rates if r is not None])
+    size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in known])
+    await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in known])
     own = learned_ms(learned, info, size, limits)
     normal = prior_ms(base, size, limits)
     # The lower of the two: a history of trouble must not make it normal.
     normal = normal if own is None else min(normal, own)
-    both_ms = mean(None if r is None else r.await_ms for r in rates)
+    both_ms = mean([r.await_ms for r in known])
     judged = await_ms if await_ms is not None else both_ms
-    saturated = both(at_least(busy, limits.disk_busy), at_least(awaits, limits.disk_await_ms))
-    bad = both(at_least(busy, limits.disk_busy_bad), at_least(awaits, limits.disk_await_bad_ms))
-    slow = saturated if serial else at_least(awaits, limits.inflation_slow * normal)
-    if not serial:
-        severe = at_least(awaits, limits.inflation_severe * normal)
-        saturated, bad = severe, both(severe, at_least(awaits, limits.disk_await_bad_ms))
-    known = [v for v in reads if v is not None]
-    level = mean(known) or 0.0
-    flat = len(known) >= look.needed and level > 0 and _spread(known, level) <= limits.steady_variation * level
+    if serial:
+        busy = [None if r is None else r.busy_ratio for r in rates]
+        saturated = both(at_least(busy, limits.disk_busy), at_least(awaits, limits.disk_await_ms))
+        bad = both(at_least(busy, limits.disk_busy_bad), at_least(awaits, limits.disk_await_bad_ms))
+        some = slow = saturated
+    else:
+        some = at_least(awaits, limits.inflation_some * normal)
+        # Most devices never come near it, and what is not above the lower limit is above no other.
+        slow = saturated = bad = some
+        if True in some:
+            slow = at_least(awaits, limits.inflation_slow * normal)
+            saturated = at_least(awaits, limits.inflation_severe * normal)
+            bad = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
+    reads = [v for r in known if (v := r.read_bytes_per_s) is not None]
+    level, utilised = mean(reads), mean([r.busy_ratio for r in known])
+    flat = level and len(reads) >= look.needed and _spread(reads, level) <= limits.steady_variation * level
     return DeviceFacts(
         name=key.name,
         info=info,
-        read_bytes_per_s=mean(reads),
-        write_bytes_per_s=mean(None if r is None else r.write_bytes_per_s for r in rates),
+        read_bytes_per_s=level,
+        write_bytes_per_s=mean([r.write_bytes_per_s for r in known]),
         read_await_ms=await_ms,
         await_ms=both_ms,
         read_size_bytes=size,
-        busy_ratio=mean(busy),
+        busy_ratio=utilised,
         normal_ms=normal,
         inflation=None if judged is None else judged / normal,
         serial=serial,
-        some=slow if serial else at_least(awaits, limits.inflation_some * normal),
+        some=some,
         slow=slow,
         saturated=saturated,
         bad=bad,
-        steady=flat and (mean(busy) or 0.0) >= limits.steady_busy,
-        reads_per_s=mean(None if r is None else r.reads_per_s for r in rates),
-        queue_size=mean(None if r is None else r.queue_size for r in rates),
+        steady=bool(flat) and (utilised or 0.0) >= limits.steady_busy,
+        reads_per_s=mean([r.reads_per_s for r in known]),
+        queue_size=mean([r.queue_size for r in known]),
     )
 
 

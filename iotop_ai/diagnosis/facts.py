@@ -140,7 +140,8 @@ def claim(facts: Facts, finding: Finding, flags: Flags, level: float = 1.0) -> C
 
 def pressure_ratio(look: Window, key: str) -> float | None:
     """Mean share of time in which some task waited for a resource."""
-    return mean(p.some_ratio if (p := (s.pressure.value or {}).get(key)) is not None else None for s in look.samples)
+    tables = [table for s in look.samples if (table := s.pressure.value)]
+    return mean([p.some_ratio for table in tables if (p := table.get(key)) is not None])
 
 
 def gather(
@@ -159,7 +160,7 @@ def gather(
         limits=limits,
         devices=all_devices(snapshot.disks.value, look, limits, carry.learned),
         gpu=gpu,
-        cpu_busy_ratio=mean(s.cpu.value.all.busy_ratio for s in look.samples if s.cpu.value is not None),
+        cpu_busy_ratio=mean([rates.all.busy_ratio for s in look.samples if (rates := s.cpu.value) is not None]),
         cpu_pressure_ratio=pressure_ratio(look, "cpu"),
         io_pressure_ratio=pressure_ratio(look, "io"),
         allowed_cores=None if cpu is None else cpu.allowed,

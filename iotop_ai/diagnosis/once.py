@@ -2,46 +2,57 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 
+from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.typed import Generic, TypeVar
 
 T = TypeVar("T")
-_KEPT = 128
-"""Samples: a history of two."""
+
+
+class _Asked(NamedTuple, Generic[T]):
+    """A window's Samples, what else the answers hang on, and an answer about each."""
+
+    samples: tuple[Sample, ...]
+    told: tuple[object, ...]
+    answers: tuple[T, ...]
 
 
 class OfSample(Generic[T]):
-    """An answer about each of the newest Samples, by identity; from any thread. kept: of how many."""
+    """An answer about each Sample of a window: a window shares all but its newest ones with the window before.
 
-    def __init__(self, kept: int = _KEPT) -> None:
-        self._kept = kept
-        self._known: OrderedDict[int, tuple[Sample, tuple[object, ...], T]] = OrderedDict()
-        self._newest: tuple[tuple[Sample, ...], tuple[object, ...], tuple[T, ...]] = ((), (), ())
+    Two windows are remembered, that of the live machine and that of somebody who looks back; from any thread.
+    """
 
-    def of(self, sample: Sample, told: tuple[object, ...], make: Callable[[Sample], T]) -> T:
-        """The answer; made where the Sample is new. told: what else it hangs on, each compared by identity first."""
-        known = self._known.get(id(sample))
-        if known is not None and known[0] is sample and known[1] == told:
-            return known[2]
-        made = make(sample)
-        self._known[id(sample)] = sample, told, made
-        while len(self._known) > self._kept:
-            with suppress(KeyError):  # another thread was first
-                self._known.popitem(last=False)
-        return made
+    def __init__(self) -> None:
+        nothing: _Asked[T] = _Asked((), (), ())
+        self._asked = nothing, nothing
 
     def each(self, samples: tuple[Sample, ...], told: tuple[object, ...], make: Callable[[Sample], T]) -> tuple[T, ...]:
-        """The answers about a window: those that the window asked about before shares with it are taken over."""
-        before, same, answers = self._newest
-        went = next((i for i, one in enumerate(before) if one is samples[0]), len(before)) if samples else 0
-        shared = min(len(before) - went, len(samples))
-        if not shared or same != told or before[went : went + shared] != samples[:shared]:
-            went, shared = len(before), 0
-        fresh = [self.of(sample, told, make) for sample in samples[shared:]]
-        found = (*answers[went : went + shared], *fresh)
-        self._newest = samples, told, found
+        """The answers; made where a Sample is new. told: what else they hang on, each compared by identity first."""
+        if not samples:
+            return ()
+        last, other = self._asked
+        shared = _shared(last, samples, told)
+        if not shared:
+            last, other = other, last
+            shared = _shared(last, samples, told)
+        found = (*shared, *[make(sample) for sample in samples[len(shared) :]])
+        # Where neither was of use the older one goes, which is the one that was looked at last.
+        self._asked = _Asked(samples, told, found), other
         return found
+
+
+def _shared(before: _Asked[T], samples: tuple[Sample, ...], told: tuple[object, ...]) -> tuple[T, ...]:
+    """The answers that are known of the first of ``samples``: of as many as the window before holds in a row."""
+    known, same, answers = before
+    went, first = 0, samples[0]
+    for one in known:
+        if one is first:
+            break
+        went += 1
+    many = min(len(known) - went, len(samples))
+    if not many or same != told or known[went : went + many] != samples[:many]:
+        return ()
+    return answers[went : went + many]

@@ -73,11 +73,15 @@ def _sorted_of(history: Sequence[Sample]) -> dict[str, list[float]]:
 
 
 def _moved_on(known: list[float], field: str, went: Sequence[Sample], came: Sequence[Sample]) -> list[float]:
-    out = known.copy()
-    for seconds in _intervals(went, field):
-        del out[bisect_left(out, seconds)]
-    for seconds in _intervals(came, field):
-        insort(out, seconds)
+    out, rated = known.copy(), _OF[field]
+    for s in went:
+        _, _, seconds, renewed = rated(s)
+        if renewed and seconds and not s.gap:
+            del out[bisect_left(out, seconds)]
+    for s in came:
+        _, _, seconds, renewed = rated(s)
+        if renewed and seconds and not s.gap:
+            insort(out, seconds)
     return out
 
 
@@ -116,11 +120,14 @@ def window(
     mean of a long interval. known: the periods of this history where the caller has them.
     """
     known = known or Periods(history)
-    periods = {field: p for field in fields if (p := known.of(field)) is not None}
-    if not periods:
+    slowest, period = "", 0.0
+    for field in fields:
+        one = known.of(field)
+        if one is not None and one > period:
+            slowest, period = field, one
+    if not slowest:
         return Window((), seconds, limits.least_samples)
-    slowest = max(periods, key=lambda field: periods[field])
-    long_s = limits.periods * periods[slowest]
+    long_s = limits.periods * period
     width = max(seconds, long_s)
     needed = limits.least_samples if long_s <= HISTORY_S else 2
     recent = history[bisect_right(history, now_ns - int(width * 1e9), key=_AT) :]
@@ -139,22 +146,22 @@ def share(flags: Flags) -> float:
 
 def both(*conditions: Flags) -> Flags:
     """True where all are true; the conditions belong to the same samples."""
-    return tuple(all(parts) for parts in zip(*conditions, strict=True))
+    return tuple(map(all, zip(*conditions, strict=True)))
 
 
 def either(*conditions: Flags) -> Flags:
     """True where any is true."""
-    return tuple(any(parts) for parts in zip(*conditions, strict=True))
+    return tuple(map(any, zip(*conditions, strict=True)))
 
 
 def at_least(values: Sequence[float | None], limit: float) -> Flags:
     """Where a value is known and not below the limit."""
-    return tuple(v is not None and v >= limit for v in values)
+    return tuple([v is not None and v >= limit for v in values])
 
 
 def below(values: Sequence[float | None], limit: float) -> Flags:
     """Where a value is known and below the limit."""
-    return tuple(v is not None and v < limit for v in values)
+    return tuple([v is not None and v < limit for v in values])
 
 
 def mean(values: Iterable[float | None]) -> float | None:

@@ -379,14 +379,13 @@ def block_totals(rates: Mapping[BlockKey, BlockRates], infos: Iterable[BlockInfo
     leaves = {info.name for info in infos if is_leaf(info) and not info.stats_off}
     chosen = [r for key, r in rates.items() if key.name in leaves]
     return BlockTotals(
-        _sum(r.read_bytes_per_s for r in chosen),
-        _sum(r.write_bytes_per_s for r in chosen),
-        _sum(r.reads_per_s for r in chosen),
-        _sum(r.writes_per_s for r in chosen),
+        _sum([r.read_bytes_per_s for r in chosen]),
+        _sum([r.write_bytes_per_s for r in chosen]),
+        _sum([r.reads_per_s for r in chosen]),
+        _sum([r.writes_per_s for r in chosen]),
     )
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if found and len(known) == len(found) else None
+def _sum(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None

@@ -41,5 +41,7 @@ def pressure_rates(
         old = None if before is None else before.get(key)
         some = per_second(delta(old.some_us, now.some_us), seconds) if old else None
         full = per_second(delta(old.full_us, now.full_us), seconds) if old else None
-        out[key] = PressureRates(*(None if v is None else min(1.0, v / 1e6) for v in (some, full)))
+        out[key] = PressureRates(
+            None if some is None else min(1.0, some / 1e6), None if full is None else min(1.0, full / 1e6)
+        )
     return out

@@ -6,6 +6,8 @@ the Sample before on; what was read and is the same has the rate 0.
 
 from __future__ import annotations
 
+from operator import add
+
 from iotop_ai.model.counter import delta, per_second
 from iotop_ai.model.followed import changed
 from iotop_ai.model.process import (
@@ -23,32 +25,14 @@ NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
 """A process that did not exist had done nothing."""
 
 
-class IoRates(NamedTuple):
-    """The seven rates of /proc/PID/io, in the file's order; None when unknown."""
-
-    rchar: float | None = None
-    wchar: float | None = None
-    syscr: float | None = None
-    syscw: float | None = None
-    read_bytes: float | None = None
-    write_bytes: float | None = None
-    cancelled: float | None = None
-
-
-UNKNOWN_IO = IoRates()
-IDLE_IO = IoRates(*[0.0] * 7)
-
-
-class StatRates(NamedTuple):
-    """Rates from /proc/PID/stat; None when unknown."""
-
-    cpu_ratio: float | None = None
-    io_delay_ratio: float | None = None
-    major_faults: float | None = None
-    main_thread_only: bool = False
-
-
-UNKNOWN_STAT = StatRates()
+_Rate = float | None
+_IoRates = tuple[_Rate, _Rate, _Rate, _Rate, _Rate, _Rate, _Rate]
+"""Bytes read, written and cancelled, bytes and calls passed to read and write: as ProcessRates begins."""
+_StatRates = tuple[_Rate, _Rate, _Rate, bool]
+"""cpu_ratio, io_delay_ratio, major faults, main_thread_only."""
+_UNKNOWN_IO: _IoRates = (None, None, None, None, None, None, None)
+_IDLE_IO: _IoRates = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_UNKNOWN_STAT: _StatRates = (None, None, None, False)
 
 
 class _Pair(NamedTuple):
@@ -107,57 +91,41 @@ def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
 
 
 def _rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> ProcessRates:
-    io = _io_rates(pair, settled, key)
-    stat = _stat_rates(pair, key)
-    return ProcessRates(
-        read_bytes_per_s=io.read_bytes,
-        write_bytes_per_s=io.write_bytes,
-        cancelled_bytes_per_s=io.cancelled,
-        rchar_bytes_per_s=io.rchar,
-        wchar_bytes_per_s=io.wchar,
-        read_calls_per_s=io.syscr,
-        write_calls_per_s=io.syscw,
-        cpu_ratio=stat.cpu_ratio,
-        io_delay_ratio=stat.io_delay_ratio,
-        major_faults_per_s=stat.major_faults,
-        incl_children=key in settled.marked,
-        main_thread_only=stat.main_thread_only,
-    )
+    cpu, delay, faults, main_only = _stat_rates(pair, key)
+    return ProcessRates(*_io_rates(pair, settled, key), cpu, delay, faults, key in settled.marked, main_only)
 
 
-def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> IoRates:
+def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> _IoRates:
     before, after, old, idle = pair
     new = after.io.get(key)
     if new is None:
-        return UNKNOWN_IO
+        return _UNKNOWN_IO
     older = before.io.get(key)
     since, until = after.io_since.get(key) or before.io_time(key), after.io_time(key)
     if older is None:
         if key in before.stat or not before.complete:
-            return UNKNOWN_IO
+            return _UNKNOWN_IO
         older, since = NO_IO, before.io_at_ns
     elif since == until:
         rate = old.rates.get(key) if old is not None else None
         if rate is None:
-            return IDLE_IO if idle else UNKNOWN_IO
-        return IoRates(
-            rate.rchar_bytes_per_s,
-            rate.wchar_bytes_per_s,
-            rate.read_calls_per_s,
-            rate.write_calls_per_s,
-            rate.read_bytes_per_s,
-            rate.write_bytes_per_s,
-            rate.cancelled_bytes_per_s,
-        )
+            return _IDLE_IO if idle else _UNKNOWN_IO
+        return rate[:7]
     elif new is older:
-        return IDLE_IO
+        return _IDLE_IO
     seconds = (until - since) / 1e9
-    taken = settled.taken.get(key, NO_IO)
-    grown = (delta(a + off, b) for a, b, off in zip(older, new, taken, strict=True))
-    return IoRates(*(per_second(amount, seconds) for amount in grown))
+    if seconds <= 0:
+        return _UNKNOWN_IO
+    taken = settled.taken.get(key)
+    if taken is not None:
+        older = ProcessIo(*map(add, older, taken))
+    # A counter that fell says nothing.
+    rates = [(b - a) / seconds if b >= a else None for a, b in zip(older, new, strict=True)]
+    rchar, wchar, syscr, syscw, read, write, cancelled = rates
+    return read, write, cancelled, rchar, wchar, syscr, syscw
 
 
-def _stat_rates(pair: _Pair, key: ProcessKey) -> StatRates:
+def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
     before, after, old, idle = pair
     new, older = after.stat[key], before.stat.get(key)
     since, until = before.stat_at_ns, after.stat_time(key)
@@ -166,18 +134,18 @@ def _stat_rates(pair: _Pair, key: ProcessKey) -> StatRates:
         if since == until:
             rate = old.rates.get(key) if old is not None else None
             if rate is not None:
-                return StatRates(rate.cpu_ratio, rate.io_delay_ratio, rate.major_faults_per_s, rate.main_thread_only)
+                return rate.cpu_ratio, rate.io_delay_ratio, rate.major_faults_per_s, rate.main_thread_only
             if not idle:
-                return UNKNOWN_STAT
-            return StatRates(0.0, 0.0 if after.delayacct else None, 0.0, new.threads > 1)
+                return _UNKNOWN_STAT
+            return 0.0, 0.0 if after.delayacct else None, 0.0, new.threads > 1
     elif not before.complete:
-        return UNKNOWN_STAT
+        return _UNKNOWN_STAT
     seconds = (until - since) / 1e9
     cpu = delta(older.utime_ticks + older.stime_ticks if older else 0, new.utime_ticks + new.stime_ticks)
     faults = delta(older.majflt if older else 0, new.majflt)
     ratio = per_second(None if cpu is None else cpu / after.clk_tck, seconds)
     delay, main_only = _delay(pair, key, seconds)
-    return StatRates(ratio, delay, per_second(faults, seconds), main_only)
+    return ratio, delay, per_second(faults, seconds), main_only
 
 
 def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, bool]:

@@ -9,6 +9,7 @@ added, and an orphan's bytes go to its subreaper or to init.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from operator import itemgetter
 
 from iotop_ai.model.followed import changed, gone
@@ -38,7 +39,6 @@ class _Heirs:
     def __init__(self, before: ProcessTable, after: ProcessTable, earlier: Mapping[ProcessKey, int]) -> None:
         self._before = before
         self._after = after
-        self.room: dict[ProcessKey, list[int]] = {}
         self.faults: dict[ProcessKey, int] = {}
         self.claimed: dict[ProcessKey, int] = {}
         for key in dict.fromkeys((*changed(after.stat, before.stat), *earlier)):
@@ -47,10 +47,16 @@ class _Heirs:
                 grown = new.cminflt - earlier.get(key, old.cminflt)
                 if grown > 0:
                     self.faults[key] = grown
+
+    @cached_property
+    def room(self) -> dict[ProcessKey, list[int]]:
+        """What io of each nobody has claimed."""
+        out = {}
         for key in self.faults:
-            old_io, new_io = before.io.get(key), after.io.get(key)
-            if old_io is not None and new_io is not None:
-                self.room[key] = [b - a for a, b in zip(old_io, new_io, strict=True)]
+            old, new = self._before.io.get(key), self._after.io.get(key)
+            if old is not None and new is not None:
+                out[key] = [b - a for a, b in zip(old, new, strict=True)]
+        return out
 
     def fits(self, key: ProcessKey, debt: Debt) -> bool:
         """Whether all of a debt may be in this one's growth."""
@@ -109,6 +115,8 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
     vanished = sorted(gone(after.stat, before.stat))
     earlier = last.cminflt_before if last is not None else {}
     heirs = _Heirs(before, after, earlier)
+    if not vanished and not waiting:
+        return Settlement({}, frozenset(), (), heirs.unclaimed(earlier))
     debts: list[Debt] = list(waiting)
     unknown: list[Debt] = []
     for key in vanished:

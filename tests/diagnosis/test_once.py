@@ -8,37 +8,6 @@ def _sample(at_ns: int) -> Sample:
     return Sample(at_ns, at_ns, 1.0, gap=False, own=OwnRates(None, None, None, None))
 
 
-def test_an_answer_is_made_once_for_a_sample_and_what_it_hangs_on() -> None:
-    asked: list[int] = []
-
-    def make(sample: Sample) -> int:
-        asked.append(sample.at_ns)
-        return len(asked)
-
-    known: OfSample[int] = OfSample()
-    one, other = _sample(1), _sample(1)
-    assert [known.of(one, ("a",), make), known.of(one, ("a",), make)] == [1, 1]
-    # Equal is not the same: another machine's sample may be equal, and the object is what is looked up.
-    assert known.of(other, ("a",), make) == 2
-    assert known.of(one, ("b",), make) == 3
-    assert known.of(one, ("b",), make) == 3
-    assert asked == [1, 1, 1]
-
-
-def test_only_the_newest_are_kept() -> None:
-    known: OfSample[int] = OfSample()
-    samples = [_sample(at) for at in range(300)]
-    for sample in samples:
-        known.of(sample, (), lambda one: one.at_ns)
-    again: list[int] = []
-    for sample in samples:
-        known.of(sample, (), lambda one: again.append(one.at_ns) or 0)
-    assert again == list(range(300))
-    again.clear()
-    known.of(samples[-1], (), lambda one: again.append(one.at_ns) or 0)
-    assert again == []
-
-
 def test_a_window_asks_only_for_what_the_one_before_did_not_hold() -> None:
     asked: list[int] = []
 
@@ -46,7 +15,7 @@ def test_a_window_asks_only_for_what_the_one_before_did_not_hold() -> None:
         asked.append(sample.at_ns)
         return sample.at_ns
 
-    known: OfSample[int] = OfSample(2)
+    known: OfSample[int] = OfSample()
     samples = tuple(_sample(at) for at in range(12))
     assert known.each((), (), make) == ()
     assert known.each(samples[:6], (), make) == (0, 1, 2, 3, 4, 5)
@@ -70,3 +39,17 @@ def test_a_window_with_a_hole_is_asked_behind_it() -> None:
     known.each(samples, (), lambda one: one.at_ns)
     holed = (*samples[1:3], *samples[4:])
     assert known.each(holed, (), lambda one: one.at_ns) == (1, 2, 4, 5)
+
+
+def test_two_histories_are_looked_at_in_turns_without_asking_twice() -> None:
+    """The live machine's and that of somebody who looks back; a third one takes the place of one of them."""
+    asked: list[int] = []
+    known: OfSample[int] = OfSample()
+    live, back = (tuple(_sample(at) for at in range(first, first + 9)) for first in (100, 200))
+    for i in range(4):
+        for history in (live, back):
+            found = known.each(history[i : i + 5], (), lambda one: asked.append(one.at_ns) or one.at_ns)
+            assert found == tuple(one.at_ns for one in history[i : i + 5])
+    assert sorted(asked) == [*range(100, 108), *range(200, 208)]
+    assert known.each((_sample(1),), (), lambda one: 7) == (7,)
+    assert known.each(back[3:8], (), lambda one: 8) == (203, 204, 205, 206, 207)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
+from operator import itemgetter
 
 from iotop_ai.diagnosis.facts import Claim, Facts
 from iotop_ai.diagnosis.once import OfSample
@@ -46,7 +48,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
         (Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio", limits.idle_cpu),),
         advice=() if facts.jobs else (Advice("start_job"),),
     )
-    newest = [f for f, s in zip(flags, look.samples, strict=True) if s.at_ns > snapshot.at_ns - ACTIVE_NS]
+    newest = flags[bisect_right(look.samples, snapshot.at_ns - ACTIVE_NS, key=itemgetter(0)) :]
     # Activity ends idleness at once; the window would hold it for most of its length.
     level = 1.0 if not newest or any(newest) else 0.0
     return (Claim(finding, share(flags), len(flags), look.needed, level),)
