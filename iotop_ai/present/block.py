@@ -117,8 +117,10 @@ def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tup
     mounts = [_mount(d, frame) for d, _ in rows]
     at, name_room, mount_at = _arrange(width, names, mounts)
     totals = devices.rates_of(frame, view)[1] is not None
-    heads = [p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at]
-    out = [head(width, title, heads if totals else at, focus=view.focus == "disk")]
+    heads = (
+        [p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at] if totals else at
+    )
+    out = [head(width, title, heads, focus=view.focus == "disk")]
     for (device, nested), name, mount in zip(rows, names, mounts, strict=True):
         out.append(_row(frame, view, width, device, nested, at, cut(name, name_room), mount, mount_at))
     return out

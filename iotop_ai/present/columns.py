@@ -9,6 +9,8 @@ from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, cut_spans, place, spans_cells
 from iotop_ai.present.units import token_of
 
+_new = tuple.__new__  # as in present/line.py
+
 
 class Column(NamedTuple):
     """A column. width: its slot with the gap before it; wide: the slot where there is room.
@@ -39,7 +41,7 @@ class Placed(NamedTuple):
         if len(text) > last - first + 1 or not text.isascii():
             text = cut(text, last - first + 1)
         left = self.column.left
-        return Cell(first if left else last, text, token or token_of(text), not left)
+        return _new(Cell, (first if left else last, text, token or token_of(text), not left))
 
 
 def chosen(columns: Sequence[Column], room: int) -> list[Column]:

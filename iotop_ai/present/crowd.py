@@ -39,6 +39,10 @@ _kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
 
 def crowd_of(who: tuple[str, str], keys: Collection[ProcessKey], table: ProcessTable) -> Crowd:
     """What is known of the members of a fold. who: the name and the user that all of them have."""
+    if len(keys) == 1:
+        (key,) = keys
+        stat = table.stat.get(key)
+        return Crowd(_letter(stat, table.threads.get(key)), 1, stat and (stat.threads, stat.rss_pages))
     if len(keys) < MANY:
         return _asked(keys, table)
     kept = _kept.get(who)

@@ -52,7 +52,7 @@ class Group(NamedTuple):
     @property
     def headed(self) -> Group:
         """With the first of its processes alone, by which it is named: its row hangs on no other."""
-        return self._replace(keys=self.keys[:1])
+        return self if len(self.keys) == 1 else self._replace(keys=self.keys[:1])
 
     @property
     def label(self) -> str:

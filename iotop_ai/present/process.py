@@ -39,6 +39,7 @@ COLUMNS = (
 )
 """The sum of bytes of a fold, the largest cpu% and IO-wait% of its members."""
 
+_new = tuple.__new__  # as in present/line.py
 _NAME = 26
 _ALWAYS = ("read", "write", "pid")
 """Columns that stay: what the panel is there for, and by what a process is named."""
@@ -166,7 +167,8 @@ def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
     """
     if group.idle or not table.stat_at:
         return 0
-    age_s = (table.stat_at_ns - min(map(table.stat_time, group.keys))) / 1e9
+    keys = group.keys
+    age_s = (table.stat_at_ns - (table.stat_time(keys[0]) if len(keys) == 1 else min(map(table.stat_time, keys)))) / 1e9
     # Ticks are never exactly as long as planned: three of them are more than two and a half.
     return round(age_s) if age_s >= (FRESH + 0.5) * interval_s else 0
 
@@ -210,7 +212,8 @@ def _cells(group: Group, facts: _Facts, spot: Placed, seconds: float | None) -> 
         age = f" {facts.age_s}s" if facts.age_s else ""
         if spot.first + len(many + age) > spot.last:
             age = ""
-        return [Cell(spot.first, state, token), Cell(spot.first + 1, many + age, "dim")]
+        found = [Cell(spot.first, state, token)]
+        return [*found, Cell(spot.first + 1, many + age, "dim")] if many or age else found
     if id_ == "pid":
         pid = str(group.keys[0].pid)
         more = ".." if facts.many > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""
@@ -238,19 +241,22 @@ def _word(group: Group, facts: _Facts, id_: str) -> tuple[str, str]:
 
 def _wchan(group: Group, table: ProcessTable) -> str:
     """Where most of them wait, with how many; "" where nobody says."""
+    if len(group.keys) == 1:
+        return table.wchan.get(group.keys[0]) or ""
     if not any_of((group.name, group.user), table.wchan, table):
         return ""
     found = Counter(filter(None, map(table.wchan.get, group.keys)))
     if not found:
         return ""
     most = max(found, key=lambda w: found[w])
-    return most if len(group.keys) == 1 else f"{most} x{found[most]}"
+    return f"{most} x{found[most]}"
 
 
 def _scaled(spot: Placed, value: float | None) -> list[Cell]:
     """A figure with its dim unit letter in the last column."""
     text, letter = scaled(value)
-    return [Cell(spot.last - 2, text, token_of(text), right=True), Cell(spot.last, letter, "dim", right=True)]
+    figure = _new(Cell, (spot.last - 2, text, token_of(text), True))
+    return [figure, _new(Cell, (spot.last, letter, "dim", True))] if letter else [figure]
 
 
 def _delay(group: Group, facts: _Facts, spot: Placed) -> Cell:
