@@ -105,6 +105,10 @@ class TaskSampler:
         self._row: list[_Task] = []
         """Whom a sweep looks at, in this order."""
         self._fds: list[int] = []
+        """Their wchan."""
+        self._stats: list[int] = []
+        self._times: list[int] = []
+        """stat and schedstat of all of ``_tasks``."""
         self._seen: dict[tuple[int | None, ...], int] = {}
         """How many sweeps saw this row of places since they were last counted; None for a task that ended."""
         self._sweeps: dict[ProcessKey, list[int]] = {}
@@ -155,10 +159,8 @@ class TaskSampler:
         """The counts of the processes that are watched now, with their CPU times of this moment."""
         with self._lock:
             self._count()
-            tasks = self._tasks.values()
-            times = read_kept([task.fd(_SCHEDSTAT) for task in tasks], _SCHEDSTAT_SIZE)
-            stats = read_kept([task.fd(_STAT) for task in tasks], STAT_SIZE)
-            for task, schedstat, stat in zip(tasks, times, stats, strict=True):
+            times, stats = read_kept(self._times, _SCHEDSTAT_SIZE), read_kept(self._stats, STAT_SIZE)
+            for task, schedstat, stat in zip(self._tasks.values(), times, stats, strict=True):
                 task.take(schedstat, stat)
             return {
                 key: TaskCounts._make((*task.counts, *task.times, task.rss_bytes)) for key, task in self._tasks.items()
@@ -218,6 +220,8 @@ class TaskSampler:
                 self._row += [watch.main, *(task for task in watch.workers if not task.ended)]
             watch.end = len(self._row)
         self._fds = [task.fd(_WCHAN) for task in self._row]
+        self._stats = [task.fd(_STAT) for task in self._tasks.values()]
+        self._times = [task.fd(_SCHEDSTAT) for task in self._tasks.values()]
 
     def _count(self) -> None:
         """Add what the sweeps saw to the counts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter, mul
 
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.gpus import GpuFacts
@@ -85,15 +86,22 @@ class JobFacts(NamedTuple):
         return first if first is not None and is_remote(first.fstype) else None
 
 
+_OF = {field: itemgetter(place) for place, field in enumerate(JobRates._fields)}
+_SWEEPS = _OF["sweeps"]
+
+
 def _rates(look: Window, key: ProcessKey) -> list[JobRates]:
     return [r for s in look.samples if s.jobs.value is not None and (r := s.jobs.value.jobs.get(key)) is not None]
 
 
 def _weighed(rates: Sequence[JobRates], field: str) -> float | None:
     """The mean of a share, each interval by its sweeps."""
-    known = [(value, r.sweeps) for r in rates if (value := getattr(r, field)) is not None]
-    whole = sum(sweeps for _, sweeps in known)
-    return sum(value * sweeps for value, sweeps in known) / whole if whole else None
+    values, sweeps = [*map(_OF[field], rates)], [*map(_SWEEPS, rates)]
+    if None in values:
+        sweeps = [count for value, count in zip(values, sweeps, strict=True) if value is not None]
+        values = [value for value in values if value is not None]
+    whole = sum(sweeps)
+    return sum(map(mul, values, sweeps)) / whole if whole else None
 
 
 def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> float | None:
@@ -174,7 +182,7 @@ def job_facts(
         workers = len(job.workers) or int(memory.get(key, NO_MEMORY_OF_IT).newest_ticks > 0)
         busy = _gpu_busy(look, job, gpu, len(table.jobs))
         disk, running, net, other = _decider(rates, workers)
-        denied = processes is None or any(member in processes.denied for member in job.members)
+        denied = processes is None or not job.members.isdisjoint(processes.denied)
         tick = 100 if processes is None else processes.clk_tck
         moved = _moved(look.samples, job, denied, processes is None)
         blocked = _weighed(rates, "blocked_tasks")

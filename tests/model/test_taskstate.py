@@ -53,6 +53,7 @@ def test_place_of(state: bytes, wchan: bytes, place: int) -> None:
         (b"futex_do_wait", QUEUE),
         (b"tcp_recvmsg_locked", NET),
         (b"hrtimer_nanosleep", OTHER),
+        (b"sigsuspend.isra.0", OTHER),
         (b"folio_wait_bit_common", DISK),
         (b"folio_wait_bit_common_of_another_kind", None),
         (b"request_wait_answer", None),
