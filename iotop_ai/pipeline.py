@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
-from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.carry import Carry
-from iotop_ai.model.finding import Finding, Severity, Verdict
+from iotop_ai.model.finding import SHORTEST_S, Finding, Severity, Verdict
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.keyframe import SPACING_S, Keyframe
 from iotop_ai.model.sample import Sample, between, is_pair
+from iotop_ai.model.signal_groups import GROUPS_ALL, signal_groups
 from iotop_ai.model.snapshot import Event, Snapshot
 
 
@@ -64,7 +63,7 @@ def unjudged(snapshot: Snapshot) -> Frame:
     sample = between(None, snapshot, None)
     seen, missing = signal_groups(snapshot)
     measuring = Finding("unknown", Severity.INFO, 0.0, args=(("reason", "measuring"),))
-    verdict = Verdict((measuring,), 0.0, LIMITS.shortest_s, seen, GROUPS_ALL, missing)
+    verdict = Verdict((measuring,), 0.0, SHORTEST_S, seen, GROUPS_ALL, missing)
     return Frame(snapshot, sample, (sample,), Carry(started_ns=snapshot.at_ns, verdict=verdict), verdict)
 
 

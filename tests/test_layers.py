@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.bench.start import FIRST, SWEEP
 from tests.cli.program import PLAIN, TOP
 
 HEAVY = ("textual", "rich", "pySMART", "plotext", "psutil", "pynvml")
@@ -54,7 +55,23 @@ def test_the_first_frame_waits_for_nothing_that_it_does_not_need() -> None:
         "import iotop_ai.cli.monitor, iotop_ai.sources.live"
     )
     dear = {"argparse", "ctypes", "json", "logging", "pathlib", "socket", "statistics", "subprocess", "traceback"}
-    assert not loaded(code) & {*HEAVY, *dear, "urllib", "hashlib", "tempfile", "asyncio", "dataclasses", "inspect"}
+    dear |= {"urllib", "hashlib", "tempfile", "asyncio", "dataclasses", "inspect", "typing", "datetime", "signal"}
+    assert not loaded(code) & {*HEAVY, *dear}
+
+
+def test_the_first_picture_loads_neither_rules_nor_what_keeps_or_tells_of_gpus() -> None:
+    unused = ("diagnosis", "store", "model.gpu", "model.smart", "collectors.nvml_door", "present.gpu_table")
+    told = f"print([m for m in {unused} if 'iotop_ai.' + m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{FIRST}\n{SWEEP}\nassert len(rows) == 40\n{told}"],
+        cwd=TOP,
+        env=PLAIN,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("layer", ["model", "diagnosis", "pipeline", "present"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -74,11 +73,13 @@ def build_parser(argv: Sequence[str]) -> Parser:
     parser.add_argument("--version", action="version", version=f"iotop-ai {iotop_ai.__version__}")
     add_source_flags(parser, sub=False)
     add_screen_flags(parser)
+    from importlib import import_module
+
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for command in COMMANDS:
         sub = commands.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
         if command.name in argv:
-            importlib.import_module(command.module).add_arguments(sub)
+            import_module(command.module).add_arguments(sub)
     return parser
 
 
@@ -92,7 +93,10 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError(f"--host is for the screen alone; write ssh HOST iotop-ai {text}")
     for command in COMMANDS:
         if command.name == args.command:
-            result: int = importlib.import_module(command.module).run(args)
+            # Not at the top: a start needs no module by its name.
+            from importlib import import_module
+
+            result: int = import_module(command.module).run(args)
             return result
     return _bare(args)
 

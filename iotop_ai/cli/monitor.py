@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -13,7 +12,6 @@ from types import FrameType
 
 from iotop_ai.cli.first_frame import FirstFrame
 from iotop_ai.cli.lean import without_tls
-from iotop_ai.cli.learned import keep_baselines
 from iotop_ai.cli.log import quiet_log
 from iotop_ai.cli.remembered import Remembered, as_left, device_as_left, keep, left, recall
 from iotop_ai.cli.terminal import Terminal, terminal
@@ -30,12 +28,16 @@ from iotop_ai.pipeline import frames, unjudged
 from iotop_ai.present.view import View
 
 if TYPE_CHECKING:
+    import signal as _signal
+
     from iotop_ai.sources.live import LiveSource
     from iotop_ai.store.recording import Source
     from iotop_ai.tui.app import MonitorApp
     from iotop_ai.tui.deck import Deck
     from iotop_ai.tui.follow import Takes
     from iotop_ai.tui.keeper import Keeper
+else:
+    import _signal  # what signal wraps: its enumerations would cost each start a millisecond
 
 NO_TERMINAL = 2
 IN_BROWSER = Terminal("dark", 2**24, False)
@@ -98,6 +100,8 @@ def run_monitor(settings: Settings, source: LiveSource, shown: Callable[[], None
         return Opening(first, stream, source, changes, keeper, left=leave, shown=shown, judged=False)
 
     def leave(view: View, look: str, newest: Frame) -> None:
+        from iotop_ai.cli.learned import keep_baselines
+
         keep_baselines(settings, newest)
         now = left(view, look, newest, begun, was)
         if settings.remember and (now != was or trouble):
@@ -166,8 +170,8 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
     if settings.theme:  # chosen by hand: Textual would turn it grey under NO_COLOR
         os.environ.pop("NO_COLOR", None)
     here = IN_BROWSER._replace(theme=settings.theme or IN_BROWSER.theme) if served() else terminal(settings, os.environ)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave)
+    for number in (_signal.SIGTERM, _signal.SIGHUP):
+        _signal.signal(number, _leave)
     try:
         app = _watch(settings, opening, close, here)
     except _EndedError as ended:
@@ -242,18 +246,20 @@ def _say(text: str) -> None:
         print(text, file=sys.stderr)
 
 
-def _ended_by(number: signal.Signals) -> int:
-    _say(f"ended by {number.name}")
+def _ended_by(number: int) -> int:
+    from signal import Signals
+
+    _say(f"ended by {Signals(number).name}")
     return 128 + number
 
 
 class _EndedError(BaseException):
     """A signal before the app has taken over."""
 
-    def __init__(self, number: signal.Signals) -> None:
+    def __init__(self, number: int) -> None:
         self.number = number
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     """Before the app takes over: unwind, so that the terminal is given back."""
-    raise _EndedError(signal.Signals(number))
+    raise _EndedError(number)

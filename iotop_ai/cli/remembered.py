@@ -8,6 +8,7 @@ from iotop_ai.collectors.state_folder import keep_file
 from iotop_ai.model.block import BlockInfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.json_text import loads
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import SORT_KEYS, THEMES, Settings
 from iotop_ai.model.typed import TYPE_CHECKING
@@ -58,9 +59,7 @@ def recall(folder: Path | str) -> tuple[Remembered, str]:
 
 def _parse(raw: bytes) -> Remembered:
     """The record of a file's bytes. Raises ValueError for anything that was not written by ``keep``."""
-    import json
-
-    tree = json.loads(raw)
+    tree = loads(raw)
     if not isinstance(tree, dict) or tree.get("version") != _VERSION:
         raise ValueError("another version")
     sort, theme, hidden, device = (tree.get(name) for name in ("sort", "theme", "hidden", "device"))

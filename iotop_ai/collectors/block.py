@@ -8,11 +8,10 @@ from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.block import BlockCounters, BlockKey
 from iotop_ai.model.clean import clean_bytes
-from iotop_ai.model.pattern import pattern
 
 MOST_KEPT = 256
 """Descriptors of diskseq kept open, of devices that do I/O; the rest are opened each time."""
-_PARTITION = pattern(r"(.*\d)p\d+|(.*\D)\d+")
+_DIGITS = "0123456789"
 
 
 def disk_of(name: str, names: Container[str]) -> str:
@@ -20,8 +19,10 @@ def disk_of(name: str, names: Container[str]) -> str:
 
     A disk that ends in a digit has partitions "<disk>p<n>", any other "<disk><n>"; the disk is itself in ``names``.
     """
-    found = _PARTITION.fullmatch(name)
-    disk = (found[1] or found[2]) if found else ""
+    stem = name.rstrip(_DIGITS)
+    if stem == name:
+        return ""
+    disk = stem[:-1] if stem[-1:] == "p" and stem[-2:-1] in _DIGITS and len(stem) > 1 else stem
     return disk if disk in names else ""
 
 

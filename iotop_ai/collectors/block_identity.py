@@ -9,17 +9,10 @@ from iotop_ai.model.block import BlockInfo, nvme_head
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.pattern import pattern
 
-_KIND = (
-    (pattern(r"dm-\d+"), "dm"),
-    (pattern(r"md.*"), "md"),
-    (pattern(r"loop\d+"), "loop"),
-    (pattern(r"ram\d+"), "ram"),
-    (pattern(r"zram\d+"), "zram"),
-    (pattern(r"(sr|scd)\d+"), "rom"),
-    (pattern(r"fd\d+"), "floppy"),
-    (pattern(r"zd\d+"), "zvol"),
-    (pattern(r"nvme\d+c\d+n\d+"), "nvme-path"),
-)
+_KIND = {
+    "dm-": "dm", "loop": "loop", "ram": "ram", "zram": "zram", "sr": "rom", "scd": "rom", "fd": "floppy", "zd": "zvol",
+}  # fmt: skip
+"""What stands before the number in a kernel name."""
 _NETWORK_DISKS = ("nbd", "rbd", "drbd")
 _GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "32.0": 5, "64.0": 6}
 _LVM_SPLIT = pattern(r"(?<!-)-(?!-)")
@@ -30,7 +23,12 @@ def kind_of(name: str, partition_of: str = "") -> str:
     """The kind of a device by its kernel name; "disk" for all that has no name of its own class."""
     if partition_of:
         return "partition"
-    return next((kind for pattern, kind in _KIND if pattern.fullmatch(name)), "disk")
+    if name.startswith("md"):
+        return "md"
+    stem = name.rstrip("0123456789")
+    if stem != name and stem in _KIND:
+        return _KIND[stem]
+    return "nvme-path" if nvme_head(name) else "disk"
 
 
 def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partition_of: str = "") -> BlockInfo:
@@ -119,7 +117,7 @@ def _transport(root: Root, name: str, kind: str, base: str) -> str:
         return "virtio"
     if "/usb" in place:
         return "usb"
-    if re.search(r"/ata\d+/", place) or root.text_or(base + "/device/vendor") == "ATA":
+    if ("/ata" in place and re.search(r"/ata\d+/", place)) or root.text_or(base + "/device/vendor") == "ATA":
         return "ata"
     if root.exists(base + "/device/scsi_level"):
         return "scsi"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Mapping
 
 from iotop_ai.model.job_end import ENDED, MEMBER, Ended, job_ends
@@ -10,7 +9,8 @@ from iotop_ai.model.memory import MemoryState
 from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Event, Snapshot
 
-_KILLED = -int(signal.SIGKILL)
+_KILLED = -9
+"""By SIGKILL."""
 
 
 def happened(

@@ -16,11 +16,14 @@ from iotop_ai.collectors.job_place import PlaceReader
 from iotop_ai.collectors.root import Root
 from iotop_ai.collectors.taskstate import TaskSampler
 from iotop_ai.model.followed import changed, gone
-from iotop_ai.model.gpu import GpuTable
 from iotop_ai.model.job import Job, JobPlace, JobTable
 from iotop_ai.model.job_find import Look, find_jobs, is_candidate
 from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessTable
 from iotop_ai.model.reading import Status
+from iotop_ai.model.typed import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iotop_ai.model.gpu import GpuTable
 
 LIBRARIES = (
     (b"libtorch_python", "torch"),

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.memory import MemoryState
-from iotop_ai.model.pattern import pattern
 
-_MEMINFO_LINE = pattern(rb"^(\w+):\s+(\d+) kB", re.MULTILINE)
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
 
 
@@ -36,7 +33,13 @@ def parse_meminfo(raw: bytes) -> dict[bytes, int]:
 
     ``MemTotal:       24654564 kB``
     """
-    return {name: int(kib) * 1024 for name, kib in _MEMINFO_LINE.findall(raw)}
+    found: dict[bytes, int] = {}
+    for line in raw.splitlines():
+        name, _, rest = line.partition(b":")
+        words = rest.split()
+        if len(words) == 2 and words[1] == b"kB" and words[0].isdigit() and name.replace(b"_", b"").isalnum():
+            found[name] = int(words[0]) * 1024
+    return found
 
 
 def parse_vmstat(raw: bytes) -> dict[bytes, int]:

@@ -26,6 +26,8 @@ _MOST_LAYERS = 8
 
 
 def _unescape(raw: bytes) -> str:
+    if b"\\" not in raw:
+        return clean_bytes(raw)
     return clean_bytes(_ESCAPE.sub(lambda m: bytes((int(m[1], 8) & 255,)), raw))
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
 from iotop_ai.model.clean import clean_bytes
-from iotop_ai.model.pattern import pattern
 from iotop_ai.model.pressure import PressureTotals
 from iotop_ai.model.reading import Status
 
 RESOURCES = ("cpu", "io", "memory")
-_TOTAL = pattern(rb"^(some|full) .*total=(\d+)", re.MULTILINE)
 
 
 def parse_pressure(raw: bytes) -> PressureTotals | None:
@@ -22,7 +18,12 @@ def parse_pressure(raw: bytes) -> PressureTotals | None:
     ``some avg10=0.32 avg60=0.90 avg300=0.36 total=5914261``
     ``full avg10=0.00 avg60=0.00 avg300=0.00 total=0``
     """
-    totals = {name: int(us) for name, us in _TOTAL.findall(raw)}
+    totals: dict[bytes, int] = {}
+    for line in raw.splitlines():
+        name, _, shares = line.partition(b" ")
+        us = shares.rpartition(b"total=")[2]
+        if name in (b"some", b"full") and us.isdigit():
+            totals[name] = int(us)
     if b"some" not in totals:
         return None
     return PressureTotals(totals[b"some"], totals.get(b"full"))

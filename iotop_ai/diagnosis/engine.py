@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from iotop_ai.diagnosis.acknowledge import heard, open_findings
 from iotop_ai.diagnosis.facts import Facts, gather
 from iotop_ai.diagnosis.gpu_past import recall
-from iotop_ai.diagnosis.groups import GROUPS_ALL, signal_groups
 from iotop_ai.diagnosis.hold import hold
 from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.learned import STORAGE, learn, seeded
@@ -22,6 +21,7 @@ from iotop_ai.model.finding import Finding, Severity, State, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.sample import Sample
+from iotop_ai.model.signal_groups import GROUPS_ALL, signal_groups
 from iotop_ai.model.snapshot import Snapshot
 
 HIDING = ("loop", "ram", "zram", "sr", "fd")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from iotop_ai.diagnosis.devices import DeviceFacts
 from iotop_ai.diagnosis.facts import Args, Facts, gpu_args
 from iotop_ai.diagnosis.gpu_teams import teams
-from iotop_ai.diagnosis.groups import signal_groups
 from iotop_ai.diagnosis.jobs import JobFacts
 from iotop_ai.diagnosis.mounts import mount_on
 from iotop_ai.diagnosis.tasks import Group, blocked_groups
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.window import share
 from iotop_ai.model.finding import Advice, Evidence, Finding, RuledOut, Severity
+from iotop_ai.model.signal_groups import signal_groups
 
 
 def waiting_group(facts: Facts) -> Group | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iotop_ai.model.finding import SHORTEST_S
 from iotop_ai.model.record import NamedTuple
 
 RULES_VERSION = 5
@@ -75,7 +76,7 @@ class Thresholds(NamedTuple):
     window_s: float = 10.0
     long_window_s: float = 60.0
     idle_window_s: float = 30.0
-    shortest_s: float = 10.0
+    shortest_s: float = SHORTEST_S
     enter_share: float = 0.7
     leave_share: float = 0.3
     leave_level: float = 0.7

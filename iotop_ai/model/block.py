@@ -310,7 +310,7 @@ _NVME_PATH = pattern(r"nvme(\d+)c\d+n(\d+)")
 
 def nvme_head(name: str) -> str:
     """The multipath head ("nvme0n1") of a hidden path ("nvme0c1n1"); "" for any other name."""
-    found = _NVME_PATH.fullmatch(name)
+    found = _NVME_PATH.fullmatch(name) if name.startswith("nvme") and "c" in name else None
     return "" if found is None else f"nvme{found[1]}n{found[2]}"
 
 

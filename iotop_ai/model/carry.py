@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotop_ai.model.baseline import DeviceBaseline
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.process import ProcessKey
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import Event
+from iotop_ai.model.typed import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iotop_ai.model.baseline import DeviceBaseline
+
+LATER = ("iotop_ai.model.baseline",)
+"""Where names of the annotations are that a start does not load, for ``typed.hints_of``."""
 
 
 class Held(NamedTuple):

@@ -66,6 +66,9 @@ RIVALS = (
 """Causes of the same wait, in the order of precedence: one of a job's replaces the other, and only when it has lasted.
 """
 
+SHORTEST_S = 10.0
+"""Watched for less, nothing is claimed that needs a window."""
+
 
 class Severity(StrEnum):
     """How much it matters, the least first."""

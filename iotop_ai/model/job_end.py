@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 from iotop_ai.model.job import Job
 from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.record import NamedTuple
@@ -44,7 +42,10 @@ def how_it_ended(code: int | None) -> str:
     if code >= 0:
         return f"exit {code}"
     try:
-        return signal.Signals(-code).name
+        # Here, as a start names no signal.
+        from signal import Signals
+
+        return Signals(-code).name
     except ValueError:
         return f"signal {-code}"
 

@@ -17,7 +17,8 @@ LAUNCHERS = ("torchrun", "deepspeed", "accelerate", "horovodrun", "torch.distrib
 _NAME = pattern(r"[\w.+-]{1,64}")
 _MODULE = pattern(r"[\w.]{1,64}")
 _LAUNCHER_COMM = "pt_elastic"
-_PYTHON = pattern(r"(?:python|pypy|ipython)[\d.]*[a-z]*$")
+_PYTHONS = ("python", "pypy", "ipython")
+_DIGITS, _LETTERS = "0123456789.", "abcdefghijklmnopqrstuvwxyz"
 REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
 """Programs that inherit children whose parent ended: they do not train, whatever loader was left to them."""
 _TRACKERS = ("multiprocessing.resource_tracker", "_inductor.compile_worker", "multiprocessing.semaphore_tracker")
@@ -43,7 +44,15 @@ NO_LOOK = Look()
 def is_python(info: ProcessInfo) -> bool:
     """Whether it is a Python interpreter, by its program's or its own name."""
     program = info.cmdline[0].rsplit("/", 1)[-1] if info.cmdline else ""
-    return bool(_PYTHON.match(program)) or bool(_PYTHON.match(info.name)) or info.name.startswith("pt_")
+    return _is_python(program) or _is_python(info.name) or info.name.startswith("pt_")
+
+
+def _is_python(name: str) -> bool:
+    """Whether it is a name like python3.11, pypy3 or ipython."""
+    for stem in _PYTHONS:
+        if name.startswith(stem):
+            return not name[len(stem) :].lstrip(_DIGITS).strip(_LETTERS)
+    return False
 
 
 def is_launcher(info: ProcessInfo) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import hints_of
 
 
 class Metric(NamedTuple):
@@ -23,11 +24,8 @@ class Metric(NamedTuple):
 @cache
 def metrics_of(record: type) -> dict[str, Metric]:
     """Field name to Metric of a record class, in field order; fields without a Metric are left out."""
-    # Here, as only documents and exports ask.
-    from typing import get_type_hints
-
     found = {}
-    for name, hint in get_type_hints(record, include_extras=True).items():
+    for name, hint in hints_of(record).items():
         for extra in getattr(hint, "__metadata__", ()):
             if isinstance(extra, Metric):
                 found[name] = extra

@@ -17,9 +17,12 @@ from iotop_ai.model.process import (
     ProcessSample,
     ProcessTable,
 )
-from iotop_ai.model.process_reap import Settlement, settle
 from iotop_ai.model.reading import Rated, Reading
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iotop_ai.model.process_reap import Settlement
 
 NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
 """A process that did not exist had done nothing."""
@@ -64,6 +67,9 @@ def process_rates(
         return Rated(ProcessSample({}), after.at_ns, None, renewed=True)
     old = last.value if last is not None else None
     pair = _Pair(older, table, old, last is not None and old is not None and last.seconds is not None)
+    # Here, as a start has no pair.
+    from iotop_ai.model.process_reap import settle
+
     settled = settle(older, table, old)
     rates: dict[ProcessKey, ProcessRates] = {}
     for key in _moving(pair, settled):

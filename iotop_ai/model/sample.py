@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from iotop_ai.model.block import BlockKey, BlockRates, block_rates
 from iotop_ai.model.counter import delta
 from iotop_ai.model.cpu import CpuRates, cpu_rates
-from iotop_ai.model.gpu import GpuRates, gpu_rates
 from iotop_ai.model.job import job_rates
 from iotop_ai.model.memory import MemoryRates, memory_rates
 from iotop_ai.model.netfs import NfsRates, netfs_rates
@@ -19,9 +18,14 @@ from iotop_ai.model.reading import Rated, Reading
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import OwnCost, Snapshot
 from iotop_ai.model.taskstate import JobSample
-from iotop_ai.model.typed import TypeVar
+from iotop_ai.model.typed import TYPE_CHECKING, TypeVar
 from iotop_ai.model.waits import Wait, waits_of
 
+if TYPE_CHECKING:
+    from iotop_ai.model.gpu import GpuRates, GpuTable
+
+LATER = ("iotop_ai.model.gpu",)
+"""Where names of the annotations are that a start does not load, for ``typed.hints_of``."""
 GAP_FACTOR = 3.0
 
 T = TypeVar("T")
@@ -88,6 +92,13 @@ def rated(
     return Rated(rates(old, after.value, seconds), after.at_ns, seconds, renewed=True)
 
 
+def _gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
+    # Here, as a start and a machine without a GPU have none.
+    from iotop_ai.model.gpu import gpu_rates
+
+    return gpu_rates(before, after, seconds)
+
+
 def own_rates(before: OwnCost | None, after: OwnCost, seconds: float | None) -> OwnRates:
     """Our own share of one core."""
     cpu = None
@@ -130,7 +141,7 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
         rated(old("cpu"), after.cpu, kept("cpu"), cpu_rates),
         rated(old("memory"), after.memory, kept("memory"), memory_rates),
         rated(old("pressure"), after.pressure, kept("pressure"), pressure_rates),
-        rated(old("gpu"), after.gpu, kept("gpu"), gpu_rates),
+        rated(old("gpu"), after.gpu, kept("gpu"), _gpu_rates),
         rated(old("network"), after.network, kept("network"), network_rates),
         rated(old("netfs"), after.netfs, kept("netfs"), netfs_rates),
         waits_of(after.processes.value),

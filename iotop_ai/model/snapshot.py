@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotop_ai.model.baseline import DeviceBaseline
 from iotop_ai.model.block import BlockInfo, BlockTable, Mount
 from iotop_ai.model.cpu import CpuTable
 from iotop_ai.model.filesystem import FilesystemUsage
-from iotop_ai.model.gpu import GpuTable
-from iotop_ai.model.gpu_detail import GpuDetails
 from iotop_ai.model.job import JobTable
 from iotop_ai.model.kernel_log import KernelLog
 from iotop_ai.model.memory import MemoryState
@@ -19,7 +16,16 @@ from iotop_ai.model.pressure import PressureTable
 from iotop_ai.model.process import ProcessTable
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.record import NamedTuple
-from iotop_ai.model.smart import SmartState
+from iotop_ai.model.typed import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iotop_ai.model.baseline import DeviceBaseline
+    from iotop_ai.model.gpu import GpuTable
+    from iotop_ai.model.gpu_detail import GpuDetails
+    from iotop_ai.model.smart import SmartState
+
+LATER = ("iotop_ai.model.baseline", "iotop_ai.model.gpu", "iotop_ai.model.gpu_detail", "iotop_ai.model.smart")
+"""Where names of the annotations are that a start does not load, for ``typed.hints_of``."""
 
 
 class Event(NamedTuple):

@@ -1,10 +1,12 @@
 """What ``typing`` has for annotations, without loading it: a start would wait for a module that checkers alone read.
 
 A type checker sees typing's own. At run time annotations are text, so that stand-ins do, which cost nothing to make;
-``typing.get_type_hints`` reads through them when somebody wants to know.
+``hints_of`` reads through them when somebody wants to know.
 """
 
 from __future__ import annotations
+
+import sys
 
 TYPE_CHECKING = False
 """Checkers take a name like this for True."""
@@ -57,3 +59,17 @@ else:
                     cls.__parameters__ = base.__args__
 
     Protocol = Generic
+
+
+def hints_of(record: type) -> dict[str, Any]:
+    """Field name to type of a record, ``Annotated`` ones with all that is said; as ``typing.get_type_hints``.
+
+    A module's LATER names the modules from which its annotations alone take names: they are loaded here.
+    """
+    from importlib import import_module
+    from typing import get_type_hints
+
+    names: dict[str, Any] = {}
+    for later in getattr(sys.modules[record.__module__], "LATER", ()):
+        names |= vars(import_module(later))
+    return get_type_hints(record, localns=names, include_extras=True)

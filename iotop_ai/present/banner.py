@@ -7,7 +7,6 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present import finding
 from iotop_ai.present.line import Line, Span, cells, cut, cut_spans, row, spans_cells
 from iotop_ai.present.panel import panel
-from iotop_ai.present.runs import run_spans, runs_between
 from iotop_ai.present.units import clock, duration
 from iotop_ai.present.view import View
 
@@ -90,6 +89,8 @@ def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
         return "since", _since(frame, view)
     first, last = (clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now))
     room = width - _SENTENCE - cells(first) - cells(last) - 4
+    from iotop_ai.present.runs import run_spans, runs_between  # after a minute, so that no start waits for it
+
     runs = run_spans(runs_between(states, begin, now), room)
     return "hour", [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
 

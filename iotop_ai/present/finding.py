@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.typed import Any
@@ -149,6 +148,9 @@ def _failing(a: Args) -> Spans:
 
 
 def _unknown(a: Args) -> Spans:
+    # Here and below, as a start does not compare anything.
+    from iotop_ai.diagnosis.thresholds import LIMITS
+
     busy = number(a, "gpu_busy")
     if jobs.of_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:
         return [*jobs.waits_for_data(a), COMMA, _plain("cause not seen")]
@@ -222,6 +224,8 @@ def _await(a: Args) -> Spans:
 def _because_storage(a: Args) -> Spans:
     out = [_plain("disk "), _bad(word(a, "device")), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
     out += [COMMA, *_await(a)]
+    from iotop_ai.diagnosis.thresholds import LIMITS
+
     small = LIMITS.small_read_bytes
     if (number(a, "read_size_bytes") or small) < small:
         out += [COMMA, _plain("reads of "), _strong(amount(a, "read_size_bytes"))]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.gpu import GpuRates, GpuState
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.typed import TYPE_CHECKING
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.view import View
+
+if TYPE_CHECKING:
+    from iotop_ai.model.gpu import GpuRates, GpuState
 
 _BUSY_APART, _CELSIUS_APART, _SHARE_APART = 0.15, 10.0, 0.15
 _SMOOTH = 10

@@ -210,12 +210,12 @@ def stretches(data: Series, limit: float | None = None) -> list[tuple[int, str]]
         marks = "".join(["?" if v is None else "!" if v > limit else "." for v in values])
     kinds = "".join(map(_KINDS.__getitem__, zip(marks[::2], marks[1::2], strict=True)))
     kinds = kinds[:unwatched].replace("?", " ") + kinds[unwatched:]
-    return [(found.end() - found.start(), _TOKENS[found[0][0]]) for found in _RUN(kinds)]
+    return [(found.end() - found.start(), _TOKENS[found[0][0]]) for found in _RUN.finditer(kinds)]
 
 
 _KINDS = {(left, right): max(left, right, key="?.!".index) for left in "?.!" for right in "?.!"}
 _TOKENS = {" ": "faint", "?": "dim", ".": "graph", "!": "hot"}
-_RUN = pattern(r"(.)\1*").finditer
+_RUN = pattern(r"(.)\1*")
 
 
 class Shifted:

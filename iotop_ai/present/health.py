@@ -5,9 +5,11 @@ from __future__ import annotations
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.record import NamedTuple
-from iotop_ai.model.smart import SmartState
-from iotop_ai.model.typed import Any
+from iotop_ai.model.typed import TYPE_CHECKING, Any
 from iotop_ai.present import devices
+
+if TYPE_CHECKING:
+    from iotop_ai.model.smart import SmartState
 
 
 class Health(NamedTuple):

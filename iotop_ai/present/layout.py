@@ -18,8 +18,15 @@ from iotop_ai.present.panel import Rows
 from iotop_ai.present.path import path_rows
 from iotop_ai.present.process import process_rows
 from iotop_ai.present.system import link_count, system_rows
-from iotop_ai.present.timeline import timeline_rows
 from iotop_ai.present.view import View
+
+
+def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The time line, which a live start does not show."""
+    from iotop_ai.present import timeline
+
+    return timeline.timeline_rows(frame, view, width, height)
+
 
 PANELS: tuple[tuple[str, Rows], ...] = (
     ("banner", banner_rows),

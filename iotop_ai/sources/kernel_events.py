@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from iotop_ai.collectors.kernel_parse import OOM_KILL, XID, Told
-from iotop_ai.model.gpu import GpuState
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Event
 from iotop_ai.model.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from iotop_ai.collectors.nvml_events import XidEvent
+    from iotop_ai.model.gpu import GpuState
 
 SAME_NS = 5_000_000_000
 """The log and NVML tell of one Xid within this time: the driver does both, and we look once a second."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, get_type_hints
+from typing import Any
 
 from iotop_ai.model.carry import Carry
 from iotop_ai.model.errors import InputError
@@ -23,6 +23,7 @@ from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.tally import Tally
+from iotop_ai.model.typed import hints_of
 from iotop_ai.store.follows import expected, settled
 from iotop_ai.store.pieces import pieces, to_line
 from iotop_ai.store.sane import check_carry, check_sample, check_snapshot, check_tally, check_times, check_verdict
@@ -328,7 +329,7 @@ class Decoder:
         return snapshot._replace(processes=processes)
 
 
-_OF_AN_EVENT: dict[str, Any] = {name: shape_of(get_type_hints(Event)[name]) for name in Event._field_defaults}
+_OF_AN_EVENT: dict[str, Any] = {name: shape_of(hints_of(Event)[name]) for name in Event._field_defaults}
 """What an ev line holds only where it is known."""
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 from iotop_ai.model.clean import clean
+from iotop_ai.model.typed import hints_of
 from iotop_ai.store.wire import ShapeError, checked_int
 
 _MOST_KNOWN = 4096
@@ -47,7 +48,7 @@ def key_text(hint: Any) -> KeyText:
         return KeyText(str, clean)
     if hint is int:
         return KeyText(str, checked_int)
-    kinds = list(get_type_hints(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
+    kinds = list(hints_of(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
     reads = [clean if kind is str else checked_int if kind is int else kind for kind in kinds]
     make, split = (hint, str.rsplit) if hasattr(hint, "_fields") else (lambda *parts: tuple(parts), str.split)
 

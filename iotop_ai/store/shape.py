@@ -16,10 +16,10 @@ from enum import Enum
 from functools import cache
 from itertools import compress
 from operator import ne
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from iotop_ai.model.followed import changed, counterparts, gone
-from iotop_ai.model.typed import TypeVar
+from iotop_ai.model.typed import TypeVar, hints_of
 from iotop_ai.store.keys import KeyText, key_text
 from iotop_ai.store.wire import LEAST_INT, MOST_INT, ShapeError, checked
 
@@ -423,7 +423,7 @@ def shape_of(hint: Any) -> Shape:
         return Members(key_text(args[0]))
     kind = origin or hint
     if hasattr(kind, "_fields"):
-        hints = get_type_hints(kind, include_extras=True)
+        hints = hints_of(kind)
         filled = dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
         fields = tuple(shape_of(_fill(hints[name], filled)) for name in kind._fields)
         return Group(kind, fields) if filled or any(f.table for f in fields) else Record(kind, fields)

@@ -7,13 +7,14 @@ duration in µs.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, get_origin, get_type_hints
+from typing import Any, TypeVar, get_origin
 
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.typed import hints_of
 from iotop_ai.store.wire import ShapeError
 
-TIMED: tuple[str, ...] = tuple(name for name, hint in get_type_hints(Snapshot).items() if get_origin(hint) is Reading)
+TIMED: tuple[str, ...] = tuple(name for name, hint in hints_of(Snapshot).items() if get_origin(hint) is Reading)
 """The Readings of a Snapshot, in the order of the arrays."""
 _KNOWN = frozenset(TIMED)
 
