@@ -48,10 +48,11 @@ REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"be
 
 ALWAYS = {
     **dict.fromkeys((b"hrtimer_nanosleep", b"do_nanosleep", b"do_wait", b"sigsuspend"), OTHER),
-    **dict.fromkeys((b"folio_wait_bit_common", b"wait_on_page_bit_common", b"rq_qos_wait", b"blk_mq_get_tag"), DISK),
+    **dict.fromkeys((b"folio_wait_bit_common", b"folio_wait_bit", b"wait_on_page_bit_common"), DISK),
+    **dict.fromkeys((b"submit_bio_wait", b"rq_qos_wait", b"blk_mq_get_tag"), DISK),
 }
 """Functions that sleep in one state, S or D (killable is D, too), whoever calls them: kernel/time/hrtimer.c,
-kernel/exit.c, kernel/signal.c; mm/filemap.c, block/blk-rq-qos.c, block/blk-mq-tag.c."""
+kernel/exit.c, kernel/signal.c; mm/filemap.c, block/bio.c, block/blk-rq-qos.c, block/blk-mq-tag.c."""
 
 
 def place_in(wchan: bytes) -> int | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.model.taskstate import DISK, place_in
 from tests.rigs.slowdisk import FuseDisk, ThrottledDisk, why_no_fuse_disk, why_no_throttled_disk
 
 READER = """
@@ -22,6 +23,19 @@ size = os.lseek(fd, 0, 2)
 at = 0
 while True:
     os.preadv(fd, [buffer], at)
+    at = (at + 65536) % (size - 65536)
+"""
+
+
+BUFFERED = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+size = os.lseek(fd, 0, 2)
+at = 0
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+while True:
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.pread(fd, 4096, at)
     at = (at + 65536) % (size - 65536)
 """
 
@@ -54,6 +68,33 @@ def test_throttled_disk(tmp_path: Path) -> None:
     assert busy > 0.9
     assert not group.exists()
     assert not disk.image.exists()
+
+
+def test_where_a_reader_waits_tells_its_state_alone(tmp_path: Path) -> None:
+    if why := why_no_throttled_disk(tmp_path):
+        pytest.skip(why)
+    looks: list[tuple[int, bytes]] = []
+    with ThrottledDisk(tmp_path, 16) as disk:
+        disk.limit(read_iops=50)
+        readers = [disk.popen(sys.executable, "-c", text, disk.node) for text in (READER, BUFFERED)]
+        try:
+            end = time.monotonic() + 20
+            while len(looks) < 200 and time.monotonic() < end:
+                time.sleep(0.005)
+                for reader in readers:
+                    here = Path(f"/proc/{reader.pid}")
+                    before, stat, after = ((here / name).read_bytes() for name in ("wchan", "stat", "wchan"))
+                    place = place_in(before)
+                    if before == after and place is not None:
+                        looks.append((place, stat.rpartition(b") ")[2][:1]))
+        finally:
+            for reader in readers:
+                reader.kill()
+                reader.wait()
+    blocked = [state for place, state in looks if place == DISK]
+    assert len(blocked) > 100
+    # Between the three reads one may have been woken and have slept again.
+    assert blocked.count(b"D") >= 0.95 * len(blocked)
 
 
 def test_fuse_disk(tmp_path: Path) -> None:
