@@ -11,6 +11,7 @@ from iotop_ai.model.cpu import CpuTable, CpuTicks
 _CPUS = "sys/devices/system/cpu"
 _FIELDS = 9
 """Of a line of /proc/stat: its name and eight counts; guest time is inside user and nice."""
+_UNCOUNTED = (0,) * (_FIELDS - 1)
 
 
 def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
@@ -21,10 +22,9 @@ def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
     """
     cores = {}
     for line in raw.partition(b"\nintr")[0].splitlines():
-        name, *ticks = line.split()[:_FIELDS]
+        name, *ticks = line.split(None, _FIELDS)[:_FIELDS]
         if name[:3] == b"cpu" and name[3:].isdigit():
-            counts = [int(tick) for tick in ticks]
-            cores[int(name[3:])] = CpuTicks(*counts, *[0] * (_FIELDS - 1 - len(counts)))
+            cores[int(name[3:])] = CpuTicks(*map(int, ticks), *_UNCOUNTED[len(ticks) :])
     return cores
 
 

@@ -97,16 +97,26 @@ class FilesystemCollector:
         self._mounts = mounts
         self._statvfs = statvfs
         self._asked: dict[str, _Asked] = {}
+        self._of: tuple[Mount, ...] | None = None
+        self._chosen: tuple[Mount, ...] = ()
+        self._newest: dict[str, Reading[FilesystemUsage]] = {}
 
     def read(self) -> dict[str, Reading[FilesystemUsage]]:
-        """What is known now, by mount point; pending before a mount's first answer."""
+        """What is known now, by mount point; pending before a mount's first answer. The same object while nothing
+        changed.
+        """
         now = self._clock.monotonic_ns()
         asked: dict[str, _Asked] = {}
-        for mount in mounts_to_ask(self._mounts.mounts):
+        if self._mounts.mounts is not self._of:
+            self._of, self._chosen = self._mounts.mounts, mounts_to_ask(self._mounts.mounts)
+        for mount in self._chosen:
             asked[mount.path] = self._follow(mount, self._asked.get(mount.path, _Asked(Reading(), None, None)), now)
         # A stuck mount that was unmounted lazily leaves with its thread, which ends when the kernel lets it.
         self._asked = asked
-        return {path: each.newest for path, each in asked.items()}
+        newest = {path: each.newest for path, each in asked.items()}
+        if newest != self._newest:
+            self._newest = newest
+        return self._newest
 
     def _follow(self, mount: Mount, state: _Asked, now: int) -> _Asked:
         question = state.question

@@ -30,12 +30,14 @@ def happened(
     if before is None or before.host.boot_id != after.host.boot_id:
         return []
     old, new = before.processes.value, after.processes.value
-    ends = {} if old is None or new is None else _ends(old, new)
+    ends = {} if old is None or new is None or not new.gone else _ends(old, new)
     texts: list[tuple[str, str]] = []
     if before.memory.value is not None and after.memory.value is not None:
         killed = [ended.name for ended in ends.values() if ended.code == _KILLED]
         texts += _memory(before.memory.value, after.memory.value, killed, untold)
     of_jobs = job_ends(before, after)
+    if not (texts or ends or of_jobs):
+        return []
     told_of = [e if e.code is not None else e._replace(code=told.get(e.key.pid)) for e in of_jobs.values()]
     told_of += [e for key, e in ends.items() if e.code and key in watched and key not in of_jobs]
     return [

@@ -64,6 +64,8 @@ class KernelLogCollector:
 
     def events(self) -> list[Told]:
         """What was told since the last call, oldest first; of one kind and device one, with how many more."""
+        if not self._found:
+            return []
         found, self._found = self._found, []
         same = Counter((one.kind, one.subject, one.pid) for one in found)
         kinds: Counter[str] = Counter()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from operator import itemgetter
+from itertools import compress
+from operator import itemgetter, ne
 
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.root import KeptFile, Root
@@ -62,7 +63,7 @@ def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page
     ``pgscan_direct_*`` are by zone.
     """
     file_refaults = vmstat.get(b"workingset_refault_file", vmstat.get(b"workingset_refault"))
-    stalls = [v for name, v in vmstat.items() if name.startswith(b"allocstall")]
+    stalls = [vmstat[name] for name in vmstat if name[:10] == b"allocstall"]
     scanned = vmstat.get(b"pgscan_direct")
     if scanned is None:
         by_zone = [vmstat[name] for name in _DIRECT_SCANS if name in vmstat]
@@ -100,53 +101,70 @@ def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page
 
 
 class Places:
-    """The figures of a file that are wanted, found again where they stood: its words keep their places while a kernel
-    runs, so that of two hundred lines only these are looked at.
+    """The figures of a file that are wanted, found again where they stood: its lines keep their order while a kernel
+    runs, so that of two hundred only these are looked at, and of these only those that changed.
 
-    parse: reads a whole file; wanted: whether a name is; end: what stands behind a name; factor: of ``parse``.
+    parse: reads a whole file; wanted: whether a name is; end: what stands behind a name; unit: what stands behind a
+    figure; factor: of ``parse``.
     """
 
     def __init__(
         self,
         parse: Callable[[bytes], Mapping[bytes, int]],
         wanted: Callable[[bytes], bool],
-        end: bytes = b"",
+        end: bytes = b" ",
+        unit: bytes = b"",
         factor: int = 1,
     ) -> None:
         self._parse = parse
         self._wanted = wanted
         self._end = end
+        self._unit = unit
         self._factor = factor
         self._count = -1
-        self._keys: tuple[bytes, ...] = ()
-        self._words: tuple[bytes, ...] = ()
-        self._names = self._numbers = itemgetter(0, 1)
+        self._lines: tuple[bytes, ...] = ()
+        self._found: dict[bytes, int] = {}
+        self._of_file = itemgetter(0, 1)
 
     def of(self, raw: bytes) -> Mapping[bytes, int]:
         """Name to figure of those that are wanted and there, in the file's order."""
-        words = raw.split()
-        if len(words) == self._count and self._names(words) == self._words:
-            try:
-                numbers = map(int, self._numbers(words))
-                return {name: number * self._factor for name, number in zip(self._keys, numbers, strict=True)}
-            except ValueError:
-                pass
+        lines = raw.split(b"\n")
+        if len(lines) == self._count:
+            now = self._of_file(lines)
+            found = dict(self._found)
+            for name, line in compress(zip(found, now, strict=True), map(ne, now, self._lines)):
+                number = self._number(name + self._end, line)
+                if number is None:
+                    break
+                found[name] = number
+            else:
+                self._found, self._lines = found, now
+                return found
         found = {name: number for name, number in self._parse(raw).items() if self._wanted(name)}
-        self._learn(words, found)
+        self._learn(lines, found)
         return found
 
-    def _learn(self, words: list[bytes], found: Mapping[bytes, int]) -> None:
-        """Remember the places, unless the words do not say what ``parse`` does."""
-        at = {word: i for i, word in enumerate(words)}
-        names = [at.get(name + self._end, -1) for name in found]
+    def _number(self, head: bytes, line: bytes) -> int | None:
+        """The figure of a line that begins so; None for any other line."""
+        if not (line.startswith(head) and line.endswith(self._unit)):
+            return None
+        try:
+            return int(line[len(head) : len(line) - len(self._unit)]) * self._factor
+        except ValueError:
+            return None
+
+    def _learn(self, lines: list[bytes], found: Mapping[bytes, int]) -> None:
+        """Remember the places, unless the lines do not say what ``parse`` does."""
+        at = {line.partition(self._end)[0]: i for i, line in enumerate(lines)}
+        places = [at.get(name, 0) for name in found]
         known = len(found) > 1 and all(
-            0 <= i < len(words) - 1 and words[i + 1] == b"%d" % (number // self._factor)
-            for i, number in zip(names, found.values(), strict=True)
+            self._number(name + self._end, lines[i]) == number
+            for i, (name, number) in zip(places, found.items(), strict=True)
         )
-        self._count = len(words) if known else -1
+        self._count = len(lines) if known else -1
         if known:
-            self._keys, self._words = tuple(found), tuple(words[i] for i in names)
-            self._names, self._numbers = itemgetter(*names), itemgetter(*(i + 1 for i in names))
+            self._of_file = itemgetter(*places)
+            self._found, self._lines = dict(found), self._of_file(lines)
 
 
 class MemoryCollector:
@@ -158,7 +176,7 @@ class MemoryCollector:
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
-        self._in_meminfo = Places(parse_meminfo, _MEMINFO_NAMES.__contains__, b":", 1024)
+        self._in_meminfo = Places(parse_meminfo, _MEMINFO_NAMES.__contains__, b":", b" kB", 1024)
         self._in_vmstat = Places(parse_vmstat, _in_state)
         self._meminfo: KeptFile | None = None
         self._vmstat: KeptFile | None = None

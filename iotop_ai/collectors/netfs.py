@@ -113,12 +113,19 @@ class NetfsCollector:
         self._root = root
         self._mounts = mounts
         self._file: KeptFile | None = None
+        self._of: tuple[Mount, ...] | None = None
+        self._has_nfs = False
+        self._by_minor: dict[str, Mount] = {}
 
     def read(self) -> NetfsTable:
         """The table now. NFS is looked for only while the mounts name one: mountstats lists every mount."""
         mounts = self._mounts.mounts
-        nfs = self._nfs(mounts) if any(m.fstype in ("nfs", "nfs4") for m in mounts) else {}
-        return NetfsTable(nfs, self._fuse(mounts))
+        if mounts is not self._of:
+            self._of = mounts
+            self._has_nfs = any(m.fstype in ("nfs", "nfs4") for m in mounts)
+            fuse = [m for m in mounts if m.fstype.startswith("fuse") and m.device.startswith("0:")]
+            self._by_minor = {m.device.partition(":")[2]: m for m in reversed(fuse)}
+        return NetfsTable(self._nfs(mounts) if self._has_nfs else {}, self._fuse())
 
     def _nfs(self, mounts: tuple[Mount, ...]) -> dict[str, NfsMount]:
         if self._file is None:
@@ -132,14 +139,13 @@ class NetfsCollector:
                 found[key] = mount
         return {mount.mount: mount for mount in found.values()}
 
-    def _fuse(self, mounts: tuple[Mount, ...]) -> dict[str, FuseMount]:
+    def _fuse(self) -> dict[str, FuseMount]:
         """By connection number, which is the minor number of the filesystem's device.
 
         ``waiting`` is None while fusectl is not mounted and for another user's connection (mode 0400).
         """
         folder = "sys/fs/fuse/connections"
-        fuse = [m for m in mounts if m.fstype.startswith("fuse") and m.device.startswith("0:")]
-        by_minor = {m.device.partition(":")[2]: m for m in reversed(fuse)}
+        by_minor = self._by_minor
         numbers = dict.fromkeys((*by_minor, *self._root.names(folder)))
         out: dict[str, FuseMount] = {}
         for number in numbers:

@@ -49,6 +49,8 @@ class _Kept:
         self.bits_per_s: int | None = None
         self.seen_state = ""
         self.reads = 0
+        self.raws: list[bytes] = []
+        self.counters: LinkCounters | None = None
         try:
             self.state_file = root.keep(state, 256)
             for name in names:
@@ -60,11 +62,19 @@ class _Kept:
             self.close()
             raise
 
+    def moved(self) -> bool:
+        """Read; whether any file says something new or the speed is to be looked at."""
+        raws = [file.read() for file in self.files.values()]
+        raws.append(self.state_file.read())
+        before, self.raws = self.raws, raws
+        self.reads += 1
+        return raws != before or self.counters is None or self.reads % _SPEED_EVERY == 1
+
     def numbers(self) -> dict[str, int]:
-        return {name: int(file.read()) for name, file in self.files.items()}
+        return {name: int(raw) for name, raw in zip(self.files, self.raws, strict=False)}
 
     def state(self) -> str:
-        return clean_bytes(self.state_file.read().strip())
+        return clean_bytes(self.raws[-1].strip())
 
     def close(self) -> None:
         for file in (*self.files.values(), getattr(self, "state_file", None)):
@@ -123,6 +133,8 @@ class NetworkCollector:
         base = f"{NET}/{name}"
         try:
             kept = self._open(name, f"{base}/statistics", _COUNTERS, f"{base}/operstate")
+            if not kept.moved():
+                return kept.counters
             found = kept.numbers()
             state = kept.state()
         except (OSError, ValueError):
@@ -135,12 +147,11 @@ class NetworkCollector:
             return None
         if not (rx or tx) and not self._root.exists(f"{base}/device"):
             return None
-        if kept.reads % _SPEED_EVERY == 0 or state != kept.seen_state:
+        if kept.reads % _SPEED_EVERY == 1 or state != kept.seen_state:
             mbit = self._root.number_or_none(f"{base}/speed")
             kept.bits_per_s = mbit * 1_000_000 if mbit is not None and 0 < mbit < 2**31 else None
             kept.seen_state = state
-        kept.reads += 1
-        return LinkCounters(
+        kept.counters = LinkCounters(
             rx,
             tx,
             found.get("rx_errors"),
@@ -150,10 +161,13 @@ class NetworkCollector:
             kept.bits_per_s,
             state,
         )
+        return kept.counters
 
     def _ib(self, key: str, base: str) -> LinkCounters | None:
         try:
             kept = self._open(key, f"{base}/counters", _IB_COUNTERS, f"{base}/state")
+            if not kept.moved():
+                return kept.counters
             found = kept.numbers()
             # "4: ACTIVE": the number repeats the word.
             state = kept.state().partition(":")[2].strip().lower()
@@ -163,11 +177,10 @@ class NetworkCollector:
         rx, tx = found.get("port_rcv_data"), found.get("port_xmit_data")
         if rx is None or tx is None:
             return None
-        if kept.reads % _SPEED_EVERY == 0 or state != kept.seen_state:
+        if kept.reads % _SPEED_EVERY == 1 or state != kept.seen_state:
             kept.bits_per_s = parse_ib_rate(self._root.text_or(f"{base}/rate")) if state == "active" else None
             kept.seen_state = state
-        kept.reads += 1
-        return LinkCounters(
+        kept.counters = LinkCounters(
             rx * _IB_WORD_BYTES,
             tx * _IB_WORD_BYTES,
             found.get("port_rcv_errors"),
@@ -178,6 +191,7 @@ class NetworkCollector:
             state,
             "ib",
         )
+        return kept.counters
 
     def close(self) -> None:
         """Give the descriptors back."""

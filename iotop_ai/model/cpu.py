@@ -91,12 +91,16 @@ def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> C
 
 def without_idle(table: CpuTable) -> CpuTable:
     """The table with the idle time of all cores together instead of each core's."""
-    if not table.cores or any(ticks.idle is None for ticks in table.cores.values()):
+    cores, allowed, physical, load1, ctxt, _, clk_tck = table
+    kept = {}
+    for n, (user, nice, system, idle, iowait, irq, softirq, steal) in cores.items():
+        if idle is None:
+            return table
+        kept[n] = CpuTicks(user, nice, system, None, iowait, irq, softirq, steal)
+    if not kept:
         return table
-    return table._replace(
-        cores={n: CpuTicks(a, b, c, None, d, e, f, g) for n, (a, b, c, _, d, e, f, g) in table.cores.items()},
-        total=_added(table.cores.values()),
-    )
+    total = CpuTicks(*map(sum, zip(*cores.values(), strict=True)))
+    return CpuTable(kept, allowed, physical, load1, ctxt, total, clk_tck)
 
 
 def _added(cores: Iterable[CpuTicks]) -> CpuTicks:

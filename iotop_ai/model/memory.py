@@ -59,19 +59,21 @@ class MemoryRates(NamedTuple):
 
 def memory_rates(before: MemoryState | None, after: MemoryState, seconds: float | None) -> MemoryRates:
     """Rates between two readings; all None without an earlier one."""
+    if before is None:
+        return MemoryRates(*[None] * len(MemoryRates._fields))
     page = after.page_bytes
 
-    def rate(field: str, scale: int = 1) -> float | None:
-        grown = delta(None if before is None else getattr(before, field), getattr(after, field))
+    def rate(old: int | None, new: int | None, scale: int = 1) -> float | None:
+        grown = delta(old, new)
         return per_second(None if grown is None else grown * scale, seconds)
 
     return MemoryRates(
-        rate("refault_file_pages", page),
-        rate("refault_anon_pages", page),
-        rate("major_faults"),
-        rate("swapped_in_pages", page),
-        rate("swapped_out_pages", page),
-        rate("pgpgin_kib", 1024),
-        rate("pgpgout_kib", 1024),
-        rate("alloc_stalls"),
+        rate(before.refault_file_pages, after.refault_file_pages, page),
+        rate(before.refault_anon_pages, after.refault_anon_pages, page),
+        rate(before.major_faults, after.major_faults),
+        rate(before.swapped_in_pages, after.swapped_in_pages, page),
+        rate(before.swapped_out_pages, after.swapped_out_pages, page),
+        rate(before.pgpgin_kib, after.pgpgin_kib, 1024),
+        rate(before.pgpgout_kib, after.pgpgout_kib, 1024),
+        rate(before.alloc_stalls, after.alloc_stalls),
     )

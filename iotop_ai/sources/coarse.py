@@ -21,6 +21,11 @@ EXACT = ("processes",)
 """Readings whose time also stands in their value."""
 
 
+_GRAINS_NS = {**dict.fromkeys(LEVELS, INNER_AT_NS), **dict.fromkeys(EXACT, 1)}
+_LIMIT_AT = MemoryState._fields.index("dirty_threshold_pages")
+"""The other limit is the field behind it."""
+
+
 def step_ns(interval_s: float) -> int:
     """How fine a Reading's time and a Snapshot's is: 1e-4 of the interval."""
     return max(FINEST_NS, min(COARSEST_NS, int(interval_s * 1e5)))
@@ -34,10 +39,8 @@ def _taken(reading: Reading[Any], step: int) -> Reading[Any]:
 
 def _limits(state: MemoryState) -> MemoryState:
     """The two limits of dirty pages, which the kernel works out anew from what is free, to 1024 pages."""
-    return state._replace(
-        dirty_threshold_pages=_rounded(state.dirty_threshold_pages),
-        dirty_background_pages=_rounded(state.dirty_background_pages),
-    )
+    threshold, background = state.dirty_threshold_pages, state.dirty_background_pages
+    return MemoryState(*state[:_LIMIT_AT], _rounded(threshold), _rounded(background), *state[_LIMIT_AT + 2 :])
 
 
 def _rounded(pages: int | None) -> int | None:
@@ -55,25 +58,36 @@ class Coarse:
         seen = self._seen.get(field)
         if seen is not None and seen[0] is reading:
             return seen[1]
-        out = _taken(reading, 1 if field in EXACT else INNER_AT_NS if field in LEVELS else step)
-        value = reading.value
-        if isinstance(value, dict) and Reading in map(type, value.values()):
-            inner = {
-                key: _taken(part, INNER_AT_NS) if isinstance(part, Reading) else part for key, part in value.items()
-            }
-            out = out._replace(value=inner)
-        elif isinstance(value, CpuTable):
-            out = out._replace(value=without_idle(value))
-        elif isinstance(value, MemoryState):
-            out = out._replace(value=_limits(value))
+        value, status, reason, remedy, at_ns, took_ns = reading
+        if at_ns is not None:
+            at_ns -= at_ns % _GRAINS_NS.get(field, step)
+        if seen is not None and value is seen[0].value:
+            value = seen[1].value
+        else:
+            value = _value(value)
+        out = Reading(value, status, reason, remedy, at_ns, -(-took_ns // TOOK_NS) * TOOK_NS)
         self._seen[field] = (reading, out)
         return out
 
 
+def _value(value: Any) -> Any:
+    """What is kept of a value."""
+    if isinstance(value, CpuTable):
+        return without_idle(value)
+    if isinstance(value, MemoryState):
+        return _limits(value)
+    if isinstance(value, dict) and Reading in set(map(type, value.values())):
+        return {key: _taken(part, INNER_AT_NS) if isinstance(part, Reading) else part for key, part in value.items()}
+    return value
+
+
 def own(cost: OwnCost) -> OwnCost:
     """Our own cost, rounded down to 0.1 ms and 256 KiB."""
-    cpu_ns, collect_ns, late_ns = (
-        None if ns is None else ns - ns % OWN_NS for ns in (cost.cpu_ns, cost.collect_ns, cost.late_ns)
+    pid, cpu_ns, rss_bytes, collect_ns, late_ns = cost
+    return OwnCost(
+        pid, _down(cpu_ns, OWN_NS), _down(rss_bytes, OWN_BYTES), _down(collect_ns, OWN_NS), _down(late_ns, OWN_NS)
     )
-    rss = None if cost.rss_bytes is None else cost.rss_bytes - cost.rss_bytes % OWN_BYTES
-    return cost._replace(cpu_ns=cpu_ns, rss_bytes=rss, collect_ns=collect_ns, late_ns=late_ns)
+
+
+def _down(number: int | None, step: int) -> int | None:
+    return None if number is None else number - number % step

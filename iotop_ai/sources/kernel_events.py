@@ -42,8 +42,10 @@ class KernelEvents:
     ) -> list[Event]:
         """The events of one tick; those of the log at the tick's own time, as the log's clock drifts."""
         # A GPU that fell off the bus is told of by its address when NVML knows it no more.
-        self._uuids |= {bus(r.value.bus_id): uuid for uuid, r in (gpus or {}).items() if r.value is not None}
-        self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < SAME_NS}
+        if gpus:
+            self._uuids |= {bus(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
+        if self._xids:
+            self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < SAME_NS}
         out = []
         for one in log:
             text = one.text

@@ -115,7 +115,7 @@ def test_figures_are_found_again_where_they_stood_and_elsewhere_when_the_file_ch
 
 
 def test_lines_without_a_unit_do_not_move_the_others() -> None:
-    places = Places(parse_meminfo, (b"MemTotal", b"Dirty").__contains__, b":", 1024)
+    places = Places(parse_meminfo, (b"MemTotal", b"Dirty").__contains__, b":", b" kB", 1024)
     for dirty in (5, 6):
         raw = b"MemTotal: 9 kB\nHugePages_Total: 0\nDirty: %d kB\n" % dirty
         assert places.of(raw) == {b"MemTotal": 9 * KB, b"Dirty": dirty * KB}
