@@ -14,6 +14,7 @@ log = logger(__name__)
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
+_OK = Status.OK
 
 
 class Unavailable(Exception):  # noqa: N818 - a state of the machine, not an error of ours
@@ -46,8 +47,11 @@ class Collector(Protocol[T_co]):
         ...
 
 
-def take(collector: Collector[T], clock: Clock) -> Reading[T]:
-    """One Reading, whatever happens: a broken collector is a ``failed`` Reading, never a dead monitor."""
+def take(collector: Collector[T], clock: Clock, fine_ns: int = 1, took_fine_ns: int = 1) -> Reading[T]:
+    """One Reading, whatever happens: a broken collector is a ``failed`` Reading, never a dead monitor.
+
+    fine_ns, took_fine_ns: how fine the time of a value is told, rounded down, and how long it took, rounded up.
+    """
     start = clock.monotonic_ns()
     try:
         value = collector.read()
@@ -68,4 +72,4 @@ def take(collector: Collector[T], clock: Clock) -> Reading[T]:
     end = clock.monotonic_ns()
     own_at = getattr(collector, "at_ns", None)
     at = getattr(value, "io_at_ns", None) or (own_at() if own_at is not None else None) or end
-    return Reading(value, Status.OK, "", "", at, end - start)
+    return Reading(value, _OK, "", "", at - at % fine_ns, -((start - end) // took_fine_ns) * took_fine_ns)

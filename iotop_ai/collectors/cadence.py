@@ -24,10 +24,10 @@ class Paced:
         self._due_ns = 0
         self._newest: Reading[Any] = Reading()
 
-    def reading(self, now_ns: int) -> Reading[Any]:
-        """The Reading for a tick at ``now_ns``."""
+    def reading(self, now_ns: int, fine_ns: int = 1, took_fine_ns: int = 1) -> Reading[Any]:
+        """The Reading for a tick at ``now_ns``; its times as fine as ``take`` has it."""
         if now_ns + EARLY_NS >= self._due_ns:
-            self._newest = take(self.collector, self._clock)
+            self._newest = take(self.collector, self._clock, fine_ns, took_fine_ns)
             self._due_ns = now_ns + int(self.collector.every_s * 1e9)
         return self._newest
 

@@ -14,14 +14,16 @@ from iotop_ai.model.memory import MemoryState
 _DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
 
 
-_MEMINFO_NAMES = frozenset(
+# The record's fields in their order; between the three rows stand those that kernels count differently.
+_LEVELS = tuple(
     b"MemTotal MemAvailable MemFree Cached Buffers SReclaimable Dirty Writeback SwapTotal SwapFree Shmem".split()
 )
+_COUNTS = tuple(b"workingset_refault_anon pgmajfault pswpin pswpout pgpgin pgpgout nr_dirtied nr_written".split())
+_LAST = tuple(b"oom_kill drop_pagecache drop_slab nr_dirty_threshold nr_dirty_background_threshold".split())
+_MEMINFO_NAMES = frozenset(_LEVELS)
 _VMSTAT_NAMES = frozenset(
-    b"workingset_refault workingset_refault_file workingset_refault_anon pgmajfault pswpin pswpout pgpgin pgpgout "
-    b"nr_dirtied nr_written pgscan_direct oom_kill drop_pagecache drop_slab nr_dirty_threshold "
-    b"nr_dirty_background_threshold".split()
-).union(_DIRECT_SCANS)
+    (b"workingset_refault", b"workingset_refault_file", b"pgscan_direct", *_COUNTS, *_LAST, *_DIRECT_SCANS)
+)
 
 
 def _in_state(name: bytes) -> bool:
@@ -62,41 +64,23 @@ def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page
     Before 5.9 ``workingset_refault`` counts file pages only; before 4.13 ``allocstall`` and before 4.8
     ``pgscan_direct_*`` are by zone.
     """
-    file_refaults = vmstat.get(b"workingset_refault_file", vmstat.get(b"workingset_refault"))
+    count = vmstat.get
+    file_refaults = count(b"workingset_refault_file", count(b"workingset_refault"))
     stalls = [vmstat[name] for name in vmstat if name[:10] == b"allocstall"]
-    scanned = vmstat.get(b"pgscan_direct")
+    scanned = count(b"pgscan_direct")
     if scanned is None:
         by_zone = [vmstat[name] for name in _DIRECT_SCANS if name in vmstat]
         scanned = sum(by_zone) if by_zone else None
-    return MemoryState(
-        total_bytes=meminfo.get(b"MemTotal"),
-        available_bytes=meminfo.get(b"MemAvailable"),
-        free_bytes=meminfo.get(b"MemFree"),
-        cached_bytes=meminfo.get(b"Cached"),
-        buffers_bytes=meminfo.get(b"Buffers"),
-        slab_reclaimable_bytes=meminfo.get(b"SReclaimable"),
-        dirty_bytes=meminfo.get(b"Dirty"),
-        writeback_bytes=meminfo.get(b"Writeback"),
-        swap_total_bytes=meminfo.get(b"SwapTotal"),
-        swap_free_bytes=meminfo.get(b"SwapFree"),
-        shmem_bytes=meminfo.get(b"Shmem"),
-        refault_file_pages=file_refaults,
-        refault_anon_pages=vmstat.get(b"workingset_refault_anon"),
-        major_faults=vmstat.get(b"pgmajfault"),
-        swapped_in_pages=vmstat.get(b"pswpin"),
-        swapped_out_pages=vmstat.get(b"pswpout"),
-        pgpgin_kib=vmstat.get(b"pgpgin"),
-        pgpgout_kib=vmstat.get(b"pgpgout"),
-        nr_dirtied_pages=vmstat.get(b"nr_dirtied"),
-        nr_written_pages=vmstat.get(b"nr_written"),
-        alloc_stalls=sum(stalls) if stalls else None,
-        scanned_direct_pages=scanned,
-        oom_kills=vmstat.get(b"oom_kill"),
-        drop_pagecache=vmstat.get(b"drop_pagecache"),
-        drop_slab=vmstat.get(b"drop_slab"),
-        dirty_threshold_pages=vmstat.get(b"nr_dirty_threshold"),
-        dirty_background_pages=vmstat.get(b"nr_dirty_background_threshold"),
-        page_bytes=page_bytes,
+    return MemoryState._make(
+        (
+            *map(meminfo.get, _LEVELS),
+            file_refaults,
+            *map(count, _COUNTS),
+            sum(stalls) if stalls else None,
+            scanned,
+            *map(count, _LAST),
+            page_bytes,
+        )
     )
 
 
@@ -132,11 +116,15 @@ class Places:
         if len(lines) == self._count:
             now = self._of_file(lines)
             found = dict(self._found)
+            end, unit, factor = self._end, self._unit, self._factor
             for name, line in compress(zip(found, now, strict=True), map(ne, now, self._lines)):
-                number = self._number(name + self._end, line)
-                if number is None:
+                head, _, number = line.partition(end)
+                if head != name or line[len(line) - len(unit) :] != unit:
                     break
-                found[name] = number
+                try:
+                    found[name] = int(number[: len(number) - len(unit)]) * factor
+                except ValueError:
+                    break
             else:
                 self._found, self._lines = found, now
                 return found
@@ -144,22 +132,13 @@ class Places:
         self._learn(lines, found)
         return found
 
-    def _number(self, head: bytes, line: bytes) -> int | None:
-        """The figure of a line that begins so; None for any other line."""
-        if not (line.startswith(head) and line.endswith(self._unit)):
-            return None
-        try:
-            return int(line[len(head) : len(line) - len(self._unit)]) * self._factor
-        except ValueError:
-            return None
-
     def _learn(self, lines: list[bytes], found: Mapping[bytes, int]) -> None:
         """Remember the places, unless the lines do not say what ``parse`` does."""
         at = {line.partition(self._end)[0]: i for i, line in enumerate(lines)}
         places = [at.get(name, 0) for name in found]
         known = len(found) > 1 and all(
-            self._number(name + self._end, lines[i]) == number
-            for i, (name, number) in zip(places, found.items(), strict=True)
+            lines[i].partition(self._end)[2].strip() == b"%d%s" % (number // self._factor, self._unit)
+            for i, number in zip(places, found.values(), strict=True)
         )
         self._count = len(lines) if known else -1
         if known:

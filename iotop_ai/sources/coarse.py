@@ -31,8 +31,8 @@ def step_ns(interval_s: float) -> int:
     return max(FINEST_NS, min(COARSEST_NS, int(interval_s * 1e5)))
 
 
-def _taken(reading: Reading[Any], step: int) -> Reading[Any]:
-    value, status, reason, remedy, at_ns, took_ns = reading
+def _taken(reading: Reading[Any], step: int, value: Any) -> Reading[Any]:
+    _, status, reason, remedy, at_ns, took_ns = reading
     at_ns = None if at_ns is None else at_ns - at_ns % step
     return Reading(value, status, reason, remedy, at_ns, -(-took_ns // TOOK_NS) * TOOK_NS)
 
@@ -40,7 +40,8 @@ def _taken(reading: Reading[Any], step: int) -> Reading[Any]:
 def _limits(state: MemoryState) -> MemoryState:
     """The two limits of dirty pages, which the kernel works out anew from what is free, to 1024 pages."""
     threshold, background = state.dirty_threshold_pages, state.dirty_background_pages
-    return MemoryState(*state[:_LIMIT_AT], _rounded(threshold), _rounded(background), *state[_LIMIT_AT + 2 :])
+    limits = _rounded(threshold), _rounded(background)
+    return MemoryState._make((*state[:_LIMIT_AT], *limits, *state[_LIMIT_AT + 2 :]))
 
 
 def _rounded(pages: int | None) -> int | None:
@@ -58,16 +59,20 @@ class Coarse:
         seen = self._seen.get(field)
         if seen is not None and seen[0] is reading:
             return seen[1]
-        value, status, reason, remedy, at_ns, took_ns = reading
-        if at_ns is not None:
-            at_ns -= at_ns % _GRAINS_NS.get(field, step)
-        if seen is not None and value is seen[0].value:
-            value = seen[1].value
-        else:
-            value = _value(value)
-        out = Reading(value, status, reason, remedy, at_ns, -(-took_ns // TOOK_NS) * TOOK_NS)
+        before = reading.value
+        value = seen[1].value if seen is not None and before is seen[0].value else _value(before)
+        at_ns, took_ns = reading.at_ns, reading.took_ns
+        fine_ns = self.fine_ns(field, step)
+        out = reading
+        if value is not before or took_ns % TOOK_NS or (at_ns is not None and at_ns % fine_ns):
+            out = _taken(reading, fine_ns, value)
         self._seen[field] = (reading, out)
         return out
+
+    @staticmethod
+    def fine_ns(field: str, step: int) -> int:
+        """How fine the time of a Reading of this field is told."""
+        return _GRAINS_NS.get(field, step)
 
 
 def _value(value: Any) -> Any:
@@ -77,7 +82,10 @@ def _value(value: Any) -> Any:
     if isinstance(value, MemoryState):
         return _limits(value)
     if isinstance(value, dict) and Reading in set(map(type, value.values())):
-        return {key: _taken(part, INNER_AT_NS) if isinstance(part, Reading) else part for key, part in value.items()}
+        return {
+            key: _taken(part, INNER_AT_NS, part.value) if isinstance(part, Reading) else part
+            for key, part in value.items()
+        }
     return value
 
 

@@ -33,7 +33,7 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, Settings
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.typed import TYPE_CHECKING, Any
-from iotop_ai.sources.coarse import Coarse, own, step_ns
+from iotop_ai.sources.coarse import TOOK_NS, Coarse, own, step_ns
 from iotop_ai.sources.kernel_events import KernelEvents
 
 if TYPE_CHECKING:
@@ -168,9 +168,11 @@ class LiveSource:
         """Read everything that is due, now. late_ns: how late this tick began."""
         step = step_ns(self._interval_s)
         at_ns, wall_ns = (ns - ns % step for ns in (self._clock.monotonic_ns(), self._clock.wall_ns()))
-        readings: dict[str, Reading[Any]] = {
-            paced.field: self._coarse.reading(paced.field, paced.reading(at_ns), step) for paced in self._collectors
-        }
+        readings: dict[str, Reading[Any]] = {}
+        for paced in self._collectors:
+            field = paced.field
+            taken = paced.reading(at_ns, self._coarse.fine_ns(field, step), TOOK_NS)
+            readings[field] = self._coarse.reading(field, taken, step)
         if self._slow is None:
             for name, reason in _LATER.items():
                 readings[name] = Reading(None, Status.PENDING, reason, "", at_ns)
@@ -178,7 +180,7 @@ class LiveSource:
             readings["smart"] = Reading(None, Status.OFF, "SMART is switched off", "leave out --no-smart", at_ns)
         if not self._closed:
             self._jobs.see(readings["processes"].value, readings["gpu"].value)
-            readings["jobs"] = self._coarse.reading("jobs", take(self._jobs, self._clock), step)
+            readings["jobs"] = take(self._jobs, self._clock, step, TOOK_NS)
         if self._knows and self._slow is not None:
             self._knows = False
             readings["baselines"] = _baselines(at_ns, wall_ns)
