@@ -35,6 +35,7 @@ from iotop_ai.collectors.process_slot import (
     Slot,
     descriptor_room,
     keep,
+    read_of,
     read_once,
 )
 from iotop_ai.collectors.process_sweep import IoSweep, Room, StatSweep
@@ -258,7 +259,20 @@ class ProcessCollector:
 
     def _admit(self, pid: int, keep_stat: bool) -> Slot | int:
         """A Slot for a process; 0 for a thread; the errno when it cannot be read. keep_stat: there is room for it."""
-        raw = read_once(self._root, f"proc/{pid}/stat", STAT_SIZE)
+        path = f"proc/{pid}/stat"
+        file = self._room.keep(self._root, path, STAT_SIZE) if keep_stat else None
+        if isinstance(file, OSError):
+            return file.errno or errno.EIO
+        outcome = self._admit_by(pid, read_once(self._root, path, STAT_SIZE) if file is None else read_of(file))
+        if not isinstance(outcome, Slot):
+            self._room.give_back(file)
+        elif file is not None:
+            outcome.stat = file
+            self._stats_kept += 1
+        return outcome
+
+    def _admit_by(self, pid: int, raw: bytes | OSError) -> Slot | int:
+        """As ``_admit``. raw: what its stat says."""
         if isinstance(raw, OSError):
             return raw.errno or errno.EIO
         try:
@@ -278,11 +292,6 @@ class ProcessCollector:
         self._stats.add(slot)
         self._stat.put(slot.key, stat.record)
         self._info.put(slot.key, self._who(slot, stat.flags))
-        if keep_stat:
-            file = self._room.keep(self._root, f"proc/{pid}/stat", STAT_SIZE)
-            if isinstance(file, KeptFile):
-                slot.stat = file
-                self._stats_kept += 1
         return slot
 
     def _who(self, slot: Slot, flags: int) -> ProcessInfo:

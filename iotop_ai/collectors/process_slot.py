@@ -82,6 +82,14 @@ def read_once(root: Root, relative: str, size: int) -> bytes | OSError:
         return error.with_traceback(None)
 
 
+def read_of(file: KeptFile) -> bytes | OSError:
+    """The content of a kept file or the error."""
+    try:
+        return file.read()
+    except OSError as error:
+        return error.with_traceback(None)
+
+
 def read_stat_once(root: Root, pid: int) -> bytes | OSError:
     """The stat line of a process of which no descriptor is kept, or the error."""
     try:
