@@ -89,6 +89,8 @@ class ProcessCollector:
         self._left: list[Left] = []
         self._grown: dict[int, Moved] = {}
         self._users = Users(root)
+        self._clk_tck = os.sysconf("SC_CLK_TCK")
+        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         self._delayacct: KeptFile | OSError | None = None
         self._seq = -1
         self._slots: dict[int, Slot] = {}
@@ -139,8 +141,8 @@ class ProcessCollector:
             gone=tuple(self._gone),
             complete=self._complete,
             delayacct=self._delay_accounting(),
-            clk_tck=os.sysconf("SC_CLK_TCK"),
-            page_bytes=os.sysconf("SC_PAGE_SIZE"),
+            clk_tck=self._clk_tck,
+            page_bytes=self._page_bytes,
             exits=self._exits(),
             **self._when(),
         )
@@ -331,14 +333,15 @@ class ProcessCollector:
 
     def _deny(self, slots: Iterable[Slot]) -> None:
         slots = list(slots)
+        if not slots:
+            return
         for slot in slots:
             slot.denied = True
             self._room.give_back(slot.io)
             slot.io, slot.io_raw = None, b""
             self._io.drop(slot.key)
             self._io_stale.pop(slot.key, None)
-        if slots:
-            self._denied |= {slot.key for slot in slots}
+        self._denied |= {slot.key for slot in slots}
 
     def _end(self, slot: Slot) -> None:
         slot.ended = True

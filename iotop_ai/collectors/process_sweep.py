@@ -23,6 +23,8 @@ from iotop_ai.collectors.root import KeptFile, Root
 PIECE = 128
 """Files read before their texts are compared. Unchanged ones are then given back while they are still in the cache,
 and the next ones come to lie in their place; those of all processes at once would be megabytes."""
+SPAN = 16
+"""Texts compared at once; which of them differ is asked where one does."""
 _RAW = attrgetter("io_raw")
 _SEEN = attrgetter("stat_seen")
 
@@ -126,11 +128,12 @@ class IoSweep:
         changed: list[tuple[Slot, bytes | OSError]] = []
         for start in range(0, len(fds), PIECE):
             raws = read_kept(fds[start : start + PIECE], IO_SIZE)
-            before = seen[start : start + PIECE]
-            if raws != before:
-                for i in compress(range(len(raws)), map(ne, before, raws)):
-                    seen[start + i] = raws[i]
-                    changed.append((self._kept[start + i], raws[i]))
+            for at in range(0, len(raws), SPAN):
+                some, before = raws[at : at + SPAN], seen[start + at : start + at + SPAN]
+                if some != before:
+                    for i in compress(range(start + at, start + at + len(some)), map(ne, before, some)):
+                        seen[i] = raws[i - start]
+                        changed.append((self._kept[i], seen[i]))
         return changed
 
     def drop(self) -> None:

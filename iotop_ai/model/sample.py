@@ -82,7 +82,7 @@ def rated(
     if after.value is None:
         return Rated(None, after.at_ns, None, renewed=False)
     if before is not None and before.at_ns == after.at_ns and last is not None:
-        return last._replace(renewed=False)
+        return last._replace(renewed=False) if last.renewed else last
     seconds, old = None, None
     if before is not None and before.value is not None and before.at_ns is not None and after.at_ns is not None:
         seconds = (after.at_ns - before.at_ns) / 1e9
@@ -124,26 +124,22 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
     seconds = None if before is None else (after.at_ns - before.at_ns) / 1e9
     gap = before is not None and seconds is not None and seconds > GAP_FACTOR * max(before.interval_s, after.interval_s)
 
-    def old(name: str) -> Reading[T] | None:
-        return None if before is None else getattr(before, name)
-
-    def kept(name: str) -> Rated[R] | None:
-        return None if last is None else getattr(last, name)
-
+    # A Snapshot and a Sample are never empty, so ``and`` is None exactly where they are.
+    old, kept = before, last
     return Sample(
         after.at_ns,
         after.wall_ns,
         seconds,
         gap,
-        own_rates(None if before is None else before.own, after.own, seconds),
-        rated(old("block"), after.block, kept("block"), block_rates),
-        process_rates(old("processes"), after.processes, kept("processes")),
-        rated(old("cpu"), after.cpu, kept("cpu"), cpu_rates),
-        rated(old("memory"), after.memory, kept("memory"), memory_rates),
-        rated(old("pressure"), after.pressure, kept("pressure"), pressure_rates),
-        rated(old("gpu"), after.gpu, kept("gpu"), _gpu_rates),
-        rated(old("network"), after.network, kept("network"), network_rates),
-        rated(old("netfs"), after.netfs, kept("netfs"), netfs_rates),
+        own_rates(old and old.own, after.own, seconds),
+        rated(old and old.block, after.block, kept and kept.block, block_rates),
+        process_rates(old and old.processes, after.processes, kept and kept.processes),
+        rated(old and old.cpu, after.cpu, kept and kept.cpu, cpu_rates),
+        rated(old and old.memory, after.memory, kept and kept.memory, memory_rates),
+        rated(old and old.pressure, after.pressure, kept and kept.pressure, pressure_rates),
+        rated(old and old.gpu, after.gpu, kept and kept.gpu, _gpu_rates),
+        rated(old and old.network, after.network, kept and kept.network, network_rates),
+        rated(old and old.netfs, after.netfs, kept and kept.netfs, netfs_rates),
         waits_of(after.processes.value),
-        rated(old("jobs"), after.jobs, kept("jobs"), job_rates),
+        rated(old and old.jobs, after.jobs, kept and kept.jobs, job_rates),
     )
