@@ -35,8 +35,10 @@ else:
             text = raw.decode().strip(_BLANK)
             try:
                 value, end = _scan(text, 0)
-            except StopIteration:
-                raise ValueError("no JSON") from None
-            if end != len(text):
-                raise ValueError("more than one JSON value")
-            return value
+            except (StopIteration, SystemError):  # the latter where Python 3.11 has no json loaded to name its error
+                end = -1
+            if end == len(text):
+                return value
+            from json import loads as explained
+
+            return explained(raw)

@@ -15,7 +15,6 @@ from iotop_ai.collectors.cadence import Paced
 from iotop_ai.collectors.clock import Clock
 from iotop_ai.collectors.cpu import CpuCollector
 from iotop_ai.collectors.filesystem import FilesystemCollector
-from iotop_ai.collectors.happened import Family, happened
 from iotop_ai.collectors.host import OwnCostReader, read_host
 from iotop_ai.collectors.job import JobCollector
 from iotop_ai.collectors.kernel_log import KernelLogCollector
@@ -37,6 +36,7 @@ from iotop_ai.sources.coarse import TOOK_NS, Coarse, own, step_ns
 from iotop_ai.sources.kernel_events import KernelEvents
 
 if TYPE_CHECKING:
+    from iotop_ai.collectors.happened import Family
     from iotop_ai.collectors.marks import MarksSocket
     from iotop_ai.collectors.nvml_events import XidEvent
     from iotop_ai.sources.slow import Slow
@@ -200,7 +200,12 @@ class LiveSource:
         snapshot = Snapshot(self._seq, at_ns, wall_ns, interval_s, self._host, events, cost, **readings)
         family, table = self._family, snapshot.processes.value
         members = frozenset() if family is None else family.members
-        more = happened(self._before, snapshot, members, self._told, self._kernel_events.untold)
+        more: list[Event] = []
+        if self._before is not None:
+            # Here, as a start has nothing before it.
+            from iotop_ai.collectors.happened import happened
+
+            more = happened(self._before, snapshot, members, self._told, self._kernel_events.untold)
         if family is not None and table is not None:
             family.look(table)
         self._before = snapshot
@@ -272,6 +277,8 @@ class LiveSource:
 
     def watch(self, pid: int) -> None:
         """Tell how the processes end that descend from this one."""
+        from iotop_ai.collectors.happened import Family
+
         self._family = Family(pid)
 
     def child_ended(self, pid: int, code: int) -> None:
