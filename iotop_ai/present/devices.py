@@ -247,7 +247,8 @@ _NEWEST: list[_Standing] = []
 
 def _standing(frame: Frame) -> _Standing:
     known = infos(frame)
-    if not _NEWEST or _NEWEST[0].known is not known:
+    # Read anew they are other objects, and mostly say the same.
+    if not _NEWEST or (_NEWEST[0].known is not known and _NEWEST[0].known != known):
         _NEWEST[:] = [_Standing(known)]
     return _NEWEST[0]
 

@@ -155,7 +155,7 @@ def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Li
             blanks = " " * (start - x)
             if not held:
                 held, look = blanks, "text"
-            elif _stretches(look):
+            elif stretches(look):
                 held += blanks
             else:
                 spans.append(_new(Span, (held, look)))
@@ -182,7 +182,7 @@ _NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
 
 
 @lru_cache(maxsize=256)
-def _stretches(token: str) -> bool:
+def stretches(token: str) -> bool:
     """Whether the gap behind a span may be its own: not after a block, a graph or an underlined word, which would be
     painted or stretched.
     """
@@ -191,7 +191,7 @@ def _stretches(token: str) -> bool:
 
 def _gap(spans: list[Span], x: int, to: int) -> None:
     blanks = " " * (to - x)
-    if spans and _stretches(spans[-1].token):
+    if spans and stretches(spans[-1].token):
         text, token = spans[-1]
         spans[-1] = Span(text + blanks, token)
     else:

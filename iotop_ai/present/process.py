@@ -10,10 +10,10 @@ from itertools import takewhile
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process import ProcessKey, ProcessTable
 from iotop_ai.model.record import NamedTuple
-from iotop_ai.present.columns import Column, Placed, chosen, head, note_room, placed
+from iotop_ai.present.columns import Column, Placed, Word, chosen, head, laid, note_room, placed
 from iotop_ai.present.crowd import any_of, crowd_of
 from iotop_ai.present.groups import Group, alone, groups, rates_of
-from iotop_ai.present.line import Cell, Line, Span, cut, place, row, spans_cells
+from iotop_ai.present.line import Line, Span, cells, cut, row, spans_cells
 from iotop_ai.present.panel import panel, quiet
 from iotop_ai.present.query import understood
 from iotop_ai.present.tags import counted, mark_of
@@ -39,7 +39,6 @@ COLUMNS = (
 )
 """The sum of bytes of a fold, the largest cpu% and IO-wait% of its members."""
 
-_new = tuple.__new__  # as in present/line.py
 _NAME = 26
 _ALWAYS = ("read", "write", "pid")
 """Columns that stay: what the panel is there for, and by what a process is named."""
@@ -188,55 +187,53 @@ def _row(
     room = at[0].first - 2 if at else width - 1
     tail = "" if facts.many == 1 else f" x{facts.many}"
     mark = group.mark
-    out = [
-        Cell(0, tag, "strong"),
-        Cell(1, mark, "dim"),
-        Cell(1 + len(mark), cut(group.name, room - len(mark) - len(tail)) + tail),
-    ]
-    for spot in at:
-        out += _cells(group, facts, spot, seconds)
-    return place(width, *out, background=background, key=group.row_key)
+    name = cut(group.name, room - len(mark) - len(tail)) + tail
+    spans = [Span(tag or " ", "strong"), Span(mark, "dim"), Span(name)] if tag or mark else [Span(" " + name)]
+    words = [_word(group, facts, spot, seconds) for spot in at]
+    return Line(laid(spans, 1 + len(mark) + cells(name), at, words, width), background, group.row_key)
 
 
-def _cells(group: Group, facts: _Facts, spot: Placed, seconds: float | None) -> list[Cell]:
+def _word(group: Group, facts: _Facts, spot: Placed, seconds: float | None) -> Word:
     id_ = spot.column.id
-    if id_ in _BYTES:
-        value = _BYTES[id_](group)
-        return _scaled(spot, value if seconds is None or value is None else value * seconds)
+    value_of = _BYTES.get(id_)
+    if value_of is not None:
+        value = value_of(group)
+        text, letter = scaled(value if seconds is None or value is None else value * seconds)
+        # The letter has the last column, so that figures stand below figures.
+        return text, token_of(text), f" {letter}" if letter else "  "
+    if id_ == "user":
+        return group.user, "dim", ""
     if id_ == "delay":
-        return [_delay(group, facts, spot)]
+        return _delay(group, facts)
+    if id_ == "cpu":
+        text = percent(group.rates.cpu_ratio)
+        return text, token_of(text), ""
     if id_ == "state":
         state, count_ = facts.state, facts.in_state
         many = f" {count_}" if count_ < facts.many and state in "DR" else ""
-        token = "strong" if state == "D" else token_of(state)
         age = f" {facts.age_s}s" if facts.age_s else ""
         if spot.first + len(many + age) > spot.last:
             age = ""
-        found = [Cell(spot.first, state, token)]
-        return [*found, Cell(spot.first + 1, many + age, "dim")] if many or age else found
+        return state, "strong" if state == "D" else token_of(state), many + age
     if id_ == "pid":
         pid = str(group.keys[0].pid)
         more = ".." if facts.many > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""
-        return [spot.cell(pid + more, "dim")]
-    return [spot.cell(*_word(group, facts, id_))]
-
-
-def _word(group: Group, facts: _Facts, id_: str) -> tuple[str, str]:
-    """(text, token) of a column that is one word."""
-    if id_ == "user":
-        return group.user, "dim"
-    if id_ == "cpu":
-        return percent(group.rates.cpu_ratio), ""
-    if id_ == "majflt":
-        return count(group.rates.major_faults_per_s), ""
+        return pid + more, "dim", ""
     if id_ == "command":
-        return facts.command, "dim"
+        return facts.command, "dim", ""
+    text = _fact(group, facts, id_)
+    return text, token_of(text), ""
+
+
+def _fact(group: Group, facts: _Facts, id_: str) -> str:
+    if id_ == "majflt":
+        return count(group.rates.major_faults_per_s)
     if id_ == "wchan":
-        return facts.wchan, ""
+        return facts.wchan
     if facts.known is None:
-        return UNKNOWN, ""
+        return UNKNOWN
     threads, pages = facts.known
-    return (str(threads), "") if id_ == "threads" else (size(pages * facts.page_bytes), "")
+    return str(threads) if id_ == "threads" else size(pages * facts.page_bytes)
 
 
 def _wchan(group: Group, table: ProcessTable) -> str:
@@ -252,18 +249,12 @@ def _wchan(group: Group, table: ProcessTable) -> str:
     return f"{most} x{found[most]}"
 
 
-def _scaled(spot: Placed, value: float | None) -> list[Cell]:
-    """A figure with its dim unit letter in the last column."""
-    text, letter = scaled(value)
-    figure = _new(Cell, (spot.last - 2, text, token_of(text), True))
-    return [figure, _new(Cell, (spot.last, letter, "dim", True))] if letter else [figure]
-
-
-def _delay(group: Group, facts: _Facts, spot: Placed) -> Cell:
+def _delay(group: Group, facts: _Facts) -> Word:
     if facts.delayacct is False:
-        return spot.cell("off", "dim")
+        return "off", "dim", ""
     ratio = group.rates.io_delay_ratio
-    return spot.cell(percent(ratio), "strong" if ratio is not None and 0 < facts.loud_wait <= ratio else "")
+    text = percent(ratio)
+    return text, "strong" if ratio is not None and 0 < facts.loud_wait <= ratio else token_of(text), ""
 
 
 class _Clause(NamedTuple):
