@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from iotop_ai.model.block import (
-    IDLE_BLOCK_RATES,
     UNKNOWN_BLOCK_RATES,
     BlockInfo,
     BlockKey,
@@ -18,10 +17,10 @@ from iotop_ai.model.block_tree import DeviceRow, folded, hidden_when_idle, leave
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.pattern import pattern
-from iotop_ai.model.reading import Rated
 from iotop_ai.model.record import NamedTuple
 from iotop_ai.present.line import DISK_PREFIX
 from iotop_ai.present.memo import once_a_frame
+from iotop_ai.present.recent import did
 from iotop_ai.present.view import View
 
 DISK_CLASSES = ("storage_read", "small_random", "io_limit", "loader_serial", "noisy_neighbour", "failing_disk")
@@ -94,50 +93,12 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[BlockKey, BlockRates], f
     return block_rates(base.block.value, now.block.value, seconds), seconds
 
 
-_Rates = Rated[Mapping[BlockKey, BlockRates]]
-_Did = tuple[tuple[str, float, bool], ...]
-_DID: dict[int, tuple[_Rates, _Did]] = {}
-"""What the devices of each Sample of the newest history did, by the identity of its rates."""
-
-
-def _did(rated: _Rates) -> _Did:
-    """(kernel name, request-seconds, whether it did anything) of those that are not known to have rested."""
-    seconds = rated.seconds or 0.0
-    return tuple(
-        (key.name, (rates.queue_size or 0.0) * seconds, rates.active)
-        for key, rates in (rated.value or {}).items()
-        if rates is not IDLE_BLOCK_RATES
-    )
-
-
-def _watched(frame: Frame) -> tuple[dict[str, float], set[str]]:
-    """(request-seconds, who did anything) by kernel name, over the history."""
-    global _DID
-    queue: dict[str, float] = {}
-    busy: set[str] = set()
-    kept: dict[int, tuple[_Rates, _Did]] = {}
-    for sample in frame.history:
-        rated = sample.block
-        if not rated.renewed:
-            continue
-        entry = _DID.get(id(rated))
-        if entry is None or entry[0] is not rated:
-            entry = rated, _did(rated)
-        kept[id(rated)] = entry
-        for name, request_s, active in entry[1]:
-            queue[name] = queue.get(name, 0.0) + request_s
-            if active:
-                busy.add(name)
-    _DID = kept
-    return queue, busy
-
-
 @once_a_frame
 def everything(frame: Frame, view: View) -> tuple[Device, ...]:
     """Every device of the newest reading, partitions and hidden ones too, in natural order."""
     table = frame.snapshot.block.value or {}
     known, (rates, seconds) = infos(frame), rates_of(frame, view)
-    queue, busy = _watched(frame)
+    queue, busy = did(frame)
     guilty = guilty_device(frame)
     out = [
         Device(
@@ -149,9 +110,14 @@ def everything(frame: Frame, view: View) -> tuple[Device, ...]:
             key.name == guilty,
             seconds,
         )
-        for key in table
+        for key in _ordered(tuple(table))
     ]
-    return tuple(sorted(out, key=lambda d: natural(d.name)))
+    return tuple(out)
+
+
+@lru_cache(maxsize=2)
+def _ordered(keys: tuple[BlockKey, ...]) -> tuple[BlockKey, ...]:
+    return tuple(sorted(keys, key=lambda key: natural(key.name)))
 
 
 def _listed(device: Device, frame: Frame, view: View) -> bool:

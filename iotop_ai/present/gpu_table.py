@@ -12,7 +12,7 @@ from iotop_ai.present.gpu_around import said
 from iotop_ai.present.gpu_groups import LEAST_SHARE, Gpu, alike, gpus, held_back, link, short_model, throttle
 from iotop_ai.present.gpu_meaning import figures
 from iotop_ai.present.gpu_people import users
-from iotop_ai.present.graph import area, coloured, series
+from iotop_ai.present.graph import Shifted, area, coloured
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, place, row
 from iotop_ai.present.panel import why_not
 from iotop_ai.present.units import GIB, UNDEFINED, UNKNOWN, percent, token_of
@@ -34,6 +34,9 @@ COLUMNS = (
     Column("throttle", "throttle", 11, 35, 14, left=True, gap=2),
     Column("meaning", "meaning", 30, 94, left=True, gap=2),
 )
+_BUSY: dict[str, Shifted] = {}
+"""The graph of each GPU as it was drawn last."""
+_MOST_KEPT = 64
 _NAME, _NARROW_NAME = 23, 20
 
 
@@ -206,7 +209,12 @@ def _graph(frame: Frame, view: View, gpu: Gpu, spot: Placed) -> list[Cell]:
         return None if found is None else found.busy_ratio
 
     width = min(30, spot.last - spot.first + 1)
-    data = series(frame.history, busy, 2 * width, frame.snapshot.interval_s)
+    kept = _BUSY.get(gpu.uuid)
+    if kept is None:
+        if len(_BUSY) >= _MOST_KEPT:
+            _BUSY.clear()
+        kept = _BUSY[gpu.uuid] = Shifted()
+    data = kept.series((gpu.uuid,), frame.history, busy, 2 * width, frame.snapshot.interval_s)
     out, x = [], spot.first
     for span in coloured(area(data.values, 1.0)[0], data):
         out.append(Cell(x, span.text, span.token))

@@ -27,8 +27,11 @@ class Series(NamedTuple):
     @property
     def peak(self) -> float | None:
         """The largest known value; None when none is known."""
-        known = [v for v in self.values if v is not None]
-        return max(known) if known else None
+        values = self.values
+        unknown = values.count(None)
+        if values[:unknown].count(None) == unknown:  # what is unknown is mostly what was before the start
+            return max(values[unknown:], default=None)  # type: ignore[type-var]
+        return max([v for v in values if v is not None])
 
 
 def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float) -> Series:
@@ -149,7 +152,7 @@ class _Picture(NamedTuple):
 
 _DRAWN: dict[tuple[float, int, int], list[_Picture]] = {}
 """The newest pictures by top, rows and values."""
-_MOST_SCALES, _MOST_DRAWN = 16, 4
+_MOST_SCALES, _MOST_DRAWN = 16, 20
 
 
 class _Chars(dict[tuple[int | None, int | None], str]):
@@ -229,6 +232,8 @@ class Shifted:
         self._samples: tuple[Sample, ...] = ()
         self._made = Series((), 0)
         self._used = 0
+        self._even = False
+        """Whether each of the samples took just one slot."""
 
     def series(
         self,
@@ -244,6 +249,7 @@ class Shifted:
         if key != self._key or not self._follows(samples, interval_s, full=made.known == slots):
             if key != self._key or samples is not before:
                 made, self._used = _series(samples, value, slots, interval_s)
+                self._even = all(s.seconds is None or 0.75 <= s.seconds / interval_s <= 1.25 for s in samples)
         else:
             self._used += 1
             newest = None if samples[-1].gap else value(samples[-1])
@@ -263,7 +269,7 @@ class Shifted:
         if newest.seconds is None or not 0.75 <= newest.seconds / interval_s <= 1.25:
             return False
         gone = len(before) + 1 - len(samples)
-        if gone < 0 or (gone and (not full or self._used >= len(samples))):
+        if gone < 0 or (gone and (not full or (self._used >= len(samples) and not (gone == 1 and self._even)))):
             return False
         pairs = zip(before[gone:], samples, strict=False)
         others = compress(pairs, map(is_not, before[gone:], samples))

@@ -12,8 +12,9 @@ from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.sample import Sample
 from iotop_ai.present import devices
 from iotop_ai.present.graph import Series, Shifted, area, nice_top, painted, stretches
-from iotop_ai.present.line import Cell, Line, Span, cells, cut, place
+from iotop_ai.present.line import Line, Span, cells, cut
 from iotop_ai.present.panel import panel
+from iotop_ai.present.recent import direction
 from iotop_ai.present.units import GIB, MIB, UNKNOWN, brief, figure, percent, token_of
 from iotop_ai.present.view import View
 
@@ -74,10 +75,7 @@ def graphs(frame: Frame, view: View, slots: int) -> list[Graph]:
     device = devices.chosen(frame, view)
     if device is None:
         return out
-    recent = [_of(s, device.key) for s in frame.history]
-    read = sum(r.read_bytes_per_s or 0.0 for r in recent if r)
-    write = sum(r.write_bytes_per_s or 0.0 for r in recent if r)
-    kind = "write" if write > read else "read"
+    kind = direction(frame, device.key)
     out.append(_rate(frame, samples, slots, device, kind))
     out.append(_await(frame, samples, slots, device, kind))
     return out
@@ -169,29 +167,30 @@ def graph_lines(graph: Graph, width: int, where: Room, rows: int) -> list[Line]:
     most = graph.data.peak
     peak = graph.text(most) if most else UNKNOWN if most is None else "0"
     parts = stretches(graph.data, graph.limit)
+    start, value_end, end = where.start, where.value_end, where.start + where.cells
+    column = value_end + 1 - cells(text)
+    label = cut(graph.label, min(value_end - 4, column - 2))
+    left = [
+        Span(f" {label}{' ' * (column - 1 - cells(label))}", "dim"),
+        Span(text, "bad" if hot else token),
+        Span(f" {graph.unit}"[: start - value_end - 1].ljust(start - value_end - 1), "dim"),
+    ]
     out = []
     for i, bits in enumerate(area(graph.data.values, graph.top, rows)):
-        found, x = [], where.start
-        for span in painted(bits, parts):
-            found.append(Cell(x, span.text, span.token))
-            x += cells(span.text)
-        if i == 0:
-            found += [
-                Cell(1, cut(graph.label, where.value_end - 4), "dim"),
-                Cell(
-                    where.value_end,
-                    text,
-                    "bad" if hot else token,
-                    right=True,
-                ),
-                Cell(where.value_end + 2, graph.unit, "dim"),
-                Cell(where.peak_end, peak, "dim", right=True),
-            ]
+        right, x = "", end
         if where.top_end is not None and rows > 1:
             label = figure(graph.top / graph.scale).removesuffix(".0") if i == 0 else "0"
-            found.append(Cell(where.top_end, label, "dim", right=True))
-        out.append(place(width, *found))
+            right, x = label.rjust(where.top_end + 1 - end), where.top_end + 1
+        if i == 0:
+            right += peak.rjust(where.peak_end + 1 - x)
+        spans = (*(left if i == 0 else _blank(start)), *painted(bits, parts), Span(right.ljust(width - end), "dim"))
+        out.append(Line(spans))
     return out
+
+
+@lru_cache(maxsize=8)
+def _blank(width: int) -> list[Span]:
+    return [Span(" " * width)]
 
 
 def axis(frame: Frame, view: View, width: int, where: Room) -> Line:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from iotop_ai.model.followed import changed, follows, gone
 from iotop_ai.model.frame import Frame
@@ -13,15 +13,6 @@ from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.process_tree import branches, parents, with_parents
 from iotop_ai.present.query import Filter, Subject, understood
 from iotop_ai.present.view import View
-
-SUMMED = (
-    "read_bytes_per_s",
-    "write_bytes_per_s",
-    "cancelled_bytes_per_s",
-    "rchar_bytes_per_s",
-    "wchar_bytes_per_s",
-    "major_faults_per_s",
-)
 
 
 class Group(NamedTuple):
@@ -75,12 +66,16 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates
     return (None if summed.value is None else summed.value.rates), summed.seconds
 
 
-def _largest(values: Iterable[float | None]) -> float | None:
-    return max((v for v in values if v is not None), default=None)
+def _known(values: Sequence[float | None]) -> Sequence[float]:
+    return [v for v in values if v is not None]
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
-    known = [v for v in values if v is not None]
+def _largest(values: Sequence[float | None]) -> float | None:
+    return max(_known(values), default=None)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = _known(values)
     return sum(known) if known else None
 
 
@@ -88,15 +83,9 @@ def together(rates: list[ProcessRates]) -> ProcessRates:
     """The rates of a fold."""
     if len(rates) == 1:
         return rates[0]
-    return UNKNOWN_PROCESS_RATES._replace(
-        **{field: _sum(getattr(r, field) for r in rates) for field in SUMMED},
-        read_calls_per_s=_sum(r.read_calls_per_s for r in rates),
-        write_calls_per_s=_sum(r.write_calls_per_s for r in rates),
-        cpu_ratio=_largest(r.cpu_ratio for r in rates),
-        io_delay_ratio=_largest(r.io_delay_ratio for r in rates),
-        incl_children=any(r.incl_children for r in rates),
-        main_thread_only=any(r.main_thread_only for r in rates),
-    )
+    read, write, cancelled, rchar, wchar, reads, writes, cpu, delay, faults, children, main = zip(*rates, strict=True)
+    summed = map(_sum, (read, write, cancelled, rchar, wchar, reads, writes))
+    return ProcessRates(*summed, _largest(cpu), _largest(delay), _sum(faults), any(children), any(main))
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:

@@ -16,6 +16,7 @@ from iotop_ai.present.jobs import job_hops, job_mount, job_waits, shown_job
 from iotop_ai.present.line import Cell, Line, Span, cut, place, row
 from iotop_ai.present.memo import once_a_frame
 from iotop_ai.present.panel import panel, quiet
+from iotop_ai.present.recent import direction
 from iotop_ai.present.units import MIB, UNKNOWN, capacity, clock, duration, interval, percent, size, token_of
 from iotop_ai.present.view import View
 
@@ -93,7 +94,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         device = devices.chosen(frame, view)
     if device is None:
         return [Span("no disk here", "dim")]
-    kind = _direction(frame, device)
+    kind = direction(frame, device.key)
     part = _part(frame, view, device, kind)
     hop = part or device
     for details in (True, False):
@@ -133,17 +134,6 @@ def behind(frame: Frame, view: View, mount: JobMount) -> Device | None:
             above = info.parent if info.kind == "partition" else ""
             return next((d for d in devices.everything(frame, view) if d.name == above), device)
     return None
-
-
-def _direction(frame: Frame, device: Device) -> str:
-    """read or write: what the device did more of in the history."""
-    read = write = 0.0
-    for sample in frame.history:
-        rates = (sample.block.value or {}).get(device.key)
-        if rates is not None:
-            read += rates.read_bytes_per_s or 0.0
-            write += rates.write_bytes_per_s or 0.0
-    return "write" if write > read else "read"
 
 
 def _bytes(device: Device, kind: str) -> float | None:
