@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from iotop_ai.model.block import BlockRates
 from iotop_ai.model.frame import Frame
@@ -10,7 +11,7 @@ from iotop_ai.model.settings import Marks
 from iotop_ai.present import devices
 from iotop_ai.present.columns import Column, Placed, chosen, head, placed
 from iotop_ai.present.devices import Device
-from iotop_ai.present.health import health, temperature
+from iotop_ai.present.health import Health, health, temperature
 from iotop_ai.present.line import Cell, Line, Span, cells, cut, place, row
 from iotop_ai.present.panel import panel, quiet
 from iotop_ai.present.units import UNDEFINED, UNKNOWN, count, figure, mib, percent, size
@@ -197,35 +198,66 @@ def _row(
     mount_at: int,
 ) -> Line:
     picked = devices.chosen(frame, view)
-    is_chosen = picked is not None and picked.name == device.name
+    shown_ = {spot.column.id for spot in at}
+    # A partition or volume has its disk's health, one row above; the disk of an array its own.
+    own = not nested or (device.info is not None and device.info.kind == "disk")
+    return _drawn(
+        width,
+        device._replace(info=None, queue_s=0.0, busy=False),
+        picked is not None and picked.name == device.name,
+        " " + name if nested else name,
+        tuple(at),
+        mount,
+        mount_at,
+        "sel" if view.focus == "disk" and view.cursor == device.row_key else "",
+        view.marks,
+        _fullness(frame, device.name) if "full%" in shown_ else "",
+        _degrees(frame, device.name) if "temp" in shown_ else "",
+        health(frame, device.name) if own else None,
+    )
+
+
+@lru_cache(maxsize=64)
+def _drawn(
+    width: int,
+    device: Device,
+    is_chosen: bool,
+    name: str,
+    at: tuple[Placed, ...],
+    mount: str,
+    mount_at: int,
+    background: str,
+    marks: Marks,
+    fullness: str,
+    degrees: str,
+    said: Health | None,
+) -> Line:
+    """One row; a device that rests has that of the second before."""
     loud = "bad" if device.guilty else "text"
     # Without colour too: the device whose graphs are shown, and the one that the verdict names when it is another.
     mark = ">" if is_chosen else "!" if device.guilty else " "
     out = [Cell(0, mark, "bad" if device.guilty else "key")]
-    out.append(Cell(1, " " + name if nested else name, loud))
+    out.append(Cell(1, name, loud))
     worst = _worst_await(device.rates)
-    marked = not device.guilty and bool(view.marks.await_ms or view.marks.util)
+    marked = not device.guilty and bool(marks.await_ms or marks.util)
     seconds = 1.0 if device.seconds is None else device.seconds
     for spot in at:
         id_ = spot.column.id
         if id_ == "health":
-            # A partition or volume has its disk's health, one row above; the disk of an array its own.
-            own = not nested or (device.info is not None and device.info.kind == "disk")
-            out += _health_cells(frame, device.name, spot) if own else []
+            out += [] if said is None else _health_cells(said, spot)
             continue
-        text = _value(frame, device, id_, seconds)
+        text = {"full%": fullness, "temp": degrees}.get(id_) or _VALUES[id_](device.rates, seconds)
         token = ""
         if device.guilty and id_ == worst:
             token = "bad"
         elif (device.guilty and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN)) or (
-            marked and _stands_out(device.rates, view.marks, id_)
+            marked and _stands_out(device.rates, marks, id_)
         ):
             token = "strong"
         out.append(spot.cell(text, token))
     # The mount has all columns up to the first figure, which is rarely as wide as its column.
     first = min((c.column - cells(c.text) + 1 if c.right else c.column for c in out[2:]), default=width)
     out.append(Cell(mount_at, cut(mount, max(0, first - mount_at - 1)), "dim"))
-    background = "sel" if view.focus == "disk" and view.cursor == device.row_key else ""
     return place(width, *out, background=background, key=device.row_key)
 
 
@@ -239,13 +271,9 @@ def _stands_out(rates: BlockRates, marks: Marks, id_: str) -> bool:
     return value is not None and 0 < mark <= value
 
 
-def _value(frame: Frame, device: Device, id_: str, seconds: float) -> str:
-    if id_ == "full%":
-        return _fullness(frame, device.name)
-    if id_ == "temp":
-        degrees = temperature(frame, device.name)
-        return UNDEFINED if degrees is None else f"{degrees:.0f}"
-    return _VALUES[id_](device.rates, seconds)
+def _degrees(frame: Frame, name: str) -> str:
+    degrees = temperature(frame, name)
+    return UNDEFINED if degrees is None else f"{degrees:.0f}"
 
 
 def _worst_await(rates: BlockRates) -> str:
@@ -266,8 +294,7 @@ def _fullness(frame: Frame, name: str) -> str:
     return UNKNOWN if found else UNDEFINED
 
 
-def _health_cells(frame: Frame, name: str, spot: Placed) -> list[Cell]:
-    said = health(frame, name)
+def _health_cells(said: Health, spot: Placed) -> list[Cell]:
     out = [Cell(spot.first, cut(said.word, spot.last + 1 - spot.first), said.token)]
     x = spot.first + cells(said.word) + 1
     room = spot.last - x

@@ -84,8 +84,20 @@ def together(rates: list[ProcessRates]) -> ProcessRates:
     if len(rates) == 1:
         return rates[0]
     read, write, cancelled, rchar, wchar, reads, writes, cpu, delay, faults, children, main = zip(*rates, strict=True)
-    summed = map(_sum, (read, write, cancelled, rchar, wchar, reads, writes))
-    return ProcessRates(*summed, _largest(cpu), _largest(delay), _sum(faults), any(children), any(main))
+    return ProcessRates(
+        _sum(read),
+        _sum(write),
+        _sum(cancelled),
+        _sum(rchar),
+        _sum(wchar),
+        _sum(reads),
+        _sum(writes),
+        _largest(cpu),
+        _largest(delay),
+        _sum(faults),
+        any(children),
+        any(main),
+    )
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
