@@ -101,6 +101,8 @@ def laid(spans: list[Span], x: int, at: Iterable[Placed], words: Iterable[Word],
         if not takes:
             continue
         blanks = (first if column.left else last + 1 - takes) - x
+        if blanks < 0:  # a window of a few columns
+            break
         if stretches(token):
             text = " " * blanks + text
         elif blanks > 0:
@@ -111,7 +113,7 @@ def laid(spans: list[Span], x: int, at: Iterable[Placed], words: Iterable[Word],
         x += blanks + takes
     if x < width:
         spans.append(Span(" " * (width - x)))
-    return tuple(spans)
+    return tuple(spans if x <= width else cut_spans(spans, width))
 
 
 def rule(width: int, title: str, right: Sequence[Span] = (), *, focus: bool = False) -> Line:

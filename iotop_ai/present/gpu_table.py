@@ -52,7 +52,8 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     room = height - 1
     if len(groups) > room:
         groups = _telling(groups, room)
-    return out + [_row(frame, view, width, group, at) for group in groups]
+    several = len({g.state.name for g in every if g.state is not None}) > 1
+    return out + [_row(frame, view, width, group, at, several=several) for group in groups]
 
 
 def _columns(height: int, every: tuple[Gpu, ...]) -> list[Column]:
@@ -93,7 +94,8 @@ def _numbers(group: tuple[Gpu, ...]) -> str:
     return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
-def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[Placed]) -> Line:
+def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[Placed], *, several: bool) -> Line:
+    """several: whether there is more than one model, so that each row says its own."""
     first = group[0]
     background = "sel" if view.focus == "gpu" and view.cursor == first.row_key else ""
     if first.state is None:
@@ -104,7 +106,7 @@ def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[
     out = [Cell(1, cut(numbers, room))]
     if len(group) > 1 and cells(numbers) <= 10:
         out.append(Cell(2 + cells(numbers), "all alike" if len(group) == len(gpus(frame, view)) else "alike", "dim"))
-    elif len({g.state.name for g in gpus(frame, view) if g.state is not None}) > 1:
+    elif several:
         out.append(Cell(4, cut(short_model(first.state.name), room - 4), "dim"))
     for spot in at:
         out += _cells(frame, view, group, spot)
@@ -177,6 +179,10 @@ def _over(value: float | None, unit: float) -> float | None:
 
 
 def _range(group: tuple[Gpu, ...], value: Callable[[GpuRates], float | None]) -> str:
+    if len(group) == 1:
+        rates = group[0].rates
+        found = None if rates is None else value(rates)
+        return UNKNOWN if found is None else f"{found:.0f}"
     return _span([None if g.rates is None else value(g.rates) for g in group])
 
 
@@ -198,8 +204,8 @@ def _limited(spot: Placed, used: str, limit: str) -> list[Cell]:
     if cells(used) + cells(tail) > room:
         tail = ""
     return [
-        Cell(spot.last - cells(tail), used, token_of(used), right=True),
-        Cell(spot.last, tail, "dim", right=True),
+        Cell(spot.last - cells(tail), used, token_of(used), True),
+        Cell(spot.last, tail, "dim", True),
     ]
 
 
