@@ -27,6 +27,7 @@ else:
             return property(itemgetter(place), doc=doc)
 
     _getters = []
+    _places = {}
 
     def _of_fields(fields):
         """Each field's descriptor; the one at a place is the same in all records."""
@@ -59,10 +60,18 @@ else:
 
         def _replace(self, /, **changes):
             """A new record with other values. Raises ValueError for a field that it does not have."""
-            made = self._make(map(changes.pop, self._fields, self))
-            if changes:
-                raise ValueError(f"Got unexpected field names: {list(changes)!r}")
-            return made
+            kind = type(self)
+            places = _places.get(kind)
+            if places is None:
+                places = _places[kind] = {name: place for place, name in enumerate(kind._fields)}
+            values = [*self]
+            try:
+                for name in changes:
+                    values[places[name]] = changes[name]
+            except KeyError:
+                unknown = [name for name in changes if name not in places]
+                raise ValueError(f"Got unexpected field names: {unknown!r}") from None
+            return tuple.__new__(kind, values)
 
         __replace__ = _replace
 

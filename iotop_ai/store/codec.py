@@ -28,7 +28,7 @@ from iotop_ai.store.follows import expected, settled
 from iotop_ai.store.pieces import pieces, to_line
 from iotop_ai.store.sane import check_carry, check_sample, check_snapshot, check_tally, check_times, check_verdict
 from iotop_ai.store.shape import SAME, Group, Record, shape_of
-from iotop_ai.store.times import TIMED, order_of, timeless, times_of, with_times, without_times
+from iotop_ai.store.times import TIMED, order_of, times_of, with_times, without_times, without_times_of
 from iotop_ai.store.wire import ShapeError
 
 FORMAT = 1
@@ -36,6 +36,9 @@ KEYFRAME_EVERY = 60
 LONGEST_LINE = 16 << 20
 
 _SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(Carry)
+_OF_THE_LINE = ("seq", "at_ns", "wall_ns", "events")
+_CHANGES = without_times_of(_SNAPSHOT, _OF_THE_LINE)
+"""As far as changes go without what stands in the line itself or in lines of its own."""
 _VERDICT, _TALLY = shape_of(Verdict), shape_of(Tally)
 TALLY_LINE = b'{"k":"tally",'
 
@@ -102,8 +105,8 @@ class Encoder:
 
     def __init__(self, keyframe_every: int = KEYFRAME_EVERY) -> None:
         self._every = keyframe_every
-        self._before: tuple[Snapshot, Snapshot] | None = None
-        """The Snapshot of the line before, as it was and without what other parts of the line say."""
+        self._before: Snapshot | None = None
+        """The Snapshot of the line before."""
         self._since_key = 0
         self._verdict: Verdict | None = None
 
@@ -127,25 +130,23 @@ class Encoder:
         if pre:
             line["pre"] = True
         before = None if gap or self._since_key >= self._every else self._before
-        bare = _bare(snapshot)
         snap: Iterable[str]
         if before is None:
             line["key"] = True
             line["n"] = snapshot.seq
             line["timed"] = TIMED
             line |= times_of(snapshot, None)
-            snap = _keyframe(line, bare, frame)
+            snap = _keyframe(line, frame)
             self._since_key = 0
         else:
-            whole, bare_before = before
-            if snapshot.seq != whole.seq + 1:
+            if snapshot.seq != before.seq + 1:
                 line["n"] = snapshot.seq
-            line |= times_of(snapshot, whole)
-            processes = timeless(expected(whole.processes, snapshot.processes))
-            change = _SNAPSHOT.change(bare, bare_before._replace(processes=processes))
+            line |= times_of(snapshot, before)
+            processes = expected(before.processes, snapshot.processes)
+            change = _CHANGES.change(snapshot, before._replace(processes=processes))
             line["v"] = {} if change is SAME else change
             snap = (to_line(line), "\n")
-        self._before = snapshot, bare
+        self._before = snapshot
         self._since_key += 1
         told = ""
         if self._verdict is None or verdict_key(self._verdict) != verdict_key(frame.verdict):
@@ -155,9 +156,9 @@ class Encoder:
         return Text(before is None, chain((to_line(_event(event)) + "\n" for event in snapshot.events), snap, (told,)))
 
 
-def _keyframe(line: Mapping[str, Any], bare: Snapshot, frame: Frame) -> Iterator[str]:
+def _keyframe(line: Mapping[str, Any], frame: Frame) -> Iterator[str]:
     yield to_line(line)[:-1] + ',"v":'
-    yield from pieces(_SNAPSHOT, bare, _OF_THE_LINE)
+    yield from pieces(_SNAPSHOT, without_times(frame.snapshot), _OF_THE_LINE)
     yield ',"carry":'
     yield from pieces(_CARRY, frame.carry)
     yield ',"last":'
@@ -339,14 +340,6 @@ def _event(event: Event) -> dict[str, Any]:
         if (value := getattr(event, name)) != default:
             line[name] = value
     return line
-
-
-_OF_THE_LINE = ("seq", "at_ns", "wall_ns", "events")
-
-
-def _bare(snapshot: Snapshot) -> Snapshot:
-    """The Snapshot without what stands in the line itself or in lines of its own."""
-    return without_times(snapshot)._replace(seq=0, at_ns=0, wall_ns=0, events=())
 
 
 def _int(raw: Any) -> int:

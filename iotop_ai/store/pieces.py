@@ -15,9 +15,12 @@ MANY = 256
 """Entries of a mapping in one piece."""
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 def to_line(record: Any) -> str:
     """JSON on one line, without its line end."""
-    return json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _ENCODER.encode(record)
 
 
 def pieces(shape: Shape, value: Any, without: Collection[str] = (), many: int = MANY) -> Iterator[str]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import cache
 from itertools import compress
-from operator import ne
+from operator import is_not, ne
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from iotop_ai.model.followed import changed, counterparts, gone
@@ -31,11 +31,13 @@ class Shape:
     """How values of one type are written.
 
     table: whole and change are both objects, so that a whole one in a change stands in ``{"=": whole}``. partial: a
-    change may hold a part only; where it is no table the whole is an array and an object is a change.
+    change may hold a part only; where it is no table the whole is an array and an object is a change. verbatim: a value
+    is its own JSON (a tuple is an array), so that nobody need make another.
     """
 
     table = False
     partial = False
+    verbatim = False
 
     def dump(self, value: Any) -> Any:
         """The value as JSON."""
@@ -56,6 +58,8 @@ class Shape:
 
 class Scalar(Shape):
     """int, float, str or bool, checked on loading. An int is a float's legal spelling, never the reverse."""
+
+    verbatim = True
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
@@ -94,6 +98,7 @@ class Maybe(Shape):
         self.inner = inner
         self.table = inner.table
         self.partial = inner.partial
+        self.verbatim = inner.verbatim
 
     def dump(self, value: Any) -> Any:
         """null or the value."""
@@ -126,6 +131,8 @@ class Maybe(Shape):
 class Several(Shape):
     """A choice of scalars, e.g. ``str | float | None``: JSON tells them apart."""
 
+    verbatim = True
+
     def __init__(self, kinds: tuple[type, ...]) -> None:
         self.kinds = kinds
 
@@ -144,9 +151,12 @@ class Row(Shape):
     def __init__(self, kinds: tuple[Shape, ...], endless: bool) -> None:
         self.kinds = kinds
         self.endless = endless
+        self.verbatim = all(kind.verbatim for kind in kinds)
 
     def dump(self, value: Any) -> Any:
         """An array."""
+        if self.verbatim:
+            return value
         if self.endless:
             return [self.kinds[0].dump(v) for v in value]
         return [shape.dump(v) for shape, v in zip(self.kinds, value, strict=True)]
@@ -179,6 +189,8 @@ class Table(Shape):
     def dump(self, value: Any) -> Any:
         """An object."""
         dump, text = self.item.dump, self.key.dump
+        if self.item.verbatim:
+            return dict(zip(map(text, value), value.values(), strict=True))
         return {text(k): dump(v) for k, v in value.items()}
 
     def load(self, raw: Any) -> Any:
@@ -190,7 +202,7 @@ class Table(Shape):
 
     def change(self, value: Any, before: Any) -> Any:
         """New and changed entries, and keys that went."""
-        if value is before:
+        if value is before or not (value or before):
             return SAME
         get, text = before.get, self.key.dump
         item = self.item
@@ -288,15 +300,17 @@ class Record(Shape):
         self.numbers = {name: i for i, name in enumerate(kind._fields)}
         self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
         self.least = sum(default is SAME for default in self.defaults)
-        plain = [type(f) in (Scalar, Several) or (type(f) is Maybe and type(f.inner) is Scalar) for f in fields]
-        self.plain = all(plain)
-        self.deep = tuple(i for i, as_it_is in enumerate(plain) if not as_it_is)
+        self.verbatim = self.least == len(fields) and all(f.verbatim for f in fields)
+        self.plain = all(f.verbatim and not f.partial for f in fields)
+        self.deep = tuple(i for i, f in enumerate(fields) if not f.verbatim)
         scalars = [f.inner if isinstance(f, Maybe) else f for f in fields]
         self.ints = tuple(isinstance(f, Scalar) and f.kind is int for f in scalars)
         self.counters = {name: i for name, i in self.numbers.items() if self.ints[i]}
 
     def dump(self, value: Any) -> Any:
         """An array in field order, without the defaults at its end."""
+        if self.verbatim:
+            return value
         length, defaults = len(value), self.defaults
         while length > self.least and value[length - 1] == defaults[length - 1]:
             length -= 1
@@ -319,10 +333,12 @@ class Record(Shape):
 
     def change(self, value: Any, before: Any) -> Any:
         """An object of the fields that changed."""
-        if value is before or value == before:
+        if value is before:
             return SAME
         if self.plain:
-            return dict(compress(zip(self.numbers, value, strict=True), map(ne, value, before)))
+            return dict(compress(zip(self.numbers, value, strict=True), map(ne, value, before))) or SAME
+        if value == before:
+            return SAME
         fields = self.fields
         out = {}
         for (name, i), new, old in zip(self.numbers.items(), value, before, strict=True):
@@ -346,14 +362,26 @@ class Record(Shape):
         return tuple.__new__(self.kind, values)
 
 
+class Elsewhere(Shape):
+    """What a line says in another place: no change tells of it."""
+
+    def change(self, value: Any, before: Any) -> Any:
+        """Nothing."""
+        return SAME
+
+
 class Group(Shape):
-    """A NamedTuple as an object by field name: one that holds tables, or may (a Reading)."""
+    """A NamedTuple as an object by field name: one that holds tables, or may (a Reading).
+
+    compared: a change looks at so many of its first fields; None all.
+    """
 
     table = True
     partial = True
 
-    def __init__(self, kind: Any, fields: tuple[Shape, ...]) -> None:
+    def __init__(self, kind: Any, fields: tuple[Shape, ...], compared: int | None = None) -> None:
         self.kind = kind
+        self.compared = tuple(zip(kind._fields, fields, strict=True))[:compared]
         self.fields = dict(zip(kind._fields, fields, strict=True))
         self.numbers = {name: i for i, name in enumerate(kind._fields)}
         self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
@@ -381,11 +409,11 @@ class Group(Shape):
         if value is before:
             return SAME
         out = {}
-        for (name, shape), new, old in zip(self.fields.items(), value, before, strict=True):
-            if new is not old:
-                changed = shape.change(new, old)
-                if changed is not SAME:
-                    out[name] = changed
+        rows = zip(self.compared, value, before, strict=False)
+        for (name, shape), new, old in compress(rows, map(is_not, value, before)):
+            changed = shape.change(new, old)
+            if changed is not SAME:
+                out[name] = changed
         return out or SAME
 
     def apply(self, raw: Any, before: Any) -> Any:

@@ -7,11 +7,14 @@ duration in µs.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, get_origin
+from collections.abc import Collection
+from operator import itemgetter
+from typing import Any, get_origin
 
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.typed import hints_of
+from iotop_ai.store.shape import SAME, Elsewhere, Group
 from iotop_ai.store.wire import ShapeError
 
 TIMED: tuple[str, ...] = tuple(name for name, hint in hints_of(Snapshot).items() if get_origin(hint) is Reading)
@@ -20,18 +23,36 @@ _KNOWN = frozenset(TIMED)
 
 _LONGEST_US = 1e17
 
-T = TypeVar("T")
-
-
-def timeless(reading: Reading[T]) -> Reading[T]:
-    """The Reading with its times taken off."""
-    return Reading(reading.value, reading.status, reading.reason, reading.remedy)
+_SAME = [None] * len(TIMED)
+_READINGS = itemgetter(*map(Snapshot._fields.index, TIMED))
+_TIMELESS = Reading._fields.index("at_ns")
+"""So many fields of a Reading stand before its times, which are its last."""
 
 
 def without_times(snapshot: Snapshot) -> Snapshot:
     """The Snapshot with its Readings' times taken off."""
-    bare: dict[str, Any] = {name: timeless(getattr(snapshot, name)) for name in TIMED}
+    bare: dict[str, Any] = {name: Reading(*getattr(snapshot, name)[:_TIMELESS]) for name in TIMED}
     return snapshot._replace(**bare)
+
+
+class _Untimed(Group):
+    """A Reading, of which no change tells the times."""
+
+    def change(self, value: Any, before: Any) -> Any:
+        """The fields that changed; most Readings are new for their times alone."""
+        if value[0] is before[0] and value[1:_TIMELESS] == before[1:_TIMELESS]:
+            return SAME
+        return super().change(value, before)
+
+
+def without_times_of(shape: Group, elsewhere: Collection[str]) -> Group:
+    """A Snapshot's shape whose changes tell neither its Readings' times nor the fields that stand elsewhere."""
+    parts = {name: Elsewhere() if name in elsewhere else part for name, part in shape.fields.items()}
+    for name in TIMED:
+        reading = shape.fields[name]
+        assert isinstance(reading, Group)
+        parts[name] = _Untimed(Reading, tuple(reading.fields.values()), _TIMELESS)
+    return Group(Snapshot, tuple(parts.values()))
 
 
 def moment(at_ns: int, base_ns: int) -> int | float | str:
@@ -54,18 +75,16 @@ def moment_ns(raw: Any, base_ns: int) -> int:
 
 def times_of(snapshot: Snapshot, before: Snapshot | None) -> dict[str, list[Any]]:
     """The arrays "at" and "took" of a line; one in which all is as before is left out. before: None in a keyframe."""
-    base = snapshot.at_ns
-    at: list[Any] = []
-    took: list[Any] = []
-    for name in TIMED:
-        now = getattr(snapshot, name)
-        old = None if before is None else getattr(before, name)
-        if old is not None and old.at_ns == now.at_ns:
-            at.append(None)
-        else:
-            at.append(False if now.at_ns is None else moment(now.at_ns, base))
-        took.append(None if old is not None and old.took_ns == now.took_ns else moment(now.took_ns, 0))
-    return {name: row for name, row in (("at", at), ("took", took)) if any(v is not None for v in row)}
+    base, readings = snapshot.at_ns, _READINGS(snapshot)
+    if before is None:
+        at = [False if now.at_ns is None else moment(now.at_ns, base) for now in readings]
+        return {"at": at, "took": [moment(now.took_ns, 0) for now in readings]}
+    rows = [*zip(readings, _READINGS(before), strict=True)]
+    at = [
+        None if now.at_ns == old.at_ns else False if now.at_ns is None else moment(now.at_ns, base) for now, old in rows
+    ]
+    took = [None if now.took_ns == old.took_ns else moment(now.took_ns, 0) for now, old in rows]
+    return {name: row for name, row in (("at", at), ("took", took)) if row != _SAME}
 
 
 def with_times(
