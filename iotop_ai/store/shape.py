@@ -333,12 +333,10 @@ class Record(Shape):
 
     def change(self, value: Any, before: Any) -> Any:
         """An object of the fields that changed."""
-        if value is before:
+        if value is before or value == before:
             return SAME
         if self.plain:
-            return dict(compress(zip(self.numbers, value, strict=True), map(ne, value, before))) or SAME
-        if value == before:
-            return SAME
+            return dict(compress(zip(self.numbers, value, strict=True), map(ne, value, before)))
         fields = self.fields
         out = {}
         for (name, i), new, old in zip(self.numbers.items(), value, before, strict=True):
