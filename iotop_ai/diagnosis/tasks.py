@@ -96,6 +96,10 @@ def family(table: ProcessTable | None) -> Family:
     return Family({key.pid: key for key in table.stat}, children)
 
 
+_Row = tuple[float, float, float, float]
+"""Of a process: blocked, CPU, bytes read and written."""
+
+
 class _Ratios:
     """Means over a window, one a process in the order of its Sums; as if nothing were unknown."""
 
@@ -121,14 +125,12 @@ class _Ratios:
         return self._mean(WRITE)
 
     @cached_property
-    def rows(self) -> list[tuple[float, float, float, float]]:
-        """(blocked, CPU, read, written) of each."""
+    def rows(self) -> list[_Row]:
+        """The figures of each."""
         return [*zip(self.blocked, self.cpu, self.read, self.write, strict=True)]
 
-    def of(self, i: int) -> tuple[float, float, float, float]:
-        """The row of one, without those of all where nobody has asked for them."""
-        if "rows" in self.__dict__:
-            return self.rows[i]
+    def of(self, i: int) -> _Row:
+        """The figures of one alone."""
         of, known = self._sums.of, self._known
         blocked = _blocked(of(DELAY, i) / known, of(LOOKS, i) / known)
         return blocked, of(CPU, i) / known, of(READ, i) / known, of(WRITE, i) / known
@@ -171,6 +173,7 @@ class Tasks:
             keys = [tree.keys[pid] for pid in sorted(only) if pid in tree.keys]
         self._sums = window_sums(look, keys)
         self._ratios = _Ratios(self._sums)
+        self._rows: list[_Row] = []
         self._ours = monitor_pids(table, own_pid)
 
     def all(self) -> tuple[TaskFacts, ...]:
@@ -255,7 +258,7 @@ class Tasks:
         if found is None:
             chosen = [*places()]
             if len(chosen) > _FEW:
-                self._ratios.rows  # noqa: B018 - of many it is made column by column
+                self._rows = self._ratios.rows
             found = self._chosen[what, least] = tuple(self._made(chosen))
         return found
 
@@ -282,7 +285,7 @@ class Tasks:
         cpu: float | None
         read: float | None
         write: float | None
-        blocked, cpu, read, write = self._ratios.of(i)
+        blocked, cpu, read, write = self._rows[i] if self._rows else self._ratios.of(i)
         if key in sums.no_cpu:
             times = sums.known - sums.no_cpu[key]
             cpu = sums.column(CPU)[i] / times if times else None

@@ -14,7 +14,7 @@ from typing import Any, get_origin
 from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.typed import hints_of
-from iotop_ai.store.shape import SAME, Elsewhere, Group
+from iotop_ai.store.shape import SAME, Elsewhere, Group, Shape
 from iotop_ai.store.wire import ShapeError
 
 TIMED: tuple[str, ...] = tuple(name for name, hint in hints_of(Snapshot).items() if get_origin(hint) is Reading)
@@ -45,8 +45,9 @@ class _Untimed(Group):
         return super().change(value, before)
 
 
-def without_times_of(shape: Group, elsewhere: Collection[str]) -> Group:
+def without_times_of(shape: Shape, elsewhere: Collection[str]) -> Group:
     """A Snapshot's shape whose changes tell neither its Readings' times nor the fields that stand elsewhere."""
+    assert isinstance(shape, Group)
     parts = {name: Elsewhere() if name in elsewhere else part for name, part in shape.fields.items()}
     for name in TIMED:
         reading = shape.fields[name]
@@ -77,8 +78,8 @@ def times_of(snapshot: Snapshot, before: Snapshot | None) -> dict[str, list[Any]
     """The arrays "at" and "took" of a line; one in which all is as before is left out. before: None in a keyframe."""
     base, readings = snapshot.at_ns, _READINGS(snapshot)
     if before is None:
-        at = [False if now.at_ns is None else moment(now.at_ns, base) for now in readings]
-        return {"at": at, "took": [moment(now.took_ns, 0) for now in readings]}
+        whole = [False if now.at_ns is None else moment(now.at_ns, base) for now in readings]
+        return {"at": whole, "took": [moment(now.took_ns, 0) for now in readings]}
     rows = [*zip(readings, _READINGS(before), strict=True)]
     at = [
         None if now.at_ns == old.at_ns else False if now.at_ns is None else moment(now.at_ns, base) for now, old in rows
