@@ -159,4 +159,4 @@ def test_a_followed_table_is_written_as_a_plain_one() -> None:
     assert told == shape.change(dict(ledger.now), dict(old))
     assert told["+"].keys() == {"2/1", "7/9"}
     assert told["-"] == ["4/1"]
-    assert shape.apply(told, dict(old)) == ledger.now
+    assert shape.apply(wire(told), dict(old)) == ledger.now
