@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice, product
 from pathlib import Path
@@ -99,6 +100,15 @@ def _running(*calls: list[str]) -> Iterator[None]:
                 os.killpg(process.pid, signal.SIGKILL)
         for process in made:
             process.wait()
+            _until_gone(process.pid)
+
+
+def _until_gone(group: int) -> None:
+    """Wait until nobody of a group is left: thousands that end would be part of what is measured next."""
+    with contextlib.suppress(ProcessLookupError):
+        while True:
+            os.killpg(group, 0)
+            time.sleep(0.05)
 
 
 @contextlib.contextmanager
