@@ -368,6 +368,7 @@ def pictures(rounds: int) -> list[tuple[str, float, float]]:
 
 def report(rounds: int) -> str:
     """The section of the document."""
+
     def pair(times: list[float]) -> str:
         # The difference of two sizes is lost in their noise where an item takes next to nothing.
         middle = f"{statistics.median(times):.2f}"
