@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from iotop_ai.model.carry import Carry
 from iotop_ai.model.finding import SHORTEST_S, Finding, Severity, Verdict
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.keyframe import SPACING_S, Keyframe
 from iotop_ai.model.sample import Sample, between, is_pair
-from iotop_ai.model.signal_groups import GROUPS_ALL, signal_groups
+from iotop_ai.model.signal_coverage import GROUPS_ALL, signal_groups
 from iotop_ai.model.snapshot import Event, Snapshot
 
 
@@ -19,23 +19,24 @@ def frames(
     before: Snapshot | None = None,
     last: Sample | None = None,
     history: tuple[Sample, ...] = (),
-    carry: Carry | None = None,
+    carry: FoldState | None = None,
 ) -> Iterator[Frame]:
     """One Frame per Snapshot, live, replayed or from a list.
 
-    before, last, history, carry: where to go on from (after a seek). A Snapshot of another boot starts a new
-    session: no pair, no history, an empty carry. A Keyframe's memory is adopted where it has one; behind a gap or at
-    a session's start its own Sample stands in for the pair that cannot be formed. What is of a pre-roll gives no Frame.
+    before, last, history, carry: the point from which to continue (after a seek). A Snapshot of another boot starts a
+    new session: no pair, no history, an empty state. A Keyframe's state is adopted where it has one; after a gap or at
+    a session's start its own Sample replaces the pair that cannot be formed. Pre-roll Snapshots yield no Frame.
     """
-    # Here, because the rules are a fifth of what a start loads, and its first picture shows none.
+    # Imported here: the rules are a fifth of the start-up time, and the first picture needs none.
     from iotop_ai.diagnosis.engine import fold
+    from iotop_ai.diagnosis.facts.fold_cache import FoldCache
 
-    carry = carry or Carry()
+    carry, cache = carry or FoldState(), FoldCache()
     for item in snapshots:
         key = item if isinstance(item, Keyframe) else None
         snapshot = item.snapshot if isinstance(item, Keyframe) else item
         if (key is not None and key.session) or (before is not None and not is_pair(before, snapshot)):
-            before, last, history, carry = None, None, (), Carry()
+            before, last, history, carry = None, None, (), FoldState()
         if key is not None and key.last is not None and (key.gap or before is None):
             sample = key.last
         else:
@@ -46,7 +47,7 @@ def frames(
             first += 1
         history = (*history[first:], sample)
         if key is None or key.folds:
-            carry, verdict = fold(carry, snapshot, history)
+            carry, verdict = fold(carry, snapshot, history, cache=cache)
             if key is not None and key.carry is not None:
                 carry = key.carry
                 verdict = carry.verdict or verdict
@@ -56,22 +57,22 @@ def frames(
 
 
 def unjudged(snapshot: Snapshot) -> Frame:
-    """A session's first Frame as ``frames`` gives it, before any rule has looked: it measures.
+    """A session's first Frame before any rule has run: its verdict is measuring.
 
-    For a picture that does not wait for the rules; what they see without a window is missing.
+    For a picture that does not wait for the rules; it lacks the findings that need no window.
     """
     sample = between(None, snapshot, None)
     seen, missing = signal_groups(snapshot)
     measuring = Finding("unknown", Severity.INFO, 0.0, args=(("reason", "measuring"),))
     verdict = Verdict((measuring,), 0.0, SHORTEST_S, seen, GROUPS_ALL, missing)
-    return Frame(snapshot, sample, (sample,), Carry(started_ns=snapshot.at_ns, verdict=verdict), verdict)
+    return Frame(snapshot, sample, (sample,), FoldState(started_ns=snapshot.at_ns, verdict=verdict), verdict)
 
 
 def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) -> Frame:
-    """The last Frame of a recording: it carries what happened after ``newest``, and nothing was read for it.
+    """The last Frame of a recording: it holds the events after ``newest``, and nothing is read for it.
 
-    Its Readings are those of before with their own times, so no rate is renewed; what the monitor itself has used
-    since is unknown. at_ns, wall_ns: now; moved on where that lies too close behind ``newest``.
+    It repeats the previous Readings with their original times, so no rate is renewed; the monitor's own cost since then
+    is unknown. at_ns, wall_ns: now; later where that is too close to ``newest``.
     """
     before = newest.snapshot
     later_ns = max(0, before.at_ns + int(SPACING_S * 1e9) - at_ns)

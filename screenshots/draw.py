@@ -23,25 +23,25 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from iotop_ai.collectors.clock import Clock  # noqa: E402
+from iotop_ai.collectors.io.clock import Clock  # noqa: E402
 from iotop_ai.model.frame import Frame  # noqa: E402
 from iotop_ai.model.keyframe import Keyframe  # noqa: E402
 from iotop_ai.model.settings import Settings  # noqa: E402
 from iotop_ai.model.snapshot import Snapshot  # noqa: E402
 from iotop_ai.pipeline import frames  # noqa: E402
-from iotop_ai.present.theme import looks  # noqa: E402
-from iotop_ai.present.view import Timeline, View  # noqa: E402
-from iotop_ai.sources.live import LiveSource  # noqa: E402
-from iotop_ai.sources.replay import ReplaySource  # noqa: E402
-from iotop_ai.store.file import FileRecording  # noqa: E402
-from iotop_ai.store.recorder import Recorder  # noqa: E402
-from iotop_ai.store.recording import MemoryRecording  # noqa: E402
-from iotop_ai.store.ring import Ring  # noqa: E402
-from iotop_ai.store.sink import FileSink  # noqa: E402
+from iotop_ai.playback.player import FrameCursor  # noqa: E402
+from iotop_ai.playback.session_recording import SessionRecorder  # noqa: E402
+from iotop_ai.present.screen.view import Timeline, View  # noqa: E402
+from iotop_ai.present.text.theme import looks  # noqa: E402
+from iotop_ai.sources.live.source import LiveSource  # noqa: E402
+from iotop_ai.sources.recorded.source import ReplaySource  # noqa: E402
+from iotop_ai.store.last_hour import Ring  # noqa: E402
+from iotop_ai.store.read.file import FileRecording  # noqa: E402
+from iotop_ai.store.source import MemoryRecording  # noqa: E402
+from iotop_ai.store.write.recorder import Recorder  # noqa: E402
+from iotop_ai.store.write.sink import FileSink  # noqa: E402
 from iotop_ai.tui.app import MonitorApp  # noqa: E402
-from iotop_ai.tui.deck import Deck  # noqa: E402
-from iotop_ai.tui.keeper import Keeper  # noqa: E402
-from iotop_ai.tui.tape import Tape  # noqa: E402
+from iotop_ai.tui.threads.playback import PlaybackThread  # noqa: E402
 from tests.present.gpu_scenes import eight_snapshots, one_snapshots  # noqa: E402
 from tests.present.health_scene import ill_snapshots  # noqa: E402
 from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk  # noqa: E402
@@ -209,13 +209,13 @@ async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
     if picture.replay:
         await draw_replay(picture, shown, view, folder)
         return
-    keeper = Keeper(Clock(), Ring) if picture.kept else None
+    keeper = SessionRecorder(Clock(), Ring) if picture.kept else None
     app = MonitorApp(shown[0], (), Own(), view, picture.theme, keeper=keeper)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
         for frame in shown[1:]:  # one by one: graphs reach further back than one Frame does
             if keeper is not None:
                 keeper.put(frame)
-            app.main.receive(frame)
+            app.main.live.receive(frame)
         for key in picture.keys if picture.kept else ():
             await pilot.press(key)
             await pilot.pause(DECODED_S)
@@ -236,12 +236,12 @@ async def draw_replay(picture: Picture, shown: list[Frame], view: View, folder: 
             while recorder.state().snapshots + 60 < frame.snapshot.seq - shown[0].snapshot.seq:
                 await asyncio.sleep(0.01)
         recorder.close()
-        tape = Tape([FileRecording(f"{place}/a.iotop.jsonl")])
-        first = tape.go(0)
+        tape = FrameCursor([FileRecording(f"{place}/a.iotop.jsonl")])
+        first = tape.seek(0)
         line = Timeline(tape.begin_wall_ns, tape.end_wall_ns(), tape.begin_wall_ns)
         view = view._replace(mode="replay", timeline=line)
         source = MemoryRecording()
-        app = MonitorApp(first, (), source, view, picture.theme, deck=lambda app: Deck(tape, app, Clock()))
+        app = MonitorApp(first, (), source, view, picture.theme, deck=lambda app: PlaybackThread(tape, app, Clock()))
         async with app.run_test(size=(picture.width, picture.height)) as pilot:
             for key in ("", *picture.keys):
                 if key:

@@ -12,24 +12,24 @@ import posixpath
 import sys
 from pathlib import Path
 
-from iotop_ai.collectors.block import BlockCollector
-from iotop_ai.collectors.block_info import BlockInfoCollector
-from iotop_ai.collectors.block_temperature import Temperatures
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.mounts import MountsCollector
-from iotop_ai.collectors.netfs import NetfsCollector
-from iotop_ai.collectors.root import READ_LIMIT, KeptFile, Root
+from iotop_ai.collectors.block.diskstats import BlockCollector
+from iotop_ai.collectors.block.inventory import BlockInfoCollector
+from iotop_ai.collectors.block.temperature import Temperatures
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import READ_LIMIT, KeptFile, Root
+from iotop_ai.collectors.machine.mounts import MountsCollector
+from iotop_ai.collectors.machine.netfs import NetfsCollector
 from tests.machines import Entries, build, pack
 
 WHOLE_MACHINE = (
     *(f"proc/{name}" for name in ("stat", "meminfo", "vmstat", "loadavg", "self/mountstats")),
     *(f"proc/pressure/{name}" for name in ("cpu", "io", "memory")),
 )
-"""Files of the other collectors that are the same on every machine."""
+"""Files of the other collectors, the same on every machine."""
 
 
 class NotingRoot(Root):
-    """A Root that remembers what it was asked for."""
+    """A Root that notes every path it is asked for."""
 
     def __init__(self, path: str = "/") -> None:
         super().__init__(path)
@@ -90,7 +90,7 @@ class Copy:
                 at = posixpath.dirname(at)
                 continue
             here = f"{at}/{part}" if at else part
-            # /proc/self is a link to our own pid, which is of no use in another place.
+            # /proc/self links to our own pid, which means nothing in a captured tree.
             if here == "proc/self" or not os.path.islink(f"{self._root}/{here}"):
                 at = here
                 continue
@@ -103,7 +103,7 @@ class Copy:
 
 
 def capture(root: str = "/", serials: bool = False) -> Entries:
-    """What the collectors read of a machine."""
+    """The paths that the collectors read."""
     noting, clock = NotingRoot(root), Clock()
     mounts, block = MountsCollector(noting, clock), BlockCollector(noting, clock)
     temperatures = Temperatures(noting, start=lambda work: work())

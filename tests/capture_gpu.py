@@ -200,7 +200,7 @@ def gpm(handle: Any, wait_s: float = 0.3) -> dict[str, Any]:
 
 
 def load(regime: str, ready: Any, stop: Any) -> None:
-    """Keep the GPU busy in one way until told to stop."""
+    """Keep the GPU busy in one way until a stop is requested."""
     import torch
 
     big = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)

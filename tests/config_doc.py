@@ -5,27 +5,32 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from iotop_ai.cli.settings_table import BY_NAME, SETTINGS, value_of
+from iotop_ai.cli.config.table import BY_NAME, SETTINGS, value_of
 from iotop_ai.model.settings import Settings
-from iotop_ai.present.keymap import SCREENS, key_shown
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.screen.key_names import key_label
 from tests.pages import written
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 HEAD = """\
 # Settings
 
-This page is written by `python -m tests.config_doc` from `iotop_ai/cli/settings_table.py` and
-`iotop_ai/present/keymap.py`; change the tables, not the page.
+This page is written by `python -m tests.config_doc` from `iotop_ai/cli/config/table.py` and
+`iotop_ai/present/screen/actions.py`; change the tables, not the page.
 
-`iotop-ai config init` writes a file in which every setting stands as a comment, `iotop-ai config path` says where it
-is (`$XDG_CONFIG_HOME/iotop-ai/config.toml`, by default `~/.config/iotop-ai/config.toml`; `--config FILE` or
-`IOTOP_AI_CONFIG` names another), `iotop-ai config print` shows what holds now and where each value comes from, and
-`iotop-ai config validate` names every mistake with its line and exits 1 when there is one.
+`iotop-ai config init` writes a file with every setting as a comment, `config path` prints where it is
+(`$XDG_CONFIG_HOME/iotop-ai/config.toml`, by default `~/.config/iotop-ai/config.toml`; `--config FILE` or
+`IOTOP_AI_CONFIG` names another), `config print` shows the values in effect and their origin, and `config validate`
+lists every mistake with its line and exits 1 when there is one.
 
-A flag goes before a variable of the environment, that before the file, that before the default. What the screen
-remembers of the last time (sort order, chosen device, theme, hidden panels) stands in the state folder and goes before
-the default only. A file that belongs to somebody else, or that everybody may write, is refused; so is a file with a
-mistake in it, in one line that says where.
+A flag wins over an environment variable, that over the file, that over the default. The screen remembers sort order,
+selected device, theme and hidden panels in the state folder; these win over the default only. A file with a mistake is
+refused in one line, and so is a file that belongs to another user or that everyone may write.
+
+The file can name a program to run. Root therefore trusts it only where root owns it and every folder above it, and no
+other user may write any of them. Under `sudo`, variables that name a program or a file (`IOTOP_AI_SMARTCTL`,
+`IOTOP_AI_CONFIG`, `IOTOP_AI_LOG`, `XDG_CONFIG_HOME`, `XDG_STATE_HOME`, ...) are ignored; one line names them and the
+flag to use instead.
 
 ```toml
 interval = "500ms"
@@ -43,16 +48,39 @@ sda = "megaraid,3"
 "time.mark" = ["Ctrl+X"]
 ```
 
-| key | what it does | it may be | default | variable |
+| key | meaning | values | default | variable |
 |---|---|---|---|---|
 """
 KEYS = """
 ## Keys
 
-Below `[keys]`, an action and its keys: `"sort.next" = [">", "F11"]`. Keys are written as on the keyboard: `F11`,
-`Ctrl+T`, `Space`, `PgUp`, `R`, `>`. An empty list takes every key from an action. A key that another action has by
-default moves to yours, and `config validate` says so; one key for two of your actions on the same screen is a mistake.
-The help (`?`), the row of keys and the list of all actions (`Ctrl-P`) show the keys as you set them.
+Below `[keys]`, an action and its keys: `"sort.next" = [">", "F11"]`. Write keys as on the keyboard: `F11`, `Ctrl+T`,
+`Space`, `PgUp`, `R`, `>`. An empty list removes every key of an action. A key that another action has by default moves
+to yours, and `config validate` mentions it; one key for two of your actions on the same screen is a mistake. The help
+(`?`), the key row and the list of all actions (`Ctrl-P`) show your keys.
+"""
+
+
+HOST = """
+## From a container: the host's trees
+
+`--procfs DIR` and `--sysfs DIR` (`IOTOP_AI_PROCFS`, `IOTOP_AI_SYSFS`) read a /proc and a /sys mounted elsewhere, like
+node_exporter's `--path.procfs` and `--path.sysfs`:
+
+```sh
+docker run --rm -it --pid=host --uts=host --cgroupns=host --cap-add SYS_PTRACE --cap-add DAC_READ_SEARCH \\
+  --security-opt apparmor=unconfined -v /proc:/host/proc:ro -v /sys:/host/sys:ro IMAGE \\
+  iotop-ai --procfs /host/proc --sysfs /host/sys
+```
+
+- Processes, cgroups and mounts (those of pid 1) are the host's. Users are shown by number.
+- The two capabilities allow reading the I/O of other users' processes and the fullness of the host's mounts; without
+  them both are unknown. `--uts=host` gives the host's name. For SMART add `--privileged -v /dev:/dev`, for NVIDIA GPUs
+  `--gpus all`. The kernel's log needs /dev/kmsg in the container.
+- Every action is refused, as with `--readonly`. `--path` is refused too, because it names a folder of the container;
+  use `--device`.
+- Trees of another machine or another boot are read without SMART, NVML and /dev of this machine.
+- A directory that is not a /proc or a /sys ends the program with one line and exit code 2.
 """
 
 
@@ -73,16 +101,16 @@ def page() -> str:
     out = [HEAD]
     for one in SETTINGS:
         variable = f"`{one.variable}`" if one.variable else ""
-        out.append(f"| `{one.name}` | {one.text} | {one.may} | {default_of(one.name)} | {variable} |\n")
-    out.append(KEYS)
+        out.append(f"| `{one.name}` | {one.text} | {one.allowed} | {default_of(one.name)} | {variable} |\n")
+    out += [HOST, KEYS]
     seen: set[str] = set()
-    for screen, acts in SCREENS.items():
-        out.append(f"\n### The {screen} screen\n\n| action | what it does | keys |\n|---|---|---|\n")
-        for act in acts:
-            if act.name not in seen:
-                keys = " ".join(f"`{key_shown(key)}`" for key in act.keys)
-                out.append(f"| `{act.name}` | {act.text} | {keys} |\n")
-            seen.add(act.name)
+    for screen, actions in SCREENS.items():
+        out.append(f"\n### The {screen} screen\n\n| action | effect | keys |\n|---|---|---|\n")
+        for action in actions:
+            if action.name not in seen:
+                keys = " ".join(f"`{key_label(key)}`" for key in action.keys)
+                out.append(f"| `{action.name}` | {action.text} | {keys} |\n")
+            seen.add(action.name)
     return "".join(out)
 
 

@@ -1,4 +1,4 @@
-"""Options of the whole suite."""
+"""Options and fixtures of the whole suite."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import os
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # What a test makes the program remember is not the developer's.
+    # Keep the program's state of a test apart from the developer's own.
     folder = tempfile.TemporaryDirectory(prefix="iotop-ai-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ["XDG_CONFIG_HOME"] = os.path.join(folder.name, "config")
     config.add_cleanup(folder.cleanup)
-    # Where the suite runs in the background, programs would inherit that Ctrl-C does nothing.
+    # A suite in the background ignores SIGINT, and its programs would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -26,13 +27,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
 
 
+ALONE = (
+    "tests/cli/commands/monitor/test_remote.py",
+    "tests/cli/commands/record/",
+    "tests/collectors/gpu/",
+    "tests/collectors/process/",
+    "tests/rigs/",
+    "tests/sources/live/",
+    "tests/tui/terminal/",
+)
+"""What watches this machine in real time: another test's dead filesystem, disks or processes would be seen."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # The longest test begins first, so that no worker waits for it at the end.
+    for item in items:
+        if item.path.relative_to(config.rootpath).as_posix().startswith(ALONE):
+            item.add_marker(pytest.mark.alone)
+    items.sort(key=lambda item: item.path.name != "test_cost_gates.py")
     if config.getoption("--slow"):
         return
     skip = pytest.mark.skip(reason="slow: run with --slow")
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder that only this user can change or replace: as root, not below /tmp, where everyone may write."""
+    if os.geteuid() != 0:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="iotop-ai-test-", dir="/var/lib") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

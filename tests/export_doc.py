@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from iotop_ai.export.tidy import tables
+from iotop_ai.export.tables.frames import tables
 from tests.pages import written
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "export.md"
@@ -23,29 +23,28 @@ iotop-ai import --iostat iostat.txt -o old.iotop.jsonl           # what iostat -
 iotop-ai import --nvidia-smi smi.csv -o old.iotop.jsonl          # what nvidia-smi --query-gpu logged
 ```
 
-**What is read.** A recording under its live name stands for the parts that it was rotated into. `--begin` and `--end`
-take `14:32` (the last within the recording), `2026-11-21T14:32:05Z`, `-3m` (before the end), `+3m` (after the start)
-and `45%`; a row is the same whether the export begins before it or at it. Root is refused without `--allow-root`,
-because root may read files that the one who asked may not.
+**Input.** A recording under its live name stands for all parts that it was rotated into. `--begin` and `--end` take
+`14:32` (the last within the recording), `2026-11-21T14:32:05Z`, `-3m` (before the end), `+3m` (after the start) and
+`45%`. Root reads only files that root owns and only root may write, and follows no link; other files need
+`--allow-root`, because another user could have placed them.
 
-**What is written.** One row per interval and object; the first Snapshot of a session ends no interval and has no
-rates. Times are RFC 3339 in UTC (a timestamp in Parquet). Unknown is an empty cell, NULL or null, and never 0; a mean
-time over no request is unknown too. Devices carry the names and units of `iostat -x` (kB is 1024 B, shares are
-percent; JSON Lines use the keys of its JSON, `util` for `%util`); everything else is snake_case with its unit at the
-end, base units, ratios 0..1. Only processes that did something are listed. Command lines are the program and script
-name alone unless `--cmdline redacted` or `full`; what was not recorded cannot be written.
+**Output.** One row per interval and object; the first Snapshot of a session ends no interval and has no rates. Times
+are RFC 3339 in UTC (a timestamp in Parquet). Unknown is an empty cell, NULL or null, never 0; a mean over no requests
+is unknown, too. Devices have the names and units of `iostat -x` (kB is 1024 B, shares are percent; JSON Lines use the
+keys of its JSON, `util` for `%util`); other names are snake_case and end in their unit: base units, ratios 0..1. Only
+active processes are listed. `--cmdline` selects names (the default), redacted (`***` in place of passwords, tokens,
+keys, logins in URLs, random text) or full command lines, as far as they were recorded.
 
-In CSV a text that begins with `= + - @` gets a `'` before it, so that no spreadsheet takes it for a formula; numbers
-are never touched, and `--raw` leaves it out. SQLite has the units in the table `columns` and what the recording is in
-`recording`; Parquet has both as metadata and needs `pip install 'iotop-ai[parquet]'`. A file appears when it is
-whole, and an existing one is kept unless `--force`.
+In CSV a text that begins with `= + - @` gets a leading `'`, so that no spreadsheet runs it as a formula; `--raw` turns
+that off. SQLite has the units in the table `columns` and the recording's origin in `recording`; Parquet has both as
+metadata and needs `pip install 'iotop-ai[parquet]'`. A file appears when it is complete; an existing one is kept unless
+`--force`.
 
 **Imports.** `iostat -x` as text or `-o JSON`, of sysstat 10.1 and newer, with or without `-t -k -m -N -p -y -z`, and
-`nvidia-smi --query-gpu=… --format=csv`. The recording says where it comes from (`origin`), and whatever the log does
-not tell stays unknown. iostat's first report is its mean since boot and is left out; `--keep-first` takes it as an
-interval, for logs of `iostat -y`. A log without times needs `--start` and `--interval`. Rates become counters with
-their fractions carried on, so that the same rates come back: to half a request, half a sector and half a millisecond
-an interval.
+`nvidia-smi --query-gpu=… --format=csv`. The recording names its source (`origin`); what the log lacks stays unknown.
+iostat's first report (the mean since boot) is left out; `--keep-first` takes it, for logs of `iostat -y`. A log without
+times needs `--start` and `--interval`. Rates become counters and come back the same, to half a request, half a sector
+and half a millisecond per interval.
 
 ## Tables
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from iotop_ai.model.smart import HealthPoint, PastPoint, SelfTest, SmartAttribute, SmartState
-from iotop_ai.model.smart_growth import DAY_S, FORECAST_DAYS
-from iotop_ai.model.smart_rules import RULES, Rule, judged
+from iotop_ai.model.health.growth import DAY_S, FORECAST_DAYS
+from iotop_ai.model.health.rules import RULES, Rule, judged
+from iotop_ai.model.health.smart import HealthPoint, PastPoint, SelfTest, SmartAttribute, SmartState
 from tests.pages import written
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/health.md"
@@ -16,21 +16,27 @@ NOW_S = 1_790_000_000
 HEAD = """\
 # Disk health
 
-What is judged, by which rule and number, and what the user sees. This page is written by `python -m tests.health_doc`
-from `iotop_ai/model/smart_rules.py`; change the rule, not the page.
+Every rule about disk health, its number and its message. This page is written by `python -m tests.health_doc` from
+`iotop_ai/model/health/rules.py`; change the rule, not the page.
 
-A disk is asked every five minutes, one at a time, never while a device is saturated, and never woken. Growth counts
-more than level: it is the difference to the known reading nearest to 24 h before, kept by serial number in
-`$XDG_STATE_HOME/iotop-ai/health/` (mode 0700, one file a disk), and what was seen in less than a day counts whole. Of
-several rules about one figure only the worst is heard. A disk without any figure to judge by is *unknown*, never
-healthy; one that sleeps keeps its last word. An NVMe's count of error log entries alone is no ground for alarm: hosts
-fill it with commands that the drive does not know.
+Each disk is queried every five minutes, one at a time, never while a device is saturated; a sleeping disk is not woken
+and keeps its last result. Growth counts more than level: it is the difference to the reading nearest to 24 h ago, kept
+by serial number in `$XDG_STATE_HOME/iotop-ai/health/`. Of several rules about one figure only the worst applies. A
+disk without any figure is *unknown*, never healthy. An NVMe's error log entries alone are not a reason for alarm:
+hosts cause them with commands that the drive does not know.
 
-Wear is forecast from the oldest known reading when it is at least {forecast:g} days old: what is left of 100 %, at the
-mean rate since.
+Disks behind a RAID controller are listed by bus and type (`bus/0/megaraid,3`) where `smartctl --scan-open` finds them;
+`--smart-type sda=cciss,0` adds others. Querying them needs root. The volume itself has no health.
 
-`iotop-ai health` ends with 1 when any disk has a warning or worse, else with 2 when a disk could not be asked or judged
-or there was none to ask, else with 0; a disk asleep or without SMART changes nothing.
+An ATA count is the first number that smartctl prints for an attribute (188: the lowest of its three words), because
+vendors use the upper bits otherwise. Its name must confirm its meaning: `Host_Writes_GiB`, `Unknown_SSD_Attribute` or
+`Bogus_Current_Pend_Sect` is shown without a rule, and so is attribute 197 of a Crucial MX500, which rises and falls on
+healthy disks.
+
+Wear is forecast at the mean rate since the oldest known reading, once that is {forecast:g} days old.
+
+`iotop-ai health` exits 1 when any disk has a warning or worse, else 2 when a disk could not be queried or judged or
+there is none, else 0; a disk that sleeps or has no SMART changes nothing.
 
 | rule | severity | holds when | source | input | line |
 |---|---|---|---|---|---|

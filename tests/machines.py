@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from iotop_ai.collectors.root import Root
+from iotop_ai.collectors.io.root import Root
 
 FOLDER = Path(__file__).parent / "data" / "machines"
 
@@ -36,7 +36,7 @@ def pack(entries: Entries, comment: str = "") -> str:
             lines.append(f"{path} =x {content.hex()}")
         elif text.count("\n") == 1 and text.endswith("\n") and text == text.lstrip():
             lines.append(f"{path} = {text[:-1]}")
-        elif text.endswith("\n") and "\n>>\n" not in text:
+        elif text.endswith("\n") and "\n>>\n" not in f"\n{text}":
             lines += [f"{path} <<", text[:-1], ">>"]
         else:
             lines.append(f"{path} =x {content.hex()}")

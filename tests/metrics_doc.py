@@ -16,21 +16,20 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 HEAD = """\
 # Metrics
 
-Every figure that iotop-ai derives, from its declaration in `iotop_ai/model/`. This page is written by
-`python -m tests.metrics_doc`; change the declaration, not the page.
+Every derived figure, as declared in `iotop_ai/model/`. This page is written by `python -m tests.metrics_doc`; change
+the declaration, not the page.
 
-*Field* is the name in the Python records and in JSON, with its unit at the end; *term* is the name under which other
-tools know the figure, where there is one (`iostat -x`, `pidstat -d`, `nfsiostat`, `nvidia-smi`). `snapshot --json`
-lists devices under iostat's terms and in iostat's units (kB is 1024 B, shares are percent); everywhere else ratios are
-0..1 and bytes are bytes. `null` is unknown or undefined (a mean time without requests); a 0 was measured.
+*Field* is the name in Python and JSON and ends in its unit; *term* is the name in other tools (`iostat -x`, `pidstat
+-d`, `nfsiostat`, `nvidia-smi`). `snapshot --json` lists devices under iostat's terms and units (kB is 1024 B, shares
+are percent); elsewhere ratios are 0..1 and bytes are bytes. `null` is unknown or undefined (a mean over no requests).
 """
 
 
 def records() -> list[tuple[type, dict[str, Metric]]]:
     """Every record class of the model that declares metrics, in the order of its modules' names and lines."""
     found = []
-    for module in sorted(m.name for m in pkgutil.iter_modules(iotop_ai.model.__path__)):
-        loaded = importlib.import_module(f"iotop_ai.model.{module}")
+    for module in sorted(m.name for m in pkgutil.walk_packages(iotop_ai.model.__path__, "iotop_ai.model.")):
+        loaded = importlib.import_module(module)
         classes = [
             value
             for value in vars(loaded).values()

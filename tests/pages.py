@@ -1,4 +1,4 @@
-"""Pages of docs/ that are written by programs: whole ones from declarations, sections from measurements."""
+"""Writes pages of docs/: whole pages from declarations, sections from measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def written(program: str, page: Path, text: str) -> int:
-    """Write the page, or with --check say whether it is fresh; the exit code."""
+    """Write the page, or with --check print whether it is fresh; returns the exit code."""
     if sys.argv[1:] == ["--check"]:
         fresh = page.read_text() == text
         print("fresh" if fresh else f"stale: run python -m {program}")
@@ -18,6 +18,6 @@ def written(program: str, page: Path, text: str) -> int:
 
 
 def put_section(page: Path, heading: str, section: str) -> None:
-    """Put a section that begins with its heading at the page's end, in the place of the one of before."""
+    """Put a section at the page's end; it replaces an earlier section of the same heading."""
     kept = re.sub(rf"\n*{re.escape(heading)}\n.*?(?=\n## |\Z)", "", page.read_text(), flags=re.DOTALL)
     page.write_text(kept.rstrip("\n") + "\n\n" + section)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
-from iotop_ai.diagnosis.rules import PRECEDENCE, RULES, Rule
-from iotop_ai.diagnosis.thresholds import AS_ALL, HOLDS, LIMITS, Hold, Thresholds
-from iotop_ai.model.finding import STATE_OF_CLASS
+from iotop_ai.diagnosis.rules import RULES, Rule
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.model.verdict_class import CLASS_SPECS
 from tests.pages import written
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "rules.md"
@@ -17,24 +19,34 @@ LINES = ("Claim", "Evidence", "Threshold", "Blind spot")
 HEAD = """\
 # Rules
 
-What the verdict can say, from what, and where each number comes from. This page is written by
-`python -m tests.rules_doc` from `iotop_ai/diagnosis/`; change the rule, not the page.
+Every verdict, its evidence, and the source of each number. This page is written by `python -m tests.rules_doc` from
+`iotop_ai/diagnosis/`; change the rule, not the page.
 
-A rule looks at a window of seconds: {window_s:g} s, or three periods of the slowest reading where that is longer. Only
-samples in which a reading was renewed count, and no gap is read. A finding enters when its condition holds in
-{enter} % of the samples, at least {least_samples}; it leaves below {leave} %, or when its main signal falls below
-{level} % of its threshold, and stays at least {dwell_s:g} s and {keep_s:g} s after its condition last held. Another
-cause of the same job's wait replaces the first only when it has held for {confirm_s:g} s; the first then goes at once.
-What is unknown is never true. The monitor's own process and its children are left out. When no rule holds, the verdict
-is UNSURE and says what was looked at; OK needs evidence.
+A rule reads a window of {window_s:g} s, or three periods of the slowest reading where that is longer: only samples
+with new readings, and no gap. A finding enters when its condition holds in {enter} % of the samples, at least
+{least_samples}; it leaves below {leave} %, or when its main signal falls below {level} % of its threshold, and stays
+at least {dwell_s:g} s and {keep_s:g} s after its condition last held. Another cause of the same job's wait replaces
+the first after it has held for {confirm_s:g} s. An unknown value never counts as true. The monitor's own processes are
+left out. Without any finding the verdict is UNSURE and lists what was checked; OK needs evidence.
 
-What is normal for a device is the lower of two: what its kind takes, and a tenth of its own last 27 hours. The history
-counts minutes by the mean time of their reads, per serial number and size of read; it counts from {baseline_minutes:g}
-minutes on, and stands still while a finding about storage is on, so that a stall never becomes normal.
+A device's normal read time is the lower of two: the value for its kind, and a tenth of its own last 27 hours. That
+history counts minutes by mean read time, per serial number and request size; it applies from {baseline_minutes:g}
+minutes on, and pauses during a finding about storage, so that a stall does not become normal.
 
-Confidence starts at the rule's own base; two agreeing families of signals (task states, device, pressure, GPU) cap it
-at 75 %, one at 50 %. A missing GPU caps it at 60 %, GPU processes that cannot be found at 75 % (on the CPU side 50 %),
-unreadable I/O at 55 %. From 85 % on it is called high, from 60 % medium.
+Confidence starts at the rule's own base. One family of signals (task states, device, pressure, GPU) caps it at 50 %,
+two at 75 %; a missing GPU at 60 %, an unknown mapping of processes to GPUs at 75 % (CPU rules: 50 %), unreadable I/O
+at 55 %. From 85 % it is called high, from 60 % medium.
+"""
+
+CLASSES = """
+## How classes enter and leave
+
+confirm_s: how long a condition must have held before its finding enters, beyond the window and as far as that was
+observed. leave: the part of its threshold below which it leaves. keep_s: how long it stays after its condition last
+held.
+
+| class | confirm_s | leave | keep_s |
+|---|---|---|---|
 """
 
 
@@ -45,6 +57,16 @@ def parts(rule: Rule) -> tuple[str, dict[str, str]]:
     return sentence, {label: " ".join(text.split()) for label, text in zip(found[::2], found[1::2], strict=True)}
 
 
+def field_docs(record: type) -> dict[str, str]:
+    """The docstring below each field of a record."""
+    (body,) = (node.body for node in ast.parse(inspect.getsource(record)).body if isinstance(node, ast.ClassDef))
+    out = {}
+    for field, doc in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
+            out[field.target.id] = " ".join(ast.literal_eval(doc.value).split())
+    return out
+
+
 def page() -> str:
     """The whole page."""
     numbers = {
@@ -53,19 +75,23 @@ def page() -> str:
         "level": round(LIMITS.leave_level * 100),
     }
     out = [HEAD.format(**LIMITS._asdict(), **numbers)]
-    order = ", ".join(f"`{name}` ({STATE_OF_CLASS[name].value})" for name in PRECEDENCE)
+    order = ", ".join(f"`{name}` ({spec.state.value})" for name, spec in CLASS_SPECS.items())
     out.append(f"\nWhen several hold, the first of these names the state: {order}.\n")
     for rule in RULES:
         sentence, lines = parts(rule)
         out.append(f"\n## {rule.__name__}\n\n{sentence}\n\n")
         out += [f"- **{label}**: {lines[label]}\n" for label in LINES]
-    out.append("\n## How classes enter and leave\n\n" + (inspect.getdoc(Hold) or "") + "\n\n")
-    out.append("| class | confirm_s | leave | keep_s |\n|---|---|---|---|\n")
-    rows = {"all others": AS_ALL, **HOLDS}
-    out += [f"| {name} | {r.confirm_s:g} | {r.leave:.2f} | {r.keep_s:g} |\n" for name, r in rows.items()]
+    out.append(CLASSES)
+    rows = {name: (spec.confirm_s, spec.leave, spec.keep_s) for name, spec in CLASS_SPECS.items()}
+    usual = (0.0, None, None)
+    for name, row in {"all others": usual, **{name: row for name, row in rows.items() if row != usual}}.items():
+        confirm_s, leave, keep_s = row
+        leave = LIMITS.leave_level if leave is None else leave
+        out.append(f"| {name} | {confirm_s:g} | {leave:.2f} | {LIMITS.keep_s if keep_s is None else keep_s:g} |\n")
     out.append("\n## Numbers\n\n" + (inspect.getdoc(Thresholds) or "") + "\n\n")
-    out.append("| name | value |\n|---|---|\n")
-    out += [f"| `{name}` | {value:g} |\n" for name, value in LIMITS._asdict().items()]
+    out.append("| name | value | meaning |\n|---|---|---|\n")
+    meaning = field_docs(Thresholds)
+    out += [f"| `{name}` | {value:g} | {meaning[name]} |\n" for name, value in LIMITS._asdict().items()]
     return "".join(out)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parent.parent
 DEBIAN_PACKAGES = (
     *("fio", "sysstat", "smartmontools", "tmux", "libfuse3-dev", "fuse3", "pkg-config", "gcc", "libc6-dev"),
-    *("valgrind", "psmisc", "procps", "util-linux", "e2fsprogs", "rsync", "sudo"),
+    *("valgrind", "strace", "bindfs", "psmisc", "procps", "util-linux", "e2fsprogs", "rsync", "sudo"),
 )
 SLOW_PACKAGES = ("qemu-system-x86", "seabios", "ipxe-qemu", "busybox-static", "cpio", "kmod")
 SATISFIED = """
@@ -49,7 +49,7 @@ def say(text: str) -> None:
 
 def requirements() -> list[str]:
     """The package's and the dev group's requirements. Debian 12's pip knows no --group, so they are read here."""
-    import tomllib  # not at the top: an older Python shall be told so, not fail
+    import tomllib  # not at the top: an older Python must get a message instead of an ImportError
 
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
     return [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
@@ -82,7 +82,7 @@ def say_of_torch(python: Path) -> None:
 
 
 def missing_packages(wanted: Sequence[str]) -> list[str]:
-    """Those of ``wanted`` that dpkg does not have installed."""
+    """Packages of ``wanted`` that are not installed."""
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted]
     answer = subprocess.run(query, capture_output=True, text=True, check=False).stdout
     # A library package may be listed once per architecture, as name:arch.
@@ -111,39 +111,28 @@ def install_packages(wanted: Sequence[str]) -> None:
             return
 
 
-LAST_FAILED = TOP / ".pytest_cache" / "v" / "cache" / "lastfailed"
-FEW = 10  # failures that may be bad luck: a real terminal, a real disk and two cores are not always on time
+NO_TESTS = 5
+"""pytest's exit code when no test was selected."""
 
 
 def run_tests(python: Path, arguments: list[str]) -> int:
-    """Run pytest in the project's folder; its exit code. A few failures run once more, alone, and are named."""
-    command = [str(python), "-m", "pytest", *arguments]
-    if os.access(TOP, os.W_OK):
-        LAST_FAILED.unlink(missing_ok=True)  # it keeps failures of earlier runs
-        code = subprocess.run(command, cwd=TOP, check=False).returncode
-        return code if code != 1 else run_again(command)
+    """Run pytest in the project's folder: first tests that run side by side, then those that need the machine alone.
+
+    Most tests wait for a terminal or a program, so there is one worker more than cores. A failure is a failure: it is
+    not tried again.
+    """
+    workers = str((os.cpu_count() or 1) + 1)
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": folder}
-        command += ["-p", "no:cacheprovider"]
-        return subprocess.run(command, cwd=TOP, env=environment, check=False).returncode
-
-
-def run_again(command: list[str]) -> int:
-    """The exit code of a second run of what failed; 1 at once where more failed than bad luck explains."""
-    import json  # not at the top: it is needed after a failure only
-
-    try:
-        failed = list(json.loads(LAST_FAILED.read_text()))
-    except (OSError, ValueError):
-        return 1
-    # A file that could not be collected is listed without "::"; that is never bad luck.
-    if not 0 < len(failed) <= FEW or not all("::" in name for name in failed):
-        return 1
-    say(f"{len(failed)} failed; once more, alone: {', '.join(failed)}")
-    code = subprocess.run([*command[:3], *(a for a in command[3:] if a == "--slow"), *failed], cwd=TOP, check=False)
-    if code.returncode == 0:
-        say(f"unsteady, right the second time: {', '.join(failed)}")
-    return code.returncode
+        environment = dict(os.environ)
+        command = [str(python), "-m", "pytest"]
+        if not os.access(TOP, os.W_OK):
+            environment |= {"PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": folder}
+            command += ["-p", "no:cacheprovider"]
+        passes = (["-n", workers, "--dist", "loadgroup", "-m", "not alone"], ["-m", "alone"])
+        codes = [subprocess.run([*command, *one, *arguments], cwd=TOP, env=environment).returncode for one in passes]
+    if codes == [NO_TESTS, NO_TESTS]:
+        return NO_TESTS
+    return next((code for code in codes if code not in (0, NO_TESTS)), 0)
 
 
 def main() -> int:

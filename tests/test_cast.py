@@ -1,4 +1,4 @@
-"""The cast of screenshots/ plays, tells its story in order, and holds nothing of the machine that it was made on."""
+"""The cast in screenshots/ plays, shows its steps in order, and holds nothing of the machine that recorded it."""
 
 from __future__ import annotations
 

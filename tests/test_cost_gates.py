@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from tests.bench.callgrind import RECORDED, instructions, python_version, why_not
+from tests.bench.callgrind import LIMIT_S, RECORDED, instructions, python_version, why_not
 
 SLACK = 1.10
 
 
+@pytest.mark.timeout(LIMIT_S)
 def test_parts_take_no_more_instructions_than_recorded() -> None:
     if why := why_not():
         pytest.skip(why)

@@ -39,7 +39,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[int]]:
 def assert_harmless(raw: bytes) -> None:
     """Nothing in the bytes is a control but line ends and the sequences of our own program."""
     for outside in OUTSIDE:
-        if outside != b"\x9b7m":  # a continuation byte of our own UTF-8 may be 0x9b; decoding tells below
+        if outside != b"\x9b7m":  # a continuation byte of our own UTF-8 may be 0x9b; the decoded text is checked below
             assert outside not in raw, outside
     rest = OWN_OTHER.sub(b"", CSI.sub(b"", raw))
     assert b"\x1b" not in rest, rest[max(0, rest.index(b"\x1b") - 60) :][:120]

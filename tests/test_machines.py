@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.collectors.block import BlockCollector
-from iotop_ai.collectors.block_info import BlockInfoCollector
-from iotop_ai.collectors.block_temperature import Temperatures
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.mounts import MountsCollector
-from iotop_ai.collectors.root import Root
-from iotop_ai.model.block import BlockInfo
+from iotop_ai.collectors.block.diskstats import BlockCollector
+from iotop_ai.collectors.block.inventory import BlockInfoCollector
+from iotop_ai.collectors.block.temperature import Temperatures
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.mounts import MountsCollector
+from iotop_ai.model.block.counters import BlockInfo
 from tests.capture import capture, main
 from tests.machines import FOLDER, build, machine, names, pack, parse
 

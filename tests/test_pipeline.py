@@ -9,8 +9,8 @@ from iotop_ai.model.keyframe import SPACING_S
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import closing, frames, unjudged
-from iotop_ai.present.layout import screen_rows
-from iotop_ai.present.view import View
+from iotop_ai.present.screen.layout import screen_rows
+from iotop_ai.present.screen.view import View
 from tests.present.scenes import starved_snapshots
 from tests.store.scenario import SECOND, Machine, session
 

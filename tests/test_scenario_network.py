@@ -1,4 +1,4 @@
-"""The link between the ranks and their peer: what is sent arrives, as fast as the link lets it and no faster."""
+"""The link between the ranks and their peer delivers everything, at the speed of the link."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iotop_ai.diagnosis.rules import PRECEDENCE
+from iotop_ai.model.verdict_class import PRECEDENCE
 from tests.scenarios import run as scenarios
 from tests.scenarios.cause import TRAINER, Cause, with_options
 from tests.scenarios.causes import CAUSES, plain

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iotop_ai.diagnosis.rules import PRECEDENCE
+from iotop_ai.model.verdict_class import PRECEDENCE
 from tests.scenarios.keep import INDEX, VERDICTS, wrong
 from tests.scenarios.registry import all_causes
 

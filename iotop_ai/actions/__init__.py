@@ -1,1 +1,1 @@
-"""The only code that changes the machine: each action is asked for, confirmed and written to the audit log."""
+"""The only code that changes the machine; every action goes into the audit log."""

@@ -1,18 +1,21 @@
-"""The audit log: what was done to the machine, by whom and with what result, one JSON object a line.
+"""The audit log: one JSON object per line with action, user and result.
 
-``audit.jsonl`` in the state folder, mode 0600, only ever appended to. An action that cannot be written is not taken.
+``audit.jsonl`` in the state folder, mode 0600, append-only. An action that cannot be logged is refused.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import pwd
 from datetime import UTC, datetime
 from pathlib import Path
 
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.state_folder import open_folder, state_folder
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.own_file import why_not_own_file
+from iotop_ai.collectors.state.folder import open_folder, state_folder
 from iotop_ai.model.clean import clean
 
 FILE = "audit.jsonl"
@@ -28,11 +31,11 @@ class Audit:
 
     @property
     def path(self) -> Path:
-        """Where the log is."""
+        """The log's path."""
         return self._folder / FILE
 
     def write(self, action: str, target: str, result: str) -> None:
-        """Append a line and flush it to the disk. result: "asked", then what came of it. Raises OSError."""
+        """Append a line and flush it to the disk. result: "asked", then the outcome. Raises OSError."""
         uid = os.getuid()
         line = {
             "time": datetime.fromtimestamp(self._clock.wall_ns() / 1e9, UTC).isoformat(timespec="milliseconds"),
@@ -50,12 +53,37 @@ class Audit:
             handle = os.open(FILE, flags, 0o600, dir_fd=folder)
         finally:
             os.close(folder)
+        if why := why_not_own_file(os.fstat(handle)):
+            os.close(handle)
+            raise PermissionError(errno.EPERM, why, str(self.path))
         try:
-            # One write: lines of two monitors do not mix.
-            os.write(handle, json.dumps(line).encode() + b"\n")
+            _append(handle, json.dumps(line).encode() + b"\n")
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _append(handle: int, line: bytes) -> None:
+    """Append the whole line or nothing. Raises OSError.
+
+    Under a lock: lines of two monitors do not mix, and a partial line is removed before another follows it.
+    """
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    before = os.fstat(handle).st_size
+    written = 0
+    try:
+        written = os.write(handle, line)
+        if written < len(line):
+            # The second write raises the reason: a full filesystem accepts a part of the first one without an error.
+            written += os.write(handle, line[written:])
+        if written < len(line):
+            raise OSError(errno.ENOSPC, "the line could be written only in part")
+    except OSError:
+        if written:
+            os.ftruncate(handle, before)
+        raise
+    finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def user_name(uid: int) -> str:

@@ -1,4 +1,4 @@
-"""What came of an action, and the rule that none is taken which the audit log does not hold."""
+"""The outcome of an action, and the rule that an action must be in the audit log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iotop_ai.actions.audit import Audit
 
 
 class Outcome(NamedTuple):
-    """Whether it was done, in words, and what would mend a refusal."""
+    """done: the action was taken. text: the outcome. remedy: for a refusal, "" for none."""
 
     done: bool
     text: str
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
 
 
 def audited(audit: Audit, action: str, target: str, act: Callable[[], Outcome]) -> Outcome:
-    """Write "asked", act, write what came of it. Where "asked" cannot be written, nothing is done."""
+    """Log "asked", act, log the outcome. Does nothing when "asked" cannot be logged."""
     try:
         audit.write(action, target, "asked")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Begin or end a disk's self-test: in the background, never captive, so that the disk serves everybody meanwhile."""
+"""Start or abort a disk's self-test: in the background, never captive, so that the disk serves I/O meanwhile."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from iotop_ai.actions.audit import Audit, user_name
 from iotop_ai.actions.outcome import Outcome, audited
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.smart_commands import TEST_COMMANDS, is_device, is_type, sudoers_line
-from iotop_ai.collectors.smart_find import find_smartctl
-from iotop_ai.collectors.smart_logs import too_old_for_nvme_tests
-from iotop_ai.collectors.smart_parse import messages_of, parse_json, refusal
-from iotop_ai.collectors.smart_process import SmartProcess
-from iotop_ai.collectors.smart_values import integer, text
+from iotop_ai.collectors.health.commands import TEST_COMMANDS, is_device, is_type, sudoers_line
+from iotop_ai.collectors.health.helper_client import SmartProcess
+from iotop_ai.collectors.health.json_access import integer, text
+from iotop_ai.collectors.health.logs import too_old_for_nvme_tests
+from iotop_ai.collectors.health.parse import messages_of, parse_json, refusal
+from iotop_ai.collectors.health.smartctl_path import find_smartctl
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Status
 
@@ -24,7 +24,7 @@ BEGUN = {"short": "short self-test begun", "long": "long self-test begun", "abor
 
 
 class Target(NamedTuple):
-    """A disk: its name for people, its device node and what ``smartctl -d`` is given."""
+    """A disk: its name, its device node and its type for ``smartctl -d``."""
 
     name: str
     device: str
@@ -32,10 +32,9 @@ class Target(NamedTuple):
 
 
 def self_test(what: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True) -> Outcome:
-    """Give one of TEST_COMMANDS to a disk; blocks until smartctl has answered, TIMEOUT_S at most.
+    """Send one of TEST_COMMANDS to a disk; blocks until smartctl answers, TIMEOUT_S at most. Never raises.
 
-    smartctl: the path given by the user, "" for the system's. live: as for ``find_smartctl``. Nothing is raised: what
-    goes wrong is the Outcome's text, and stands in the audit log.
+    smartctl: the path given by the user, "" for the system's. live: as for ``find_smartctl``.
     """
     action = f"self-test {what}"
     place = f"{target.name} ({target.device}, -d {target.kind})"
@@ -66,7 +65,7 @@ def _ask(helper: SmartProcess, what: str, target: Target, smartctl: str) -> Outc
 
 
 def live_sudo() -> bool:
-    """Whether the helper may try sudo: root needs none."""
+    """Whether the helper may try sudo: only without root."""
     return os.geteuid() != 0
 
 
@@ -77,30 +76,30 @@ def _denied(response: Mapping[str, Any]) -> bool:
 
 
 def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
-    """What smartctl's answer to a self-test command means. Pure.
+    """The Outcome of smartctl's answer. Pure.
 
-    Its exit status 0 is the only yes; else its messages say why (a test runs already, the disk knows no such test).
+    Only exit status 0 is success; else its messages say why (a test already runs, the disk has no such test).
     """
     if response.get("timed_out"):
         return Outcome(False, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")
     answer = parse_json(str(response.get("out", "")))
     if answer is None:
-        said = clean(str(response.get("stderr", "")).strip(), 160) or "smartctl gave no answer that could be read"
-        return Outcome(False, said, "self-tests need smartctl 7.0 or newer")
+        stderr = clean(str(response.get("stderr", "")).strip(), 160) or "smartctl's answer is unreadable"
+        return Outcome(False, stderr, "self-tests need smartctl 7.0 or newer")
     if response.get("status") == 0:
         if takes_no_test(answer):
-            # It says nothing and does nothing.
-            return Outcome(False, "this smartctl does not know an NVMe's self-test: 7.4 does")
+            # It exits with 0 and starts no test.
+            return Outcome(False, "this smartctl cannot start an NVMe self-test: it needs version 7.4")
         return Outcome(True, BEGUN[what])
     why = refusal(answer, str(response.get("stderr", "")))
     if why is not None and why.status is Status.DENIED:
         return Outcome(False, "a self-test needs root")
-    said = "; ".join(messages_of(answer)) or ("" if why is None else why.reason)
-    return Outcome(False, said or f"the disk refused (smartctl ended with status {response.get('status')})")
+    messages = "; ".join(messages_of(answer)) or ("" if why is None else why.reason)
+    return Outcome(False, messages or f"the disk refused (smartctl ended with status {response.get('status')})")
 
 
 def takes_no_test(answer: Mapping[str, Any]) -> bool:
-    """Whether the answer is an older smartctl's about an NVMe."""
+    """Whether the answer is that of a smartctl too old for NVMe self-tests, about an NVMe."""
     return integer(answer, "smartctl", "exit_status") == 0 and (
         text(answer, "device", "protocol") == "NVMe" and too_old_for_nvme_tests(answer)
     )

@@ -1,4 +1,4 @@
-"""``iotop-ai``: the commands, and the one place where errors become a line and an exit code."""
+"""``iotop-ai``: the table of commands; turns errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -6,62 +6,68 @@ import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import iotop_ai
-from iotop_ai.cli.settings import settings_now
+from iotop_ai.cli.config.settings import settings_now
+from iotop_ai.collectors.io.trust import drop_untrusted_variables
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UsageError
 from iotop_ai.model.parse import parse_duration_s
-from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.settings import LONGEST_S, SHORTEST_S
-from iotop_ai.model.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
 
-    from iotop_ai.cli.options import Parser
+    from iotop_ai.cli.options.common import Parser
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 INTERRUPTED = 130
 TIME_FLAGS = ("--at", "--begin", "--end")
-GARBAGE = 20_000
-"""New objects after which garbage is looked for: what a second makes goes by itself, as nothing in it is a circle."""
+GC_THRESHOLD = 20_000
+"""New objects before a garbage collection: a tick's objects form no cycles, so reference counts free them."""
 
 
 class Command(NamedTuple):
-    """One subcommand. module: has ``add_arguments(parser)`` and ``run(args) -> int``; loaded only when it is named."""
+    """One subcommand. module: has ``add_arguments(parser)`` and ``run(args) -> int``; loaded only when named."""
 
     name: str
     module: str
     help: str
 
 
+_FOLDER = "iotop_ai.cli.commands."
 COMMANDS: tuple[Command, ...] = (
-    Command("why", "iotop_ai.cli.why", "why is it slow? watch 15 s and say it in a few lines; exits 1 when it is"),
-    Command("diagnose", "iotop_ai.cli.diagnose", "the verdict over a while or a whole recording, also as JSON"),
-    Command("snapshot", "iotop_ai.cli.snapshot", "one interval of everything as text or JSON"),
-    Command("ack", "iotop_ai.cli.ack", "take note of a failing disk or GPU: silent until it gets worse"),
-    Command("health", "iotop_ai.cli.health", "every disk's health; exits 0 fine, 1 not, 2 unknown, for cron"),
-    Command("gpu-log", "iotop_ai.cli.gpu_log", "what nvidia-smi --query-gpu -l prints, each line out at once"),
-    Command("trend", "iotop_ai.cli.trend", "watch a while, then print the curves"),
-    Command("record", "iotop_ai.cli.record", "the counters of the whole machine into a file, or while a command runs"),
-    Command("service", "iotop_ai.cli.service", "a systemd unit that records always, to standard output"),
-    Command("replay", "iotop_ai.cli.replay", "a recording on this screen; of a pipe, another machine as it happens"),
-    Command("mark", "iotop_ai.cli.mark", "a mark on the time line of every monitor and recording of this user"),
-    Command("export", "iotop_ai.cli.export", "a recording as CSV, JSON Lines, SQLite or Parquet tables"),
-    Command("cache", "iotop_ai.cli.cache", "what of a dataset is in memory; evict it; drop the host's caches"),
-    Command("web", "iotop_ai.cli.web", "the live screen in a browser on this machine, read-only (extra: web)"),
-    Command("config", "iotop_ai.cli.config", "the settings file: where it is, what holds now, what is wrong in it"),
-    Command("stage", "iotop_ai.cli.stage", "copy a dataset to where it is read faster: planned, measured, verified"),
-    Command("import", "iotop_ai.cli.import_logs", "a log of iostat or nvidia-smi as a recording"),
+    Command("why", _FOLDER + "why", "why is it slow? watch 15 s, print the verdict; exits 1 when it is slow"),
+    Command("diagnose", _FOLDER + "diagnose", "the verdict over a period or a whole recording, as text or JSON"),
+    Command("snapshot", _FOLDER + "snapshot", "one interval of all figures as text or JSON"),
+    Command("ack", _FOLDER + "health.ack", "acknowledge a failing disk or GPU until it gets worse"),
+    Command("health", _FOLDER + "health.command", "every disk's health; exits 0 healthy, 1 not, 2 unknown, for cron"),
+    Command("gpu-log", _FOLDER + "gpu_log", "log GPUs in the format of nvidia-smi --query-gpu, flushing each line"),
+    Command("trend", _FOLDER + "trend", "watch for a while, then print charts"),
+    Command("record", _FOLDER + "record.command", "record the whole machine's counters, or while a command runs"),
+    Command("service", _FOLDER + "service", "print a systemd unit that records continuously"),
+    Command("replay", _FOLDER + "replay", "show a recording on this screen, or from a pipe another machine live"),
+    Command("mark", _FOLDER + "mark", "put a mark on the time line of every monitor and recording of this user"),
+    Command("export", _FOLDER + "export", "export a recording as CSV, JSON Lines, SQLite or Parquet tables"),
+    Command(
+        "cache",
+        _FOLDER + "dataset.cache",
+        "show how much of a dataset is in the page cache; evict it; drop the host's caches",
+    ),
+    Command("web", _FOLDER + "web.command", "show the read-only screen in a browser on this machine (extra: web)"),
+    Command("config", _FOLDER + "config", "create, print and check the settings file"),
+    Command("stage", _FOLDER + "dataset.stage", "copy a dataset to faster storage: plan, measure, copy, verify"),
+    Command("import", _FOLDER + "import_logs", "convert a log of iostat or nvidia-smi into a recording"),
 )
 
 
 def build_parser(argv: Sequence[str]) -> Parser:
-    """The parser; only the commands that ``argv`` names are loaded and get their own arguments."""
+    """The parser; loads only the commands that ``argv`` names, so only they have arguments of their own."""
     from argparse import RawDescriptionHelpFormatter
 
-    from iotop_ai.cli.options import EXAMPLES, Parser, add_screen_flags, add_source_flags
+    from iotop_ai.cli.options.common import EXAMPLES, Parser, add_screen_flags, add_source_flags
 
     parser = Parser(
         prog="iotop-ai",
@@ -84,25 +90,25 @@ def build_parser(argv: Sequence[str]) -> Parser:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Parse and run; the exit code. Raises what the command raises."""
+    """Parse and run; the exit code. Raises the command's errors."""
     if (flags := plain_flags(argv)) is not None:
-        return _screen(flags)
-    args = build_parser(argv).parse_args(times_joined(stream_named(argv)))
+        return _run_screen(flags)
+    args = build_parser(argv).parse_args(join_times(expand_stream(argv)))
     text = args.command or ("-b" if args.batch or args.timestamps else "")
     if args.host is not None and text:  # this machine's figures under the other's name would mislead
-        raise UsageError(f"--host is for the screen alone; write ssh HOST iotop-ai {text}")
+        raise UsageError(f"--host works with the screen only; use ssh HOST iotop-ai {text}")
     for command in COMMANDS:
         if command.name == args.command:
-            # Not at the top: a start needs no module by its name.
+            # Imported here: the bare start does not need importlib.
             from importlib import import_module
 
             result: int = import_module(command.module).run(args)
             return result
-    return _bare(args)
+    return _run_bare(args)
 
 
-def stream_named(argv: Sequence[str]) -> list[str]:
-    """``record - ...`` as ``record -o - ...``: the short form of a pipe to another monitor."""
+def expand_stream(argv: Sequence[str]) -> list[str]:
+    """``record - ...`` becomes ``record -o - ...``: the short form for a pipe to another monitor."""
     out = list(argv)
     if "record" in out:
         at = out.index("record") + 1
@@ -112,8 +118,8 @@ def stream_named(argv: Sequence[str]) -> list[str]:
     return out
 
 
-def times_joined(argv: Sequence[str]) -> list[str]:
-    """``--at -3m`` as ``--at=-3m``: argparse would take a time before the end for an option that it does not know."""
+def join_times(argv: Sequence[str]) -> list[str]:
+    """``--at -3m`` becomes ``--at=-3m``: argparse would take -3m for an option."""
     out: list[str] = []
     words = iter(argv)
     for word in words:
@@ -127,28 +133,28 @@ def times_joined(argv: Sequence[str]) -> list[str]:
     return out
 
 
-def _bare(args: argparse.Namespace) -> int:
+def _run_bare(args: argparse.Namespace) -> int:
     """No command: the live screen, or its text form."""
     if args.batch or args.timestamps:
-        from iotop_ai.cli import batch
+        from iotop_ai.cli.commands import batch
 
         return batch.run(args)
     if args.count is not None:
-        raise UsageError("-n counts blocks of text; write -b too")
+        raise UsageError("-n counts blocks of text; add -b")
     if args.host is not None:
-        from iotop_ai.cli.options import settings_elsewhere
-        from iotop_ai.cli.remote import show_host
+        from iotop_ai.cli.commands.monitor.remote import show_host
+        from iotop_ai.cli.options.common import settings_elsewhere
 
         return show_host(settings_elsewhere(args), args.host)
-    from iotop_ai.cli.options import flags_of
+    from iotop_ai.cli.options.common import flags_of
 
-    return _screen(flags_of(args), args.config, getattr(args, "job", 0))
+    return _run_screen(flags_of(args), args.config, getattr(args, "job", 0))
 
 
 def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:
-    """The settings of a start that asks for nothing but the screen, or for its delay; None: the parser has to look.
+    """The flags of ``iotop-ai`` and ``iotop-ai -d SEC``; None for all else, which the parser reads.
 
-    The parser says the same, but to import and to build it is a tenth of the time until something is on the screen.
+    Importing and building the parser takes a tenth of the time to the first frame.
     """
     if not argv:
         return {}
@@ -161,29 +167,31 @@ def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:
     return {"interval_s": seconds} if SHORTEST_S <= seconds <= LONGEST_S else None
 
 
-def _screen(flags: Mapping[str, object], config: str | None = None, job: int = 0) -> int:
+def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int = 0) -> int:
     """The live screen of this machine."""
-    gc.disable()  # nothing of what is imported is garbage
-    from iotop_ai.cli.monitor import run_monitor
-    from iotop_ai.sources.live import LiveSource
+    gc.disable()  # imports create no garbage
+    from iotop_ai.cli.commands.monitor.command import run_monitor
+    from iotop_ai.sources.live.source import LiveSource
 
     gc.enable()
     settings = settings_now(flags, os.environ, config)._replace(job=job)
     if settings.devices or settings.path:
-        from iotop_ai.cli.select import resolved
+        from iotop_ai.cli.options.devices import resolve_devices
 
-        settings = resolved(settings)
+        settings = resolve_devices(settings)
     source = LiveSource(settings, marks=True, soon=True)
     return run_monitor(settings, source, source.begin)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run and return the exit code: nothing that goes wrong shows a traceback unless IOTOP_AI_DEBUG asks for it."""
-    gc.set_threshold(GARBAGE, 10, 10)
+    """Run and return the exit code; a traceback appears only with IOTOP_AI_DEBUG set."""
+    gc.set_threshold(GC_THRESHOLD, 10, 10)
     if sys.stdout is None:
         return _fail("unknown", "standard output is closed", 2)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
+    if os.geteuid() == 0 and (ignored := drop_untrusted_variables(os.environ)) and sys.stderr is not None:
+        print(ignored, file=sys.stderr)
     try:
         try:
             return run(sys.argv[1:] if argv is None else argv)
@@ -196,7 +204,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except IotopError as error:
         return _fail(error.word, str(error), error.exit_code)
-    except Exception as error:  # the last net: one line for people, the traceback on request
+    except Exception as error:  # an error that no command expects
         if os.environ.get(DEBUG_VARIABLE):
             raise
         what = f"{error.filename or 'I/O'}: {error.strerror}" if isinstance(error, OSError) else repr(error)
@@ -213,7 +221,7 @@ def _fail(word: str, text: str, code: int) -> int:
 
 
 def _drop_stdout() -> None:
-    """Send what is still buffered nowhere, so that the interpreter's last flush does not complain."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
+    """Send buffered output to /dev/null, so that the interpreter's last flush does not fail."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)

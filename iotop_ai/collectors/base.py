@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import errno
+import logging
+from typing import Protocol, TypeVar
 
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.log import logger
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.model.typed import Protocol, TypeVar
 
-log = logger(__name__)
+log = logging.getLogger(__name__)
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 _OK = Status.OK
 
 
-class Unavailable(Exception):  # noqa: N818 - a state of the machine, not an error of ours
-    """There is no value, and that is normal: says why and what would mend it."""
+class Unavailable(Exception):  # noqa: N818 - a normal state of the machine
+    """There is no value, for a normal reason; remedy: what the user can do about it."""
 
     def __init__(self, status: Status, reason: str, remedy: str = "") -> None:
         super().__init__(reason)
@@ -30,27 +30,26 @@ class Unavailable(Exception):  # noqa: N818 - a state of the machine, not an err
 class Collector(Protocol[T_co]):
     """Reads one subsystem.
 
-    field: the Snapshot's field that it fills. every_s: seconds between reads; 0 is every tick. A collector whose
-    own thread did the reading earlier may offer ``at_ns() -> int | None``: when the value that ``read`` returned
-    last was taken.
+    field: the Snapshot's field that it fills. every_s: seconds between reads; 0: every tick. A collector that reads on
+    its own thread may have ``at_ns() -> int | None``: the time of the value that ``read`` returned last.
     """
 
     field: str
     every_s: float
 
     def read(self) -> T_co:
-        """The value now. Raises Unavailable for a normal lack; any other exception makes the Reading ``failed``."""
+        """The value now. Raises Unavailable for a normal reason; other exceptions make the Reading ``failed``."""
         ...
 
     def close(self) -> None:
-        """Give back descriptors, threads and processes."""
+        """Close descriptors, end threads and processes."""
         ...
 
 
-def take(collector: Collector[T], clock: Clock, fine_ns: int = 1, took_fine_ns: int = 1) -> Reading[T]:
-    """One Reading, whatever happens: a broken collector is a ``failed`` Reading, never a dead monitor.
+def take_reading(collector: Collector[T], clock: Clock, fine_ns: int = 1, took_fine_ns: int = 1) -> Reading[T]:
+    """A Reading in any case: an exception becomes a ``failed`` Reading and does not end the monitor.
 
-    fine_ns, took_fine_ns: how fine the time of a value is told, rounded down, and how long it took, rounded up.
+    fine_ns: the time of the value is rounded down to it. took_fine_ns: its duration is rounded up to it.
     """
     start = clock.monotonic_ns()
     try:
@@ -65,7 +64,7 @@ def take(collector: Collector[T], clock: Clock, fine_ns: int = 1, took_fine_ns: 
         )
         reason = clean(f"{error.filename or collector.field}: {error.strerror or error}")
         return Reading(None, status, reason, "", end, end - start)
-    except Exception as error:  # a bug in one collector leaves the others alone
+    except Exception as error:  # a bug in one collector must not stop the others
         end = clock.monotonic_ns()
         log.exception("collector %s failed", collector.field)
         return Reading(None, Status.FAILED, clean(f"{type(error).__name__}: {error}"), "", end, end - start)

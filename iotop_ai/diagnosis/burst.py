@@ -1,4 +1,4 @@
-"""When a slow recording steps to a short interval: a finding enters, or a device or a GPU changes sharply."""
+"""Switches a slow recording to a short interval: when a finding enters, or a device or a GPU changes sharply."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 
 CALM_S = 30.0
-"""How long nothing may have happened before the interval is long again."""
+"""After this long without a change the interval is long again."""
 SHARP = 2.0
 """A rate beyond twice or below half of its running mean is a sharp change."""
 FLOOR_BYTES_PER_S = 1 << 20
-"""Below this a device is as good as idle, whatever the factor."""
+"""Below this a device counts as idle, whatever the factor."""
 FLOOR_BUSY_RATIO = 0.1
 MEAN_S = 60.0
 """Time over which the running mean forgets."""
 
 
 class Burst:
-    """Asks for the short interval. Its memory is the running mean of each rate and the findings that are on."""
+    """Asks for the short interval. It remembers the running mean of each rate and the active findings."""
 
     def __init__(self) -> None:
         self._means: dict[str, float] = {}
-        self._on: frozenset[tuple[str, str]] = frozenset()
-        self._stirred_ns: int | None = None
+        self._active: frozenset[tuple[str, str]] = frozenset()
+        self._changed_ns: int | None = None
 
     def wanted(self, frame: Frame) -> bool:
         """Whether the next Snapshots should come at the short interval."""
         now = frame.snapshot.at_ns
         if self._entered(frame) | self._changed(frame):
-            self._stirred_ns = now
-        return self._stirred_ns is not None and now - self._stirred_ns < CALM_S * 1e9
+            self._changed_ns = now
+        return self._changed_ns is not None and now - self._changed_ns < CALM_S * 1e9
 
     def _entered(self, frame: Frame) -> bool:
-        on = frozenset((f.class_id, f.subject) for f in frame.verdict.findings if f.severity is not Severity.INFO)
-        entered, self._on = bool(on - self._on), on
+        active = frozenset((f.class_id, f.subject) for f in frame.verdict.findings if f.severity is not Severity.INFO)
+        entered, self._active = bool(active - self._active), active
         return entered
 
     def _changed(self, frame: Frame) -> bool:
@@ -56,7 +56,7 @@ class Burst:
 
 
 def _rates(frame: Frame) -> Iterator[tuple[str, float, float]]:
-    """Name, value and floor of every rate that is looked at."""
+    """Name, value and floor of every rate that counts."""
     for key, block in (frame.sample.block.value or {}).items():
         for word, value in (("read", block.read_bytes_per_s), ("write", block.write_bytes_per_s)):
             if value is not None:

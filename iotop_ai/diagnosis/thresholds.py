@@ -2,248 +2,296 @@
 
 from __future__ import annotations
 
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
-from iotop_ai.model.record import NamedTuple
 
 RULES_VERSION = 5
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
 
 
 class Thresholds(NamedTuple):
-    """The rules' numbers. Ratios 0..1, times in s or ms as the name says.
+    """The rules' numbers. Ratios 0..1; the name ends with the unit.
 
-    Windows: window_s, idle_window_s, shortest_s; enter_share and leave_share of a window's samples, least_samples,
-    dwell_s; leave_level: a finding also leaves when its main signal is below this part of its threshold; decide_s
-    between two decisions. Ours, to be tuned on labelled runs.
-
-    gpu_starved, thread_busy, disk_busy, disk_await_ms, disk_await_bad_ms, disk_busy_bad: the classic rule for one
-    disk that serves one request after the other: an idle GPU beside a busy CPU thread or blocked workers and a disk
-    with %util above 80 and await above 20 ms, bad above 50 ms at 100 %. iostat(1) says that %util shows no
-    saturation of devices that serve requests in parallel; there inflation counts.
-
-    inflation_slow, inflation_severe, inflation_some: await over what such a device normally needs; ours.
-    Normal await of a read of n bytes: *_prior_ms + n / *_prior_bytes_per_s, by transport. The HDD figure is a 4 KiB
-    random read of a 7,200 rpm disk (12.1 ms in Linux commit 2b8bd423614c); the others are typical of their kind.
-
-    blocked: mean share of looks (or delay accounting) in which a process is in state D. carried_share: the part of
-    a device's reads that a process must make to be said to wait for it. small_read_bytes: below it a read is small.
-    steady_variation: standard deviation over mean of a throughput that counts as flat.
-
-    worker_busy: a worker that computes. gate: share of time lost below which nothing is said; lost_moderate and
-    lost_high are TensorFlow profiler's 5 and 20 % (op_stats_to_input_pipeline_analysis.cc).
-
-    gpu_fair, gpu_bound, power_share: busy GPU; NVML's utilisation counts time with any kernel running, so that a
-    collective that only spins shows 100 % at little power. gpu_used_bytes: memory from which a GPU is in use though
-    no process is seen on it (a container hides them).
-
-    gpu_window_s, comm_window_s, unused_window_s: how long a GPU rule looks. gpu_loaded, gpu_working: utilisation
-    from which a link and a clock are judged. throttled: share of time in which heat or a brake holds the clock back, by
-    the driver's own counters (nvml.h, NVML_FI_DEV_CLOCKS_EVENT_REASON_*); throttled_mask: share of readings, where it
-    has only the mask. gpu_hot_celsius: a classic limit; hot_margin: so near its own slowdown a GPU is hot. clock_low:
-    part of the highest clock that a loaded GPU keeps. capped: share of time at a power limit that is below
-    limit_lowered times the board's own.
-    link_bytes_per_s: what x16 of PCIe generation 5 carries in practice, half of it for each generation before;
-    link_full: part of that at which it is full, link_felt: at which a degraded one costs time. replays_per_s: packets
-    sent again; replays_felt: so many that it costs time. gpu_memory: part of it in use; gpu_memory_end_s: full within
-    that time is an alarm. xid_program_s: how long a program's own error is told. Ours but for the driver's counters.
-    spin_power: part of the power limit below which GPUs that are never idle do not compute, spin_power_sure: where the
-    tensor cores rest (below tensor_none) or no batch comes any more (batch_writes: write calls of all workers a
-    second; a batch costs about five); spin_leave: factor on both to leave; spin_fallen: part of what the same
-    processes drew at their most. Spinning in a collective draws about 14 % of an H100's limit. gpu_held_s: idle for so
-    long, memory that is held is told. sm_busy, sm_idle: SM activity that is effective use, and that is not (DCGM user
-    guide, profiling metrics: 0.8 and 0.5). workers_rest: share of time asleep. network_full: part of a link's speed.
-    spread: utilisation between GPUs of one job; peer_power: below this part of the late GPU's power the others only
-    wait. trains: cores used from which a job without a GPU is at work.
-
-    baseline_minutes, baseline_reads: minutes, of so many reads at least, from which a device's own history counts as
-    what is normal for it, where that is faster than its kind. Ours.
-
-    keep_s: a finding stays for so long after its condition last held; keep_save_s, keep_death_s: of events. confirm_s:
-    a finding about a job that would replace another one must have held for so long. *_leave: while a finding is on, the
-    figure that ends it, where that is not leave_level of the one that began it.
-
-    other_share, own_share: parts of a device's traffic, or of the CPU, that others have and the job has when somebody
-    else is the cause. crowded: a worker that waits for a core so many times as long as it gets one.
-
-    respawn_s: seconds without data after all workers were replaced, from which that counts; respawn_turns: how often.
-    respawn_most_s: how long it is followed. asleep_share: looks in which a server without requests sleeps.
-    error_memory_s: how long a disk is said to fail after an error of its that the kernel told; ours.
-
-    idle_*: below all of them nothing happens. pressure: share of time that agrees with a stall; the system's figure
-    is diluted over busy CPUs, so it can only support. core_share: DataLoader workers get this part of the cores.
+    Chosen on labelled runs, where no source is named. ``*_leave``: the figure at which an active finding leaves, where
+    it is not leave_level of the one at which it enters.
     """
 
     window_s: float = 10.0
+    """The window of most rules."""
     long_window_s: float = 60.0
+    """The long window, for losses that are small but steady."""
     idle_window_s: float = 30.0
+    """The window of the idle rule."""
     shortest_s: float = SHORTEST_S
+    """Observed time before which no rule with a window claims anything."""
     enter_share: float = 0.7
+    """Part of a window's samples in which a condition must hold to enter."""
     leave_share: float = 0.3
+    """Below this part it leaves."""
     leave_level: float = 0.7
+    """It also leaves when its main signal is below this part of its threshold."""
     least_samples: int = 3
+    """Samples that a window needs."""
     dwell_s: float = 10.0
+    """Shortest stay of a finding."""
     decide_s: float = 0.9
+    """Shortest time between two decisions."""
     keep_s: float = 3.0
-    keep_save_s: float = 15.0
-    keep_death_s: float = 600.0
+    """Stay after the condition last held."""
     confirm_s: float = 4.0
+    """Time for which another cause of a job's wait must hold before it replaces the first."""
     periods: int = 3
+    """A window is at least this many periods of its slowest reading."""
 
     gpu_starved: float = 0.3
+    """Below this utilisation a GPU is starved. The classic rule for one serial disk, as the next six."""
     thread_busy: float = 0.9
+    """From this CPU on one thread is busy."""
     thread_most: float = 1.3
+    """Up to this CPU it is one thread."""
     disk_busy: float = 0.8
+    """%util of a saturated serial disk; iostat(1): %util does not show saturation of parallel devices."""
     disk_await_ms: float = 20.0
+    """Await of a saturated serial disk."""
     disk_busy_bad: float = 0.99
+    """%util of the second level."""
     disk_await_bad_ms: float = 50.0
+    """Await of the second level."""
 
     inflation_some: float = 1.5
+    """Await over normal of a device that serves in parallel: raised."""
     inflation_slow: float = 3.0
+    """Slow."""
     inflation_severe: float = 8.0
+    """Saturated."""
     network_prior_ms: float = 5.0
+    """Normal await of a read of n bytes is *_prior_ms + n / *_prior_bytes_per_s, by transport; typical figures."""
     network_prior_bytes_per_s: float = 250e6
+    """As above."""
     nvme_prior_ms: float = 0.3
+    """As above."""
     nvme_prior_bytes_per_s: float = 3000e6
+    """As above."""
     hdd_prior_ms: float = 12.0
+    """A 4 KiB random read of a 7,200 rpm disk (12.1 ms in Linux commit 2b8bd423614c)."""
     hdd_prior_bytes_per_s: float = 150e6
+    """As above."""
     ssd_prior_ms: float = 1.0
+    """As above."""
     ssd_prior_bytes_per_s: float = 500e6
+    """As above."""
 
     blocked: float = 0.5
+    """Mean share of time in state D, by samples or delay accounting, of a blocked process."""
     carried_share: float = 0.2
+    """Part of a device's reads that a process must make to count as waiting for it."""
     small_read_bytes: float = 48 * 1024
+    """Below this size a read is small."""
     steady_variation: float = 0.05
+    """Standard deviation over mean of a flat throughput."""
     steady_busy: float = 0.95
+    """%util beside a flat throughput."""
 
     worker_busy: float = 0.7
+    """CPU of a worker that computes."""
     gate: float = 0.08
+    """Share of time lost below which no rule claims a loss."""
     long_gate: float = 0.05
-    lost_moderate: float = 0.05
+    """The same over the long window."""
     lost_high: float = 0.20
+    """A high loss: TensorFlow profiler's 20 % (op_stats_to_input_pipeline_analysis.cc)."""
     pressure: float = 0.1
+    """Pressure that agrees with a stall. The system's figure is diluted over busy CPUs and can only support."""
 
     gpu_fair: float = 0.7
+    """Below this utilisation a GPU has idle time."""
     gpu_bound: float = 0.9
+    """From this utilisation on a GPU is busy; NVML counts time with any kernel running."""
     power_share: float = 0.4
+    """Power over its limit from which a busy GPU computes; a spinning collective draws little."""
     gpu_used_bytes: int = 512 << 20
+    """Memory from which a GPU without visible process is in use (a container hides processes)."""
 
     idle_gpu: float = 0.05
+    """Idle: all figures below these five."""
     idle_cpu: float = 0.05
+    """As above."""
     idle_thread: float = 0.5
+    """As above."""
     idle_bytes_per_s: float = 1e6
+    """As above."""
     idle_disk_busy: float = 0.05
+    """As above."""
     core_share: float = 0.8
+    """Part of the cores that DataLoader workers should get."""
 
     decider: float = 0.5
+    """Part of the busy workers that decides the cause."""
     decider_sure: float = 0.7
+    """From this part on it decides surely."""
     main_share: float = 0.3
+    """Share of time in which a trainer without workers loads."""
     cores_short: float = 0.3
+    """Share of time runnable without a core: too few cores."""
     limit_near: float = 0.15
+    """Distance from a cgroup limit that counts as at the limit."""
     queue_share: float = 0.3
+    """Part of the waiting readers that a device's queue holds, below which they wait elsewhere."""
     refault_ratio: float = 0.3
+    """Refaulted bytes over bytes read of a thrashing cache."""
     thrash_window_s: float = 30.0
+    """The window of cache_thrash."""
     save_ticks: int = 3
+    """Ticks with a blocked trainer of a checkpoint."""
     save_reads: float = 0.1
+    """The job's reads over the disk's writes, at most."""
     save_writes: float = 0.2
+    """The job's part of the disk's writes, at least."""
     save_bytes_per_s: float = 1e6
+    """Write rate of a checkpoint, at least."""
     memory_pressure: float = 0.1
+    """Share of time in which a task waits for memory."""
     swap_bytes_per_s: float = 1e6
+    """Rate of swapping in."""
     shm_full: float = 0.9
+    """Used part of a full /dev/shm."""
     shm_leave: float = 0.8
+    """Below this part it is not full again."""
     full_ratio: float = 0.99
+    """Used part of a full filesystem, of bytes or inodes."""
     full_bytes: float = 1 << 30
+    """And less free than this."""
     settle_s: float = 15.0
+    """Age below which a job is not judged."""
     starting_s: float = 1200.0
+    """Age up to which a job may be starting."""
     growing_bytes_per_s: float = 5e6
+    """Memory growth of a starting job."""
     error_memory_s: float = 600.0
+    """Time for which an error of a device in the kernel's log counts."""
+    hung_s: float = 10.0
+    """A device that completes no request for this long does not answer."""
+    hung_bad_s: float = 30.0
+    """The time after which the kernel's own drivers give up a request (nvme_core.io_timeout, 30 s)."""
 
     gpu_window_s: float = 30.0
+    """The window of most GPU rules."""
     comm_window_s: float = 20.0
+    """The window of comm_wait."""
     gpu_loaded: float = 0.2
+    """Utilisation from which a link is judged."""
     gpu_working: float = 0.5
+    """Utilisation from which a clock is judged."""
     throttled: float = 0.05
+    """Share of time in which heat or the power brake lowers the clock, by the driver's counters.
+
+    nvml.h: NVML_FI_DEV_CLOCKS_EVENT_REASON_*.
+    """
     throttled_leave: float = 0.01
+    """Below this share it leaves."""
     throttled_mask: float = 0.3
+    """Share of readings where a GPU has only the mask of reasons."""
     throttled_mask_leave: float = 0.1
+    """Below this share it leaves."""
     gpu_hot_celsius: float = 85.0
+    """A classic limit."""
     hot_margin: float = 3.0
+    """Degrees below its own slowdown at which a GPU is hot."""
     clock_low: float = 0.85
+    """Part of its highest clock that a loaded GPU keeps."""
     capped: float = 0.3
+    """Share of time at a lowered power limit."""
     capped_leave: float = 0.15
+    """Below this share it leaves."""
     limit_lowered: float = 0.9
+    """A power limit below this part of the board's own is lowered."""
     link_full: float = 0.8
+    """Part of a PCIe link's rate at which it is full."""
     link_full_leave: float = 0.65
+    """Below this part it leaves."""
     link_felt: float = 0.5
+    """Part of its rate at which a degraded link costs time."""
     link_bytes_per_s: float = 50e9
+    """Practical rate of PCIe generation 5 x16; half of it for each generation before."""
     replays_per_s: float = 1.0
+    """Retransmitted packets of a faulty link."""
     replays_felt: float = 1000.0
+    """Retransmitted packets that cost time."""
     gpu_memory: float = 0.95
+    """Used part of a full GPU memory."""
     gpu_memory_leave: float = 0.92
+    """Below this part it leaves."""
     gpu_memory_end_s: float = 600.0
+    """Full within this time is an alarm."""
     xid_program_s: float = 600.0
+    """Time for which a program's own error is shown."""
     spin_power: float = 0.25
+    """Part of the power limit below which GPUs that are never idle do not compute; a spinning H100 draws about 14 %."""
     spin_power_sure: float = 0.4
+    """The same where the tensor cores are idle or no batch arrives."""
     spin_leave: float = 1.4
+    """Factor on both to leave."""
     spin_fallen: float = 0.4
+    """Power over the highest power of the same processes."""
     spin_fallen_leave: float = 0.6
+    """Above this part it leaves."""
     gpu_held_s: float = 600.0
+    """Idle time after which held memory is shown."""
     tensor_none: float = 0.02
+    """Activity of idle tensor cores."""
     sm_busy: float = 0.8
+    """SM activity of effective use (DCGM user guide, profiling metrics)."""
     sm_idle: float = 0.5
+    """SM activity of ineffective use (as above)."""
     workers_rest: float = 0.8
+    """Share of time asleep of idle workers."""
     batch_writes: float = 0.2
+    """Write calls of all workers a second, below which no batch arrives; a batch takes about five."""
     network_full: float = 0.8
+    """Part of a network link's speed at which it is full."""
     spread: float = 0.25
+    """Difference of utilisation between GPUs of one job."""
     spread_leave: float = 0.15
+    """Below this difference it leaves."""
     peer_power: float = 0.6
+    """Part of the late GPU's power below which the others only wait."""
     peer_power_leave: float = 0.75
+    """Above this part it leaves."""
     unused_window_s: float = 30.0
+    """The window of no_gpu."""
     trains: float = 0.1
+    """Cores used from which a job without a GPU is at work."""
 
     baseline_minutes: int = 10
+    """Minutes from which a device's own history counts as normal."""
     baseline_reads: int = 10
+    """Reads that such a minute needs."""
     small_read_leave_bytes: float = 64 * 1024
+    """Above this size an active small_random leaves."""
     serial_leave: float = 2.0
+    """Await over normal at which an active loader_serial leaves."""
     queue_leave: float = 0.6
+    """Part of the readers in the queue at which an active io_limit leaves."""
     limit_leave: float = 0.25
+    """Distance from the limit at which an active io_limit leaves."""
     refault_leave: float = 0.2
-    gpu_bound_leave: float = 0.8
+    """Refault ratio at which an active cache_thrash leaves."""
     other_share: float = 0.4
+    """Part of a device's bytes, or of the CPU, that others have when they are the cause."""
     own_share: float = 0.5
+    """The job has less than this part of them."""
     crowded: float = 1.5
+    """A worker waits for a core this many times as long as it has one."""
     respawn_s: float = 1.0
+    """Seconds without data after a restart of all workers, from which it counts."""
     respawn_turns: int = 2
+    """Number of such restarts."""
     respawn_most_s: float = 20.0
+    """Time for which a restart is followed."""
     serving_window_s: float = 60.0
+    """The window of serving."""
     asleep_share: float = 0.6
+    """Share of samples in which a server without requests sleeps."""
 
 
 LIMITS = Thresholds()
-
-
-class Hold(NamedTuple):
-    """How a class enters and leaves, where that is not as for all. confirm_s: how long its condition must have held
-    before it enters, beyond the window and only as far as there was that much to watch. leave: part of its threshold
-    below which it leaves. keep_s: how long it stays after its condition last held.
-    """
-
-    confirm_s: float = 0.0
-    leave: float = LIMITS.leave_level
-    keep_s: float = LIMITS.keep_s
-
-
-AS_ALL = Hold()
-HOLDS: dict[str, Hold] = {
-    "io_limit": Hold(confirm_s=5.0),
-    "single_thread": Hold(confirm_s=5.0),
-    "object_stream": Hold(confirm_s=5.0, leave=0.6),
-    "cpu_prep": Hold(leave=0.6),
-    "mem_pressure": Hold(leave=0.5),
-    "noisy_neighbour": Hold(leave=0.6),
-    "gpu_bound": Hold(leave=LIMITS.gpu_bound_leave / LIMITS.gpu_bound),
-    "checkpoint_write": Hold(keep_s=LIMITS.keep_save_s),
-    "worker_respawn": Hold(keep_s=LIMITS.long_window_s),
-    "idle": Hold(keep_s=0.0),
-    "job_died": Hold(keep_s=LIMITS.keep_death_s),
-}
-"""What differs from class to class."""

@@ -1,1 +1,1 @@
-"""Frames as text and JSON for other programs."""
+"""Frames as text, JSON, tables and logs."""

@@ -15,7 +15,7 @@ def delta(before: int | None, after: int | None) -> int | None:
 def delta_u32(before: int | None, after: int | None) -> int | None:
     """How much an unsigned 32-bit counter grew, across a wrap.
 
-    Only valid when the caller has seen that no count field of the same record fell.
+    Only valid when no count field of the same record fell; the caller checks that.
     """
     if before is None or after is None:
         return None

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 
 class IotopError(Exception):
-    """Says what, where and what to do in one line; ``word`` opens it on stderr."""
+    """Its message is one line: what failed, where, what to do; ``word`` precedes it on stderr."""
 
     word = "unknown"
     exit_code = 2
 
 
 class UsageError(IotopError):
-    """A flag, argument or combination that cannot be meant."""
+    """An invalid flag, argument or combination."""
 
     word = "usage"
 
 
 class InputError(IotopError):
-    """A file or stream that cannot be read as what it claims to be. Never quotes its content."""
+    """A file or stream that is not in its format. The message never quotes its content."""
 
     word = "input"
 
 
 class UnknownError(IotopError):
-    """The question was understood but cannot be answered here."""
+    """A valid question that cannot be answered here."""
 
     word = "unknown"

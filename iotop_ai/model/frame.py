@@ -1,16 +1,16 @@
-"""What a view gets: the newest Snapshot, its Sample, the Samples of the last minute and the verdict."""
+"""The input of a view: the newest Snapshot, its Sample, the Samples of the last minute and the verdict."""
 
 from __future__ import annotations
 
-from iotop_ai.model.carry import Carry
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Verdict
-from iotop_ai.model.record import NamedTuple
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 HISTORY_S = 60.0
 HISTORY_LEAST = 5
-"""Samples that a history holds at any interval: a rule needs three and the window's edge."""
+"""Samples that a history holds at any interval: a rule needs three and the edge of its window."""
 
 
 class Frame(NamedTuple):
@@ -19,5 +19,5 @@ class Frame(NamedTuple):
     snapshot: Snapshot
     sample: Sample
     history: tuple[Sample, ...]
-    carry: Carry
+    carry: FoldState
     verdict: Verdict

@@ -1,30 +1,30 @@
-"""A Snapshot from which a fold can go on: with the memory and the rates that stood at it."""
+"""A Snapshot from which a fold can continue: with its state and its rates."""
 
 from __future__ import annotations
 
-from iotop_ai.model.carry import Carry
-from iotop_ai.model.record import NamedTuple
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 SPACING_S = 0.05
-"""No two Snapshots of a recording lie closer. The fold goes on with the Snapshot behind a keyframe, whose window begins
-that much later; without this a whole block more would be read where one lasts 59.999 s."""
+"""No two Snapshots of a recording lie closer. The fold continues with the Snapshot after a keyframe, its window begins
+that much later; without this limit a seek reads one more block where a block lasts 59.999 s."""
 
 
 class Keyframe(NamedTuple):
-    """carry: after the fold at this Snapshot; None when it was made by other rules and must be folded again.
-
-    last: the Snapshot's own Sample. gap: Snapshots before it were dropped, so no pair reaches across.
-    session: the first of a session: what came before does not belong to it.
-    pre: of the pre-roll (with or without memory): it builds history and gives no Frame. folds: False where nobody needs
-    what it would fold to, because the memory is adopted later: only its Sample counts.
-    """
+    """A Snapshot with the state of the fold."""
 
     snapshot: Snapshot
-    carry: Carry | None
+    carry: FoldState | None
+    """The state after this Snapshot; None when other rules decided and the fold must run again."""
     last: Sample | None
+    """The Snapshot's own Sample."""
     gap: bool = False
+    """Snapshots before it were dropped, so that no pair reaches across."""
     session: bool = False
+    """The first of a session: no Snapshot before it belongs to the session."""
     pre: bool = False
+    """Part of the pre-roll (with or without a state): it builds history and yields no Frame."""
     folds: bool = True
+    """False where the result of the fold is not needed, because a later state is adopted: only its Sample counts."""

@@ -1,11 +1,11 @@
-"""What a number means, declared once beside the field that holds it."""
+"""The meaning of a number, declared once beside its field."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import get_type_hints
 
-from iotop_ai.model.record import NamedTuple
-from iotop_ai.model.typed import hints_of
+from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class Metric(NamedTuple):
@@ -25,7 +25,7 @@ class Metric(NamedTuple):
 def metrics_of(record: type) -> dict[str, Metric]:
     """Field name to Metric of a record class, in field order; fields without a Metric are left out."""
     found = {}
-    for name, hint in hints_of(record).items():
+    for name, hint in get_type_hints(record, include_extras=True).items():
         for extra in getattr(hint, "__metadata__", ()):
             if isinstance(extra, Metric):
                 found[name] = extra

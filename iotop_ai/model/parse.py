@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
+from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.errors import UsageError
-from iotop_ai.model.pattern import pattern
-from iotop_ai.model.typed import TYPE_CHECKING
 
-if TYPE_CHECKING:  # dear to import, and most starts name no time
+if TYPE_CHECKING:  # slow to import, and most starts need no time
     from datetime import datetime, tzinfo
 
 _DURATION = pattern(r"(\d+(?:\.\d+)?)(ms|s|m|min|h|d)?")
@@ -19,7 +19,7 @@ _SIZE_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds of "2", "0.5", "90s", "10m", "1h30m", "7d"; UsageError when it is none."""
+    """Seconds of "2", "0.5", "90s", "10m", "1h30m", "7d"; UsageError when it is not one."""
     compact = text.strip().lower()
     seconds, end = 0.0, 0
     for match in _DURATION.finditer(compact):
@@ -33,7 +33,7 @@ def parse_duration_s(text: str) -> float:
 
 
 def parse_size_bytes(text: str) -> int:
-    """Bytes of "512M", "1.5G", "64k", "100"; powers of 1024; UsageError when it is none."""
+    """Bytes of "512M", "1.5G", "64k", "100"; powers of 1024; UsageError when it is not one."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text!r} is no size; write 512M, 1.5G or 64k")

@@ -1,11 +1,11 @@
-"""A subsystem's answer with its health, and rates with their age."""
+"""A subsystem's reading with its status, and rates with their age."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Generic, TypeVar
 
-from iotop_ai.model.record import NamedTuple
-from iotop_ai.model.typed import Generic, TypeVar
+from iotop_ai.lazy.namedtuple import NamedTuple
 
 T = TypeVar("T")
 
@@ -24,35 +24,32 @@ class Status(StrEnum):
 
 
 class Reading(NamedTuple, Generic[T]):
-    """What one collector knows at one moment.
-
-    value: None exactly when nothing is known; {} is "looked and found none".
-    reason: why there is no value (or what is missing from it), one clause for people.
-    remedy: the exact command or step that would mend it; empty when there is none.
-    at_ns: monotonic ns taken just after the read; None before the first.
-    took_ns: how long the read took.
-    """
+    """The result of one collector at one moment."""
 
     value: T | None = None
+    """None exactly when nothing is known; {} when it read and found none."""
     status: Status = Status.PENDING
     reason: str = ""
+    """Why there is no value, or which part of it is missing: one clause for people."""
     remedy: str = ""
+    """The exact command or step that mends it; "" when there is none."""
     at_ns: int | None = None
+    """Monotonic, taken just after the read; None before the first."""
     took_ns: int = 0
+    """How long the read took."""
 
 
 class Rated(NamedTuple, Generic[T]):
-    """Rates derived from two Readings.
-
-    value: None when unknown. at_ns: the newer Reading's own time. seconds: between the two Readings; None when
-    there was no usable earlier one. renewed: False when the Reading was not read again since the Sample before,
-    so that its rates are carried on (they are no new sample for a rule).
-    """
+    """Rates derived from two Readings."""
 
     value: T | None = None
+    """None when unknown."""
     at_ns: int | None = None
+    """The newer Reading's own time."""
     seconds: float | None = None
+    """Between the two Readings; None without a usable earlier one."""
     renewed: bool = False
+    """False when the Reading was not read again since the Sample before: a rule does not count the rates again."""
 
     def age_s(self, now_ns: int) -> float | None:
         """Seconds since the Reading was taken; None before the first."""

@@ -1,31 +1,32 @@
-"""Rates between two Snapshots: the one pairing of the house (docs/architecture.md)."""
+"""Rates between two Snapshots: the only place where Snapshots are paired (docs/architecture.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from iotop_ai.model.block import BlockKey, BlockRates, block_rates
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockKey, BlockRates, block_rates
 from iotop_ai.model.counter import delta
-from iotop_ai.model.cpu import CpuRates, cpu_rates
-from iotop_ai.model.job import job_rates
-from iotop_ai.model.memory import MemoryRates, memory_rates
-from iotop_ai.model.netfs import NfsRates, netfs_rates
-from iotop_ai.model.network import LinkRates, network_rates
-from iotop_ai.model.pressure import PressureRates, pressure_rates
-from iotop_ai.model.process import ProcessKey, ProcessSample
-from iotop_ai.model.process_rates import process_rates
+from iotop_ai.model.gpu.state import GpuRates, GpuTable
+from iotop_ai.model.job.cgroup import CgroupRates, CgroupTable
+from iotop_ai.model.job.records import job_rates
+from iotop_ai.model.job.task_states import JobSample
+from iotop_ai.model.machine.cpu import CpuRates, cpu_rates
+from iotop_ai.model.machine.cpu_clocks import ClockRates, ClockState
+from iotop_ai.model.machine.memory import MemoryRates, memory_rates
+from iotop_ai.model.machine.netfs import NfsRates, netfs_rates
+from iotop_ai.model.machine.network import LinkRates, network_rates
+from iotop_ai.model.machine.pool import PoolRates, PoolTable
+from iotop_ai.model.machine.pressure import PressureRates, pressure_rates
+from iotop_ai.model.machine.rdma import RdmaCounters, RdmaRates
+from iotop_ai.model.machine.tcp import TcpCounters, TcpRates
+from iotop_ai.model.process.blocked import Wait, waits_of
+from iotop_ai.model.process.rates import process_rates
+from iotop_ai.model.process.records import ProcessKey, ProcessSample
 from iotop_ai.model.reading import Rated, Reading
-from iotop_ai.model.record import NamedTuple
 from iotop_ai.model.snapshot import OwnCost, Snapshot
-from iotop_ai.model.taskstate import JobSample
-from iotop_ai.model.typed import TYPE_CHECKING, TypeVar
-from iotop_ai.model.waits import Wait, waits_of
 
-if TYPE_CHECKING:
-    from iotop_ai.model.gpu import GpuRates, GpuTable
-
-LATER = ("iotop_ai.model.gpu",)
-"""Where names of the annotations are that a start does not load, for ``typed.hints_of``."""
 GAP_FACTOR = 3.0
 
 T = TypeVar("T")
@@ -33,28 +34,24 @@ R = TypeVar("R")
 
 
 class OwnRates(NamedTuple):
-    """The monitor's own cost. cpu_ratio: share of one core over the interval; None on the first.
-
-    All None where no monitor ran (an imported log).
-    """
+    """The monitor's own cost. All None where no monitor ran (an imported log)."""
 
     cpu_ratio: float | None
+    """Share of one core over the interval; None on the first."""
     rss_bytes: int | None
     collect_s: float | None
     late_s: float | None
 
 
 class Sample(NamedTuple):
-    """All rates of one interval. seconds: between the Snapshots; None without a usable earlier one.
-
-    gap: the pair lies further apart than three intervals; no rule reads it.
-    waits: processes in state D at the newer Snapshot, for rules that look at states over a window.
-    """
+    """All rates of one interval."""
 
     at_ns: int
     wall_ns: int
     seconds: float | None
+    """Between the Snapshots; None without a usable earlier one."""
     gap: bool
+    """The pair lies further apart than three intervals; no rule reads it."""
     own: OwnRates
     block: Rated[Mapping[BlockKey, BlockRates]] = Rated()
     processes: Rated[ProcessSample] = Rated()
@@ -65,7 +62,13 @@ class Sample(NamedTuple):
     network: Rated[Mapping[str, LinkRates]] = Rated()
     netfs: Rated[Mapping[str, NfsRates]] = Rated()
     waits: Mapping[ProcessKey, Wait] = {}
+    """Processes in state D at the newer Snapshot, for rules that read states over a window."""
     jobs: Rated[JobSample] = Rated()
+    cgroups: Rated[Mapping[str, CgroupRates]] = Rated()
+    tcp: Rated[TcpRates] = Rated()
+    rdma: Rated[Mapping[str, RdmaRates]] = Rated()
+    clocks: Rated[ClockRates] = Rated()
+    pools: Rated[PoolRates] = Rated()
 
 
 def rated(
@@ -76,8 +79,8 @@ def rated(
 ) -> Rated[R]:
     """Rates of one subsystem, with the seconds of its own two readings.
 
-    Equal at_ns: not read again, so ``last`` is carried on with its age. A missing or failed earlier reading, or an
-    interval that is not positive: the rates function gets None for both and says unknown in its own way.
+    Equal at_ns: not read again, so ``last`` is repeated with its age. After a missing or failed earlier reading, or an
+    interval that is not positive, ``rates`` gets None for both and returns its own unknown.
     """
     if after.value is None:
         return Rated(None, after.at_ns, None, renewed=False)
@@ -93,10 +96,43 @@ def rated(
 
 
 def _gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
-    # Here, as a start and a machine without a GPU have none.
-    from iotop_ai.model.gpu import gpu_rates
+    # Imported here: not needed at start-up or on a machine without a GPU.
+    from iotop_ai.model.gpu.state import gpu_rates
 
     return gpu_rates(before, after, seconds)
+
+
+def _cgroup_rates(before: CgroupTable | None, after: CgroupTable, seconds: float | None) -> Mapping[str, CgroupRates]:
+    # Imported here: not needed at start-up.
+    from iotop_ai.model.job.cgroup import cgroup_rates
+
+    return cgroup_rates(before, after, seconds)
+
+
+def _tcp_rates(before: TcpCounters | None, after: TcpCounters, seconds: float | None) -> TcpRates:
+    from iotop_ai.model.machine.tcp import tcp_rates
+
+    return tcp_rates(before, after, seconds)
+
+
+def _rdma_rates(
+    before: Mapping[str, RdmaCounters] | None, after: Mapping[str, RdmaCounters], seconds: float | None
+) -> Mapping[str, RdmaRates]:
+    from iotop_ai.model.machine.rdma import rdma_rates
+
+    return rdma_rates(before, after, seconds)
+
+
+def _clock_rates(before: ClockState | None, after: ClockState, seconds: float | None) -> ClockRates:
+    from iotop_ai.model.machine.cpu_clocks import clock_rates
+
+    return clock_rates(before, after, seconds)
+
+
+def _pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | None) -> PoolRates:
+    from iotop_ai.model.machine.pool import pool_rates
+
+    return pool_rates(before, after, seconds)
 
 
 def own_rates(before: OwnCost | None, after: OwnCost, seconds: float | None) -> OwnRates:
@@ -132,7 +168,9 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
         seconds,
         gap,
         own_rates(old and old.own, after.own, seconds),
-        rated(old and old.block, after.block, kept and kept.block, block_rates),
+        rated(
+            old and old.block, after.block, kept and kept.block, lambda a, b, s: block_rates(a, b, s, after.disks.value)
+        ),
         process_rates(old and old.processes, after.processes, kept and kept.processes),
         rated(old and old.cpu, after.cpu, kept and kept.cpu, cpu_rates),
         rated(old and old.memory, after.memory, kept and kept.memory, memory_rates),
@@ -142,4 +180,9 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
         rated(old and old.netfs, after.netfs, kept and kept.netfs, netfs_rates),
         waits_of(after.processes.value),
         rated(old and old.jobs, after.jobs, kept and kept.jobs, job_rates),
+        rated(old and old.cgroups, after.cgroups, kept and kept.cgroups, _cgroup_rates),
+        rated(old and old.tcp, after.tcp, kept and kept.tcp, _tcp_rates),
+        rated(old and old.rdma, after.rdma, kept and kept.rdma, _rdma_rates),
+        rated(old and old.clocks, after.clocks, kept and kept.clocks, _clock_rates),
+        rated(old and old.pools, after.pools, kept and kept.pools, _pool_rates),
     )

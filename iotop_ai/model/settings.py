@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.record import NamedTuple
+from iotop_ai.lazy.namedtuple import NamedTuple
 
 THEMES = ("dark", "light", "ansi", "ansi-light", "mono", "cvd")
 SORT_KEYS = ("io", "read", "write", "delay", "cpu", "name", "user")
@@ -31,7 +31,8 @@ class Settings(NamedTuple):
     left. hidden: panels that are not shown. no_columns: ids of columns of the processes that are not shown. tree: each
     process below its parent. keymap: (action, its keys) of those that have other keys than the defaults. chosen: names
     of the fields that the user set, by whatever means. job: a process of the job that the verdict is about, 0: as the
-    verdict chooses. exact: every process is read in every tick, however many there are.
+    verdict chooses. exact: every process is read in every tick, however many there are. procfs,
+    sysfs: where the machine's trees are mounted, "" for our own; others are looked at only, so ``readonly`` is set too.
     """
 
     interval_s: float = 1.0
@@ -59,3 +60,5 @@ class Settings(NamedTuple):
     tree: bool = False
     no_columns: tuple[str, ...] = ()
     exact: bool = False
+    procfs: str = ""
+    sysfs: str = ""

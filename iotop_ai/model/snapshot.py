@@ -4,95 +4,93 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotop_ai.model.block import BlockInfo, BlockTable, Mount
-from iotop_ai.model.cpu import CpuTable
-from iotop_ai.model.filesystem import FilesystemUsage
-from iotop_ai.model.job import JobTable
-from iotop_ai.model.kernel_log import KernelLog
-from iotop_ai.model.memory import MemoryState
-from iotop_ai.model.netfs import NetfsTable
-from iotop_ai.model.network import LinkCounters
-from iotop_ai.model.pressure import PressureTable
-from iotop_ai.model.process import ProcessTable
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockInfo, BlockTable, Mount
+from iotop_ai.model.block.read_latency_baseline import DeviceBaseline
+from iotop_ai.model.gpu.detail import GpuDetails
+from iotop_ai.model.gpu.state import GpuTable
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.job.cgroup import CgroupTable
+from iotop_ai.model.job.records import JobTable
+from iotop_ai.model.machine.cpu import CpuTable
+from iotop_ai.model.machine.cpu_clocks import ClockState
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.machine.kernel_log import KernelLog
+from iotop_ai.model.machine.memory import MemoryState
+from iotop_ai.model.machine.netfs import NetfsTable
+from iotop_ai.model.machine.network import LinkCounters
+from iotop_ai.model.machine.pool import PoolTable
+from iotop_ai.model.machine.pressure import PressureTable
+from iotop_ai.model.machine.rdma import RdmaCounters
+from iotop_ai.model.machine.tcp import TcpCounters
+from iotop_ai.model.process.records import ProcessTable
 from iotop_ai.model.reading import Reading
-from iotop_ai.model.record import NamedTuple
-from iotop_ai.model.typed import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from iotop_ai.model.baseline import DeviceBaseline
-    from iotop_ai.model.gpu import GpuTable
-    from iotop_ai.model.gpu_detail import GpuDetails
-    from iotop_ai.model.smart import SmartState
-
-LATER = ("iotop_ai.model.baseline", "iotop_ai.model.gpu", "iotop_ai.model.gpu_detail", "iotop_ai.model.smart")
-"""Where names of the annotations are that a start does not load, for ``typed.hints_of``."""
+NOT_RECORDED = "not_recorded"
+"""Kind of the Event that says how many Snapshots are missing before it in a recording, and why."""
 
 
 class Event(NamedTuple):
-    """Something that happened since the Snapshot before. kind: device_added, device_removed, mark, action, ...
-
-    role, pid, code, job_pid: of kind process_ended, as in model.job_end.Ended; code None: nobody knows how it ended.
-    pid also of oom_kill and hung_task, where the kernel's log named it.
-    """
+    """An event since the Snapshot before."""
 
     at_ns: int
     wall_ns: int
     kind: str
+    """device_added, device_removed, mark, action, ..."""
     text: str
     role: str = ""
+    """Of kind process_ended, as in model.job.exits.Ended; also pid, code and job_pid."""
     pid: int | None = None
+    """Also of oom_kill and hung_task, where the kernel log names it."""
     code: int | None = None
+    """The exit code; None when it is unknown how the process ended."""
     job_pid: int | None = None
 
 
 class Host(NamedTuple):
-    """Who and where we are; constant within a session but for a rename.
-
-    euid: ours, None in an imported log. ptrace: whether other users' /proc/PID/io can be read. container: "" or its
-    kind. origin: "" for what was read here; else the program whose log was imported ("iostat", "nvidia-smi").
-    """
+    """The machine and the user; constant within a session but for a rename."""
 
     name: str
     boot_id: str
     kernel: str
     euid: int | None
+    """Ours; None in an imported log."""
     user: str
     ptrace: bool
+    """Whether other users' /proc/PID/io can be read."""
     container: str = ""
+    """The kind of container; "" outside of one."""
     origin: str = ""
+    """The program whose log was imported ("iostat", "nvidia-smi"); "" for what was read here."""
 
 
 class OwnCost(NamedTuple):
-    """What the monitor itself has used: cumulative CPU ns of this process, its resident bytes, this tick's ns.
-
-    All unknown, and pid 0, in an imported log: no monitor ran.
-    """
+    """The monitor's own cost. In an imported log all is None and pid 0: no monitor ran."""
 
     pid: int
     cpu_ns: int | None
+    """Cumulative CPU time of this process."""
     rss_bytes: int | None
     collect_ns: int | None
+    """Time that this tick's collection took."""
     late_ns: int | None
 
 
 class Snapshot(NamedTuple):
-    """One tick. wall_ns is for people, at_ns (monotonic) and host.boot_id for arithmetic.
-
-    interval_s: the interval in force. disks: identity and settings, read when they change; block: the counters.
-    filesystems: by mount point, each its own Reading (a dead NFS is one failed entry). smart: by kernel name of the
-    whole disk. users: login names with a session. gpu_slow: by UUID, every fifth sweep of the GPUs. baselines: how
-    long reads took before this session, by serial number, told once.
-    """
+    """One tick. wall_ns is for people; at_ns (monotonic) and host.boot_id are for arithmetic."""
 
     seq: int
     at_ns: int
     wall_ns: int
     interval_s: float
+    """The interval in force."""
     host: Host
     events: tuple[Event, ...]
     own: OwnCost
     block: Reading[BlockTable] = Reading()
+    """The counters of block devices."""
     disks: Reading[Mapping[str, BlockInfo]] = Reading()
+    """Identity and settings of block devices, read when they change."""
     mounts: Reading[tuple[Mount, ...]] = Reading()
     processes: Reading[ProcessTable] = Reading()
     cpu: Reading[CpuTable] = Reading()
@@ -100,10 +98,26 @@ class Snapshot(NamedTuple):
     pressure: Reading[PressureTable] = Reading()
     gpu: Reading[GpuTable] = Reading()
     smart: Reading[Mapping[str, Reading[SmartState]]] = Reading()
+    """By kernel name of the whole disk."""
     filesystems: Reading[Mapping[str, Reading[FilesystemUsage]]] = Reading()
+    """By mount point, each with its own Reading: a dead NFS is one failed entry."""
     network: Reading[Mapping[str, LinkCounters]] = Reading()
     netfs: Reading[NetfsTable] = Reading()
     gpu_slow: Reading[GpuDetails] = Reading()
+    """By UUID, every fifth sweep of the GPUs."""
     jobs: Reading[JobTable] = Reading()
     kernel: Reading[KernelLog] = Reading()
     baselines: Reading[Mapping[str, DeviceBaseline]] = Reading()
+    """Read latencies learned before this session, by serial number; in one Snapshot of a session."""
+    suspended_ns: int | None = None
+    """Time asleep since boot, which monotonic time leaves out and a process's start_ticks include; None: not recorded.
+    """
+    marks: Reading[bool] = Reading()
+    """Whether marks of other programs are received, of a monitor that should receive them."""
+    cgroups: Reading[CgroupTable] = Reading()
+    """Of the jobs."""
+    tcp: Reading[TcpCounters] = Reading()
+    rdma: Reading[Mapping[str, RdmaCounters]] = Reading()
+    """By port."""
+    clocks: Reading[ClockState] = Reading()
+    pools: Reading[PoolTable] = Reading()

@@ -1,9 +1,9 @@
-"""How long the reads of each disk took, kept across restarts: ``baselines.json`` in the state folder, mode 0600.
+"""Read latency baselines of each disk, kept across restarts: ``baselines.json`` in the state folder, mode 0600.
 
 ``{"format": 1, "devices": {"S7X1": [1794884000, [[[1794873600, [[12, 40], [13, 9]]]], [], []]]}}``: by serial number
-the Unix seconds at which it was written and, for each size of read, parts of 3 h with their Unix seconds, in these the
-bins with their minutes. A device without a serial number is not kept: its name may be another one's next time. A write
-makes a new file beside the old one and renames it over it.
+the Unix seconds of the write and, for each size of read, parts of 3 h with their Unix seconds, with the bins and their
+minutes. A device without a serial number is not kept, since its name may be another device's after a restart. A write
+replaces the file by renaming a new one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from iotop_ai.collectors.state_folder import open_folder
-from iotop_ai.model.baseline import BOUNDS_NS, PART_NS, PARTS, Baseline, Bins, DeviceBaseline
-from iotop_ai.model.block import BlockInfo
+from iotop_ai.collectors.state.folder import keep_file
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.read_latency_baseline import BOUNDS_NS, PART_NS, PARTS, Baseline, Bins, DeviceBaseline
 from iotop_ai.model.clean import clean
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ FORMAT = 1
 LONGEST = 200
 MOST = 64
 OLDEST_S = 30 * 86_400
-"""What was learned longer ago says nothing about the disk that is there."""
+"""Older baselines are not used: the disk may have changed."""
 _LARGEST = 4 << 20
 _MOST_MINUTES = 100_000
 _PART_S = PART_NS // 10**9
@@ -41,10 +41,10 @@ class Baselines:
         self._file = os.path.join(folder, FILE)
 
     def read(self, at_ns: int, wall_s: int) -> dict[str, DeviceBaseline]:
-        """What is known, by serial number, as if it had been learned in this boot; {} without a file.
+        """The baselines by serial number, with this boot's times; {} without a file.
 
-        at_ns, wall_s: now. What is older than a day counts as a day old, so that it helps until the day's own is
-        there. Raises OSError, and ValueError for what is no such file.
+        at_ns, wall_s: now. Parts older than a day count as a day old, so that they help until the first day is over.
+        Raises OSError, and ValueError for another kind of file.
         """
         out = {}
         for serial, (written_s, sizes) in self._entries().items():
@@ -54,10 +54,7 @@ class Baselines:
         return out
 
     def keep(self, learned: Known, infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
-        """Write what was learned of these disks beside what is known of others; whether there was anything.
-
-        Raises OSError.
-        """
+        """Write the baselines of these disks, and keep those of others; False where there are none. Raises OSError."""
         serials = {info.serial for info in infos.values() if info.serial}
         mine = {
             serial: (wall_s, [_kept(size, at_ns // PART_NS, wall_s) for size in one.sizes])
@@ -68,7 +65,7 @@ class Baselines:
             return False
         try:
             known = self._entries()
-        except ValueError:  # what nobody can read is no loss
+        except ValueError:  # a damaged file is replaced
             known = {}
         whole = {**{serial: one for serial, one in known.items() if wall_s - one[0] <= OLDEST_S}, **mine}
         newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST]
@@ -82,36 +79,23 @@ class Baselines:
             return {}
         with os.fdopen(handle, "rb") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
-                raise ValueError("belongs to somebody else")
+                raise ValueError("owned by another user")
             raw = file.read(_LARGEST + 1)
         return parse_baselines(raw)
 
     def _write(self, whole: Mapping[str, Any]) -> None:
         import json
 
-        text = json.dumps(whole, separators=(",", ":")) + "\n"
-        folder = open_folder(self._folder)
-        try:
-            new = f".{FILE}.{os.getpid()}.new"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            handle = os.open(new, flags, 0o600, dir_fd=folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(new, FILE, src_dir_fd=folder, dst_dir_fd=folder)
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        keep_file(self._folder, FILE, (json.dumps(whole, separators=(",", ":")) + "\n").encode(), lasting=True)
 
 
 def _kept(size: Baseline, number: int, wall_s: int) -> list[tuple[int, Bins]]:
-    """The parts with Unix seconds in the place of this boot's numbers."""
+    """The parts with Unix seconds instead of this boot's numbers."""
     return [(wall_s - (number - part) * _PART_S, bins) for part, bins in size.parts]
 
 
 def _here(parts: list[tuple[int, Bins]], number: int, wall_s: int) -> tuple[tuple[int, Bins], ...]:
-    """The parts with this boot's numbers in the place of Unix seconds, oldest first."""
+    """The parts with this boot's numbers instead of Unix seconds, oldest first."""
     together: dict[int, dict[int, int]] = {}
     for part_s, bins in parts:
         age = min(max(0, (wall_s - part_s) // _PART_S), PARTS - 1)

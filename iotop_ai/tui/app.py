@@ -3,52 +3,64 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.app import App
 from textual.driver import Driver
+from textual.events import Event, Resize
+from textual.geometry import Size
 from textual.screen import Screen
+from textual.timer import Timer
 
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, blocked_threads, call_with_timeout
 from iotop_ai.model.errors import InputError, IotopError
 from iotop_ai.model.frame import HISTORY_S, Frame
-from iotop_ai.present.keymap import APP_ACTS, Act
-from iotop_ai.present.mouse import key_at
-from iotop_ai.present.theme import looks
-from iotop_ai.present.view import View
-from iotop_ai.store.recording import Source
+from iotop_ai.present.screen.actions import APP_ACTIONS, Action
+from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.mouse import key_at
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.theme import looks
+from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import APP_KEYS, textual_keymap
-from iotop_ai.tui.follow import Follower, Takes
-from iotop_ai.tui.looks import ANSI_THEMES
 from iotop_ai.tui.messages import FrameReady, SourceEnded
-from iotop_ai.tui.screens.main import MainScreen
-from iotop_ai.tui.screens.moments import RecordSaid
+from iotop_ai.tui.screens.base import MonitorScreen
+from iotop_ai.tui.screens.main.screen import MainScreen
+from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
+from iotop_ai.tui.textual_internals.theme_switch import ANSI_THEMES, switch_textual_theme
+from iotop_ai.tui.threads.source import MessageReceiver, SourceThread
+from iotop_ai.tui.threads.staleness import CHECK_S
+from iotop_ai.tui.view_changes import theme_after
 from iotop_ai.tui.widgets.lines import PlaceClicked
-from iotop_ai.tui.widgets.styles import Styles
 
 if TYPE_CHECKING:
-    from iotop_ai.tui.deck import Deck, PastRead, Played, TimelineRead
-    from iotop_ai.tui.keeper import Keeper
+    from iotop_ai.playback.session_recording import SessionRecorder
+    from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackThread, TimelineUpdate
 
-STOP_WAIT_S = 1.0
+STOP_WAIT_S = 0.4
+"""Longest wait for actions and readings, together, when the app ends."""
+LEAVE_S = 0.8
+"""Longest wait when the app ends, with the end of a recording, which gets the rest and at least RECORDING_END_S."""
+RECORDING_END_S = 0.3
+BLOCKED_LOOK_S = 0.05
+"""Pause between two looks at whether a thread is still blocked."""
 END_WAIT_S = 10.0
-"""How long an app that was told to end may take before it is ended by force."""
+"""How long an app may take to end after a signal before it is ended by force."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
-class MonitorApp(App[None], inherit_bindings=False):
+class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
     """The monitor on the terminal.
 
-    frames: continue after ``first``, which is shown at once. keeper: gets each of them, the first too. deck: makes
-    what plays a recording instead; ``frames`` is then empty. ended_by: the signal that ended the app, if one did;
-    failure: the exception, if one did. Both are for the front to put into words once the terminal is back. look: the
-    theme that is shown. save: writes a picture and returns its path; None where nothing may be written.
+    frames: continue after ``first``, which is shown at once. keeper: gets each of them, also the first. deck: makes the
+    thread that plays a recording instead; ``frames`` is then empty. save: writes a screenshot and returns its path;
+    None where nothing may be written. The front reads ``ended_by`` (the signal that ended the app), ``failure`` (the
+    exception that did) and ``look`` (the theme) once the terminal is back.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -62,8 +74,8 @@ class MonitorApp(App[None], inherit_bindings=False):
         view: View,
         theme: str,
         driver_class: type[Driver] | None = None,
-        keeper: Keeper | None = None,
-        deck: Callable[[Takes], Deck] | None = None,
+        keeper: SessionRecorder | None = None,
+        deck: Callable[[MessageReceiver], PlaybackThread] | None = None,
         save: Callable[[str], str] | None = None,
     ) -> None:
         ansi = ANSI_THEMES.get(theme)
@@ -76,16 +88,18 @@ class MonitorApp(App[None], inherit_bindings=False):
         self._save = save
         self._ground = looks(theme)["bg"].bg
         self.keeper = keeper
-        self.main = MainScreen(first, view, source, Styles(theme), keeper, self._look_back)
+        self.main = MainScreen(first, view, source, ThemeStyles(theme), keeper, self._look_back, self._next_theme)
         if deck is not None:
-            self.main.deck = deck(self)
+            self.main.time.playback = deck(self)
         if keeper is not None:
             keeper.put(first)
-        self.follower = Follower(frames, source, self, keeper.put if keeper is not None else None)
+        self.follower = SourceThread(frames, source, self, keeper.put if keeper is not None else None)
         self.ended_by: signal.Signals | None = None
-        self.failure: BaseException | None = None
-        self._sized = False
-        """Whether the size was told that the app begins with: all is painted then anyway."""
+        self.took_s = 0.0
+        """How long closing the source and ending the recording took."""
+        self._staleness: Timer | None = None
+        self._resized = False
+        """Whether the initial resize event has been seen."""
 
     @property
     def uses_alt(self) -> bool:
@@ -93,158 +107,187 @@ class MonitorApp(App[None], inherit_bindings=False):
         return any("alt" in key.split("+")[:-1] for _, keys in self.main.view.keymap for key in keys)
 
     def get_default_screen(self) -> Screen[None]:
-        """The main screen is there from the start."""
+        """The main screen."""
         return self.main
 
     def on_load(self) -> None:
-        """Before the terminal is taken: from here on a signal ends the app, not the thread that it hits."""
+        """Let signals end the app, before it takes the terminal."""
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in ENDING_SIGNALS:
                 loop.add_signal_handler(number, partial(self._end, number))
 
     def on_mount(self) -> None:
-        """Follow the source."""
+        """Start the thread of the source, or of the recording."""
         if self._ground:
             self.styles.background = self._ground
             self.main.styles.background = self._ground
-        self.app_resume_signal.subscribe(self, self._come_back)
-        if self.main.deck is not None:
-            self.main.deck.start()
+        self.app_resume_signal.subscribe(self, self._repaint)
+        if self.main.time.playback is not None:
+            self.main.time.playback.start()
         else:
             self.follower.start()
-        if self.main.view.message:  # from here on it goes away by itself
-            self.main.change(self.main.view.message)
+            self._staleness = self.set_interval(CHECK_S, self.main.check_staleness)
+        if self.main.view.message:  # starts the timer of the message
+            self.main.state.change(self.main.view.message)
         self.call_after_refresh(gc.freeze)
 
+    @property
+    def size(self) -> Size:
+        """The part of the terminal that is painted."""
+        return Size(*bounded(*super().size))
+
+    async def on_event(self, event: Event) -> None:
+        """Limit every size: it comes from the kernel, a browser, or an input sequence."""
+        if isinstance(event, Resize):
+            size = Size(*bounded(*event.size))
+            event.size = event.virtual_size = event.container_size = size
+        await super().on_event(event)
+
     def on_resize(self) -> None:
-        """A terminal that was smaller for a moment has lost what stood there, also where its size is as it was."""
-        if self._sized and self.screen_stack:
+        """Paint everything: a terminal that was smaller for a moment has lost its content, even at the same size."""
+        if self._resized and self.screen_stack:
             self.screen.refresh()
-        self._sized = True
+        self._resized = True
 
     def on_unmount(self) -> None:
-        """Give the source back before the program goes on."""
-        if self.main.deck is not None:
-            self.main.deck.close(STOP_WAIT_S)
-        self.main.wait_for_acts(STOP_WAIT_S)
-        self.follower.stop(STOP_WAIT_S)
+        """Close the source and end the recording, within LEAVE_S."""
+        clock = Clock()
+        start_ns = clock.monotonic_ns()
+
+        def rest_of(seconds: float) -> float:
+            return max(0.0, seconds - (clock.monotonic_ns() - start_ns) / 1e9)
+
+        if self.main.time.playback is not None:
+            self.main.time.playback.close(rest_of(STOP_WAIT_S))
+        self.main.action_threads.wait(rest_of(STOP_WAIT_S))
+        self.follower.stop(rest_of(STOP_WAIT_S))
         if self.keeper is not None:
-            self.keeper.close()
+            self.keeper.close(max(RECORDING_END_S, rest_of(LEAVE_S)))
+        self.took_s = (clock.monotonic_ns() - start_ns) / 1e9
 
     def on_frame_ready(self, message: FrameReady) -> None:
-        """Show it."""
-        self.main.receive(message.take())
-        self._follow()
+        """Show a new Frame."""
+        self.main.live.receive(message.take())
+        self.main.update_front()
 
-    def on_played(self, message: Played) -> None:
-        """Show where the recording stands."""
-        self.main.played(message)
-        self._follow()
+    def on_playback_frame(self, message: PlaybackFrame) -> None:
+        """Show where the playback stands."""
+        self.main.time.show_playback(message)
+        self.main.update_front()
+
+    def on_past_samples(self, message: PastSamples) -> None:
+        """Show older Samples in the graphs."""
+        self.main.time.show_past(message.at_ns, message.past)
+
+    def on_timeline_update(self, message: TimelineUpdate) -> None:
+        """Show the time line as far as it has been read."""
+        self.main.time.show_timeline(message.timeline)
 
     def action_time(self, name: str, *arguments: int) -> None:
-        """A key of time on a screen above the main one."""
-        getattr(self.main, f"action_{name}")(*arguments)
-        self._follow()
-
-    def _follow(self) -> None:
-        # A message may still come when the app is leaving and has no screen any more.
-        front = self.screen_stack[-1:] and self.screen_stack[-1]
-        # Told by what it can, not by its class: a screen is imported when it is first opened.
-        follow = getattr(front, "follow", None)
-        if follow is not None:
-            follow()
-
-    def on_past_read(self, message: PastRead) -> None:
-        """Show what came before."""
-        self.main.show_past(message.at_ns, message.past)
-
-    def on_timeline_read(self, message: TimelineRead) -> None:
-        """Show the time line as far as it has been read."""
-        self.main.show_timeline(message.timeline)
-
-    def on_record_said(self, message: RecordSaid) -> None:
-        """Answer the key."""
-        self.main.watch_recording()
-        self.main.change(message.text)
+        """Run a key of time on a screen above the main one."""
+        time = self.main.time
+        actions: dict[str, Callable[..., object]] = {
+            "step": time.step, "verdict": time.verdict, "mark": time.mark, "now": time.now,
+            "record": self.main.recording.record,
+        }  # fmt: skip
+        actions[name](*arguments)
+        self.main.update_front()
 
     def on_source_ended(self, message: SourceEnded) -> None:
-        """A source that broke ends the app; one that is through leaves its last Frame on the screen."""
+        """End the app if the source failed; else keep the last Frame on the screen."""
+        if self._staleness is not None:
+            self._staleness.stop()
         if message.error is not None:
             self.failure = message.error
             self.exit(return_code=2)
         elif self.main.view.remote:
-            self.main.ended()
+            self.main.time.source_ended()
+
+    @property
+    def _front(self) -> MonitorScreen:
+        screen = self.screen_stack[-1] if self.screen_stack else self.main
+        return screen if isinstance(screen, MonitorScreen) else self.main
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The list of actions is not opened by a key that belongs to what is being typed."""
-        if action != "palette":
-            return True
-        front = self.screen_stack[-1] if self.screen_stack else None
-        return bool(getattr(front, "ACTS", ())) and not getattr(front, "types", False)
+        """Keep the palette closed where its key is typed text."""
+        return action != "palette" or bool(self._front.ACTIONS and not self._front.captures_keys)
 
     async def action_palette(self) -> None:
-        """Every action of the screen in front."""
-        from iotop_ai.present.palette import entries
+        """List every action of the screen in front."""
+        from iotop_ai.present.screen.palette import entries
         from iotop_ai.tui.screens.palette import PaletteScreen
 
-        front = self.screen
+        front = self._front
 
-        async def do(act: Act) -> None:
-            await self.run_action(act.action, self if act in APP_ACTS else front)
+        async def run(action: Action) -> None:
+            await self.run_action(action.command, self if action in APP_ACTIONS else front)
 
-        acts: tuple[Act, ...] = getattr(front, "ACTS", ())
-        every = entries(acts, self.main.view.keymap)
-        await self.push_screen(PaletteScreen(every, self.main.book, do, ascii_only=self.main.view.ascii_only))
+        view = self.main.view
+        actions = entries(front.ACTIONS, view.keymap)
+        await self.push_screen(PaletteScreen(actions, self.main.theme_styles, run, ascii_only=view.ascii_only))
+
+    async def action_suspend_process(self) -> None:  # type: ignore[override]  # Textual awaits what is awaitable
+        """Give the terminal to the shell, unless a thread of ours is blocked.
+
+        The kernel reports a process as stopped when all its threads are, and a thread that waits for a dead server
+        cannot be stopped: the shell would wait for ever.
+        """
+        for _ in range(round(HOME_TIMEOUT_S / BLOCKED_LOOK_S)):
+            if not blocked_threads():
+                super().action_suspend_process()
+                return
+            await asyncio.sleep(BLOCKED_LOOK_S)
+        self._answer("failed: cannot suspend: a thread waits for a filesystem that does not answer; q quits")
 
     def action_picture(self) -> None:
-        """Save a picture of the screen, and say where."""
+        """Save a screenshot, and show its path."""
         if self._save is None:
-            self._say("failed: nothing may be written from here")
+            self._answer("failed: nothing may be written from here")
             return
-        from iotop_ai.tui.picture import picture
+        from iotop_ai.tui.screenshot import screenshot
 
         try:
-            self._say(f"done: picture in {self._save(picture(self))}")
+            svg, save = screenshot(self.main), self._save
+            self._answer(f"done: picture in {call_with_timeout(HOME_TIMEOUT_S, 'picture', lambda: save(svg))}")
         except IotopError as error:
-            self._say(f"failed: {error}")
+            self._answer(f"failed: {error}")
         except OSError as error:
-            self._say(f"failed: {error.filename or 'picture'}: {error.strerror}")
+            self._answer(f"failed: {error.filename or 'picture'}: {error.strerror}")
 
-    def _say(self, text: str) -> None:
-        self.main.change(text)
-        self._follow()
+    def _answer(self, text: str) -> None:
+        self.main.state.change(text)
+        self.main.update_front()
 
     def on_place_clicked(self, event: PlaceClicked) -> None:
-        """A click on a key of the last row is that key."""
+        """Press the key that was clicked in the last row."""
         if event.line is event.panel.lines[-1] and (key := key_at(event.line, event.x)):
             self.simulate_key(key)
 
-    def _look_back(self) -> Deck | None:
-        """A deck over what is kept in memory; None when that is too little yet."""
-        from iotop_ai.collectors.clock import Clock
-        from iotop_ai.tui.deck import Deck
-        from iotop_ai.tui.tape import Tape
+    def _look_back(self) -> PlaybackThread | None:
+        """A playback of the last hour; None while too little of it is kept."""
+        from iotop_ai.playback.player import FrameCursor
+        from iotop_ai.tui.threads.playback import PlaybackThread
 
         ring = self.keeper.ring if self.keeper is not None else None
         held = ring.recording() if ring is not None else None
         if held is None:
             return None
-        # The ring has dropped what the history of its first minute would need.
+        # The ring has dropped the Samples for the history of its first minute.
         whole_ns = held.blocks[0].at_ns + int(HISTORY_S * 1e9) if held.blocks[0].offset > 1 else 0
         try:
-            tape = Tape([held], shown_from_ns=whole_ns)
+            tape = FrameCursor([held], shown_from_ns=whole_ns)
         except InputError:
             return None
-        return Deck(tape, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)
+        return PlaybackThread(tape, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)
 
-    def _come_back(self, _app: object) -> None:
-        """After Ctrl-Z and fg the terminal is empty: every row is painted, changed or not."""
+    def _repaint(self, _app: object) -> None:
+        """Paint every row: after Ctrl-Z and fg the terminal is empty."""
         self.screen.refresh()
 
     def _end(self, number: signal.Signals) -> None:
         if self.ended_by is None:
-            # A handler that waits for ever keeps every message, also this one, from being seen.
+            # A handler that never returns blocks every message, also the one that ends the app.
             asyncio.get_running_loop().call_later(END_WAIT_S, self._end_by_force)
         self.ended_by = number
         self.exit(return_code=128 + number)
@@ -252,20 +295,20 @@ class MonitorApp(App[None], inherit_bindings=False):
     def _end_by_force(self) -> None:
         """Give the terminal back, close the recording, and end the process."""
         assert self.ended_by is not None
-        with contextlib.suppress(Exception):  # whatever of it fails, the rest is to be done
-            if self._driver is not None:
-                self._driver.stop_application_mode()
-                self._driver.close()  # what is to be written is written by a thread
+        restore_terminal(self)
         if self.keeper is not None:
             self.keeper.close()
         os._exit(128 + self.ended_by)
 
     def hung_up(self) -> None:
-        """The terminal is gone; its SIGHUP does not reach everybody (a process of another session gets none)."""
+        """End the app: the terminal is closed. A process of another session gets no SIGHUP for that."""
         if self.ended_by is None:
             self._end(signal.SIGHUP)
 
-    def _fatal_error(self) -> None:
-        """Keep the exception for one line after the terminal is back, instead of Textual's page of traceback."""
-        self.failure = sys.exc_info()[1]
-        self._close_messages_no_wait()
+    def _next_theme(self) -> str:
+        self.look = theme_after(self.look)
+        with self.batch_update():
+            switch_textual_theme(self, self.look)
+            self.styles.background = self.main.styles.background = looks(self.look)["bg"].bg or None
+            self.main.use_theme(ThemeStyles(self.look))
+        return self.look

@@ -1,4 +1,4 @@
-"""The keys of each screen as Textual's bindings, made from the tables of present/keymap.py."""
+"""The keys of each screen as Textual's bindings, made from the tables of present/screen/actions.py."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from collections.abc import Iterable
 
 from textual.binding import Binding, BindingType
 
-from iotop_ai.present.keymap import (
-    APP_ACTS,
-    DEVICE_ACTS,
-    GPU_ACTS,
-    HEALTH_ACTS,
-    JOBS_ACTS,
-    MAIN_ACTS,
-    NO_KEY,
-    REASON_ACTS,
-    Act,
-    Keymap,
+from iotop_ai.present.screen.actions import (
+    APP_ACTIONS,
+    DEVICE_ACTIONS,
+    GPU_ACTIONS,
+    HEALTH_ACTIONS,
+    JOBS_ACTIONS,
+    MAIN_ACTIONS,
+    REASON_ACTIONS,
+    Action,
 )
+from iotop_ai.present.screen.keymap import NO_KEY, Keymap
 
 
-def bindings(acts: Iterable[Act]) -> list[BindingType]:
-    """One binding an action, with its name as the id by which the user's keymap finds it."""
+def bindings(actions: Iterable[Action]) -> list[BindingType]:
+    """One binding per action; its id is the action's name, which the user's keymap uses."""
     return [
-        Binding(",".join(act.keys), act.action, act.text, show=False, priority=act.priority, id=act.name)
-        for act in acts
+        Binding(
+            ",".join(action.keys), action.command, action.text, show=False, priority=action.priority, id=action.name
+        )
+        for action in actions
     ]
 
 
@@ -33,10 +34,10 @@ def textual_keymap(keymap: Keymap) -> dict[str, str]:
     return {name: ",".join(keys) or NO_KEY for name, keys in keymap}
 
 
-APP_KEYS = bindings(APP_ACTS)
-MAIN_KEYS = bindings(MAIN_ACTS)
-DEVICE_KEYS = bindings(DEVICE_ACTS)
-GPU_KEYS = bindings(GPU_ACTS)
-HEALTH_KEYS = bindings(HEALTH_ACTS)
-REASON_KEYS = bindings(REASON_ACTS)
-JOBS_KEYS = bindings(JOBS_ACTS)
+APP_KEYS = bindings(APP_ACTIONS)
+MAIN_KEYS = bindings(MAIN_ACTIONS)
+DEVICE_KEYS = bindings(DEVICE_ACTIONS)
+GPU_KEYS = bindings(GPU_ACTIONS)
+HEALTH_KEYS = bindings(HEALTH_ACTIONS)
+REASON_KEYS = bindings(REASON_ACTIONS)
+JOBS_KEYS = bindings(JOBS_ACTIONS)

@@ -1,34 +1,35 @@
-"""Copying text to the user's clipboard: by OSC 52, by tmux where that stands between, and always into a file too.
+"""Copies text to the user's clipboard, by OSC 52 or by tmux, and always into a file too.
 
-No terminal says whether it took OSC 52, so that the file is what can be relied on. Sources: xterm's ctlseqs, "OSC 52";
+A terminal does not report whether it accepted OSC 52; only the file is certain. Sources: xterm's ctlseqs, "OSC 52";
 tmux(1), load-buffer -w.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from iotop_ai.collectors.state_folder import keep_file, state_folder
+from iotop_ai.collectors.io.programs import find_user_program
+from iotop_ai.collectors.io.spawn import run
+from iotop_ai.collectors.state.folder import keep_file, state_folder
 
 FILE = "copied.txt"
 LARGEST = 74_000
-"""Bytes that terminals take by OSC 52."""
-_WITHOUT = ("linux", "vt100", "vt102", "vt220", "vt320", "dumb")
+"""Bytes that terminals accept by OSC 52."""
+_TERMS_WITHOUT_OSC52 = ("linux", "vt100", "vt102", "vt220", "vt320", "dumb")
 _TMUX_S = 2.0
 
 
-def copied(
+def copy_text(
     text: str, osc52: Callable[[str], None], environ: Mapping[str, str] = os.environ, folder: Path | None = None
 ) -> str:
-    """Copy and say what came of it. osc52: writes the sequence to the terminal. May take a moment: not on its thread.
+    """Copy, and return the answer for the user, which begins with "done: " or "failed: ".
 
-    The answer begins with "done: " or "failed: ".
+    May be slow: call it on a thread of its own. osc52: writes the sequence to the terminal.
     """
-    path = _kept(text, folder or state_folder())
+    path = _write_file(text, folder or state_folder())
     sent = _send(text, osc52, environ)
     if sent:
         return f"done: copied{f', also in {path}' if path else ''}"
@@ -42,33 +43,32 @@ def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -
         return False
     if environ.get("TMUX") and _by_tmux(text):
         return True
-    if environ.get("TERM", "") in _WITHOUT:
+    if environ.get("TERM", "") in _TERMS_WITHOUT_OSC52:
         return False
     osc52(text)
     return True
 
 
 def _by_tmux(text: str) -> bool:
-    """Into tmux's own buffer, from which it also sets the terminal's clipboard; whether it did."""
-    program = shutil.which("tmux")
-    if program is None:
+    """Load the text into tmux's buffer, which sets the terminal's clipboard, too; whether that worked."""
+    program = find_user_program("tmux")
+    if not program:
         return False
     try:
-        done = subprocess.run(
+        done = run(
             [program, "load-buffer", "-w", "-"],
             input=text.encode(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=_TMUX_S,
-            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
 
 
-def _kept(text: str, folder: Path) -> Path | None:
-    """Where the text was written, private to its owner; None where it cannot be."""
+def _write_file(text: str, folder: Path) -> Path | None:
+    """Write the text into a private file; its path, None if it could not be written."""
     try:
         keep_file(folder, FILE, text.encode())
     except OSError:

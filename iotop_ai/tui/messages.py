@@ -1,4 +1,4 @@
-"""What reaches the app from other threads and from its panels."""
+"""Messages to the app from the threads of sources and recordings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from iotop_ai.model.frame import Frame
 
 
 class FrameReady(Message):
-    """A new Frame. While the message waits in the queue its Frame is replaced by newer ones, so that a screen that is
-    late, or stuck, never has more than one waiting.
-    """
+    """A new Frame. It is replaced by newer ones while the message is queued, so at most one message is queued."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
@@ -20,22 +18,22 @@ class FrameReady(Message):
         self._lock = threading.Lock()
         super().__init__()
 
-    def renewed(self, frame: Frame) -> bool:
-        """Put a newer Frame in its place; False when it has been taken already."""
+    def replace(self, frame: Frame) -> bool:
+        """Replace the Frame by a newer one; False if the app has taken it already."""
         with self._lock:
             if not self._taken:
                 self._frame = frame
             return not self._taken
 
     def take(self) -> Frame:
-        """The newest Frame; from here on it cannot be replaced."""
+        """The newest Frame, which cannot be replaced any more."""
         with self._lock:
             self._taken = True
             return self._frame
 
 
 class SourceEnded(Message):
-    """The source yields no more Snapshots. error: why, when it broke."""
+    """The source has ended. error: its failure, None for a normal end."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import stat
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from iotop_ai.actions.audit import Audit
-from iotop_ai.actions.outcome import Outcome
+from iotop_ai.actions.outcome import Outcome, audited
 from iotop_ai.actions.selftest import Target, outcome_of, self_test
-from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.io.clock import Clock
 from tests.rigs.smart import Smartctl, why_no_smartctl
 
 WHY = why_no_smartctl()
@@ -122,3 +126,47 @@ def test_the_audit_log_is_only_appended_to_and_clean(tmp_path: Path) -> None:
     audit.path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match=r"symbolic|loop"):
         audit.write("act", "d", "asked")
+
+
+def full(write: Callable[[], object]) -> bool:
+    """Whether the filesystem refused it for want of room."""
+    try:
+        write()
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return True
+    return False
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+def test_on_a_full_filesystem_no_half_line_is_taken_for_a_whole_one(tmp_path: Path) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        audit = Audit(Clock(), tmp_path / "state")
+        audit.write("first", "", "asked")
+        with (tmp_path / "filler").open("wb", buffering=0) as filler:
+            while not full(lambda: filler.write(b"x" * 4096)):
+                pass
+        # The page of the log has some room left; a line that does not fit into it is written in part.
+        while not full(lambda: audit.write("more", "t" * 200, "asked")):
+            pass
+        raw = audit.path.read_bytes()
+        assert raw.endswith(b"\n")
+        assert {action for action, _, _ in lines(audit)} == {"first", "more"}
+        done: list[int] = []
+
+        def act() -> Outcome:
+            done.append(1)
+            return Outcome(True, "done")
+
+        refused = audited(audit, "act", "t" * 200, act)
+        assert (refused.done, done) == (False, [])
+        assert "cannot be written: No space left" in refused.text
+        (tmp_path / "filler").unlink()
+        assert audited(audit, "act", "", act).done
+        assert [action for action, _, _ in lines(audit)][-2:] == ["act", "act"]
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)

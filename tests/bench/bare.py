@@ -10,7 +10,7 @@ import gc
 
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
-from iotop_ai.sources.live import LiveSource
+from iotop_ai.sources.live.source import LiveSource
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--ring", action="store_true")
     ring = None
     if parser.parse_args().ring:
-        from iotop_ai.store.ring import Ring
+        from iotop_ai.store.last_hour import Ring
 
         ring = Ring()
     for number, frame in enumerate(frames(LiveSource(Settings()))):

@@ -16,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.process import COHORTS, ProcessCollector
-from iotop_ai.collectors.root import Root
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.collector import COHORTS, ProcessCollector
 from tests.bench.loads import sleepers
 from tests.bench.peers import need
 

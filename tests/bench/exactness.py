@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from iotop_ai.model.block import BlockRates
-from iotop_ai.model.process import ProcessRates
+from iotop_ai.model.block.counters import BlockRates
+from iotop_ai.model.process.records import ProcessRates
 from iotop_ai.model.sample import between
 from iotop_ai.model.settings import Settings
-from iotop_ai.sources.live import LiveSource
+from iotop_ai.sources.live.source import LiveSource
 from tests.bench.peers import (
     installed,
     machine,

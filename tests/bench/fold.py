@@ -15,13 +15,14 @@ import time
 from collections.abc import Sequence
 
 from iotop_ai.diagnosis.engine import fold
-from iotop_ai.model.carry import Carry
+from iotop_ai.diagnosis.facts.fold_cache import FoldCache
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import HISTORY_S
-from iotop_ai.model.job import Job, JobMount, JobPlace, JobTable, Rank
+from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
+from iotop_ai.model.job.task_states import SweepCounts, TaskCounts
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.sample import Sample, between
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.model.taskstate import SweepCounts, TaskCounts
 from tests.bench.server import SECOND, Server
 
 LIMIT_MS = 3.0
@@ -95,10 +96,10 @@ def histories(server: Server, ticks: int) -> list[tuple[Snapshot, tuple[Sample, 
 
 def measured(ticks: Sequence[tuple[Snapshot, tuple[Sample, ...]]]) -> tuple[float, float]:
     """(mean, worst) CPU ms of a tick, of those behind the first minute."""
-    carry, spent = Carry(), []
+    carry, cache, spent = FoldState(), FoldCache(), []
     for snapshot, history in ticks:
         start = time.thread_time_ns()
-        carry, _ = fold(carry, snapshot, history)
+        carry, _ = fold(carry, snapshot, history, cache=cache)
         spent.append((time.thread_time_ns() - start) / 1e6)
     settled = spent[len(spent) // 2 :]
     return statistics.mean(settled), max(settled)

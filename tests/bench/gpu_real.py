@@ -1,4 +1,8 @@
-"""The same comparison on a real NVIDIA GPU: nvidia-smi beside our log, and what every call costs."""
+"""The same comparison on a real NVIDIA GPU: nvidia-smi beside our log, and what every call costs.
+
+``python -m tests.bench.gpu_real [--seconds 20]`` prints what gpu_calls.py finds, as JSON: which calls the driver
+answers, what each costs, and how steady the rates are, idle and under a steady copy.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,10 @@ import sys
 import time
 from pathlib import Path
 
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.gpu import GpuCollector
-from iotop_ai.collectors.root import Root
-from iotop_ai.model.gpu import GpuRates, gpu_rates
+from iotop_ai.collectors.gpu.collector import GpuCollector
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.gpu.state import GpuRates, gpu_rates
 from tests.bench.peers import machine as this_machine
 
 REPO = Path(__file__).parents[2]
@@ -103,3 +107,9 @@ def under(load: str) -> str:
 def said(rates: GpuRates) -> str:
     """Every figure that is known."""
     return ", ".join(f"{name} {value:.4g}" for name, value in rates._asdict().items() if value is not None)
+
+
+if __name__ == "__main__":
+    from tests.bench.gpu_calls import main
+
+    sys.exit(main())

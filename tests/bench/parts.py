@@ -19,24 +19,26 @@ from typing import NamedTuple
 
 from rich.color import ColorSystem
 
-from iotop_ai.collectors.block import BlockCollector
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.process import COHORTS, ProcessCollector
-from iotop_ai.collectors.root import Root
+from iotop_ai.collectors.block.diskstats import BlockCollector
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.collector import COHORTS, ProcessCollector
 from iotop_ai.diagnosis.engine import fold
-from iotop_ai.model.block import BlockCounters, BlockKey, block_rates
-from iotop_ai.model.carry import Carry
+from iotop_ai.diagnosis.facts.fold_cache import FoldCache
+from iotop_ai.model.block.counters import BlockCounters, BlockKey, block_rates
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.process import ProcessSample, ProcessTable
-from iotop_ai.model.process_rates import process_rates
+from iotop_ai.model.process.rates import process_rates
+from iotop_ai.model.process.records import ProcessSample, ProcessTable
 from iotop_ai.model.reading import Rated, Reading, Status
 from iotop_ai.pipeline import frames
-from iotop_ai.present.layout import PANELS, plan, screen_rows
-from iotop_ai.present.line import Line
-from iotop_ai.present.view import View
-from iotop_ai.store.codec import Encoder
-from iotop_ai.tui.widgets.ink import Ink, Row
-from iotop_ai.tui.widgets.styles import Styles
+from iotop_ai.present.screen.layout import PANELS, plan, screen_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import FrameCache
+from iotop_ai.present.text.line import Line
+from iotop_ai.store.format.codec import Encoder
+from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.textual_internals.cell_diff import CellDiff, Row
 from tests.bench.fold import Crowd, histories
 from tests.bench.peers import machine, markdown
 from tests.pages import put_section
@@ -148,13 +150,13 @@ def judged_processes(count: int, folder: Path) -> Work:
     """A decision about a machine without a job and a GPU on which every process reads."""
     ticks = iter(histories(Crowd(count), 2 * WARM + JUDGED_STEPS))
     newest = [next(ticks)]
-    carries = [Carry()]
+    carries, cache = [FoldState()], FoldCache()
 
     def before() -> None:
         newest[0] = next(ticks)
 
     def step() -> None:
-        carry, verdict = fold(carries[0], *newest[0])
+        carry, verdict = fold(carries[0], *newest[0], cache=cache)
         assert verdict.findings
         carries[0] = carry
 
@@ -169,7 +171,7 @@ class Paper:
 
     def __init__(self, width: int = WIDTH, height: int = HEIGHT) -> None:
         self._size = width, height
-        self._ink = Ink(Styles("dark").style, ColorSystem.TRUECOLOR)
+        self._ink = CellDiff(ThemeStyles("dark").style, ColorSystem.TRUECOLOR)
         self._lines: list[Line] = []
         self._rows: dict[int, Row] = {}
 
@@ -198,9 +200,10 @@ def picture(count: int, folder: Path) -> Work:
     paper = Paper()
     at = iter(made)
     newest = [next(at)]
+    view = View(cache=FrameCache())
 
     def step() -> None:
-        assert paper.draw(newest[0], View())
+        assert paper.draw(newest[0], view)
 
     def before() -> None:
         newest[0] = next(at)
@@ -317,7 +320,7 @@ def timed(part: Part, rounds: int) -> list[float]:
 def panels(rounds: int) -> dict[str, float]:
     """Microseconds of each panel in one picture, and of the plan and the terminal's bytes."""
     made = starved_frames(80)[60:]
-    view, rows_of = View(), dict(PANELS)
+    view, rows_of = View(cache=FrameCache()), dict(PANELS)
     best: dict[str, float] = {}
     for _ in range(rounds):
         spent: dict[str, int] = {}
@@ -344,13 +347,14 @@ def panels(rounds: int) -> dict[str, float]:
 def sent_bytes() -> float:
     """Bytes a picture of the starving server takes."""
     paper = Paper()
-    sizes = [len(paper.draw(frame, View()).encode()) for frame in starved_frames(80)[20:]]
+    view = View(cache=FrameCache())
+    sizes = [len(paper.draw(frame, view).encode()) for frame in starved_frames(80)[20:]]
     return statistics.mean(sizes[1:])
 
 
 def pictures(rounds: int) -> list[tuple[str, float, float]]:
     """By window: its size, µs (the least of the rounds) and bytes of a picture of the starving server, means."""
-    made = starved_frames(80)[56:]
+    made, view = starved_frames(80)[56:], View(cache=FrameCache())
     out = []
     for width, height in SIZES:
         best = [1e9] * len(made)
@@ -359,7 +363,7 @@ def pictures(rounds: int) -> list[tuple[str, float, float]]:
             paper = Paper(width, height)
             for i, frame in enumerate(made):
                 begin = time.process_time_ns()
-                sizes[i] = len(paper.draw(frame, View()).encode())
+                sizes[i] = len(paper.draw(frame, view).encode())
                 best[i] = min(best[i], (time.process_time_ns() - begin) / 1000)
         # The first two fill the window and tables.
         out.append((f"{width}x{height}", statistics.mean(best[2:]), statistics.mean(sizes[2:])))

@@ -23,11 +23,11 @@ from typing import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
-from iotop_ai.sources.live import LiveSource
-from iotop_ai.store.codec import Encoder
-from iotop_ai.store.members import pack
-from iotop_ai.store.redact import Redactor
-from iotop_ai.store.ring import RING_BYTES, Ring
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.format.codec import Encoder
+from iotop_ai.store.format.redact import Redactor
+from iotop_ai.store.last_hour import RING_BYTES, Ring
+from iotop_ai.store.read.gzip_members import pack
 from tests.bench.loads import sleepers
 from tests.bench.peers import machine, markdown
 from tests.bench.server import Server
@@ -155,7 +155,7 @@ def ring_rows(ticks: int) -> list[list[str]]:
 READER = """
 import json, sys, time
 from iotop_ai.pipeline import frames
-from iotop_ai.store.file import FileRecording
+from iotop_ai.store.read.file import FileRecording
 path = sys.argv[1]
 start = time.perf_counter()
 recording = FileRecording(path)
@@ -185,10 +185,10 @@ print(json.dumps([opened, max(numbers), max(verdicts), peak]))
 
 def reading(hours: float) -> tuple[list[list[str]], list[str]]:
     """Opening and seeking in a long recording, plain and packed, each in a fresh process."""
-    from iotop_ai.collectors.clock import Clock
-    from iotop_ai.store.compress import compress
-    from iotop_ai.store.recorder import Recorder
-    from iotop_ai.store.sink import FileSink
+    from iotop_ai.collectors.io.clock import Clock
+    from iotop_ai.store.write.compress import compress
+    from iotop_ai.store.write.recorder import Recorder
+    from iotop_ai.store.write.sink import FileSink
 
     rows, over = [], []
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:

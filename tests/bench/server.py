@@ -9,20 +9,20 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from iotop_ai.model.block import BlockCounters, BlockInfo, BlockKey, Mount
-from iotop_ai.model.cpu import CpuTable, CpuTicks
-from iotop_ai.model.filesystem import FilesystemUsage
-from iotop_ai.model.gpu import GpuProcess, GpuState
-from iotop_ai.model.memory import MemoryState
-from iotop_ai.model.netfs import NetfsTable
-from iotop_ai.model.network import LinkCounters
-from iotop_ai.model.pressure import PressureTotals
-from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable, ThreadLook
+from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey, Mount
+from iotop_ai.model.gpu.state import GpuProcess, GpuState
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.machine.memory import MemoryState
+from iotop_ai.model.machine.netfs import NetfsTable
+from iotop_ai.model.machine.network import LinkCounters
+from iotop_ai.model.machine.pressure import PressureTotals
+from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable, ThreadLook
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.model.smart import SmartState
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
-from iotop_ai.sources.coarse import Coarse, own, step_ns
-from iotop_ai.store.times import TIMED
+from iotop_ai.sources.live.time_rounding import TimeRounder, rounded_cost, step_ns
+from iotop_ai.store.format.reading_times import TIMED
 
 COHORTS = 5
 SECOND = 1_000_000_000
@@ -46,7 +46,7 @@ class Server:
         self.now = 86_400 * SECOND + pick.randrange(SECOND)
         self.wall = 1_795_250_000 * SECOND + pick.randrange(SECOND)
         self.seq = 0
-        self.coarse = Coarse()
+        self.coarse = TimeRounder()
         self.cpu_ns = 10**9
         self.clock = self.now
         names = [f"nvme{i}n1" for i in range(disks)]
@@ -192,7 +192,7 @@ class Server:
             netfs=Reading(NetfsTable({}, {}), Status.OK, at_ns=self.clock, took_ns=3000),
         )
         rounded = {name: self.coarse.reading(name, getattr(snapshot, name), STEP_NS) for name in TIMED}
-        return snapshot._replace(own=own(cost), **rounded)
+        return snapshot._replace(own=rounded_cost(cost), **rounded)
 
     def _block(self) -> dict[BlockKey, BlockCounters]:
         pick = self.random

@@ -36,19 +36,23 @@ LIMIT_S = 30.0
 
 
 HEADING = "## What a start loads"
-FIRST = "from iotop_ai.cli.main import plain_flags; import iotop_ai.cli.monitor, iotop_ai.sources.live"
+FIRST = (
+    "from iotop_ai.cli.main import plain_flags; "
+    "import iotop_ai.cli.commands.monitor.command, iotop_ai.sources.live.source"
+)
 SWEEP = (
     "from iotop_ai.model.settings import Settings; from iotop_ai.pipeline import unjudged; "
-    "from iotop_ai.present.layout import screen_rows; from iotop_ai.present.view import View; "
-    "source = iotop_ai.sources.live.LiveSource(Settings(smart=False), soon=True); stream = iter(source); "
+    "from iotop_ai.present.screen.layout import screen_rows; from iotop_ai.present.screen.view import View; "
+    "source = iotop_ai.sources.live.source.LiveSource(Settings(smart=False), soon=True); stream = iter(source); "
     "rows = screen_rows(120, 40, unjudged(next(stream)), View())"
 )
 SCREEN = (
-    "from iotop_ai.cli.lean import without_tls\n"
-    "with without_tls():\n"
-    "    import iotop_ai.tui.app, iotop_ai.tui.driver, iotop_ai.cli.keep, iotop_ai.diagnosis.engine"
+    "from iotop_ai.cli.start.without_ssl import ssl_hidden\n"
+    "with ssl_hidden():\n"
+    "    import iotop_ai.tui.app, iotop_ai.tui.textual_internals.driver, iotop_ai.diagnosis.engine\n"
+    "    import iotop_ai.cli.commands.monitor.session_recording"
 )
-KEEPS = "import iotop_ai.store.ring"
+KEEPS = "import iotop_ai.store.last_hour"
 STAGES = (
     ("Python itself", ()),
     ("+ what the first frame imports", (FIRST,)),

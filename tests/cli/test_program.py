@@ -11,8 +11,8 @@ import time
 import pytest
 
 import iotop_ai
-from iotop_ai.export.snapshot_json import KEYS
-from iotop_ai.export.units import IOSTAT_KEYS
+from iotop_ai.export.field_names import IOSTAT_KEYS
+from iotop_ai.export.json.snapshot import KEYS
 from tests.cli.program import PLAIN, TOP, command, iotop
 
 
@@ -50,7 +50,7 @@ def test_the_bare_command_without_a_terminal_names_what_works(arguments: tuple[s
     [
         (("-d", "0.01", "-b"), "0.1 to 3600"),
         (("-d", "soon", "-b"), "no duration"),
-        (("-b", "-n", "0"), "no count"),
+        (("-b", "-n", "0"), "not a count"),
         (("-n", "3"), "-b"),
         (("--nonsense",), "unrecognized"),
         (("frobnicate",), "snapshot"),
@@ -74,7 +74,7 @@ def test_an_unknown_device_names_those_that_exist() -> None:
 
 def test_an_unknown_folder_and_one_without_a_disk() -> None:
     assert complaint("snapshot", "--path", "/no/such/folder").startswith("usage: no folder")
-    assert complaint("-b", "--path", "/proc").startswith("unknown: /proc is on no disk")
+    assert complaint("-b", "--path", "/proc").startswith("unknown: /proc is not on a disk")
 
 
 def test_snapshot_json() -> None:

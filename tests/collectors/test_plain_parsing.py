@@ -7,12 +7,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.collectors.block import disk_of
-from iotop_ai.collectors.block_identity import kind_of
-from iotop_ai.collectors.memory import parse_meminfo
-from iotop_ai.collectors.pressure import parse_pressure
-from iotop_ai.model.job_find import is_python
-from iotop_ai.model.process import ProcessInfo
+from iotop_ai.collectors.block.diskstats import disk_of
+from iotop_ai.collectors.block.identity import kind_of
+from iotop_ai.collectors.machine.memory import parse_meminfo
+from iotop_ai.collectors.machine.pressure import parse_pressure
+from iotop_ai.model.job.detection import is_python
+from iotop_ai.model.process.records import ProcessInfo
 
 KINDS = {
     r"dm-\d+": "dm",
@@ -23,9 +23,32 @@ KINDS = {
     r"(sr|scd)\d+": "rom",
     r"fd\d+": "floppy",
     r"zd\d+": "zvol",
+    r"ublkb\d+": "ublk",
+    r"zloop\d+": "zloop",
     r"nvme\d+c\d+n\d+": "nvme-path",
 }
-PARTS = ("dm-", "md", "_d", "loop", "ram", "zram", "z", "sr", "scd", "fd", "nvme", "c", "n", "p", "0", "12", "sda", "-")
+PARTS = (
+    "dm-",
+    "md",
+    "_d",
+    "loop",
+    "ublkb",
+    "zloop",
+    "ram",
+    "zram",
+    "z",
+    "sr",
+    "scd",
+    "fd",
+    "nvme",
+    "c",
+    "n",
+    "p",
+    "0",
+    "12",
+    "sda",
+    "-",
+)
 device_names = st.lists(st.sampled_from(PARTS), max_size=6).map("".join)
 program_names = st.lists(st.sampled_from(("python", "py", "i", "pypy", "3", ".", "11", "w", "-", "d", "T")), max_size=6)
 words = st.sampled_from(("MemTotal", "Active(anon)", "Huge_2", ":", " ", "  ", "kB", "MB", "12", "x", "\t", "\n"))

@@ -6,20 +6,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iotop_ai.diagnosis.engine import fold
-from iotop_ai.model.block import IDLE_BLOCK_RATES, BlockCounters, BlockInfo, BlockKey, BlockRates, Mount
-from iotop_ai.model.carry import Carry
-from iotop_ai.model.cpu import CoreRates, CpuRates, CpuTable, CpuTicks
-from iotop_ai.model.filesystem import FilesystemUsage
+from iotop_ai.diagnosis.facts.fold_cache import FoldCache
+from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockCounters, BlockInfo, BlockKey, BlockRates, Mount
 from iotop_ai.model.finding import Verdict
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import HISTORY_S, Frame
-from iotop_ai.model.gpu import GpuProcess, GpuRates, GpuState
-from iotop_ai.model.gpu_detail import GpuDetail
-from iotop_ai.model.job import IoLimit, Job, JobMount, JobPlace, JobTable, Rank
-from iotop_ai.model.kernel_log import DeviceErrors, KernelLog
-from iotop_ai.model.memory import MemoryRates, MemoryState
-from iotop_ai.model.network import LinkRates
-from iotop_ai.model.pressure import PressureRates, PressureTotals
-from iotop_ai.model.process import (
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuProcess, GpuRates, GpuState
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.job.records import IoLimit, Job, JobMount, JobPlace, JobTable, Rank
+from iotop_ai.model.job.task_states import JobRates, JobSample, SweepCounts, TaskCounts, TaskRates
+from iotop_ai.model.machine.cpu import CoreRates, CpuRates, CpuTable, CpuTicks
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.machine.kernel_log import DeviceErrors, KernelLog
+from iotop_ai.model.machine.memory import MemoryRates, MemoryState
+from iotop_ai.model.machine.network import LinkRates
+from iotop_ai.model.machine.pressure import PressureRates, PressureTotals
+from iotop_ai.model.process.blocked import Wait
+from iotop_ai.model.process.records import (
     UNKNOWN_PROCESS_RATES,
     ProcessInfo,
     ProcessKey,
@@ -30,10 +34,7 @@ from iotop_ai.model.process import (
 )
 from iotop_ai.model.reading import Rated, Reading, Status
 from iotop_ai.model.sample import OwnRates, Sample
-from iotop_ai.model.smart import SmartState
 from iotop_ai.model.snapshot import Event, Host, OwnCost, Snapshot
-from iotop_ai.model.taskstate import JobRates, JobSample, SweepCounts, TaskCounts, TaskRates
-from iotop_ai.model.waits import Wait
 
 S = 1_000_000_000
 OWN_PID = 4000
@@ -58,6 +59,7 @@ class Disk:
     size_bytes: float = 128 * 1024
     queue: float | None = None
     unknown: bool = False
+    in_flight: int = 0
 
     @property
     def info(self) -> BlockInfo:
@@ -72,7 +74,7 @@ class Disk:
         if self.unknown:
             return BlockRates(*[None] * len(BlockRates._fields))
         if not self.read_bytes_per_s and not self.write_bytes_per_s:
-            return IDLE_BLOCK_RATES
+            return IDLE_BLOCK_RATES._replace(in_flight=self.in_flight)
         return IDLE_BLOCK_RATES._replace(
             reads_per_s=self.read_bytes_per_s / self.size_bytes,
             read_bytes_per_s=self.read_bytes_per_s,
@@ -194,6 +196,8 @@ class Machine:
     gpu_status: Status = Status.ABSENT
     power: float | None = None
     cpu: float | None = 0.02
+    steal: float = 0.0
+    available_bytes: int | None = None
     cores: int = 8
     io_pressure: float | None = 0.0
     smart: tuple[SmartState, ...] = ()
@@ -290,11 +294,13 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         )
         snapshot = snapshot._replace(jobs=Reading(jobs, **ok))
     return snapshot._replace(
-        block=Reading({BlockKey(d.name, 0): BlockCounters(*[0] * 17) for d in machine.disks}, **ok),
+        block=Reading(
+            {BlockKey(d.name, 0): BlockCounters(*[0] * 17)._replace(in_flight=d.in_flight) for d in machine.disks}, **ok
+        ),
         disks=Reading({d.name: d.info for d in machine.disks}, **ok),
         processes=Reading(processes, **ok),
         cpu=Reading(CpuTable({n: CpuTicks(*[0] * 8) for n in range(machine.cores)}, machine.cores, None), **ok),
-        memory=Reading(MemoryState(*[None] * 27), **ok),
+        memory=Reading(MemoryState(None, machine.available_bytes, *[None] * 25), **ok),
         pressure=Reading({"io": PressureTotals(0, 0)}, **ok),
         gpu=_gpu_reading(machine, at),
         smart=Reading(
@@ -332,7 +338,7 @@ def sample_of(machine: Machine, second: int) -> Sample:
         rates = {job.task.key: r for job in found if seconds and (r := job.rates(second)) is not None}
         tasks = {job.task.key: TaskRates(job.main_disk, job.main_running, 0.0, 0.1, 0.0, job.grown) for job in found}
         bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005)))
-    core = CoreRates(machine.cpu, machine.cpu, 0.0, 0.0, 0.0)
+    core = CoreRates(machine.cpu, machine.cpu, 0.0, 0.0, machine.steal)
     return bare._replace(
         block=rated({BlockKey(d.name, 0): d.rates for d in machine.disks}),
         processes=rated(ProcessSample({t.key: t.rates for t in machine.tasks if not t.denied} if seconds else {})),
@@ -360,18 +366,19 @@ def sample_of(machine: Machine, second: int) -> Sample:
     )
 
 
-def play(*scenes: tuple[Machine, int], carry: Carry | None = None) -> list[Frame]:
-    """The frames of machines that follow one another, each for so many ticks."""
+def play(*scenes: tuple[Machine, int], carry: FoldState | None = None, suspended_ns: int | None = None) -> list[Frame]:
+    """The frames of machines that follow one another, each for so many ticks. suspended_ns: as of a Snapshot."""
     frames: list[Frame] = []
     history: tuple[Sample, ...] = ()
-    carry = carry or Carry()
+    carry, cache = carry or FoldState(), FoldCache()
     second = 0
     for machine, ticks in scenes:
         for _ in range(ticks):
             snapshot, sample = snapshot_of(machine, second), sample_of(machine, second)
+            snapshot = snapshot._replace(suspended_ns=suspended_ns)
             oldest = snapshot.at_ns - int(HISTORY_S * S)
             history = (*(s for s in history if s.at_ns > oldest), sample)
-            carry, verdict = fold(carry, snapshot, history)
+            carry, verdict = fold(carry, snapshot, history, cache=cache)
             frames.append(Frame(snapshot, sample, history, carry, verdict))
             second += 1
     return frames

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from iotop_ai.model.gpu import GpuProcess
+from iotop_ai.model.gpu.state import GpuProcess
+from iotop_ai.model.machine.kernel_log import DeviceErrors
 from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, LOADERS, TRAINER_OLD, Machine, Task
 from tests.diagnosis.job_scenes import one
 
@@ -70,7 +71,11 @@ GPU_SCENES = {
     "gpu_fault lost": replace(FED, gpu_lost=frozenset((3,))),
     "gpu_fault board": replace(FED, gpu_only={2: {"last_xid": 48, "last_xid_at_ns": 0}}),
     "gpu_fault program": replace(FED, gpu_only={0: {"last_xid": 31, "last_xid_at_ns": 0}}),
+    "gpu_fault reset": replace(
+        FED, gpu_only={2: {"bus_id": "0000:C1:00.0"}}, errors={"0000:c1:00.0": DeviceErrors(1, 0, "ring timeout")}
+    ),
     "gpu_fault rows": replace(FED, gpu_detail={**DETAIL, "rows_failed": True}),
+    "gpu_fault sram": replace(FED, gpu_detail={**DETAIL, "sram_exceeded": True}),
     "gpu_fault recovery": replace(FED, gpu_detail={**DETAIL, "recovery": 2}),
     "gpu_fault ecc": replace(FED, gpu_detail={**DETAIL, "ecc_uncorrected": 3}),
     "no_gpu": ON_CPU,
@@ -90,6 +95,14 @@ GPU_SCENES = {
 
 GPU_ALMOST = {
     "gpu_throttle warm": rates(FED, temperature_celsius=79.0),
+    "gpu_throttle a junction at 86 C": replace(
+        rates(FED, temperature_celsius=86.0), gpu_detail={**DETAIL, "slowdown_celsius": 100},
+        gpu_state={**FED.gpu_state, "temperature_sensor": "junction"},
+    ),
+    "gpu_fault sram errors corrected": replace(FED, gpu_detail={**DETAIL, "sram_exceeded": False, "sram_corrected": 9}),
+    "gpu_fault of another device": replace(
+        FED, gpu_only={2: {"bus_id": "00000000:C2:00.0"}}, errors={"0000:c1:00.0": DeviceErrors(1, 0, "PCIe")}
+    ),
     "gpu_throttle a little": rates(FED, sw_thermal_ratio=0.02),
     "gpu_throttle idle": replace(rates(FED, hw_thermal_ratio=0.4), gpus=(0.3,) * 8, power=200.0),
     "gpu_throttle own limit": rates(FED, power_cap_ratio=1.0),

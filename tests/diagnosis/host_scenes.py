@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iotop_ai.model.job_end import Ended
-from iotop_ai.model.process import ProcessKey
+from iotop_ai.model.job.exits import Ended
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Event
 from tests.diagnosis.build import (
     COMPUTING,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iotop_ai.model.filesystem import FilesystemUsage
-from iotop_ai.model.job import IoLimit, JobMount
+from iotop_ai.model.job.records import IoLimit, JobMount
+from iotop_ai.model.machine.filesystem import FilesystemUsage
 from tests.diagnosis.build import (
     COMPUTING,
     GIB,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.diagnosis.burst import CALM_S, Burst
-from iotop_ai.model.block import IDLE_BLOCK_RATES, BlockKey
+from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockKey
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Rated

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotop_ai.diagnosis.engine import fold
-from iotop_ai.diagnosis.rules import PRECEDENCE, RULES
-from iotop_ai.diagnosis.stamp import stamp
+from iotop_ai.diagnosis.rules import RULES
+from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.diagnosis.thresholds import LIMITS
-from iotop_ai.model.carry import Carry
-from iotop_ai.model.finding import STATE_OF_CLASS, State
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from tests.diagnosis.build import BUSY, IDLE, PREPARING, SINGLE, STARVED, Disk, Machine, S, classes, play, snapshot_of
 
 SCENES = (STARVED, PREPARING, SINGLE, BUSY, IDLE, Machine(blind=True), Machine(cpu=0.5))
@@ -21,7 +21,7 @@ SCENES = (STARVED, PREPARING, SINGLE, BUSY, IDLE, Machine(blind=True), Machine(c
 
 def test_an_empty_history_says_measuring_and_never_raises() -> None:
     for machine in SCENES:
-        carry, verdict = fold(Carry(), snapshot_of(machine, 0), ())
+        carry, verdict = fold(FoldState(), snapshot_of(machine, 0), ())
         assert (classes(verdict), verdict.state) == (["unknown"], State.UNSURE)
         assert verdict.measuring
         assert (verdict.watched_s, verdict.needed_s) == (0, 10)
@@ -106,14 +106,13 @@ def test_signal_groups_and_what_is_missing() -> None:
     snapshot = snapshot_of(STARVED, 3)._replace(
         pressure=Reading(None, Status.OFF, "PSI is off", "boot with psi=1", 3), smart=Reading(None)
     )
-    verdict = fold(Carry(), snapshot, ())[1]
+    verdict = fold(FoldState(), snapshot, ())[1]
     assert verdict.missing == ("PSI off", "SMART pending")
     blind = play((Machine(blind=True), 1))[-1].verdict
     assert (blind.groups_seen, len(blind.missing)) == (0, 6)
 
 
-def test_every_class_that_a_rule_can_name_has_a_place() -> None:
-    assert set(PRECEDENCE) <= set(STATE_OF_CLASS)
+def test_every_rule_has_a_name_of_its_own() -> None:
     assert len({rule.__name__ for rule in RULES}) == len(RULES)
 
 
@@ -146,6 +145,7 @@ def test_whatever_is_seen_the_fold_answers_in_bounds(scenes: list[tuple[Machine,
         for finding in verdict.findings:
             assert 0 <= finding.confidence <= 1
             assert finding.lost_ratio is None or 0 <= finding.lost_ratio <= 1
+            assert {advice.template for advice in finding.advice} <= set(CLASS_SPECS[finding.class_id].advice)
             if finding.state is State.OK:
                 least = LIMITS.leave_level
                 assert any(e.value is not None and e.value >= (e.threshold or 0) * least for e in finding.evidence)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iotop_ai.model.block import BlockCounters, BlockInfo, BlockKey, Mount
+from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey, Mount
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 from iotop_ai.pipeline import frames

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from iotop_ai.model.block import UNKNOWN_BLOCK_RATES, BlockCounters, BlockKey
-from iotop_ai.model.cpu import CpuTable, CpuTicks
-from iotop_ai.model.gpu import GpuState
-from iotop_ai.model.memory import MemoryState
-from iotop_ai.model.netfs import NetfsTable, NfsMount, NfsOp
-from iotop_ai.model.network import LinkCounters
-from iotop_ai.model.pressure import PressureTotals
+from iotop_ai.model.block.counters import UNKNOWN_BLOCK_RATES, BlockCounters, BlockKey
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
+from iotop_ai.model.machine.memory import MemoryState
+from iotop_ai.model.machine.netfs import NetfsTable, NfsMount, NfsOp
+from iotop_ai.model.machine.network import LinkCounters
+from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.sample import between
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.model.clean import clean, clean_bytes
+from iotop_ai.model.clean import MOST_MARKS, clean, clean_bytes
 from iotop_ai.model.counter import U32, delta, delta_u32, per_second, quotient, total
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names, parse_size_bytes
@@ -52,6 +52,47 @@ def test_clean_keeps_what_is_harmless() -> None:
     assert clean("train.py [/x] naïve 学習") == "train.py [/x] naïve 学習"
     assert clean("\x1b]0;owned\x07") == "�]0;owned�"
     assert clean("a\u202eb\u200bc") == "a�b�c"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("e" + "\u0301" * 400 + "x", "e" + "\u0301" * MOST_MARKS + "�x"),
+        ("\u0301train", "�train"),
+        ("\u1112" + "\u1161" * 400, "\u1112" + "\u1161" * MOST_MARKS + "�"),
+        ("a\u0488" * 3, "a\u0488" * 3),
+        *((f"a{c}b", "a�b") for c in "\u115f\u1160\u3164\uffa0\u034f\u17b4\u180b\u180f\ufe0f\U000e0100\u2800"),
+        *((f"a{c}b", "a�b") for c in "\u00ad\u061c\u180e\u200b\u2060\u2065\ufeff\ufff0\U000e0001\U000e0fff"),
+        *(
+            (name, name)
+            for name in (
+                "naïve",
+                "Việt Nam",
+                "Vie\u0323\u0302t",
+                "हिन्दी",
+                "ภาษาไทย",
+                "שָׁלוֹם",
+                "한국어",
+                "\u1112\u1161\u11a8",
+                "བརྒྱུད",
+            )
+        ),
+    ],
+)
+def test_clean_leaves_no_heap_of_marks_and_nothing_invisible(text: str, shown: str) -> None:
+    assert clean(text) == shown
+    assert clean(shown) == shown or shown[-1] == "�"
+
+
+def test_no_character_that_unicode_calls_ignorable_passes() -> None:
+    """Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15.1, whatever Python's own version knows."""
+    ranges = (
+        *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+        *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),
+        *((0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+    )
+    passed = [hex(n) for first, last in ranges for n in range(first, last + 1) if clean(f"a{chr(n)}b") != "a�b"]
+    assert passed == []
 
 
 @pytest.mark.parametrize(

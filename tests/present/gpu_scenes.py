@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.gpu import GpuProcess, GpuState
-from iotop_ai.model.gpu_detail import GpuDetail
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
 from tests.present.make import GIB, Machine, Proc, frame, gpu, snapshots

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from iotop_ai.collectors.smart_parse import parse_state
+from iotop_ai.collectors.health.parse import parse_state
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.growth import DAY_S
+from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.smart import ErrorEntry, HealthPoint, PastPoint, SelfTest, SmartState
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.model.smart import ErrorEntry, HealthPoint, PastPoint, SelfTest, SmartState
-from iotop_ai.model.smart_growth import DAY_S
-from iotop_ai.model.smart_rules import judged
 from iotop_ai.model.snapshot import Snapshot
 from tests.present.make import NS, START_NS, TIB, Disk, Machine, disk, frame
 from tests.present.make import snapshots as grow
@@ -65,20 +65,22 @@ def machine(running: int | None = None) -> Machine:
     infos += [disk("sdb", detail="HDD", transport="ata", model="WDC WD40"), disk("vda", detail="virtio")]
     fine = saved("shim_nvme_a.json", "/dev/nvme1", "nvme")
 
-    def told(state: SmartState | None, status: Status = Status.OK, reason: str = "", remedy: str = "") -> Reading:  # type: ignore[type-arg]
+    def answer(state: SmartState | None, status: Status = Status.OK, reason: str = "", remedy: str = "") -> Reading:  # type: ignore[type-arg]
         return Reading(state, status, reason, remedy, START_NS - 180 * NS)
 
     sysfs = SmartState("/dev/nvme3", "nvme", "KXD51RUE", "", "", None, "unknown", (), io_errors=None)
     return Machine(
         disks=tuple(Disk(info) for info in infos),
         smart={
-            "sda": told(failing(running)),
-            "nvme0n1": told(worn()),
-            "nvme1n1": told(fine),
-            "nvme2n1": told(None, Status.FAILED, "smartctl did not answer within 20 s and was killed"),
-            "nvme3n1": told(sysfs, Status.DENIED, "reading SMART needs root", SUDOERS),
-            "sdb": told(saved("sata_ok_from_dump.json", "/dev/sdb", "sat"), Status.ASLEEP, "the disk sleeps"),
-            "vda": told(None, Status.UNSUPPORTED, "a virtio disk has no SMART here: its health is the host's to read"),
+            "sda": answer(failing(running)),
+            "nvme0n1": answer(worn()),
+            "nvme1n1": answer(fine),
+            "nvme2n1": answer(None, Status.FAILED, "smartctl did not answer within 20 s and was killed"),
+            "nvme3n1": answer(sysfs, Status.DENIED, "reading SMART needs root", SUDOERS),
+            "sdb": answer(saved("sata_ok_from_dump.json", "/dev/sdb", "sat"), Status.ASLEEP, "the disk sleeps"),
+            "vda": answer(
+                None, Status.UNSUPPORTED, "a virtio disk has no SMART here: its health is the host's to read"
+            ),
         },
     )
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from iotop_ai.model.block import BlockCounters, BlockInfo, BlockKey, Mount
-from iotop_ai.model.carry import Carry
-from iotop_ai.model.cpu import CpuTable, CpuTicks
-from iotop_ai.model.filesystem import FilesystemUsage
+from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey, Mount
 from iotop_ai.model.finding import Finding, Severity, Verdict
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.gpu import GpuProcess, GpuState
-from iotop_ai.model.memory import MemoryState
-from iotop_ai.model.network import LinkCounters
-from iotop_ai.model.pressure import PressureTotals
-from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.gpu.state import GpuProcess, GpuState
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.machine.memory import MemoryState
+from iotop_ai.model.machine.network import LinkCounters
+from iotop_ai.model.machine.pressure import PressureTotals
+from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.sample import Sample, between
-from iotop_ai.model.smart import SmartState
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 
 NS = 1_000_000_000
@@ -86,7 +86,7 @@ def disk(name: str, kind: str = "disk", mounts: Iterable[tuple[str, str]] = (), 
 
 
 def memory(total: int = 2 * TIB, used: int = 307 * GIB) -> MemoryState:
-    state = MemoryState(*[None] * (len(MemoryState._fields) - 1))
+    state = MemoryState(*[None] * (len(MemoryState._fields) - len(MemoryState._field_defaults)))
     return state._replace(
         total_bytes=total,
         available_bytes=total - used,
@@ -259,7 +259,7 @@ def unsure() -> Verdict:
     return Verdict((Finding("unknown", Severity.INFO, 0.0),), 10.0, 10.0, 6, 6)
 
 
-def frame(taken: list[Snapshot], verdict: Verdict | None = None, carry: Carry | None = None) -> Frame:
+def frame(taken: list[Snapshot], verdict: Verdict | None = None, carry: FoldState | None = None) -> Frame:
     """The Frame of the last Snapshot, with the Samples of the last 60 s and the verdict given."""
     samples: list[Sample] = []
     before = None
@@ -268,7 +268,7 @@ def frame(taken: list[Snapshot], verdict: Verdict | None = None, carry: Carry | 
         before = now
     newest = taken[-1]
     history = tuple(s for s in samples if s.at_ns > newest.at_ns - 60 * NS)
-    return Frame(newest, samples[-1], history, carry or Carry(taken[0].at_ns), verdict or unsure())
+    return Frame(newest, samples[-1], history, carry or FoldState(taken[0].at_ns), verdict or unsure())
 
 
 def older(taken: list[Snapshot]) -> tuple[Sample, ...]:

@@ -1,1 +1,1 @@
-"""Real machinery for tests: slow disks, a terminal."""
+"""Real devices and programs for tests: slow disks, terminals, servers, virtual machines."""

@@ -1,4 +1,4 @@
-"""Processes, a device and a mount whose names try to steer the terminal or the screen's markup."""
+"""Processes, a device and a mount with names that try to control the terminal or the markup."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tests.rigs.slowdisk.loop import attach, detach, run
 
 SOURCE = Path(__file__).with_name("hostile.c")
 TITLE = b"\x1b]0;owned\x07"
-"""Sets a terminal's title where it gets through."""
+"""Sets the title of a terminal that receives it."""
 NAMES: dict[bytes, tuple[bytes, ...]] = {
     b"[/x]": (b"[/x]", b"[bold red]", b"[/]"),
     TITLE: (TITLE, b"--title", TITLE, b"\x1b[5mblink\x1b[2J", b"\xc2\x9b7mC1", b"\x9b7m", b"\xe2\x80\xaebidi"),
     b"[@click=quit]": (b"[@click=app.quit]", b"[@click=app.quit]here[/]", b"[link=x]"),
 }
-"""A process's name: its arguments."""
+"""Process name to arguments."""
 
 
 def why_no_hostile() -> str:
-    """Why these processes cannot be made here; "" when they can."""
+    """Why these processes cannot run here; "" when they can."""
     return "" if shutil.which("cc") else "needs cc (gcc)"
 
 
 @contextlib.contextmanager
 def hostile_processes(folder: Path) -> Iterator[list[int]]:
-    """Start one of each of NAMES; each writes 2.5 MB/s into ``folder``, so it is never idle. Yields the pids."""
+    """Start a process per entry of NAMES; each writes 2.5 MB/s into ``folder``. Yields the pids."""
     with tempfile.TemporaryDirectory(prefix="hostile-") as build, contextlib.ExitStack() as stack:
         program = Path(build) / "hostile"
         run("cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(SOURCE))
@@ -50,7 +50,7 @@ def hostile_processes(folder: Path) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def hostile_mount(folder: Path) -> Iterator[Path]:
-    """An ext4 on a loop device whose file and mount point hold TITLE and markup. Needs root. Yields the mount."""
+    """ext4 on a loop device; names of file and mount point hold TITLE and markup. Needs root. Yields the mount."""
     odd = os.fsdecode(TITLE) + "[@click=app.quit]"
     image, mount = folder / f"{odd}.img", folder / f"m{odd}"
     with image.open("wb") as file:
@@ -69,7 +69,7 @@ def hostile_mount(folder: Path) -> Iterator[Path]:
 
 
 def why_no_hostile_mount() -> str:
-    """Why there is no such mount here; "" when there is."""
+    """Why such a mount is impossible here; "" when it is possible."""
     if os.geteuid():
         return "needs root to mount"
     missing = [p for p in ("losetup", "mkfs.ext4", "mount") if not shutil.which(p)]

@@ -1,4 +1,4 @@
-"""Run a program as nobody: uid 65534, no groups, no rights but that of reaching a Python below /root."""
+"""Run a program as the user nobody (uid 65534): no groups, and only the capability to reach a Python below /root."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ UID = 65534
 
 
 def why_not_nobody() -> str:
-    """Why that cannot be done here; "" when it can."""
+    """Why that is impossible here; "" when it is possible."""
     if os.geteuid() != 0:
         return "needs root to become nobody"
     return "" if shutil.which("setpriv") else "needs setpriv (util-linux)"
 
 
 def as_nobody(*argv: str) -> list[str]:
-    """The argv that runs another one as nobody. It may read and enter everything, write nothing of others."""
+    """The argv that runs ``argv`` as nobody, with the right to read every file and enter every folder."""
     rights = ("--inh-caps", "-all,+dac_read_search", "--ambient-caps", "-all,+dac_read_search")
     bounds = ("--bounding-set", "-all,+dac_read_search")
     return ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", *rights, *bounds, *argv]

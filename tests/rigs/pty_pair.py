@@ -1,4 +1,4 @@
-"""A pseudo-terminal without a terminal program: what is written to it is bytes, its size changes at once."""
+"""A pseudo-terminal without a terminal program: output is bytes, and a new size applies at once."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ LONG_S = 20.0
 
 
 def readable(handle: int, seconds: float) -> bool:
-    """Whether there is something to read within that time; of any descriptor, where select() ends at the 1,024th."""
+    """Whether data arrives within that time. poll() takes any descriptor; select() only the first 1,024."""
     waiting = select.poll()
     waiting.register(handle, select.POLLIN)
     return bool(waiting.poll(seconds * 1000))
 
 
 class PtyPair:
-    """``with PtyPair(["iotop-ai"], 80, 24, environment) as line``: the program is there, its terminal our other end.
+    """``with PtyPair(["iotop-ai"], 80, 24, environment) as line``: a program, and our end of its terminal.
 
-    The program leads a session of its own with this as its controlling terminal. written: every byte so far.
+    The program leads its own session; the pseudo-terminal is its controlling terminal. written: every byte so far.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class PtyPair:
         self.hang_up()
 
     def resize(self, width: int, height: int) -> None:
-        """Change the size; the program is told by SIGWINCH when it differs."""
+        """Change the size; the kernel sends the program SIGWINCH when it differs."""
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def type(self, text: str) -> None:
@@ -83,18 +83,18 @@ class PtyPair:
         return termios.tcgetattr(self._theirs)
 
     def read(self, seconds: float) -> bool:
-        """Take what is written within ``seconds``; whether anything was."""
+        """Read output within ``seconds``; whether there was any."""
         if not readable(self._ours, seconds):
             return False
         try:
             more = os.read(self._ours, 1 << 16)
-        except OSError:  # everybody has closed it
+        except OSError:  # the other end is closed
             return False
         self.written += more
         return bool(more)
 
     def wait_for(self, text: str, after: int = 0) -> int:
-        """Where ``text`` ends in what was written beyond the byte ``after``. Raises AssertionError."""
+        """The offset behind ``text`` in the output from byte ``after`` on. Raises AssertionError."""
         sought, end = text.encode(), time.monotonic() + LONG_S
         while (at := self.written.find(sought, after)) < 0:
             if time.monotonic() > end:
@@ -103,7 +103,7 @@ class PtyPair:
         return at + len(sought)
 
     def ended(self) -> int:
-        """The exit code, once it has ended. Raises AssertionError."""
+        """The exit code; waits for the end. Raises AssertionError."""
         end = time.monotonic() + LONG_S
         while self.process.poll() is None:
             assert time.monotonic() < end, "still running"
@@ -113,7 +113,7 @@ class PtyPair:
         return int(self.process.returncode)
 
     def hang_up(self) -> None:
-        """Close the terminal, as a window that is closed does."""
+        """Close the terminal, like a closed window."""
         for name in ("_ours", "_theirs"):
             descriptor = self.__dict__.pop(name, None)
             if descriptor is not None:

@@ -1,4 +1,4 @@
-"""A real OpenSSH server on 127.0.0.1 with keys and a port of its own, and a client that knows it as "box"."""
+"""A real OpenSSH server on 127.0.0.1 with its own keys and port, and a client that calls it "box"."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _START_S = 20.0
 
 
 def why_no_sshd() -> str:
-    """Why this machine has no such server; "" when it has."""
+    """Why this rig cannot run here; "" when it can."""
     if not os.path.exists(SERVER):
         return "needs sshd (openssh-server)"
     if not shutil.which("ssh") or not shutil.which("ssh-keygen"):
         return "needs ssh (openssh-client)"
     if os.geteuid() == 0 and not os.path.isdir("/run/sshd"):
         try:
-            os.mkdir("/run/sshd", 0o755)  # where its unprivileged part lives; the package's service makes it
+            os.mkdir("/run/sshd", 0o755)  # sshd's privilege separation directory, which the package's service makes
         except OSError as error:
             return f"/run/sshd: {error.strerror}"
     return ""
@@ -37,7 +37,7 @@ def why_no_sshd() -> str:
 class Sshd:
     """``with Sshd(folder) as server: subprocess.run(["ssh", "box", "true"], env=server.environment)``.
 
-    program: whether iotop-ai is in the PATH of who logs in. environment: variables with which ``ssh`` finds the host.
+    program: whether iotop-ai is in the PATH after login. environment: variables with which ``ssh`` finds the host.
     """
 
     def __init__(self, folder: Path, *, program: bool = True) -> None:
@@ -47,7 +47,10 @@ class Sshd:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
-        self.environment = {"PATH": f"{folder / 'client'}:{os.environ.get('PATH', os.defpath)}"}
+        self.environment = {
+            "PATH": f"{folder / 'client'}:{os.environ.get('PATH', os.defpath)}",
+            "IOTOP_AI_SSH": str(folder / "client" / "ssh"),
+        }
 
     def __enter__(self) -> Sshd:
         folder = self.folder
@@ -89,7 +92,7 @@ class Sshd:
     def client(
         self, *, key: str = "key", port: int | None = None, known: Path | None = None, options: Sequence[str] = ()
     ) -> None:
-        """How the client reaches the host: which key, port and known hosts, and further lines of its configuration."""
+        """Write the client's configuration: key, port, known hosts and further lines."""
         lines = [
             f"Host {HOST}", "HostName 127.0.0.1", f"Port {self.port if port is None else port}",
             f"IdentityFile {self.folder / key}", "IdentitiesOnly yes", "IdentityAgent none",
@@ -99,13 +102,13 @@ class Sshd:
         (self.folder / "ssh_config").write_text("\n".join(lines) + "\n")
 
     def sessions(self) -> list[int]:
-        """Pids of the server's connections."""
+        """Pids of the open connections."""
         assert self._server is not None
         text = Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text()
         return [int(pid) for pid in text.split()]
 
     def cut(self) -> None:
-        """End every connection as a cable does that is pulled: nobody says goodbye."""
+        """End every connection without a message, like a pulled cable."""
         for pid in self.sessions():
             for below in (pid, *_below(pid)):
                 with contextlib.suppress(ProcessLookupError):
@@ -121,7 +124,7 @@ class Sshd:
 
 
 def _below(pid: int) -> list[int]:
-    """The pids that descend from one."""
+    """Pids of all descendants."""
     try:
         children = [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 
 LONG_S = 20.0
-"""How long a screen may take to show what is waited for: other programs may be using the machine."""
+"""How long to wait for a text on the screen; other programs may use the machine."""
 
 
 def why_no_tmux() -> str:
-    """Why there is no such terminal here; "" when there is."""
+    """Why this rig cannot run here; "" when it can."""
     return "" if shutil.which("tmux") else "needs tmux"
 
 
@@ -44,7 +44,7 @@ class Terminal:
         }
 
     def tmux(self, *argv: str) -> str:
-        """Run one tmux command. Raises RuntimeError with what tmux says."""
+        """Run one tmux command. Raises RuntimeError with tmux's message."""
         done = subprocess.run(
             ["tmux", "-L", self._socket, "-f", "/dev/null", *argv],
             capture_output=True,

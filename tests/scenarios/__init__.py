@@ -1,1 +1,1 @@
-"""Small programs that make a cause for real, and what is said about each: ``python -m tests.scenarios.run``."""
+"""Small programs that make a cause for real, and the score of each verdict: ``python -m tests.scenarios.run``."""

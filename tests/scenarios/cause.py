@@ -1,4 +1,4 @@
-"""What a cause is: where it is made, which trainer runs in it, which class is right."""
+"""A cause: its scene, its trainer and the right class."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ TRAINER = Path(__file__).with_name("trainer.py")
 
 
 class Setting(NamedTuple):
-    """Where a trainer runs. within: what stands before its command. env: more variables of the watcher.
+    """Where a trainer runs. within: a prefix of its command. env: more variables of the watcher.
 
-    root: the folder of a captured machine that is watched instead of this one; None watches this one.
+    root: the folder of a captured machine to watch; None watches this machine.
     """
 
     folder: Path
@@ -30,17 +30,16 @@ Scene = Callable[[Path], "contextlib.AbstractContextManager[Setting]"]
 
 
 class Cause(NamedTuple):
-    """A cause, its trainer and the class that is right.
+    """A cause, its trainer and the right class.
 
-    label: that class. scene: makes the trouble in a folder of its own. options: the trainer's.
-    gpu: the trainer shows itself on the C NVML library; gpus: so many; card: keys that differ from the usual card's.
-    program: what is run as ``program FOLDER --log FILE [options] [--gpu CONF]``; None: no trainer at all.
-    torch: the trainer runs with a Python that has torch, and the cause is skipped where there is none.
-    negative: what must not be taken for trouble. also: classes beside the label that are no false alarm.
-    window_s: what the verdict may look at before it is late; seconds: the shortest time to watch when that is more than
-    is asked for.
-    background: whether one of the repeats runs beside a busy core. draw: the same cause with other parameters;
-    told: these in words. captured: made from a captured tree. why_not: why this machine cannot make it, "" when it can.
+    label: the right class. scene: makes the trouble in its own folder. options: the trainer's.
+    gpu: the trainer appears on the C NVML library; gpus: how many; card: differences from the usual card.
+    program: runs as ``program FOLDER --log FILE [options] [--gpu CONF]``; None: without a trainer.
+    torch: the trainer needs a Python with torch; without one the cause is skipped.
+    negative: not a trouble; an alarm is false. also: further classes that are not false alarms.
+    window_s: seconds that the verdict may take. seconds: the least time to watch.
+    background: whether one of the repeats runs beside a busy core. draw: returns the cause with other parameters;
+    told: these as text. captured: made from a captured tree. why_not: why this machine cannot make it, "" when it can.
     """
 
     label: str
@@ -62,7 +61,7 @@ class Cause(NamedTuple):
     why_not: Callable[[], str] | None = None
 
     def command(self, setting: Setting, log: Path, conf: Path | None) -> list[str]:
-        """The trainer's command line; [] without one."""
+        """The trainer's command line; [] without a trainer."""
         if self.program is None:
             return []
         shown = [] if conf is None else ["--gpu", str(conf)]
@@ -72,11 +71,11 @@ class Cause(NamedTuple):
         ]  # fmt: skip
 
     def drawn(self, chance: random.Random) -> Cause:
-        """With parameters drawn at random."""
+        """The cause with parameters drawn at random."""
         return self if self.draw is None else self.draw(self, chance)
 
 
 def with_options(cause: Cause, *options: object, told: str = "") -> Cause:
-    """The cause with more options, of which the last word counts."""
+    """The cause with more options; the last of equal options applies."""
     words = tuple(str(option) for option in options)
     return cause._replace(options=(*cause.options, *words), told=told or " ".join(words))

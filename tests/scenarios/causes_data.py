@@ -1,4 +1,4 @@
-"""Causes whose data comes from far, and jobs that have not begun or are not there."""
+"""Causes with remote data, jobs that are starting, and machines without a job."""
 
 from __future__ import annotations
 

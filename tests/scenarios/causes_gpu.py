@@ -17,7 +17,7 @@ CARD = (
     ("temp_thr0", 95), ("temp_thr1", 90), ("ecc_mode", 1), ("ecc10", 0), ("rows", "0,0,0,0"), ("events", 8),
     ("fi.74", 0), ("fi.138", 4096), ("fi.139", 8192), ("fi.230", 0),
 )  # fmt: skip
-"""What a data-centre card tells beside the figures that ranks.py gives."""
+"""Figures of a data-centre card, in addition to those of ranks.py."""
 LINK = 30.0
 """Window of the classes that look at a minute's half; imbalance looks at all of it."""
 

@@ -20,7 +20,7 @@ EPOCHS = ("--mode", "epochs", "--workers", "2", "--batch", "2", "--warm", "--ste
 
 
 def beside(scene: Scene, mode: str, count: int = 1) -> Scene:
-    """A scene with somebody else in it."""
+    """A scene with another program in it."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:

@@ -44,7 +44,7 @@ def _shm(cause: Cause, chance: random.Random) -> Cause:
 
 @contextlib.contextmanager
 def failing(folder: Path) -> Iterator[Setting]:
-    """A captured machine with two disks more, of which one says that it fails: the real smartctl on answers of ours."""
+    """A captured machine with two more disks, one of them failing: the real smartctl on prepared answers."""
     machine("vm-6.18", folder / "root")
     smartctl = Smartctl(folder)
     smartctl.disk("nvme0", HEALTHY)

@@ -1,4 +1,4 @@
-"""A cause between machines: gradients that cross a real link, which is slower than it says."""
+"""A cause between machines: gradients cross a real link that is slower than its nominal speed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MBIT = 200
 
 
 def why_no_link() -> str:
-    """Why there is no second network here; "" when there is."""
+    """Why a second network is impossible here; "" when it is possible."""
     if os.geteuid():
         return "needs root"
     missing = [tool for tool in ("ip", "tc", "unshare", "nsenter") if shutil.which(tool) is None]

@@ -15,7 +15,7 @@ NEAR, NEAR_BACKGROUND = 0.10, 0.15
 
 
 class Scored(NamedTuple):
-    """A run and what it is worth."""
+    """A run and its score."""
 
     record: Record
     score: Score
@@ -41,7 +41,7 @@ def scored(records: Sequence[Record]) -> list[Scored]:
 
 
 class Figures(NamedTuple):
-    """Of a set of runs. Ratios 0..1; None where there is nothing to tell.
+    """Figures of a set of runs. Ratios 0..1; None without data.
 
     false_alarms: ticks of negatives that raise an alarm about another class. late_s: median over the runs that were
     right at some time. near: share of windows whose share of time lost is within 0.10 of the trainer's log (beside a
@@ -86,7 +86,7 @@ def _share(runs: Sequence[Scored], holds: Callable[[Scored], bool]) -> float | N
 
 
 def apart(runs: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
-    """(the runs, the runs whose parameters were held out of all tuning)."""
+    """(runs used for tuning, runs with held-out parameters)."""
     return (
         [r for r in runs if r.record["kind"] != HELD_OUT],
         [r for r in runs if r.record["kind"] == HELD_OUT],

@@ -17,14 +17,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
-from iotop_ai.store.compress import compress
-from iotop_ai.store.file import FileRecording
-from iotop_ai.store.recorder import Recorder
-from iotop_ai.store.sink import FileSink
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.compress import compress
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
 from tests.scenarios.figures import Scored, scored
 from tests.scenarios.plan import KINDS, Run
 from tests.scenarios.results import read_all

@@ -44,7 +44,7 @@ def alone(base: Path | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def at_most(seconds: int) -> Iterator[None]:
-    """Raise TimeoutError within when it takes longer: nobody sits beside a benchmark that hangs."""
+    """Raise TimeoutError in the block after that time, because a benchmark runs unattended."""
 
     def late(number: int, frame: object) -> None:
         raise TimeoutError(f"not done after {seconds} s")
@@ -68,7 +68,7 @@ def _alive(pid: int) -> bool:
 
 
 def dead_folders(base: Path) -> list[Path]:
-    """Run folders whose process is gone."""
+    """Run folders left by processes that ended."""
     out = []
     for folder in base.glob(f"{PREFIX}*"):
         found = re.match(rf"{PREFIX}(\d+)-", folder.name)

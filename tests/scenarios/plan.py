@@ -52,7 +52,7 @@ def plan(
     background: bool = False,
 ) -> list[Run]:
     """All runs. Every cause comes once before any comes twice, in a random order each time; so do the kinds, so that
-    what is left when it must end early is a fair sample."""
+    the runs done at an early end are a fair sample."""
     chance = random.Random(f"order {seed}")
     wanted = list(names)
     numbers = {name: chance.sample(range(repeat), repeat) for name in wanted}

@@ -1,4 +1,4 @@
-"""Plays one run: makes the cause, starts the trainer in it, watches, and gives back what was seen."""
+"""Plays one run: makes the cause, starts the trainer in it, watches, and returns the record."""
 
 from __future__ import annotations
 

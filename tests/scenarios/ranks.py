@@ -32,7 +32,7 @@ BOOST_MHZ = 1980
 LINK_BYTES_PER_S = 50e9
 IDLE = {"util": 0, "power_mw": 70_000, "clock1": 345, "temp0": 34, "throttle": 1, "mem_used": 4 << 20, "pstate": 8}
 BREAKS_S = 10.0
-"""When a GPU breaks: an event from before somebody listens is lost."""
+"""When a GPU breaks: the driver drops events without a listener."""
 SPAWN = multiprocessing.get_context("spawn")
 """As torch.multiprocessing.spawn starts its ranks."""
 
@@ -46,7 +46,7 @@ class Trouble(NamedTuple):
 
 
 class Board:
-    """What the ranks tell each other and the reporter, in shared memory: seconds per phase, and the phase now."""
+    """State that the ranks share with each other and the reporter: seconds per phase, and the current phase."""
 
     def __init__(self, ranks: int) -> None:
         self.spent = [SPAWN.Array("d", 4, lock=False) for _ in range(ranks)]
@@ -70,7 +70,7 @@ class Board:
 def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> None:
     """One rank, for ever."""
     if a.ranks > 1:
-        # However the others end, nobody is left behind.
+        # Leave no process behind, however the others end.
         die_with_us()
     board.pids[rank] = os.getpid()
     mine = rank < trouble.gpus
@@ -155,7 +155,7 @@ def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, 
 def shown(
     shares: list[float], rank: int, a: argparse.Namespace, trouble: Trouble, counters: dict[str, float], seconds: float
 ) -> dict[str, Any]:
-    """What one GPU says after an interval of which it spent these shares in each phase."""
+    """Figures of one GPU after an interval with these shares of time in each phase."""
     computing, spinning, copying = min(1.0, shares[COMPUTING]), min(1.0, shares[SPINNING]), min(1.0, shares[COPYING])
     clock, heat, mask, watts = 1755, 64, 0x4 if computing > 0.8 else 0x0, COMPUTE_W
     if trouble.kind == "throttle":
@@ -207,7 +207,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--on-cpu", action="store_true", help="compute on the CPU and leave the GPUs alone")
-    parser.add_argument("--reason", type=int, default=270, help="the counter of the slowdown; 0: only the mask tells")
+    parser.add_argument(
+        "--reason", type=int, default=270, help="the counter of the slowdown; 0: only the mask shows it"
+    )
     parser.add_argument("--trouble", default="")
     parser.add_argument("--amount", type=float, default=0.0)
     parser.add_argument("--with", dest="with_", type=int, default=1, help="how many GPUs have the trouble")

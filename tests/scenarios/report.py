@@ -1,4 +1,4 @@
-"""The figures as text: lines while it runs, and docs/verdict.md."""
+"""The figures as text: lines during the benchmark, and docs/verdict.md."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from tests.scenarios.plan import BACKGROUND
 WANTED = ("at least 90 %", "at least 97 %", "at most 2 %", "at most 10 s", "at most 1", "at least 90 %")
 HEAD = """# How often the verdict is right
 
-Each row of the tables below stands for programs that make one cause for real, on a slow disk, under a limit, with real
-loaders, and log how long every step waited. The GPUs are answered for by a small C library in the place of NVML, which
-the trainer's own steps drive, so that GPU and CPU tell the same story; a FUSE server that lags stands for NFS.
-Parameters (batch, workers, sizes, step time, speed of the disk) are drawn at random for each repeat; of three repeats
-one runs beside a busy core, and one has parameters of its own seed that no rule was tuned on: these are reported apart.
-Causes with "torch" in their name load with PyTorch's own DataLoader (IOTOP_AI_TORCH_PYTHON names a Python that has it,
-where ours has not).
+Programs make each cause below for real (a slow disk, a limit, real loaders) and log how long every step waited. A
+small C library takes the place of NVML and follows the trainer's own steps; a slow FUSE server stands for NFS. Each
+repeat draws its parameters (batch, workers, sizes, step time, disk speed) at random. Of three repeats one runs beside
+a busy core, and one has held-out parameters that no rule was tuned on. Causes with "torch" in their name use PyTorch's
+DataLoader (IOTOP_AI_TORCH_PYTHON names a Python that has it).
 
 ```
 {command}
@@ -31,19 +29,18 @@ where ours has not).
 Measured on {machine}.
 """
 MEANING = """
-- **top-1**: the class that the verdict named most often, once the class's window had passed, is the right one.
-- **top-3**: the right class was among the first three findings in at least half of that time.
-- **false alarms**: seconds of the negatives (nothing wrong, or something that is easily mistaken for something worse)
-  in which the first finding raises an alarm about another class.
+- **top-1**: the right class is the one most often named after the class's window.
+- **top-3**: the right class is among the first three findings for at least half of that time.
+- **false alarms**: seconds of the negatives (nothing wrong, or easily mistaken for a fault) with a false first finding.
 - **time to the right verdict**: from the end of the class's window, and 15 s after the trainer's start.
 - **flaps**: changes of the first finding after the first right one, a minute.
-- **share lost**: seconds in which the share of time lost is within 0.10 of the trainer's own log (0.15 beside a busy
+- **share lost**: seconds with a share of time lost within 0.10 of the trainer's own log (0.15 beside a busy
   core), over 10 s.
 """
 
 
 def percent(value: float | None) -> str:
-    """ "97.5 %", or "-" for nothing to tell."""
+    """ "97.5 %", or "-" without data."""
     return "-" if value is None else f"{100 * value:.1f} %"
 
 
@@ -75,7 +72,7 @@ NAMES = (
 
 
 def told(run: Scored) -> str:
-    """One line about a run, and one about what the screen said."""
+    """One line about a run, and one with the text of the screen."""
     s, r = run.score, run.record
     late = "never" if s.late_s is None else f"+{s.late_s:.0f} s"
     errors = sorted(abs(e) for e in s.errors)

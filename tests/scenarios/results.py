@@ -57,7 +57,7 @@ class Results:
         self.file(run, "failed").unlink(missing_ok=True)
 
     def fail(self, run: Run, error: str) -> None:
-        """Note that a run could not be made; it has no result and is tried again."""
+        """Note a run that could not be made; it has no result and is tried again."""
         _write(self.file(run, "failed"), {"name": run.name, "number": run.number, "error": error})
 
     def all(self) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ def moment(text: str) -> datetime.datetime:
 
 
 def listed(causes: Mapping[str, Cause], names: Sequence[str], runs: Sequence[Run]) -> str:
-    """What there is, why some of it cannot be made here, and how long the rest takes."""
+    """List the causes, why some cannot be made here, and how long the rest takes."""
     lines = []
     for name in sorted(names):
         cause = causes[name]
@@ -60,7 +60,7 @@ def listed(causes: Mapping[str, Cause], names: Sequence[str], runs: Sequence[Run
 def play_all(
     runs: Sequence[Run], causes: Mapping[str, Cause], results: Results, until: datetime.datetime | None
 ) -> bool:
-    """Play what has no result yet; whether all of it was."""
+    """Play runs without a result; returns whether all were played."""
     with tempfile.TemporaryDirectory(prefix="nvml-") as place:
         library = None if why_no_library() else build(Path(place))
         for count, run in enumerate(runs, 1):
@@ -112,7 +112,7 @@ def first_of_each(causes: Mapping[str, Cause], names: Sequence[str]) -> list[str
 
 
 def chosen(causes: Mapping[str, Cause], only: Sequence[str] | None) -> list[str]:
-    """The names that were asked for. Raises ValueError for one that is not there."""
+    """The requested names. Raises ValueError for an unknown one."""
     if not only:
         return list(causes)
     out: dict[str, None] = {}

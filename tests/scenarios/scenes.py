@@ -78,7 +78,7 @@ def slow(
     mebibytes: int = 256,
     cached: bool = False,
 ) -> Scene:
-    """A disk that is slow for everybody: a loop over FUSE with ext4.
+    """A disk that is slow for every process: a loop over FUSE with ext4.
 
     serial: it serves one request after the other. files: (count, MiB each). cached: they are in the page cache.
     """
@@ -100,7 +100,7 @@ def slow(
 
 
 def stacked(read_bytes_per_s: int = 0, read_ios: int = 0, *, files: tuple[int, int] = (8, 16)) -> Scene:
-    """A disk that is slow for everybody: a loop on a loop, of which the lower is throttled for the whole machine."""
+    """A disk that is slow for every process: a loop on a loop; the lower one is throttled for the whole machine."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -144,7 +144,7 @@ def limited(read_bytes_per_s: int) -> Scene:
 
 
 def short_of_cache(limit_mb: int, delay_us: int, bytes_per_s: int, files: tuple[int, int]) -> Scene:
-    """A slow disk, and a control group whose memory holds less than the data."""
+    """A slow disk, and a control group with less memory than the data needs."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
@@ -203,7 +203,7 @@ def small_shm(mebibytes: int) -> Scene:
 
 @contextlib.contextmanager
 def full(folder: Path) -> Iterator[Setting]:
-    """A disk whose filesystem has no room left."""
+    """A disk with a full filesystem."""
     data = folder / "data"
     with FuseDisk(folder, 64) as disk, mounted(disk.node, data):
         write_files(data, 2, 8)
@@ -218,7 +218,7 @@ def far(delay_us: int, bytes_per_s: int = 0) -> Scene:
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
-        with FuseDisk(folder, 256) as disk:
+        with FuseDisk(folder, 256, source="slowfs@far:/data") as disk:
             served = folder / "fuse.mnt"
             with (served / "disk.img").open("r+b") as file:
                 for _ in range(256):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 WINDOW_S = 10.0
 SETTLED_S = 15.0
-"""A job that just started still fills its queues: so long nothing is said about it, and nothing is counted."""
+"""Seconds not scored after a start, while a job fills its queues."""
 
 Row = Mapping[str, Any]
 """One tick, as watch.py prints it."""

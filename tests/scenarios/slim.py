@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from iotop_ai.diagnosis.rules.job_state import COMPILERS
-from iotop_ai.model.process import ProcessInfo, ProcessKey, ProcessTable
+from iotop_ai.diagnosis.rules.job.phase import COMPILERS
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ PLACE = re.compile(r"/tmp/iotop-scenario-[^/]+")
 ELSEWHERE = re.compile(r"/(?:tmp|work|home|root)/\S*")
 """Paths of whatever else was on the machine."""
 SHOWN = (*COMPILERS, "md0_resync", "kswapd0", "fio", "dd")
-"""Programs whose names say something to a rule or a reader."""
+"""Programs with names that a rule or a reader needs."""
 ENDED = "process_ended"
 LEAST_TICKS = 20
 LEAST_BYTES = 1 << 20
@@ -134,7 +134,7 @@ class Slim:
 
 
 def _first_process(snapshots: Sequence[Snapshot]) -> re.Pattern[str]:
-    """The name of process 1, which says where the machine stands, and the ids of its control groups."""
+    """The name of process 1, which may identify the machine, and the ids of its control groups."""
     for table in (s.processes.value for s in snapshots):
         for key, info in ({} if table is None else table.info).items():
             if key.pid == 1 and info.name not in ("init", "systemd"):

@@ -15,23 +15,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.root import Root
-from iotop_ai.diagnosis.facts import gather
-from iotop_ai.model.finding import Severity, State
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.diagnosis.facts.gather import gather
+from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
+from iotop_ai.model.verdict_class import State
 from iotop_ai.pipeline import frames
-from iotop_ai.present import finding
-from iotop_ai.sources.live import LiveSource
-from iotop_ai.store.recorder import Recorder
-from iotop_ai.store.sink import FileSink
+from iotop_ai.present.verdict import headline
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
 
 ALARMS = (State.STARVED, State.BLOCKED, State.SLOWED)
 
 
 def row_of(frame: Frame, pid: int) -> dict[str, Any]:
-    """A tick: what is said first, and what is measured of the job that the process belongs to."""
+    """A tick: the first finding, and the measured figures of the process's job."""
     facts = gather(frame.snapshot, frame.history)
     job = next((j for j in facts.jobs if pid in {key.pid for key in j.job.members}), None)
     verdict, sample = frame.verdict, frame.sample.jobs.value
@@ -45,9 +46,9 @@ def row_of(frame: Frame, pid: int) -> dict[str, Any]:
         "stall": None if job is None else job.stall,
         "parts": None if job is None else (job.disk, job.running, job.net, job.other),
         "blocked_tasks": None if job is None else job.blocked_tasks,
-        "state": finding.text_of(finding.headline(verdict, frame)),
-        "because": finding.text_of(finding.because(verdict, frame)),
-        "do": finding.text_of(finding.advice(verdict, frame)),
+        "state": headline.text_of(headline.headline(verdict, frame)),
+        "because": headline.text_of(headline.because(verdict, frame)),
+        "do": headline.text_of(headline.advice(verdict, frame)),
         "cost": None if sample is None else sample.own_cpu_ratio,
         "own": frame.sample.own.cpu_ratio,
     }
@@ -72,7 +73,7 @@ def main() -> int:
     parser.add_argument("pid", type=int)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--root", help="a captured machine to watch instead of this one")
-    parser.add_argument("--smartctl", default="", help="what is asked about disks; not given: no disk is asked")
+    parser.add_argument("--smartctl", default="", help="the smartctl to query disks with; none without it")
     a = parser.parse_args()
     settings = Settings(interval_s=1.0, smart=bool(a.smartctl), smartctl=a.smartctl, remember=False)
     source = LiveSource(settings, Root(a.root) if a.root else None)

@@ -13,14 +13,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import frames
-from iotop_ai.store.codec import FORMAT
-from iotop_ai.store.compress import compress
-from iotop_ai.store.recorder import Recorder
-from iotop_ai.store.sink import FileSink
+from iotop_ai.store.format.codec import FORMAT
+from iotop_ai.store.write.compress import compress
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
 from tests.bench.server import Server
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "recordings"

@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 import sys
 
-from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.pipeline import frames
-from iotop_ai.store.recorder import Recorder
-from iotop_ai.store.sink import FileSink
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
 from tests.bench.server import Server
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from iotop_ai.model.block import BlockCounters, BlockInfo, BlockKey
-from iotop_ai.model.cpu import CpuTable, CpuTicks
-from iotop_ai.model.gpu import GpuState
-from iotop_ai.model.memory import MemoryState
-from iotop_ai.model.pressure import PressureTotals
-from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
+from iotop_ai.model.machine.memory import MemoryState
+from iotop_ai.model.machine.pressure import PressureTotals
+from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.model.smart import SmartState
 from iotop_ai.model.snapshot import Event, Host, OwnCost, Snapshot
 
 COHORTS = 5

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.diagnosis.learned import learned_ms, seeded
-from iotop_ai.model.baseline import MINUTE_NS, PART_NS, PARTS, Baseline, DeviceBaseline, with_minute
-from iotop_ai.model.block import BlockInfo
+from iotop_ai.diagnosis.memory.read_latency_baseline import baseline_ms, seeded
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.read_latency_baseline import MINUTE_NS, PART_NS, PARTS, Baseline, DeviceBaseline, with_minute
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
-from iotop_ai.sources.live import LiveSource
-from iotop_ai.sources.replay import ReplaySource
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.sources.recorded.source import ReplaySource
 from iotop_ai.store.baselines import FILE, MOST, OLDEST_S, Baselines
 from tests.store.scenario import session
 from tests.tui.recorded import record
@@ -41,7 +41,7 @@ def test_it_comes_back_in_another_boot(tmp_path: Path) -> None:
     assert kept.keep({"S1": taught()}, INFOS, 100 * HOUR_NS, WALL_S)
     now_ns = 5 * MINUTE_NS
     found = kept.read(now_ns, WALL_S + 600)
-    assert learned_ms(found, INFO, 128 * 1024) == learned_ms({"S1": taught()}, INFO, 128 * 1024) != None  # noqa: E711
+    assert baseline_ms(found, INFO, 128 * 1024) == baseline_ms({"S1": taught()}, INFO, 128 * 1024) != None  # noqa: E711
     assert found["S1"].sizes[1].minutes == 20
     path = tmp_path / "state" / FILE
     assert path.stat().st_mode & 0o777 == 0o600
@@ -84,7 +84,7 @@ def test_others_are_kept_and_what_has_no_serial_number_is_not(tmp_path: Path) ->
         '{"format":1,"devices":{"a":[1,[[[1,[[1.5,1]]]],[],[]]]}}',
     ],
 )  # fmt: skip
-def test_what_is_no_such_file_is_refused_and_written_anew(tmp_path: Path, text: str) -> None:
+def test_another_kind_of_file_is_refused_and_replaced(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     kept = Baselines(tmp_path)
     with pytest.raises(ValueError, match="not a file of this program"):

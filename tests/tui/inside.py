@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from iotop_ai.store.file import FileRecording
+from iotop_ai.store.read.file import FileRecording
 from tests.cli.program import TOP
 from tests.rigs.tmux import Terminal
 

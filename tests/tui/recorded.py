@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from iotop_ai.collectors.clock import Clock
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.pipeline import frames
-from iotop_ai.store.recorder import Recorder
-from iotop_ai.store.sink import FileSink
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
 from tests.tui import scene
 
 
@@ -49,9 +49,11 @@ def stalling(count: int = 130, stall: tuple[int, int] = (70, 100)) -> list[Frame
         busy = max(0, min(n, stall[1]) - stall[0])
         made = scene.snapshot(n)
         slow, *others = scene.block(busy).items()
+        # Requests in flight without a completion would be a disk that does not answer.
+        slow_counters = slow[1] if stall[0] < n <= stall[1] else slow[1]._replace(in_flight=0)
         calm = dict(others) if n == 0 else {key: scene.block(n)[key] for key, _ in others}
         events = (Event(made.at_ns, made.wall_ns, "mark", f"epoch {n}"),) if n in (20, 90) else ()
-        block = made.block._replace(value={slow[0]: slow[1], **calm})
+        block = made.block._replace(value={slow[0]: slow_counters, **calm})
         return made._replace(block=block, events=events)
 
     return list(frames(at(n) for n in range(count)))

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from iotop_ai.model.block import BlockCounters, BlockInfo, BlockKey, Mount
+from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey, Mount
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.process import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 from iotop_ai.pipeline import frames
-from iotop_ai.store.recording import MemoryRecording
+from iotop_ai.store.source import MemoryRecording
 
 SECOND = 1_000_000_000
 START = 5_000 * SECOND

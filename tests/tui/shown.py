@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from textual.pilot import Pilot
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.view import View
-from iotop_ai.store.recording import MemoryRecording
+from iotop_ai.present.screen.view import View
+from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.messages import FrameReady
 

@@ -9,11 +9,11 @@ from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
 from iotop_ai.model.settings import SORT_KEYS, THEMES
-from iotop_ai.present.keymap import PANEL_KEYS
-from iotop_ai.present.select import chosen_device
-from iotop_ai.present.theme import looks
-from iotop_ai.present.view import View
-from iotop_ai.store.recording import MemoryRecording
+from iotop_ai.present.screen.actions import PANEL_KEYS
+from iotop_ai.present.screen.selection import selected_device_name
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.theme import looks
+from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.help import HelpScreen
@@ -176,7 +176,7 @@ async def test_numbers_hide_and_show_panels(number: str, panel: str) -> None:
 async def test_devices_are_chosen_in_order(forward: str, back: str) -> None:
     async with showing() as shown:
         order = [d for d in ("nvme0n1", "sda", "sdb") if d in DISKS]
-        first = chosen_device(shown.app.main.frame, shown.view)
+        first = selected_device_name(shown.app.main.frame, shown.view)
         assert first == "sda"
         assert (await shown.press(forward)).device == order[(order.index(first) + 1) % 3]
         assert (await shown.press(back)).device == "sda"
@@ -281,7 +281,7 @@ async def test_the_cursor(panel: str, tabs: int) -> None:
         await shown.press(*["tab"] * tabs)
         assert shown.view.focus == panel
         keys = [line.key for line in shown.app.main.panels[panel].lines if line.key]
-        first = f"disk:{chosen_device(shown.app.main.frame, shown.view)}" if panel == "disk" else keys[0]
+        first = f"disk:{selected_device_name(shown.app.main.frame, shown.view)}" if panel == "disk" else keys[0]
         at = keys.index(first)
         assert (await shown.press("down")).cursor == first
         assert (await shown.press("down")).cursor == keys[at + 1]
@@ -339,7 +339,7 @@ async def test_a_quiet_second_repaints_little() -> None:
 
 
 async def test_smart_is_held_while_a_device_is_saturated() -> None:
-    from iotop_ai.tui.follow import saturated
+    from iotop_ai.tui.threads.source import saturated
 
     frame = made_frames()[-1]
     rates = frame.sample.block.value

@@ -5,9 +5,9 @@ from __future__ import annotations
 from textual.message import Message
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.store.recording import MemoryRecording
-from iotop_ai.tui.follow import Follower
+from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.messages import FrameReady, SourceEnded
+from iotop_ai.tui.threads.source import SourceThread
 from tests.tui.scene import made_frames
 
 
@@ -30,7 +30,7 @@ class Box:
 def followed(takes: bool) -> tuple[Box, list[Frame]]:
     made = made_frames(9)
     box = Box(takes)
-    follower = Follower(made, MemoryRecording(), box)
+    follower = SourceThread(made, MemoryRecording(), box)
     follower.start()
     while not any(isinstance(message, SourceEnded) for message in box.held):
         follower._thread.join(0.1)
@@ -43,7 +43,7 @@ def test_a_screen_that_is_stuck_has_one_frame_waiting_and_that_is_the_newest() -
     assert isinstance(first, FrameReady)
     assert isinstance(last, SourceEnded)
     assert first.take() is made[-1]
-    assert not first.renewed(made[0])
+    assert not first.replace(made[0])
     assert first.take() is made[-1]
 
 

@@ -1,22 +1,26 @@
-"""The rules, one file a family. The order is that of precedence: what stands first names the state."""
+"""The rules, one file a family."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from iotop_ai.diagnosis.facts import Claim, Facts
-from iotop_ai.diagnosis.rules.cpu import one_thread_loads, workers_compute
-from iotop_ai.diagnosis.rules.full import filesystem_is_full, memory_is_short, shared_memory_is_full
-from iotop_ai.diagnosis.rules.gpu import gpus_compute, gpus_fed
-from iotop_ai.diagnosis.rules.gpu_fault import gpu_breaks
-from iotop_ai.diagnosis.rules.gpu_heat import gpu_is_throttled
-from iotop_ai.diagnosis.rules.gpu_peers import gpus_wait_for_each_other, one_gpu_is_late
-from iotop_ai.diagnosis.rules.gpu_slow import gpu_link_is_short, gpu_memory_is_full
-from iotop_ai.diagnosis.rules.gpu_unused import gpu_is_held, job_uses_no_gpu
+from iotop_ai.diagnosis.facts.gather import Claim, Facts
+from iotop_ai.diagnosis.rules.block import disk_fails, gpu_idle_while_disk_saturated, processes_wait_for_disk
+from iotop_ai.diagnosis.rules.block_hung import disk_does_not_answer
+from iotop_ai.diagnosis.rules.gpu.collective import gpus_wait_for_each_other, one_gpu_is_late
+from iotop_ai.diagnosis.rules.gpu.fault import gpu_breaks
+from iotop_ai.diagnosis.rules.gpu.healthy import gpus_compute, gpus_fed
+from iotop_ai.diagnosis.rules.gpu.link_and_memory import gpu_link_is_short, gpu_memory_is_full
+from iotop_ai.diagnosis.rules.gpu.throttle import gpu_is_throttled
+from iotop_ai.diagnosis.rules.gpu.unused import gpu_is_held, job_uses_no_gpu
 from iotop_ai.diagnosis.rules.health import disk_gives_errors, slow_disk_gets_worse
 from iotop_ai.diagnosis.rules.idle import nothing_runs
-from iotop_ai.diagnosis.rules.job_cpu import job_loads_by_itself, job_prepares_too_slowly, job_streams_from_far
-from iotop_ai.diagnosis.rules.job_data import (
+from iotop_ai.diagnosis.rules.job.cpu import job_loads_by_itself, job_prepares_too_slowly, job_streams_from_far
+from iotop_ai.diagnosis.rules.job.exit import job_ended_badly
+from iotop_ai.diagnosis.rules.job.neighbours import job_shares_its_cores, job_shares_its_device
+from iotop_ai.diagnosis.rules.job.phase import job_is_fed, job_saves, job_starts
+from iotop_ai.diagnosis.rules.job.serving import job_waits_for_requests
+from iotop_ai.diagnosis.rules.job.storage import (
     job_asks_for_too_little,
     job_is_throttled,
     job_reads_from_network,
@@ -24,13 +28,9 @@ from iotop_ai.diagnosis.rules.job_data import (
     job_rereads_what_was_cached,
     job_waits_for_storage,
 )
-from iotop_ai.diagnosis.rules.job_end import job_ended_badly
-from iotop_ai.diagnosis.rules.job_others import job_shares_its_cores, job_shares_its_device
-from iotop_ai.diagnosis.rules.job_state import job_is_fed, job_saves, job_starts
-from iotop_ai.diagnosis.rules.job_workers import job_restarts_its_workers
-from iotop_ai.diagnosis.rules.serving import job_waits_for_requests
-from iotop_ai.diagnosis.rules.storage import disk_fails, gpu_idle_while_disk_saturated, processes_wait_for_disk
-from iotop_ai.model.finding import RIVALS
+from iotop_ai.diagnosis.rules.job.workers import job_restarts_its_workers
+from iotop_ai.diagnosis.rules.machine_full import filesystem_is_full, memory_is_short, shared_memory_is_full
+from iotop_ai.diagnosis.rules.process_cpu import one_thread_loads, workers_compute
 
 Rule = Callable[[Facts], tuple[Claim, ...]]
 
@@ -70,32 +70,8 @@ RULES: tuple[Rule, ...] = (
     gpus_fed,
     nothing_runs,
     gpu_is_held,
+    disk_does_not_answer,
     disk_fails,
     slow_disk_gets_worse,
     disk_gives_errors,
 )
-
-PRECEDENCE = (
-    "job_died",
-    "gpu_fault",
-    "fs_full",
-    "shm_full",
-    "mem_pressure",
-    "starting",
-    "serving",
-    "no_gpu",
-    "gpu_throttle",
-    "pcie",
-    "comm_wait",
-    "checkpoint_write",
-    "imbalance",
-    *RIVALS,
-    "gpu_memory",
-    "gpu_bound",
-    "healthy",
-    "idle",
-    "failing_disk",
-    "unknown",
-)
-"""Which class names the state when several hold. A failing disk, and a finding about a GPU of no more than informative
-severity, do so only when nothing but unknown is left."""

@@ -1,21 +1,21 @@
-"""Rules that join a disk's health with what it does now, and errors that the kernel met."""
+"""Rules about a slow disk with growing error counts, and about I/O errors in the kernel log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotop_ai.diagnosis.facts import Args, Claim, Facts, claim
-from iotop_ai.diagnosis.mounts import mount_on
-from iotop_ai.diagnosis.window import either
-from iotop_ai.model.block import BlockInfo
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim
+from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.window import either
+from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
-from iotop_ai.model.smart import SmartState
-from iotop_ai.model.smart_growth import growth
+from iotop_ai.model.health.growth import growth
+from iotop_ai.model.health.smart import SmartState
 
 CONFIDENCE = 0.8
 ERROR_CONFIDENCE = 0.85
 MEDIUM = frozenset({"critical medium", "protection"})
-"""Errors of the medium itself; any other may as well be the cable's, the controller's or a reset's."""
+"""Errors of the medium; any other may come from the cable, the controller or a reset."""
 CURES: tuple[tuple[str, str, str], ...] = (
     ("media-grows", "media_errors", "replace_disk"),
     ("throttles", "warning_temperature_minutes", "cool_disk"),
@@ -25,13 +25,14 @@ CURES: tuple[tuple[str, str, str], ...] = (
 
 
 def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
-    """A disk answers slowly while its own counts of trouble grow.
+    """A disk is slow while its own error counts grow.
 
     Claim: failing_disk: the disk, its cable or its cooling is why it is slow.
     Evidence: await of the device; growth of CRC errors, media errors or minutes above its temperature limit.
     Threshold: await >= 3 times normal, or a rotating disk's %util >= 80 and await >= 20 ms; growth as in
         docs/health.md (crc-grows, media-grows, throttles), read from the disk's own report every few minutes.
-    Blind spot: growth is known from the second reading on; a cable that drops commands without counting shows nothing.
+    Blind spot: growth is known from the second reading on; a cable that drops commands without counting them does not
+        show.
     """
     out = []
     table = facts.snapshot.smart.value or {}
@@ -62,12 +63,12 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
 
 
 def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
-    """The kernel gave up requests of a disk.
+    """The kernel reports failed requests of a disk.
 
-    Claim: failing_disk: the disk, its cable or its controller did not do what it was asked.
+    Claim: failing_disk: the disk, its cable or its controller failed a request.
     Evidence: lines of the kernel's log about failed requests of the disk since the monitor began, and their kind.
-    Threshold: one within error_memory_s; at once. The kernel tells an error only after its retries are used up.
-    Blind spot: the kernel leaves out lines of a flood; without permission to read its log nothing is seen.
+    Threshold: one within error_memory_s; at once. The kernel logs an error only after its last retry.
+    Blind spot: the kernel rate-limits its log; without permission to read it errors are unknown.
     """
     log, infos = facts.snapshot.kernel.value, facts.snapshot.disks.value or {}
     out = []
@@ -75,7 +76,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
         name = _disk_of(told_of, infos)
         info = infos.get(name)
         recent = 0 <= facts.snapshot.at_ns - errors.at_ns < facts.limits.error_memory_s * 1e9
-        # A loop's errors are those of its file, a partition's are told of its disk as well.
+        # A loop's errors are those of its file; the kernel reports a partition's errors for its disk too.
         if info is None or info.kind != "disk" or not recent:
             continue
         medium = errors.what in MEDIUM
@@ -95,12 +96,18 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
-    """The disk of an NVMe controller's name ("nvme0": "nvme0n1"), its first; any other name as it is."""
+    """The disk of an NVMe controller ("nvme0": "nvme0n1"), its first; any other name as it is.
+
+    Uses the recorded links: the numbers of controller and disk may differ.
+    """
     if name in infos or not name.startswith("nvme"):
         return name
+    recorded = [info for info in infos.values() if info.kind == "disk" and info.controllers is not None]
+    if recorded:
+        return min((info.name for info in recorded if name in (info.controllers or ())), default=name)
     return min((one for one in infos if one.startswith(f"{name}n") and infos[one].kind == "disk"), default=name)
 
 
 def _cure(state: SmartState) -> tuple[str, str, str] | None:
-    said = {one.rule for one in state.judgements}
-    return next((cure for cure in CURES if cure[0] in said), None)
+    rules = {one.rule for one in state.judgements}
+    return next((cure for cure in CURES if cure[0] in rules), None)

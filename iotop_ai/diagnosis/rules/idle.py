@@ -1,4 +1,4 @@
-"""The rule that nothing is running."""
+"""The rule for a machine on which nothing runs."""
 
 from __future__ import annotations
 
@@ -6,35 +6,34 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from operator import itemgetter
 
-from iotop_ai.diagnosis.facts import Claim, Facts
-from iotop_ai.diagnosis.once import OfSample
+from iotop_ai.diagnosis.facts.gather import Claim, Facts
+from iotop_ai.diagnosis.facts.window import Flags, share
 from iotop_ai.diagnosis.thresholds import Thresholds
-from iotop_ai.diagnosis.window import Flags, share
-from iotop_ai.model.block import BlockInfo, block_totals, is_leaf
+from iotop_ai.model.block.counters import BlockInfo, block_totals, is_leaf
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.sample import Sample
 
 BASE = 0.95
 WITHOUT_GPU = 0.8
 ACTIVE_NS = 3_000_000_000
-"""So long does activity last that ends idleness."""
+"""Activity this recent ends idleness."""
 
 
 def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     """Nothing uses GPU, CPU or disks.
 
     Claim: idle: no training job is running.
-    Evidence: GPU (or that there is none), CPU of all cores without our own, every process's CPU, disks, waits.
-    Threshold: GPU < 5 %, CPU < 5 %, no process above half a core, disks < 1 MB/s and < 5 % busy, nobody in state D;
-        for 30 s, or for what was watched so far. Ours.
+    Evidence: GPU (or that there is none), CPU of all cores without the monitor's, every process's CPU, disks, waits.
+    Threshold: GPU < 5 %, CPU < 5 %, no process above half a core, disks < 1 MB/s and < 5 % busy, no process in
+        state D; for 30 s, or since the monitor started. Ours.
     Blind spot: a job that sleeps (between epochs, in a barrier without spinning, stopped) looks the same.
     """
     snapshot, limits = facts.snapshot, facts.limits
     if not (facts.gpu.none or facts.gpu.seen) or snapshot.processes.value is None or snapshot.disks.value is None:
         return ()
     look = facts.window(limits.idle_window_s, ("block", "processes", "cpu"))
-    told = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.none)
-    flags: Flags = _FLAGS.each(look.samples, told, lambda one: _rests(one, *told))
+    inputs = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.none)
+    flags: Flags = facts.cache.idle_samples.each(look.samples, inputs, lambda one: _is_idle(one, *inputs))
     finding = Finding(
         "idle",
         Severity.INFO,
@@ -54,20 +53,18 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     return (Claim(finding, share(flags), len(flags), look.needed, level),)
 
 
-_FLAGS: OfSample[bool] = OfSample()
-
-
-def _rests(sample: Sample, infos: Mapping[str, BlockInfo], pid: int, limits: Thresholds, no_gpu: bool) -> bool:
+def _is_idle(sample: Sample, infos: Mapping[str, BlockInfo], pid: int, limits: Thresholds, no_gpu: bool) -> bool:
     block, cpu = sample.block.value, sample.cpu.value
-    processes, busy = sample.processes.value, None if cpu is None else cpu.all.busy_ratio
-    if block is None or cpu is None or processes is None or busy is None:
+    processes, free = sample.processes.value, None if cpu is None else cpu.all.free_ratio
+    if block is None or cpu is None or processes is None or free is None:
         return False
     if not no_gpu:
         gpus = sample.gpu.value
         if gpus is None or any(g.busy_ratio is None or g.busy_ratio >= limits.idle_gpu for g in gpus.values()):
             return False
     own = (sample.own.cpu_ratio or 0.0) / max(1, len(cpu.cores))
-    if busy - own >= limits.idle_cpu:
+    # Stolen time counts as used: this machine had work for it.
+    if 1.0 - free - own >= limits.idle_cpu:
         return False
     if any(key.pid != pid and (r.cpu_ratio or 0.0) >= limits.idle_thread for key, r in processes.rates.items()):
         return False

@@ -2,55 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from iotop_ai.present.device_figures import device_after
-from iotop_ai.present.device_screen import device_screen_rows
-from iotop_ai.present.health_view import health_of
-from iotop_ai.present.keymap import SCREENS
-from iotop_ai.present.line import DISK_PREFIX, Line
-from iotop_ai.store.recording import Source
+from iotop_ai.present.block.figures import next_device
+from iotop_ai.present.block.screen import device_screen_rows
+from iotop_ai.present.health.view import health_disk
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.text.line import DISK_PREFIX, Line
+from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import DEVICE_KEYS
 from iotop_ai.tui.screens.detail import DetailScreen
 from iotop_ai.tui.screens.health import HealthScreen
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.screens.main.time_actions import TimeActions
+from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import RowClicked
-from iotop_ai.tui.widgets.styles import Styles
 
 
 class DeviceScreen(DetailScreen):
-    """Follows the main screen's Frame; keeps only which device is shown."""
+    """device: kernel name of the block device that it shows."""
 
     BINDINGS = DEVICE_KEYS
-    ACTS = SCREENS["device"]
-    name_of_screen = "device"
-    panel_id = "device-detail"
+    ACTIONS = SCREENS["device"]
+    screen_name = "device"
 
-    def __init__(self, below: Any, source: Source, name: str, book: Styles) -> None:
-        super().__init__(below, book)
-        self.device = name
+    def __init__(
+        self, state: MainState, time: TimeActions, source: Source, theme_styles: ThemeStyles, device: str
+    ) -> None:
+        super().__init__(state, time, theme_styles, "device-detail")
+        self.device = device
         self._source = source
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The device."""
-        return device_screen_rows(self.below.frame, self.below.view, width, height, self.device)
+        return device_screen_rows(self.main.frame, self.main.view, width, height, self.device)
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """A click on another device of the stack shows that one."""
+        """Show the clicked device of the stack."""
         event.stop()
         if event.key.startswith(DISK_PREFIX):
             self.device = event.key.removeprefix(DISK_PREFIX)
-            self.follow()
+            self.draw()
 
     def action_device(self, step: int) -> None:
-        """The next or previous device."""
-        self.device = device_after(self.below.frame, self.below.view, self.device, step) or self.device
-        self.follow()
+        """Show the next or previous device."""
+        self.device = next_device(self.main.frame, self.main.view, self.device, step) or self.device
+        self.draw()
 
     def action_health(self) -> None:
-        """The health of the disk that this device is or lies on."""
-        disk = health_of(self.below.frame, self.device)
+        """Open the health of the disk below this device."""
+        disk = health_disk(self.main.frame, self.device)
         if disk:
-            self.app.push_screen(HealthScreen(self.below, self._source, self._book, disk))
+            self.app.push_screen(HealthScreen(self.main, self._source, self._theme_styles, disk))
         else:
-            self.below.change(f"failed: {self.device} lies on no disk that could tell its health")
-            self.follow()
+            self.main.change(f"failed: {self.device} lies on no disk that could tell its health")
+            self.draw()

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from iotop_ai.present.gpu_screen import gpu_after, gpu_screen_rows
-from iotop_ai.present.keymap import SCREENS
-from iotop_ai.present.line import Line
+from iotop_ai.present.gpu.screen import gpu_screen_rows, next_gpu
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.text.line import Line
 from iotop_ai.tui.bindings import GPU_KEYS
 from iotop_ai.tui.screens.detail import DetailScreen
-from iotop_ai.tui.widgets.styles import Styles
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.screens.main.time_actions import TimeActions
+from iotop_ai.tui.styles import ThemeStyles
 
 
 class GpuScreen(DetailScreen):
-    """Follows the main screen's Frame; keeps only which GPU is shown."""
+    """uuid: of the GPU that it shows."""
 
     BINDINGS = GPU_KEYS
-    ACTS = SCREENS["gpu"]
-    name_of_screen = "gpu"
-    panel_id = "gpu-detail"
+    ACTIONS = SCREENS["gpu"]
+    screen_name = "gpu"
 
-    def __init__(self, below: Any, uuid: str, book: Styles) -> None:
-        super().__init__(below, book)
+    def __init__(self, state: MainState, time: TimeActions, theme_styles: ThemeStyles, uuid: str) -> None:
+        super().__init__(state, time, theme_styles, "gpu-detail")
         self.uuid = uuid
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The GPU."""
-        return gpu_screen_rows(self.below.frame, self.below.view, width, height, self.uuid)
+        return gpu_screen_rows(self.main.frame, self.main.view, width, height, self.uuid)
 
     def action_gpu(self, step: int) -> None:
-        """The next or previous GPU."""
-        self.uuid = gpu_after(self.below.frame, self.below.view, self.uuid, step) or self.uuid
-        self.follow()
+        """Show the next or previous GPU."""
+        self.uuid = next_gpu(self.main.frame, self.main.view, self.uuid, step) or self.uuid
+        self.draw()

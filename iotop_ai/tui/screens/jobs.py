@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from iotop_ai.present.jobs_screen import PREFIX, job_after, job_rows, jobs_screen_rows
-from iotop_ai.present.keymap import SCREENS
-from iotop_ai.present.line import Line
+from iotop_ai.present.job.screen import PREFIX, job_after, job_rows, jobs_screen_rows
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.text.line import Line
 from iotop_ai.tui.bindings import JOBS_KEYS
 from iotop_ai.tui.screens.detail import DetailScreen
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.screens.main.time_actions import TimeActions
+from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
+from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import RowClicked
-from iotop_ai.tui.widgets.styles import Styles
 
 
 class JobsScreen(DetailScreen):
-    """Follows the main screen's Frame; keeps which job's row is marked."""
+    """cursor: pid of the job whose row is marked."""
 
     BINDINGS = JOBS_KEYS
-    ACTS = SCREENS["jobs"]
-    name_of_screen = "jobs"
-    panel_id = "jobs"
+    ACTIONS = SCREENS["jobs"]
+    screen_name = "jobs"
 
-    def __init__(self, below: Any, book: Styles, cursor: int) -> None:
-        super().__init__(below, book)
+    def __init__(
+        self, state: MainState, time: TimeActions, verdict: VerdictActions, theme_styles: ThemeStyles, cursor: int
+    ) -> None:
+        super().__init__(state, time, theme_styles, "jobs")
+        self._verdict = verdict
         self.cursor = cursor
 
     def rows(self, width: int, height: int) -> list[Line]:
         """Every job."""
-        return jobs_screen_rows(self.below.frame, self.below.view, width, height, self.cursor)
+        return jobs_screen_rows(self.main.frame, self.main.view, width, height, self.cursor)
+
+    def _pids(self) -> list[int]:
+        return [row.pid for row in job_rows(self.main.frame, self.main.view)]
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """A click marks a job; a click on the marked one chooses it."""
+        """Mark the clicked job; choose it if it is marked."""
         event.stop()
         if event.key.startswith(PREFIX):
             pid = int(event.key.removeprefix(PREFIX))
@@ -38,25 +44,25 @@ class JobsScreen(DetailScreen):
                 self.action_choose()
             else:
                 self.cursor = pid
-                self.follow()
+                self.draw()
 
     def action_move(self, step: int) -> None:
-        """Mark another job; beyond the ends stay at the end."""
-        order = [one.pid for one in job_rows(self.below.frame, self.below.view)]
-        if order:
-            at = order.index(self.cursor) if self.cursor in order else 0
-            self.cursor = order[max(0, min(len(order) - 1, at + step))]
-        self.follow()
+        """Mark another job; the first and the last are the ends."""
+        pids = self._pids()
+        if pids:
+            at = pids.index(self.cursor) if self.cursor in pids else 0
+            self.cursor = pids[max(0, min(len(pids) - 1, at + step))]
+        self.draw()
 
     def action_next(self) -> None:
-        """Mark the next job, round the end."""
-        self.cursor = job_after(self.below.frame, self.below.view, self.cursor, 1) or self.cursor
-        self.follow()
+        """Mark the next job; after the last comes the first."""
+        self.cursor = job_after(self.main.frame, self.main.view, self.cursor, 1) or self.cursor
+        self.draw()
 
     def action_choose(self) -> None:
-        """Let the verdict be about the marked job, and go back."""
-        order = [one.pid for one in job_rows(self.below.frame, self.below.view)]
+        """Let the verdict be about the marked job, and return to the main screen."""
+        pids = self._pids()
         if self.is_current:
             self.app.pop_screen()
-            if order:
-                self.below.choose_job(self.cursor if self.cursor in order else order[0])
+            if pids:
+                self._verdict.choose_job(self.cursor if self.cursor in pids else pids[0])

@@ -1,38 +1,43 @@
-"""Why the verdict is what it is, over the whole screen, live."""
+"""The verdict's reasoning over the whole screen, live."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from iotop_ai.present.keymap import SCREENS
-from iotop_ai.present.line import Line
-from iotop_ai.present.reasoning import most_scroll, reasoning_rows
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.text.line import Line
+from iotop_ai.present.verdict.screen import most_scroll, reasoning_rows
 from iotop_ai.tui.bindings import REASON_KEYS
 from iotop_ai.tui.screens.detail import DetailScreen
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.screens.main.time_actions import TimeActions
+from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
+from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import Wheeled
-from iotop_ai.tui.widgets.styles import Styles
 
 PAGE_OVERLAP = 2
 
 
 class ReasoningScreen(DetailScreen):
-    """Follows the main screen's Frame; keeps how far it is scrolled."""
+    """scroll_rows: the first row that it shows."""
 
     BINDINGS = REASON_KEYS
-    ACTS = SCREENS["reasoning"]
-    name_of_screen = "reasoning"
-    panel_id = "reasoning"
+    ACTIONS = SCREENS["reasoning"]
+    screen_name = "reasoning"
 
-    def __init__(self, below: Any, book: Styles) -> None:
-        super().__init__(below, book)
+    def __init__(self, state: MainState, time: TimeActions, verdict: VerdictActions, theme_styles: ThemeStyles) -> None:
+        super().__init__(state, time, theme_styles, "reasoning")
         self.scroll_rows = 0
+        self._main_actions: dict[str, Callable[..., None]] = {
+            "copy": verdict.copy, "acknowledge": verdict.acknowledge, "job": verdict.job, "pause": time.pause,
+        }  # fmt: skip
 
     def rows(self, width: int, height: int) -> list[Line]:
-        """The reasoning, as far as it is scrolled."""
-        return reasoning_rows(self.below.frame, self.below.view, width, height, self.scroll_rows)
+        """The reasoning from the first shown row on."""
+        return reasoning_rows(self.main.frame, self.main.view, width, height, self.scroll_rows)
 
     def on_resize(self) -> None:
-        """Fit it to the new size."""
+        """Fit the rows to the new size."""
         self.action_move(0)
 
     def on_wheeled(self, event: Wheeled) -> None:
@@ -41,16 +46,16 @@ class ReasoningScreen(DetailScreen):
         self.action_move(event.step)
 
     def action_move(self, rows: int) -> None:
-        """Scroll by rows, within what there is."""
-        most = most_scroll(self.below.frame, self.below.view, *self.app.size)
+        """Scroll by rows, at most to the last page."""
+        most = most_scroll(self.main.frame, self.main.view, *self.app.size)
         self.scroll_rows = max(0, min(most, self.scroll_rows + rows))
-        self.follow()
+        self.draw()
 
     def action_page(self, pages: int) -> None:
-        """Scroll by a screen."""
+        """Scroll by a page."""
         self.action_move(pages * max(1, self.app.size.height - 5 - PAGE_OVERLAP))
 
     def action_below(self, name: str, *arguments: int) -> None:
-        """A key of the main screen that works here too."""
-        getattr(self.below, f"action_{name}")(*arguments)
-        self.follow()
+        """Run an action of the main screen."""
+        self._main_actions[name](*arguments)
+        self.draw()

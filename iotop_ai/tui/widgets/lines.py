@@ -1,7 +1,7 @@
-"""The base of every live panel: rows of Lines, repainted only where they changed.
+"""The base class of every panel: rows of Lines, of which only changed ones are painted again.
 
-Textual's own path through Rich renderables and the styles cache costs about ten times as much a refresh. What changes
-in place is painted by a pen of our own; what Textual paints, it asks for by ``render_lines``.
+Textual's way through Rich renderables and the styles cache costs about ten times as much per refresh. A DirectPainter
+paints changes in place; for everything else Textual calls ``render_lines``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from iotop_ai.present.line import Line, Span
-from iotop_ai.tui.widgets.ink import Ink, Row
-from iotop_ai.tui.widgets.pen import pen_of
-from iotop_ai.tui.widgets.styles import UNDERLINED, Styles
+from iotop_ai.present.text.line import Line, Span
+from iotop_ai.tui.styles import UNDERLINED, ThemeStyles
+from iotop_ai.tui.textual_internals.cell_diff import CellDiff, Row
+from iotop_ai.tui.textual_internals.direct_paint import painter_of
 
 WHEEL_ROWS = 3
 
@@ -35,7 +35,7 @@ class RowClicked(Message):
 
 
 class PlaceClicked(Message):
-    """A row that means nothing as a whole was clicked. y: the row in the panel, x: the column."""
+    """A row without a key was clicked. y: the row in the panel, x: the column."""
 
     def __init__(self, panel: LinePanel, line: Line, y: int, x: int) -> None:
         self.panel = panel
@@ -46,7 +46,7 @@ class PlaceClicked(Message):
 
 
 class Wheeled(Message):
-    """The wheel was turned over a panel. step: rows, down is positive."""
+    """The mouse wheel moved over a panel. step: rows, down is positive."""
 
     def __init__(self, panel: LinePanel, step: int) -> None:
         self.panel = panel
@@ -55,31 +55,28 @@ class Wheeled(Message):
 
 
 class LinePanel(Widget, can_focus=True):
-    """Shows Lines, one a row, each as wide as the panel.
-
-    Text reaches the terminal only as Segments, never as markup.
-    """
+    """Shows Lines, one per row, each as wide as the panel. Text goes to the terminal as Segments, never as markup."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "LinePanel { width: 1fr; height: 1; }"
 
-    def __init__(self, book: Styles, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+    def __init__(self, theme_styles: ThemeStyles, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.lines: tuple[Line, ...] = ()
         self.rows_repainted = 0
-        """Rows handed out for repainting since the start, for the cost tests."""
-        self._book = book
+        """Count of repainted rows since the start, for the cost tests."""
+        self._theme_styles = theme_styles
         self._strips: list[Strip | None] = []
         self._painted: list[Row | None] = []
-        """What our pen left on the terminal, by row; None where Textual painted last."""
-        self._ink: Ink | None = None
-        """Whose rows those are."""
+        """The cells that the direct painter wrote last, by row; None where Textual painted last."""
+        self._cell_diff: CellDiff | None = None
+        """Made the rows of ``_painted``."""
         self._changed: set[int] = set()
-        """Rows that wait for the pen."""
+        """Rows that wait for the direct painter."""
         self._hovered: int | None = None
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show these rows; only those that differ from what is shown are painted again."""
+        """Show these rows; only those that differ from the shown ones are painted again."""
         old, new = self.lines, tuple(lines)
         self.lines = new
         if len(old) != len(new):
@@ -91,11 +88,11 @@ class LinePanel(Widget, can_focus=True):
             return
         for y in changed:
             self._strips[y] = None
-        pen = pen_of(self.app, self._book) if self.is_mounted else None
-        if pen is not None and pen.may:
+        painter = painter_of(self.app, self._theme_styles) if self.is_mounted else None
+        if painter is not None and painter.can_paint:
             self.rows_repainted += len(changed)
             self._changed.update(changed)
-            pen.add(self)
+            painter.add(self)
         else:
             self._repaint(changed)
 
@@ -104,10 +101,10 @@ class LinePanel(Widget, can_focus=True):
         self._painted = [None] * len(self.lines)
         self._changed.clear()
 
-    def place(self) -> Region | None:
-        """Where the panel is on the screen; None while it is not wholly there.
+    def visible_region(self) -> Region | None:
+        """The panel's region on the terminal; None unless all of it is visible on the screen in front.
 
-        Only the foremost screen's panels are: what lies behind another screen, also a see-through one, is Textual's.
+        Textual alone paints a screen behind another one, which may be transparent.
         """
         screen = self.screen
         if self.app.screen is not screen:
@@ -118,14 +115,14 @@ class LinePanel(Widget, can_focus=True):
             return None
         return found.region if found.clip.contains_region(found.region) else None
 
-    def take(self, ink: Ink, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:
-        """Rows that changed: (row, what stands there, what shall); None when the panel has another width."""
-        if ink is not self._ink:
-            self._ink, self._painted = ink, [None] * len(self.lines)
+    def collect_changes(self, cell_diff: CellDiff, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:
+        """The changed rows: (row, old cells or None, new cells); None if a row is not as wide as the panel."""
+        if cell_diff is not self._cell_diff:
+            self._cell_diff, self._painted = cell_diff, [None] * len(self.lines)
         out: list[tuple[int, Row | None, Row]] = []
         for y in sorted(self._changed):
             if y < height:
-                new = ink.row(self._shown(y))
+                new = cell_diff.row(self._line_at(y))
                 if not new.jagged and len(new.text) != width:
                     return None
                 out.append((y, self._painted[y], new))
@@ -134,21 +131,21 @@ class LinePanel(Widget, can_focus=True):
         self._changed.clear()
         return out
 
-    def give_up(self) -> None:
-        """Let Textual paint what changed."""
+    def fall_back(self) -> None:
+        """Let Textual paint the changed rows."""
         rows = sorted(self._changed)
         self._changed.clear()
         self.rows_repainted -= len(rows)
         self._repaint(rows)
 
-    def use(self, book: Styles) -> None:
+    def use_theme(self, theme_styles: ThemeStyles) -> None:
         """Paint everything again in another theme."""
-        self._book = book
+        self._theme_styles = theme_styles
         self._clear()
         self.refresh()
 
     def _repaint(self, rows: Sequence[int]) -> None:
-        """Ask for these rows, rising, to be painted; neighbours as one region."""
+        """Let Textual paint these rows, in rising order; neighbours are one region."""
         if not rows:
             return
         self.rows_repainted += len(rows)
@@ -175,25 +172,25 @@ class LinePanel(Widget, can_focus=True):
 
     def _row(self, y: int, width: int) -> Strip:
         if not 0 <= y < len(self.lines):
-            return Strip.blank(width, self._book.base)
+            return Strip.blank(width, self._theme_styles.base)
         self._painted[y] = None
         strip = self._strips[y]
         if strip is None or strip.cell_length != width:
-            strip = self._strips[y] = self._strip(self._shown(y), width)
+            strip = self._strips[y] = self._strip(self._line_at(y), width)
         return strip
 
-    def _shown(self, y: int) -> Line:
-        """The row with its name underlined while the mouse is on it."""
+    def _line_at(self, y: int) -> Line:
+        """The row, with its name underlined while the mouse is over it."""
         line = self.lines[y]
         return line._replace(spans=_underline_name(line.spans)) if y == self._hovered and line.key else line
 
     def _strip(self, line: Line, width: int) -> Strip:
-        style = self._book.style
+        style = self._theme_styles.style
         background = line.background
         segments = [Segment(span.text, style(span.token, background)) for span in line.spans if span.text]
         strip = Strip(segments).adjust_cell_length(width, style("text", background))
         for line_filter in self.app.get_line_filters():
-            # Looks are either true colours or the terminal's own, so nothing is left to translate.
+            # Colours are either true colours or the terminal's own, so this filter has nothing to translate.
             if not isinstance(line_filter, ANSIToTruecolor):
                 strip = strip.apply_filter(line_filter, self.background_colors[1])
         return strip
@@ -210,7 +207,7 @@ class LinePanel(Widget, can_focus=True):
         self._hovered = y
 
     def on_mouse_move(self, event: MouseMove) -> None:
-        """Underline the name of the row below the mouse."""
+        """Underline the name of the row under the mouse."""
         self._hover(event.y)
 
     def on_leave(self, event: Leave) -> None:
@@ -218,7 +215,7 @@ class LinePanel(Widget, can_focus=True):
         self._hover(None)
 
     def on_click(self, event: Click) -> None:
-        """Tell which row was meant."""
+        """Report the clicked row."""
         if not 0 <= event.y < len(self.lines):
             return
         line = self.lines[event.y]
@@ -228,18 +225,18 @@ class LinePanel(Widget, can_focus=True):
             self.post_message(PlaceClicked(self, line, event.y, event.x))
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """Tell that the wheel was turned."""
+        """Report the wheel."""
         event.stop()
         self.post_message(Wheeled(self, WHEEL_ROWS))
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """Tell that the wheel was turned."""
+        """Report the wheel."""
         event.stop()
         self.post_message(Wheeled(self, -WHEEL_ROWS))
 
 
 def _underline_name(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """The spans with the row's name in an underlined token: the first word, from its first letter or digit."""
+    """The spans with the row's name underlined: the first word, from its first letter or digit on."""
     out = list(spans)
     for i, span in enumerate(spans):
         first = next((k for k, c in enumerate(span.text) if c.isalnum()), None)

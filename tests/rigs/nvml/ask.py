@@ -1,4 +1,4 @@
-"""A process that reads the GPUs when told to: glibc takes LD_LIBRARY_PATH only at exec, so each library needs one.
+"""A process that reads the GPUs on request. glibc reads LD_LIBRARY_PATH only at exec, so each library needs a process.
 
 One command a line on stdin, one JSON object a line on stdout: ``read`` (the Reading as the live source takes it),
 ``sweep`` (the Reading after the next sweep), ``first`` (after the first answer), ``details``, ``events``, ``costs``,
@@ -12,12 +12,12 @@ import sys
 import time
 from typing import Any
 
-from iotop_ai.collectors.base import take
-from iotop_ai.collectors.clock import Clock
-from iotop_ai.collectors.gpu import GpuCollector, GpuDetailCollector
-from iotop_ai.collectors.nvml_events import XidEvent
-from iotop_ai.collectors.root import Root
-from iotop_ai.model.gpu import gpu_rates
+from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.gpu.collector import GpuCollector, GpuDetailCollector
+from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.gpu.state import gpu_rates
 from iotop_ai.model.reading import Reading
 
 
@@ -34,9 +34,9 @@ def plain(reading: Reading[Any]) -> dict[str, Any]:
 
 
 def next_sweep(collector: GpuCollector, clock: Clock) -> Reading[Any]:
-    old = take(collector, clock)
+    old = take_reading(collector, clock)
     until = time.monotonic() + 10.0
-    while time.monotonic() < until and (new := take(collector, clock)).at_ns == old.at_ns:
+    while time.monotonic() < until and (new := take_reading(collector, clock)).at_ns == old.at_ns:
         time.sleep(0.005)
     return new
 
@@ -55,10 +55,10 @@ def main(every_s: float, retry_s: float, folder: str) -> None:
         if command == "costs":
             out: Any = {name: cost._asdict() for name, cost in collector.costs().items()}
         elif command == "details":
-            out = plain(take(detail, clock))
+            out = plain(take_reading(detail, clock))
         elif command.startswith("heard "):
             _, uuid, number = command.split()
-            collector.heard(XidEvent(uuid, int(number), 1, 1))
+            collector.note_xid(XidEvent(uuid, int(number), 1, 1))
             out = {}
         elif command == "events":
             out = {"events": [event._asdict() for event in collector.events()]}
@@ -68,7 +68,7 @@ def main(every_s: float, retry_s: float, folder: str) -> None:
             rates = gpu_rates(before.value, after.value, (after.at_ns - before.at_ns) / 1e9)
             out = {uuid: one._asdict() for uuid, one in rates.items()}
         else:
-            out = plain(take(collector, clock))
+            out = plain(take_reading(collector, clock))
         out["pynvml"] = "pynvml" in sys.modules
         print(json.dumps(out), flush=True)
     collector.close()

@@ -1,4 +1,4 @@
-"""A child that runs the whole monitor for a while and says what it cost, and what of that went into NVML's calls.
+"""A child that runs the whole monitor for a while and prints its cost and the part of it inside NVML calls.
 
 ``python -m tests.rigs.nvml.cost SECONDS WIDTH HEIGHT`` prints one JSON object: CPU ms a second, all and in calls.
 """
@@ -13,9 +13,9 @@ from typing import Any
 
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
-from iotop_ai.present.layout import screen_rows
-from iotop_ai.present.view import View
-from iotop_ai.sources.live import LiveSource
+from iotop_ai.present.screen.layout import screen_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.sources.live.source import LiveSource
 
 WARM = 7
 """Ticks left out: the library is opened, and every question has been asked once."""

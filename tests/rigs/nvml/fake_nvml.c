@@ -8,16 +8,20 @@
  *   count=2   driver=570.124.06   nvml=12.570.124.06   cuda=12080
  *   init_ret=18                  nvmlInit returns this
  *   delay_us=200000              every call takes this long; delay_us.nvmlDeviceGetPowerUsage=... only that one
+ *   jitter_us.nvmlDeviceGetPowerUsage=9000   that one takes up to so long, each time another time
  *   gpu0.uuid=GPU-...            a key that is absent makes its call NOT_SUPPORTED (3), as on consumer cards
  *   gpu0.err=15                  every call on that GPU returns this; gpu0.err.nvmlDeviceGetPowerUsage=4 only that one
  *   gpu0.procs=PID:BYTES:SM:MEM:ENC:DEC:INSTANCE,...   gpu0.gprocs=PID:BYTES (graphics), mprocs (MPS); BYTES -1: none told
  *   gpu0.generation=2            lost until the library was closed by all its users and opened again
  *   gpu0.fi.82=61                a field value of nvmlDeviceGetFieldValues; gpu0.fi.74.type=1 its nvmlValueType
+ *   gpu0.fi.198.per_s=1000       one that grows by so much a second; gpu0.energy_mw=... the energy counter at that power
  *   gpu0.samples=US:PERCENT,...  the buffer of nvmlDeviceGetSamples
  *   gpu0.gpm.2=31.5              a GPM metric; its samples must lie 100 ms apart, as on a real GPU
  *   gpu0.mig=1 gpu0.mig_slots=7  MIG; gpu0.mig0.gi=1 gpu0.mig0.uuid=MIG-... gpu0.mig0.mem_total=... gpu0.mig0.gpm.2=...
  *   gpu0.events=8                event types; xid_seq=1 xid_gpu=0 xid=79 one event, each time xid_seq grows
  *   gpu0.ecc00=3                 type and counter of nvmlDeviceGetTotalEccErrors; gpu0.rows=CORR,UNC,PENDING,FAILED
+ *   gpu0.sram=PARITY,SECDED,CORRECTED,EXCEEDED of this boot   gpu0.mem_err107=2 type, counter, place
+ *   gpu0.enc=7 dec jpg ofa       how busy an engine is   gpu0.fi.161.0=3 a field of one link
  *   gpu0.nvlink0=1               state of a link; gpu0.fabric=STATE,STATUS
  *
  * $FAKE_NVML_LOG names a file to which each called function's name is appended.
@@ -121,6 +125,9 @@ static Ret enter(const char *function, int gpu)
 	snprintf(key, sizeof key, "delay_us.%s", function);
 	if (number(key, &value) || number("delay_us", &value))
 		usleep(value);
+	snprintf(key, sizeof key, "jitter_us.%s", function);
+	if (number(key, &value) && value)
+		usleep(rand() % value);
 	if (!opened && strncmp(function, "nvmlInit", 8))
 		return UNINITIALIZED;
 	if (gpu < 0)
@@ -316,13 +323,16 @@ NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, "pcie_gen_gpu")
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "power_default_mw")
 NUMBER(nvmlDeviceGetRetiredPagesPendingStatus, "pages_pending")
 
-/* energy_mw: it grows at that power, so that a mean from the counter has a known answer. */
+/* A counter that grows by so much a second, so that its rate has a known answer. */
+static U64 grown(U64 per_s) { return (unsigned __int128)per_s * now_us() / 1000000; }
+
+/* energy_mw: it grows at that power. */
 EXPORT Ret nvmlDeviceGetTotalEnergyConsumption(Handle handle, U64 *out)
 {
 	U64 power;
 	ENTER_GPU(handle);
 	if (gpu_number(gpu, "energy_mw", &power)) {
-		*out = power * (now_us() / 1000) / 1000;
+		*out = grown(power);
 		return OK;
 	}
 	return gpu_number(gpu, "energy_mj", out) ? OK : NOT_SUPPORTED;
@@ -341,10 +351,27 @@ SELECTED(nvmlDeviceGetPcieThroughput, "pcie_kbs")   /* pcie_kbs0 sent, 1 receive
 		ENTER_GPU(handle);                                                                                     \
 		return NOT_SUPPORTED;                                                                                  \
 	}
-NOBODY(nvmlDeviceGetEncoderUtilization)
-NOBODY(nvmlDeviceGetDecoderUtilization)
 NOBODY(nvmlDeviceGetDriverModel)
 NOBODY(nvmlDeviceGetDriverModel_v2)
+
+/* How busy an engine is, and the driver's sampling period. */
+#define ENGINE(function, key)                                                                                          \
+	EXPORT Ret function(Handle handle, U32 *out, U32 *period_us)                                                   \
+	{                                                                                                              \
+		U64 value;                                                                                             \
+		ENTER_GPU(handle);                                                                                     \
+		*period_us = 167000;                                                                                   \
+		if (!gpu_number(gpu, key, &value))                                                                     \
+			return NOT_SUPPORTED;                                                                          \
+		*out = value;                                                                                          \
+		return OK;                                                                                             \
+	}
+ENGINE(nvmlDeviceGetEncoderUtilization, "enc")
+ENGINE(nvmlDeviceGetDecoderUtilization, "dec")
+#ifndef OLD_DRIVER
+ENGINE(nvmlDeviceGetJpgUtilization, "jpg")
+ENGINE(nvmlDeviceGetOfaUtilization, "ofa")
+#endif
 
 EXPORT Ret nvmlDeviceIsMigDeviceHandle(Handle handle, U32 *out)
 {
@@ -546,13 +573,20 @@ EXPORT Ret nvmlDeviceGetFieldValues(Handle handle, int n, struct field *fields)
 {
 	ENTER_GPU(handle);
 	for (int i = 0; i < n; i++) {
-		char key[32], typed[40];
-		U64 type;
-		snprintf(key, sizeof key, "fi.%u", fields[i].id);
+		char key[64], typed[80], growing[80];
+		U64 type, per_s;
+		snprintf(key, sizeof key, "fi.%u.%u", fields[i].id, fields[i].scope);
+		if (!gpu_number(gpu, key, &type))
+			snprintf(key, sizeof key, "fi.%u", fields[i].id);
 		snprintf(typed, sizeof typed, "%s.type", key);
+		snprintf(growing, sizeof growing, "%s.per_s", key);
 		fields[i].at_us = now_us();
 		fields[i].type = gpu_number(gpu, typed, &type) ? type : 3; /* 3: unsigned long long */
 		fields[i].ret = gpu_number(gpu, key, &fields[i].value) ? OK : NOT_SUPPORTED;
+		if (gpu_number(gpu, growing, &per_s)) {
+			fields[i].value = grown(per_s);
+			fields[i].ret = OK;
+		}
 	}
 	return OK;
 }
@@ -586,6 +620,33 @@ EXPORT Ret nvmlDeviceGetTotalEccErrors(Handle handle, U32 type, U32 counter, U64
 	ENTER_GPU(handle);
 	snprintf(key, sizeof key, "ecc%u%u", type, counter);
 	return gpu_number(gpu, key, out) ? OK : NOT_SUPPORTED;
+}
+
+EXPORT Ret nvmlDeviceGetMemoryErrorCounter(Handle handle, U32 type, U32 counter, U32 place, U64 *out)
+{
+	char key[32];
+	ENTER_GPU(handle);
+	snprintf(key, sizeof key, "mem_err%u%u%u", type, counter, place);
+	return gpu_number(gpu, key, out) ? OK : NOT_SUPPORTED;
+}
+
+EXPORT Ret nvmlDeviceGetSramEccErrorStatus(Handle handle, void *inout)
+{
+	struct {
+		U32 version;
+		U64 life[3], now[3]; /* parity, SECDED, corrected */
+		U64 places[5];
+		U32 exceeded;
+	} *status = inout;
+	char text[128];
+	ENTER_GPU(handle);
+	if (status->version != (sizeof *status | 1u << 24))
+		return INVALID;
+	if (!gpu_text(gpu, "sram", text, sizeof text))
+		return NOT_SUPPORTED;
+	return sscanf(text, "%llu,%llu,%llu,%u", &status->now[0], &status->now[1], &status->now[2], &status->exceeded) == 4
+		       ? OK
+		       : INVALID;
 }
 
 EXPORT Ret nvmlDeviceGetRemappedRows(Handle handle, U32 *corrected, U32 *uncorrected, U32 *pending, U32 *failed)

@@ -1,6 +1,6 @@
 """Real slow block devices, as context managers: a throttled loop (rig A) and a loop over FUSE (rig B)."""
 
-from tests.rigs.slowdisk.fuse import FuseDisk, why_no_fuse_disk
+from tests.rigs.slowdisk.fuse import FailingFolder, FuseDisk, why_no_fuse_disk
 from tests.rigs.slowdisk.throttle import ThrottledDisk, why_no_throttled_disk
 
-__all__ = ["FuseDisk", "ThrottledDisk", "why_no_fuse_disk", "why_no_throttled_disk"]
+__all__ = ["FailingFolder", "FuseDisk", "ThrottledDisk", "why_no_fuse_disk", "why_no_throttled_disk"]

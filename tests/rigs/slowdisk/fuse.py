@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from tests.rigs.slowdisk.loop import attach, detach, name_of, run
 
 SOURCE = Path(__file__).with_name("slowfs.c")
+FAILING = Path(__file__).with_name("failfs.c")
 
 
 def why_no_fuse_disk() -> str:
@@ -34,25 +36,26 @@ def why_no_fuse_disk() -> str:
     return ""
 
 
-def build(target: Path) -> None:
-    """Compile the file system; about half a second."""
+def build(target: Path, source: Path = SOURCE) -> None:
+    """Compile a file system; about half a second."""
     flags = run("pkg-config", "--cflags", "--libs", "fuse3").split()
-    run("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(SOURCE), *flags)
+    run("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(source), *flags)
 
 
 class FuseDisk:
     """``with FuseDisk(folder) as disk: disk.set(delay_us=10_000)``. node: "/dev/loopN". name: "loopN".
 
     serial: one request is served after the other, so that requests queue; else each takes its time beside the others.
+    source: the source that the server reports.
     """
 
-    def __init__(self, folder: Path, mebibytes: int = 64, *, serial: bool = False) -> None:
+    def __init__(self, folder: Path, mebibytes: int = 64, *, serial: bool = False, source: str = "slowfs") -> None:
         self._folder = folder
         self._image = folder / "fuse.img"
         self._control = folder / "fuse.ctl"
         self._mount = folder / "fuse.mnt"
         self._mebibytes = mebibytes
-        self._how = ("-s",) if serial else ("-o", "max_idle_threads=64")
+        self._how = ("-o", f"fsname={source}", *(("-s",) if serial else ("-o", "max_idle_threads=64")))
         self._server: subprocess.Popen[bytes] | None = None
         self.node = ""
 
@@ -91,11 +94,11 @@ class FuseDisk:
         os.replace(fresh, self._control)
 
     def popen(self, *argv: str, **options: Any) -> subprocess.Popen[Any]:
-        """Start a command; everybody is slow on this disk."""
+        """Start a command; the disk is slow for every process."""
         return subprocess.Popen(argv, **options)
 
     def enter(self, pid: int) -> None:
-        """Nothing to do: everybody is slow on this disk. For callers that know either rig."""
+        """Nothing to do: the disk is slow for every process. For callers of either rig."""
 
     def _stop(self) -> None:
         if self._server is None:
@@ -115,3 +118,61 @@ class FuseDisk:
         detach(self.node)
         self._stop()
         self._image.unlink()
+
+
+class FailingFolder:
+    """A folder with files that ``set`` makes fail or hang: ``with FailingFolder(scratch) as rig: rig.folder / "a"``."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.folder = scratch / "failing"
+        self.behind = scratch / "behind"
+        """The folder behind it, which always answers."""
+        self._control = scratch / "failing.ctl"
+        self._program = scratch / "failfs"
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def set(self, what: str = "ok", name: str = "*") -> None:
+        """what: "ok", "eio" (writes, truncations and fsync), "sync" (fsync alone) or "hang"; name: of one file."""
+        fresh = self._control.with_suffix(".new")
+        fresh.write_text(f"{what} {name}")
+        os.replace(fresh, self._control)
+
+    def __enter__(self) -> FailingFolder:
+        build(self._program, FAILING)
+        for folder in (self.folder, self.behind):
+            folder.mkdir(mode=0o700)
+        self.set()
+        before = self.folder.stat().st_dev
+        argv = [str(self._program), str(self.behind), str(self._control), str(self.folder), "-f"]
+        self._server = subprocess.Popen(argv)
+        for _ in range(1000):
+            if self.folder.stat().st_dev != before:
+                return self
+            if self._server.poll() is not None:
+                break
+            time.sleep(0.01)
+        self._server.kill()
+        raise RuntimeError("failfs does not come up")
+
+    def stop(self) -> None:
+        """Answer nothing at all until ``go_on``, as a server that is dead."""
+        assert self._server is not None
+        self._server.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Answer again."""
+        assert self._server is not None
+        self._server.send_signal(signal.SIGCONT)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.set()
+        assert self._server is not None
+        for _ in range(100):
+            if subprocess.run(["fusermount3", "-u", str(self.folder)], capture_output=True).returncode == 0:
+                break
+            time.sleep(0.05)
+        else:
+            self._server.terminate()
+        self._server.wait(10)

@@ -1,4 +1,4 @@
-"""Builds what stands between the real smartctl and a disk."""
+"""Builds the layer between the real smartctl and a disk."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Sata:
         os.replace(beside, self._file)
 
     def settle(self) -> int | None:
-        """End a self-test whose time is over; the status byte while one runs."""
+        """End a self-test when its time is over; returns the status byte of a running one."""
         test = self.disk.get("test")
         if test is None:
             return None

@@ -117,7 +117,7 @@ class Machine:
                 return line.makefile("rwb")  # type: ignore[return-value]
 
     def run(self, command: str, timeout: float = 120) -> tuple[int, str]:
-        """Run a bash command line in the guest as root: its exit status, -1 past the timeout, and what it printed."""
+        """Run a bash command line in the guest as root; returns (exit status, -1 after the timeout; output)."""
         self._agent.write(json.dumps({"cmd": command, "timeout": timeout}).encode() + b"\n")
         self._agent.flush()
         reply = json.loads(self._agent.readline())
@@ -150,7 +150,7 @@ class Machine:
         self.qmp("device_add", driver="nvme", id="nvme0", serial="RIGNVME01", drive="nvme-again")
 
     def console(self) -> str:
-        """What the guest's kernel said."""
+        """Messages of the guest's kernel."""
         with contextlib.suppress(OSError):
             return (self._folder / "console").read_text(errors="replace")
         return ""

@@ -1,0 +1,1 @@
+"""Empty the page cache: the host's, or that of files."""

@@ -1,0 +1,110 @@
+"""Drop the kernel's caches: for timing a cold start, never to make anything faster.
+
+vm.drop_caches: 1 the page cache, 2 dentries and inodes, 3 both. It drops only clean pages, so we sync first. Source:
+https://docs.kernel.org/admin-guide/sysctl/vm.html. Cached and MemFree show the effect; MemAvailable hardly changes, as
+it counts cached memory as available.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.kernel_switch import DROP_CACHES, set_switch
+from iotop_ai.actions.outcome import Outcome, audited
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.page_cache import read_levels
+from iotop_ai.collectors.state.folder import keep_file, read_file, state_folder
+from iotop_ai.model.machine.page_cache import CACHES, Effect, Levels
+
+LEAST_S = 60.0
+"""Least time between two drops of one user: repeated drops would slow every job."""
+STAMP = "drop-caches.json"
+STAMP_BYTES = 512
+"""Several times our longest stamp; a longer file is not ours."""
+
+
+class Dropped(NamedTuple):
+    """effect: None when nothing was dropped."""
+
+    outcome: Outcome
+    effect: Effect | None = None
+
+
+def drop_caches(
+    level: int,
+    root: Root,
+    clock: Clock,
+    audit: Audit,
+    on_step: Callable[[str], None] = lambda _: None,
+    folder: Path | None = None,
+    sync: Callable[[], None] = os.sync,
+) -> Dropped:
+    """Sync, then drop; blocks as long as the disks need. Never raises.
+
+    on_step: called with "sync", then "drop". folder: holds the time of the last drop.
+    """
+    effects: list[Effect] = []
+    folder = folder or state_folder()
+
+    def act() -> Outcome:
+        if level not in CACHES:
+            return Outcome(False, f"there is no level {level}: 1, 2 or 3")
+        wait = wait_s(root, clock, folder)
+        if wait > 0:
+            text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, once a minute is the limit"
+            return Outcome(False, text, f"wait {wait:.0f} s")
+        on_step("sync")
+        start_ns = clock.monotonic_ns()
+        sync()
+        synced_ns = clock.monotonic_ns()
+        before = read_levels(root)
+        on_step("drop")
+        why, remedy = set_switch(DROP_CACHES, str(level), root)
+        if why:
+            return Outcome(False, f"not done: {why}", remedy)
+        after = read_levels(root)
+        effects.append(
+            Effect(level, before, after, (synced_ns - start_ns) / 1e9, (clock.monotonic_ns() - synced_ns) / 1e9)
+        )
+        _stamp(root, clock, folder)
+        return Outcome(True, f"{CACHES[level]} dropped: {_bytes(before)} -> {_bytes(after)}")
+
+    def safely() -> Outcome:
+        try:
+            return act()
+        except OSError as error:
+            return Outcome(False, f"not done: {error.filename or 'the kernel'}: {error.strerror}")
+
+    outcome = audited(audit, "drop-caches", f"level {level}: {CACHES.get(level, '?')}", safely)
+    return Dropped(outcome, effects[0] if effects else None)
+
+
+def _bytes(levels: Levels) -> str:
+    known = (("Cached", levels.cached_bytes), ("SReclaimable", levels.slab_reclaimable_bytes))
+    return ", ".join(f"{name} {value}" for name, value in known if value is not None)
+
+
+def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
+    """Seconds until this user may drop again; 0.0 for now."""
+    try:
+        kept = json.loads(read_file(folder or state_folder(), STAMP, STAMP_BYTES))
+        boot, at_ns = str(kept["boot_id"]), int(kept["at_ns"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return 0.0
+    elapsed_s = (clock.monotonic_ns() - at_ns) / 1e9
+    return max(0.0, LEAST_S - elapsed_s) if boot == _boot(root) and elapsed_s >= 0 else 0.0
+
+
+def _stamp(root: Root, clock: Clock, folder: Path) -> None:
+    text = json.dumps({"boot_id": _boot(root), "at_ns": clock.monotonic_ns()}) + "\n"
+    keep_file(folder, STAMP, text.encode())
+
+
+def _boot(root: Root) -> str:
+    return root.text_or("proc/sys/kernel/random/boot_id")

@@ -1,0 +1,83 @@
+"""Evict one dataset from the page cache, without root and without effect on other data.
+
+posix_fadvise(2) with POSIX_FADV_DONTNEED drops a file's clean pages, except mapped, locked and written ones. Dirty
+pages are written out first: the whole filesystem at the first dirty file, as one call per small file would wait for the
+disk each time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.cache.sync import sync_filesystem_of
+from iotop_ai.actions.outcome import Outcome, audited
+from iotop_ai.collectors.machine.dataset_files import Tree
+from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
+from iotop_ai.model.clean import clean
+from iotop_ai.model.machine.page_cache import Evicted
+
+FILES_PER_PROGRESS = 200
+
+
+def evict(
+    top: str, audit: Audit, cache: PageCache, on_progress: Callable[[Evicted], None] = lambda _: None
+) -> tuple[Outcome, Evicted | None]:
+    """Evict every file below ``top``. on_progress: called every FILES_PER_PROGRESS files."""
+    results: list[Evicted] = []
+
+    def act() -> Outcome:
+        try:
+            done = _evict(top, cache, on_progress)
+        except OSError as error:
+            return Outcome(False, f"not done: {clean(top)}: {error.strerror}")
+        results.append(done)
+        return Outcome(
+            bool(done.files), f"{done.files} files evicted: {done.before_bytes} -> {done.after_bytes} B in memory"
+        )
+
+    outcome = audited(audit, "evict", clean(top), act)
+    return outcome, results[0] if results else None
+
+
+def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -> Evicted:
+    tree = Tree(top)
+    now = Evicted(clean(tree.top))
+    seen: set[tuple[int, int]] = set()
+    synced = False
+    for entry in tree:
+        if not entry.regular or not entry.stat.st_size or seen_before(seen, entry.stat):
+            continue
+        try:
+            before, after, synced = _evict_file(entry.open(), cache, synced)
+        except OSError as error:
+            tree.lose(entry.path, error)
+            continue
+        now = now._replace(files=now.files + 1, size_bytes=now.size_bytes + entry.stat.st_size)
+        if before is None or after is None:
+            now = now._replace(unknown_files=now.unknown_files + 1)
+        else:
+            now = now._replace(before_bytes=now.before_bytes + before, after_bytes=now.after_bytes + after)
+        if now.files % FILES_PER_PROGRESS == 0:
+            on_progress(now)
+    return now._replace(
+        unreadable=tree.unreadable, first_unreadable=clean(tree.first_unreadable), elsewhere=tree.elsewhere
+    )
+
+
+def _evict_file(handle: int, cache: PageCache, synced: bool) -> tuple[int | None, int | None, bool]:
+    """(bytes in memory before, bytes after, whether the filesystem has been synced)."""
+    try:
+        before = cache.resident(handle)
+        # mincore does not report dirty pages: then the file is written out in any case.
+        if before is None or before.dirty_bytes is None or before.dirty_bytes:
+            if not synced:
+                sync_filesystem_of(handle)
+                synced = True
+            os.fdatasync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        after = cache.resident(handle)
+        return None if before is None else before.bytes, None if after is None else after.bytes, synced
+    finally:
+        os.close(handle)

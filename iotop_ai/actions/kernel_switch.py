@@ -1,0 +1,103 @@
+"""Kernel switches in /proc/sys: written as root, else through ``sudo -n sysctl`` where a rule allows it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import tempfile
+from typing import NamedTuple
+
+from iotop_ai.actions.audit import user_name
+from iotop_ai.collectors.health.commands import sudoers_command, sudoers_user
+from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_program
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.spawn import run
+from iotop_ai.model.clean import clean
+
+SUDO_TIMEOUT_S = 10.0
+STDERR_BYTES = 4096
+
+
+class Switch(NamedTuple):
+    """name: as for sysctl. values: all that we write."""
+
+    name: str
+    values: tuple[str, ...]
+
+    @property
+    def file(self) -> str:
+        """The path below the root."""
+        return "proc/sys/" + self.name.replace(".", "/")
+
+
+DROP_CACHES = Switch("vm.drop_caches", ("1", "2", "3"))
+TASK_DELAYACCT = Switch("kernel.task_delayacct", ("0", "1"))
+
+
+class Right(NamedTuple):
+    """The way to set a switch: "root", "sudo", or "" for none, with its reason and remedy."""
+
+    how: str
+    reason: str = ""
+    remedy: str = ""
+
+
+def right_to(switch: Switch, root: Root) -> Right:
+    """How this user may set it. Runs sudo without a prompt, for up to SUDO_TIMEOUT_S."""
+    if not root.exists(switch.file):
+        return Right("", f"this kernel has no {switch.name}", "a container may hide it: run on the host")
+    if os.geteuid() == 0:
+        return Right("root")
+    line = sudoers(switch)
+    sudo, sysctl = find_program("sudo"), find_program("sysctl")
+    if not (sudo and sysctl):
+        return Right("", "it needs root", f"run as root: sysctl -w {switch.name}={switch.values[0]}")
+    allowed = all(not _run([sudo, "-n", "-l", sysctl, "-w", f"{switch.name}={value}"])[0] for value in switch.values)
+    return Right("sudo") if allowed else Right("", "it needs root, and no sudo rule allows it without a password", line)
+
+
+def sudoers(switch: Switch) -> str:
+    """The line for /etc/sudoers.d that allows exactly this switch's values."""
+    uid = os.getuid()
+    sysctl = find_program("sysctl") or "/usr/sbin/sysctl"
+    calls = ", ".join(sudoers_command([sysctl, "-w", f"{switch.name}={value}"]) for value in switch.values)
+    return f"{sudoers_user(user_name(uid), uid)} ALL=(root) NOPASSWD: {calls}"
+
+
+def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
+    """Set it; ("", "") when done, else (reason, remedy). Blocks as long as the kernel does."""
+    if value not in switch.values:
+        return f"{switch.name} is not set to {clean(value)}", ""
+    try:
+        root.write(switch.file, value)
+        return "", ""
+    except OSError as error:
+        if error.errno == errno.EROFS:
+            return f"{switch.name} is read-only in this container", "do it on the host"
+        if error.errno not in (errno.EACCES, errno.EPERM):
+            return f"{switch.name} cannot be set: {error.strerror}", ""
+    if os.geteuid() == 0:
+        return f"{switch.name} cannot be set in this container, not even by root", "do it on the host"
+    sudo, sysctl = find_program("sudo"), find_program("sysctl")
+    if not (sudo and sysctl):
+        return "it needs root", f"run as root: sysctl -w {switch.name}={value}"
+    code, stderr = _run([sudo, "-n", sysctl, "-w", f"{switch.name}={value}"], None)
+    if code:
+        return f"sudo failed: {stderr or f'exit {code}'}", sudoers(switch)
+    return "", ""
+
+
+def _run(argv: list[str], timeout_s: float | None = SUDO_TIMEOUT_S) -> tuple[int, str]:
+    """Exit code and stderr in one line; 124 for a command that cannot run or takes too long."""
+    env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
+    try:
+        # A file instead of a pipe: we read only the beginning of any amount of output.
+        with tempfile.TemporaryFile() as stderr:
+            null = subprocess.DEVNULL
+            code = run(argv, stdin=null, stdout=null, stderr=stderr, timeout=timeout_s, env=env).returncode
+            stderr.seek(0)
+            head = stderr.read(STDERR_BYTES)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return 124, clean(str(error), 160)
+    return code, clean(head.decode("utf-8", "replace").strip().replace("\n", "; "), 160)

@@ -1,0 +1,201 @@
+"""Signal, renice or ionice a process, never another one that has since got its pid.
+
+An open pidfd pins the process (pidfd_open(2)); its start time, read after the open, proves that it is the one on the
+screen. No call for niceness or I/O priority takes a pidfd: there the pidfd is polled before each thread, and a race
+remains only between two system calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.outcome import Outcome, audited
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.parse import PF_KTHREAD, parse_stat
+from iotop_ai.model.clean import clean
+from iotop_ai.model.process.records import ProcessKey
+
+SIGNALS = ("term", "int", "hup", "kill", "stop", "cont", "usr1", "usr2")
+IO_CLASSES = {"rt": 1, "best": 2, "idle": 3}
+"""I/O classes of ioprio_set(2)."""
+_IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
+_WHO_PROCESS = 1
+_CLASS_SHIFT = 13
+INIT = 1
+
+
+class Command(NamedTuple):
+    """An action. kind: "signal" (value: its number), "nice" (-20 to 19) or "io" (value for ioprio_set)."""
+
+    kind: str
+    value: int
+    text: str
+
+
+def parse_command(text: str) -> Command | None:
+    """ "term", "kill", "nice 10", "nice -5", "io idle", "io best 7", "io rt 0"; None for anything else."""
+    words = text.lower().split()
+    if len(words) == 1 and words[0] in SIGNALS:
+        return Command("signal", signal.Signals[f"SIG{words[0].upper()}"], words[0])
+    if len(words) == 2 and words[0] == "nice":
+        level = _number(words[1], -20, 19)
+        return None if level is None else Command("nice", level, f"nice {level}")
+    if len(words) in (2, 3) and words[0] == "io" and words[1] in IO_CLASSES:
+        if words[1] == "idle":
+            level = 7 if len(words) == 2 else None
+        else:
+            level = _number(words[2], 0, 7) if len(words) == 3 else 4
+        if level is None:
+            return None
+        shown = "io idle" if words[1] == "idle" else f"io {words[1]} {level}"
+        return Command("io", IO_CLASSES[words[1]] << _CLASS_SHIFT | level, shown)
+    return None
+
+
+def _number(text: str, least: int, most: int) -> int | None:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 2):
+        return None
+    return int(text) if least <= int(text) <= most else None
+
+
+def why_protected(key: ProcessKey, root: Root) -> str:
+    """The reason to refuse any action: init, ourselves, a kernel thread; "" for all other processes."""
+    if key.pid == INIT:
+        return "pid 1 keeps the machine alive"
+    if key.pid == os.getpid():
+        return "this is iotop-ai itself: q quits it"
+    try:
+        flags = parse_stat(root.read(f"proc/{key.pid}/stat")).flags
+    except (OSError, ValueError):
+        return ""
+    return "this is a kernel thread" if flags & PF_KTHREAD else ""
+
+
+def act_on(command: Command, keys: Sequence[ProcessKey], name: str, root: Root, audit: Audit) -> Outcome:
+    """Act on each. Never raises. done: at least one succeeded; the text has the count and the other reasons."""
+
+    def act() -> Outcome:
+        done, refused = 0, dict[str, int]()
+        for key in keys:
+            why = why_protected(key, root) or _act(command, key, root)
+            if why:
+                refused[why] = refused.get(why, 0) + 1
+            else:
+                done += 1
+        many = f"{done} of {len(keys)}" if len(keys) > 1 else ""
+        whom = f"{clean(name)} ({many or keys[0].pid})" if keys else clean(name)
+        whys = "; ".join(f"{count}: {why}" if len(keys) > 1 else why for why, count in refused.items())
+        text = f"{command.text}: {whom}" if done else f"{command.text}: not done to {whom}"
+        return Outcome(bool(done), text + (f": {whys}" if whys else ""), _remedy(command, keys, refused))
+
+    pids = " ".join(str(key.pid) for key in keys[:20]) + (" ..." if len(keys) > 20 else "")
+    return audited(audit, command.text, f"{clean(name)}: {pids}", act)
+
+
+class Each(NamedTuple):
+    """The outcome for several processes. whole: in one line. done: one text per success."""
+
+    whole: Outcome
+    done: tuple[str, ...]
+
+
+def act_on_each(command: Command, whom: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit) -> Each:
+    """``act_on`` for each (process, name) by itself, so that the audit log holds each; nothing is raised.
+
+    Where the audit log cannot be written nothing is done to any of them.
+    """
+    outcomes = [act_on(command, (key,), name, root, audit) for key, name in whom]
+    done = tuple(outcome.text for outcome in outcomes if outcome.done)
+    refused = [outcome for outcome in outcomes if not outcome.done]
+    text = f"{command.text}: {len(done)} of {len(outcomes)} tagged"
+    if refused:
+        text += "; " + refused[0].text.removeprefix(f"{command.text}: ")
+        text += f", and {len(refused) - 1} more" if len(refused) > 1 else ""
+    return Each(Outcome(bool(done), text, refused[0].remedy if len(refused) == 1 else ""), done)
+
+
+_DENIED = "not permitted: owned by another user"
+_MAY_NOT = "not permitted: owned by another user, or only root may raise the priority"
+_ENDED = "it has ended"
+
+
+def _remedy(command: Command, keys: Sequence[ProcessKey], refused: dict[str, int]) -> str:
+    if len(keys) != 1 or not refused.keys() & {_DENIED, _MAY_NOT}:
+        return ""
+    pid = keys[0].pid
+    by_hand = {
+        "signal": f"kill -{command.value} {pid}",
+        "nice": f"renice -n {command.value} -p {pid}",
+        "io": f"ionice -c {command.value >> _CLASS_SHIFT} -n {command.value & 7} -p {pid}",
+    }
+    return f"sudo {by_hand[command.kind]}"
+
+
+def _act(command: Command, key: ProcessKey, root: Root) -> str:
+    """Why it was not done; "" when it was."""
+    try:
+        with _held(key, root) as handle:
+            if command.kind == "signal":
+                signal.pidfd_send_signal(handle, command.value)
+            else:
+                _each_thread(command, key, root, handle)
+    except ProcessLookupError:
+        return _ENDED
+    except PermissionError:
+        return _DENIED if command.kind == "signal" else _MAY_NOT
+    except OSError as error:
+        return clean(error.strerror or "it cannot be done")
+    return ""
+
+
+@contextmanager
+def _held(key: ProcessKey, root: Root) -> Iterator[int]:
+    """A pidfd of exactly this process. Raises ProcessLookupError when it has exited, also if its pid is reused."""
+    handle = os.pidfd_open(key.pid)
+    try:
+        try:
+            start = parse_stat(root.read(f"proc/{key.pid}/stat")).start_ticks
+        except (FileNotFoundError, ValueError):
+            raise ProcessLookupError(3, "ended") from None
+        if start != key.start_ticks:
+            raise ProcessLookupError(3, "another process")
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _each_thread(command: Command, key: ProcessKey, root: Root, handle: int) -> None:
+    """Set each thread's niceness or I/O priority; a thread may exit meanwhile. Raises OSError."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    tids = [int(name) for name in root.names(f"proc/{key.pid}/task") if name.isdigit()]
+    if not tids:
+        raise ProcessLookupError(3, "ended")
+    for tid in tids:
+        if poll.poll(0):
+            raise ProcessLookupError(3, "ended")
+        try:
+            if command.kind == "nice":
+                os.setpriority(os.PRIO_PROCESS, tid, command.value)
+            else:
+                _set_io_priority(tid, command.value)
+        except ProcessLookupError:
+            if tid == key.pid:
+                raise
+
+
+def _set_io_priority(tid: int, value: int) -> None:
+    number = _IOPRIO_SET.get(os.uname().machine)
+    if number is None:
+        raise OSError(38, "the call is not known on this architecture: use ionice")
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(number, _WHO_PROCESS, tid, value):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -1,0 +1,1 @@
+"""Copy a dataset to faster storage."""

@@ -1,0 +1,209 @@
+"""Copy a tree with rsync if installed, else with our own code. Neither deletes files at the source or the target.
+
+A file appears under its name only when complete; a file with the same size and time is not copied again, so the same
+command resumes an interrupted copy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import stat
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import partial
+
+from iotop_ai.actions.stage.ends import Ends
+from iotop_ai.actions.stage.plan import same_file
+from iotop_ai.actions.stage.target import Folder, Target, mode_of
+from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_program
+from iotop_ai.collectors.io.spawn import start
+from iotop_ai.collectors.machine.dataset_files import Entry, Tree
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError, UsageError
+
+PARTIAL = ".iotop-ai-partial"
+CHUNK = 8 << 20
+OnBytes = Callable[[int], None]
+_PROGRESS = re.compile(rb"^\s*(\d+)\s+\d+%")
+_TRIES = 4
+WHY_NOT_ROOT = "it follows paths that other users may change meanwhile; --by own copies by descriptors"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+def find_rsync() -> str:
+    """Its path; "" without one."""
+    return find_program("rsync")
+
+
+def copy_by_rsync(rsync: str, ends: Ends, on_bytes: OnBytes) -> None:
+    """rsync -rlptgo into the target's folder. on_bytes: bytes so far. Raises UnknownError with rsync's message.
+
+    Never as root: rsync resolves paths repeatedly, so a user who may change one can redirect it.
+    """
+    if os.geteuid() == 0:
+        raise UsageError(f"rsync is not run as root: {WHY_NOT_ROOT}")
+    argv = [
+        *(rsync, "-rlptgo", "--one-file-system", f"--partial-dir={PARTIAL}", "--no-whole-file", "--chmod=ug-s,Fo-t"),
+        *("--no-human-readable", "--info=progress2", "--", ends.source, os.path.dirname(ends.target) + "/"),
+    ]
+    env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
+    with tempfile.TemporaryFile() as stderr:
+        child = start(argv, stdout=subprocess.PIPE, stderr=stderr, env=env)
+        try:
+            _follow(child, on_bytes)
+            code = child.wait()
+        except BaseException:
+            # rsync keeps the partial file, so that the next run resumes it.
+            child.terminate()
+            child.wait()
+            raise
+        finally:
+            if child.stdout is not None:
+                child.stdout.close()
+        stderr.seek(0)
+        text = stderr.read(1 << 16).decode("utf-8", "replace")
+    if code:
+        first = next((line for line in text.splitlines() if line.strip()), f"exit {code}")
+        raise UnknownError(f"rsync could not copy everything: {clean(first, 200)}; the same command resumes the copy")
+
+
+def _follow(child: subprocess.Popen[bytes], on_bytes: OnBytes) -> None:
+    assert child.stdout is not None
+    rest = b""
+    while block := os.read(child.stdout.fileno(), 1 << 14):
+        *lines, rest = re.split(rb"[\r\n]", rest + block)
+        for line in lines[-1:]:
+            if (found := _PROGRESS.match(line)) is not None:
+                on_bytes(int(found[1]))
+        rest = rest[-(1 << 14) :]
+
+
+def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
+    """The same with the standard library alone. Raises UnknownError, InputError or OSError."""
+    done, place = 0, ""
+    tree = Tree(ends.pinned)
+    with Target(ends, change=True) as target:
+        try:
+            if ends.pinned.name == ".":
+                target.enter("", os.fstat(ends.pinned.folder))
+            for entry in tree:
+                place = entry.path
+                done += _copy(entry, target, partial(_add_bytes, on_bytes, done))
+            place = ""
+            target.finish()
+        except OSError as error:
+            room = "free some space; " if error.errno in _NO_ROOM else ""
+            raise UnknownError(
+                f"{target.shown(place)}: {error.strerror}; {room}the same command resumes the copy"
+            ) from None
+    if tree.unreadable:
+        raise UnknownError(f"{clean(tree.first_unreadable)}; the same command resumes the copy")
+
+
+def _add_bytes(on_bytes: OnBytes, before: int, copied: int) -> None:
+    on_bytes(before + copied)
+
+
+def _copy(entry: Entry, target: Target, on_bytes: OnBytes) -> int:
+    """Bytes written for one entry."""
+    if entry.is_folder:
+        target.enter(entry.path, entry.stat)
+        return 0
+    folder, name = target.place(entry.path)
+    if stat.S_ISLNK(entry.stat.st_mode):
+        _copy_link(entry, folder.handle, name)
+    elif entry.regular and not same_file(entry, folder.handle, name):
+        return _copy_file(entry, folder, name, on_bytes)
+    return 0
+
+
+def _copy_link(entry: Entry, folder: int, name: str) -> None:
+    to = os.readlink(entry.name, dir_fd=entry.folder)
+    try:
+        os.symlink(to, name, dir_fd=folder)
+    except FileExistsError:
+        try:
+            there = os.readlink(name, dir_fd=folder)
+        except OSError:
+            there = None
+        if there != to:
+            raise
+
+
+def part_of(name: str) -> str:
+    """The name of the partial file, in the same folder and short enough for any filesystem."""
+    return f"{PARTIAL}-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}"
+
+
+def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> int:
+    """Bytes written. Continues the partial file of an interrupted run; the verification covers its content."""
+    part = part_of(name)
+    source = entry.open()
+    try:
+        # We copy the open file, whatever has its name by now.
+        found = os.fstat(source)
+        out, at = _open_part(folder, part, found)
+        try:
+            written = _fill(out, source, at, found.st_size, on_bytes)
+            _set_attributes(out, found)
+            os.rename(part, name, src_dir_fd=folder.handle, dst_dir_fd=folder.handle)
+            return written
+        except BaseException:
+            if not folder.held:
+                # ``_open_part`` continues no part in this folder.
+                with contextlib.suppress(OSError):
+                    os.unlink(part, dir_fd=folder.handle)
+            raise
+        finally:
+            os.close(out)
+    finally:
+        os.close(source)
+
+
+def _open_part(folder: Folder, part: str, found: os.stat_result) -> tuple[int, int]:
+    """(a descriptor, the bytes it already holds). Continues a part only in a folder that no other user can change.
+
+    In any other folder it could be another file of ours, moved there to get a new owner and mode: there it is always
+    created.
+    """
+    flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileExistsError):
+            return os.open(part, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder.handle), 0
+        here = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
+        if not stat.S_ISREG(here.st_mode):
+            break
+        ours = folder.held and here.st_uid == os.geteuid() and here.st_nlink == 1
+        if ours and here.st_size <= found.st_size and here.st_mtime_ns >= found.st_mtime_ns:
+            out = os.open(part, flags, dir_fd=folder.handle)
+            if os.path.samestat(os.fstat(out), here):
+                return out, here.st_size
+            os.close(out)
+        else:
+            os.unlink(part, dir_fd=folder.handle)
+    raise OSError(errno.EEXIST, f"{part} is in the way; move it away")
+
+
+def _fill(out: int, source: int, at: int, size: int, on_bytes: OnBytes) -> int:
+    start = at
+    os.lseek(out, at, os.SEEK_SET)
+    while at < size:
+        moved = os.sendfile(out, source, at, min(CHUNK, size - at))
+        if not moved:
+            raise OSError(errno.EIO, "became shorter during the copy")
+        at += moved
+        on_bytes(at - start)
+    return at - start
+
+
+def _set_attributes(out: int, found: os.stat_result) -> None:
+    """Set the original's mode, times and (as root) owner."""
+    if os.geteuid() == 0:
+        os.fchown(out, found.st_uid, found.st_gid)
+    os.fchmod(out, mode_of(found))
+    os.utime(out, ns=(found.st_atime_ns, found.st_mtime_ns))

@@ -1,0 +1,160 @@
+"""The two ends of a copy, each resolved once and kept open, so that later changes to their paths have no effect."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from types import TracebackType
+from typing import NamedTuple
+
+from iotop_ai.collectors.machine.dataset_files import FOLDER, Pinned
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UsageError
+
+MOST_LINKS = 40
+"""The kernel's own limit of symbolic links in one path."""
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Ends(NamedTuple):
+    """Source and target of a copy. folder: descriptor of the folder that gets the copy as ``name``.
+
+    source, target: their resolved paths, for messages (and for rsync, which needs paths).
+    """
+
+    source: str
+    target: str
+    pinned: Pinned
+    folder: int
+    name: str
+
+    def __enter__(self) -> Ends:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the descriptors."""
+        os.close(self.pinned.folder)
+        os.close(self.folder)
+
+
+def places(source: str, folder: str) -> Ends:
+    """Resolve both ends. Raises InputError or UsageError for invalid ones."""
+    try:
+        pinned = _pin(source)
+    except FileNotFoundError:
+        raise InputError(f"{clean(source)}: no such folder or file") from None
+    except OSError as error:
+        raise InputError(f"{clean(source)}: {error.strerror}") from None
+    try:
+        dst = _pin(folder)
+        if dst.name != ".":
+            os.close(dst.folder)
+            raise NotADirectoryError
+    except OSError as error:
+        os.close(pinned.folder)
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            why = "not a folder; name an existing one, which gets the copy under the source's name"
+        else:
+            why = error.strerror or "cannot be opened"
+        raise InputError(f"{clean(folder)}: {why}") from None
+    name = os.path.basename(pinned.path)
+    ends = Ends(pinned.path, os.path.join(dst.path, name), pinned, dst.folder, name)
+    try:
+        _check(ends, source, folder, dst.path)
+    except BaseException:
+        ends.close()
+        raise
+    return ends
+
+
+def _check(ends: Ends, source: str, folder: str, dst: str) -> None:
+    if not os.access(".", os.W_OK | os.X_OK, dir_fd=ends.folder, effective_ids=True):
+        raise InputError(f"{clean(folder)}: not writable")
+    if not ends.name:
+        raise UsageError("the root filesystem cannot be staged; name a folder")
+    if ends.target == ends.source:
+        raise UsageError(f"{clean(ends.target)} is the source itself")
+    if (dst + "/").startswith(ends.source + "/"):
+        raise UsageError(f"{clean(folder)} lies inside {clean(source)}")
+    try:
+        found = os.stat(ends.name, dir_fd=ends.folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(found.st_mode) or stat.S_ISDIR(found.st_mode) != (ends.pinned.name == "."):
+        raise InputError(f"{clean(ends.target)} exists and has another type; move it away first")
+
+
+def _pin(path: str) -> Pinned:
+    """Open a path component by component. Raises OSError.
+
+    As root, a link owned by another user is followed only to a target of the same owner: it could lead root to read or
+    write elsewhere.
+    """
+    whole = path if path.startswith("/") else f"{os.getcwd()}/{path}"
+    left = _parts(whole)
+    here, names, links, owners = os.open("/", _LOOK | os.O_DIRECTORY), list[str](), 0, set[int]()
+    try:
+        while left:
+            name = left.pop()
+            found = _look(here, name)
+            kind = os.fstat(found)
+            if stat.S_ISLNK(kind.st_mode):
+                try:
+                    to = os.readlink("", dir_fd=found)
+                finally:
+                    os.close(found)
+                links += 1
+                if links > MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                owners.add(kind.st_uid)
+                left += _parts(to)
+                if to.startswith("/"):
+                    os.close(here)
+                    here, names = os.open("/", _LOOK | os.O_DIRECTORY), []
+            elif stat.S_ISDIR(kind.st_mode):
+                os.close(here)
+                here = found
+                names = names[:-1] if name == ".." else [*names, name]
+            else:
+                os.close(found)
+                if left:
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+                _own_links(owners, kind)
+                return Pinned(_readable(here), name, "/" + "/".join([*names, name]))
+        _own_links(owners, os.fstat(here))
+        return Pinned(_readable(here), ".", "/" + "/".join(names))
+    finally:
+        os.close(here)
+
+
+def _parts(path: str) -> list[str]:
+    """The names of a path, last first. ".." stays, as its meaning depends on the links before it."""
+    return [part for part in path.split("/") if part not in ("", ".")][::-1]
+
+
+def _look(folder: int, name: str) -> int:
+    try:
+        # O_DIRECTORY triggers automounts.
+        return os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=folder)
+    except NotADirectoryError:
+        return os.open(name, _LOOK, dir_fd=folder)
+
+
+def _readable(handle: int) -> int:
+    try:
+        return os.open(".", FOLDER, dir_fd=handle)
+    except PermissionError:
+        # A folder that may be entered but not listed still leads to its files.
+        return os.open(".", _LOOK | os.O_DIRECTORY, dir_fd=handle)
+
+
+def _own_links(owners: set[int], found: os.stat_result) -> None:
+    others = owners - {0, found.st_uid}
+    if os.geteuid() == 0 and others:
+        raise OSError(errno.EPERM, "another user's symbolic link leads to a different owner's files; name its target")

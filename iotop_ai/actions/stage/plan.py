@@ -1,0 +1,150 @@
+"""Plan a copy: the source's files, those already at the target, and the free space."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from random import Random
+
+from iotop_ai.actions.stage.ends import Ends
+from iotop_ai.actions.stage.target import Target
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.dataset_files import Entry, Tree
+from iotop_ai.collectors.machine.mounts import mount_of, parse_mountinfo
+from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room
+from iotop_ai.model.clean import clean, clean_bytes
+from iotop_ai.model.machine.filesystem import IN_MEMORY
+from iotop_ai.model.machine.staging import Plan
+
+FLOOR_SHARE, MOST_FLOOR_BYTES = 0.05, 10 << 30
+"""Share of the filesystem that stays free, at most 10 GiB: a full one is slow and breaks other writers."""
+MEMORY_FLOOR_SHARE = 0.1
+"""Share of memory that stays available: a training job needs more than its data."""
+SAMPLE = 64
+FILES_PER_PROGRESS = 500
+
+
+class Sample:
+    """Up to SAMPLE files of a tree, chosen uniformly at random with a fixed seed."""
+
+    def __init__(self) -> None:
+        self._random = Random(1)
+        self._seen = 0
+        self.paths: list[tuple[str, int]] = []
+
+    def take(self, path: str, size: int) -> None:
+        """Offer a file."""
+        self._seen += 1
+        if len(self.paths) < SAMPLE:
+            self.paths.append((path, size))
+        else:
+            at = self._random.randrange(self._seen)
+            if at < SAMPLE:
+                self.paths[at] = path, size
+
+
+def plan(
+    ends: Ends, root: Root, on_progress: Callable[[int, int], None] = lambda *_: None
+) -> tuple[Plan, list[tuple[str, int]]]:
+    """Scan every entry; the plan and a sample of (path, bytes). on_progress: files and bytes so far.
+
+    Raises OSError, and InputError for a folder of the target that is not trusted.
+    """
+    tree = Tree(ends.pinned)
+    sample = Sample()
+    files = size = folders = links = back = others = there = there_bytes = differing = 0
+    first_differing = ""
+    with Target(ends, change=False) as target:
+        if ends.pinned.name == ".":
+            target.enter("", os.fstat(ends.pinned.folder))
+        for entry in tree:
+            if entry.is_folder:
+                folders += 1
+                target.enter(entry.path, entry.stat)
+            elif stat.S_ISLNK(entry.stat.st_mode):
+                links += 1
+                back += _leads_back(entry, ends.source)
+            elif not entry.regular:
+                others += 1
+            else:
+                files += 1
+                size += entry.stat.st_size
+                sample.take(entry.path, entry.stat.st_size)
+                folder, name = target.place(entry.path)
+                same = same_file(entry, folder.handle, name)
+                if same:
+                    there += 1
+                    there_bytes += entry.stat.st_size
+                elif same is False:
+                    differing += 1
+                    first_differing = first_differing or entry.path
+                if files % FILES_PER_PROGRESS == 0:
+                    on_progress(files, size)
+    made = Plan(
+        clean(ends.source), clean(ends.target), files, size, folders, links, back, others, there, there_bytes,
+        differing, clean(first_differing), tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
+    )  # fmt: skip
+    return _with_room(made, ends, root), sample.paths
+
+
+def same_file(entry: Entry, folder: int, name: str) -> bool | None:
+    """Whether the target's file of this name has the same size and time; None without such a file.
+
+    folder: the descriptor of its folder, -1 when that is missing.
+    """
+    if folder < 0:
+        return None
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return (
+        stat.S_ISREG(found.st_mode)
+        and found.st_size == entry.stat.st_size
+        and abs(found.st_mtime_ns - entry.stat.st_mtime_ns) < 2_000_000_000  # FAT keeps two seconds
+    )
+
+
+def _leads_back(entry: Entry, source: str) -> bool:
+    try:
+        return os.readlink(entry.name, dir_fd=entry.folder).startswith(source + "/")
+    except OSError:
+        return False
+
+
+def _with_room(made: Plan, ends: Ends, root: Root) -> Plan:
+    found = os.fstatvfs(ends.folder)
+    block = found.f_frsize or found.f_bsize
+    floor = int(min(found.f_blocks * block * FLOOR_SHARE, MOST_FLOOR_BYTES))
+    # ramfs and some FUSE servers give no size at all.
+    room = found.f_bavail * block if found.f_blocks else None
+    fstype = filesystem_of(os.path.dirname(ends.target), root)
+    memory = fstype in IN_MEMORY
+    swap = False
+    if memory:
+        now = read_levels(root)
+        floor = int((now.total_bytes or 0) * MEMORY_FLOOR_SHARE)
+        free = None if now.available_bytes is None else now.available_bytes - floor
+        room = min((value for value in (room, free, read_memory_room(root)) if value is not None), default=None)
+        swap = len(root.lines("proc/swaps")) > 1
+    elif room is not None:
+        room -= floor
+    inodes = found.f_favail if found.f_files else None
+    room = None if room is None else max(0, room)
+    return made._replace(room_bytes=room, inodes=inodes, floor_bytes=floor, memory=memory, swap=swap, fstype=fstype)
+
+
+def filesystem_of(folder: str, root: Root) -> str:
+    """The type of the folder's filesystem ("ext4", "tmpfs"); "" when unknown."""
+    device = os.stat(folder).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    raw = root.read("proc/self/mountinfo")
+    for line in raw.split(b"\n"):
+        left, _, right = line.partition(b" - ")
+        fields = left.split(b" ")
+        if len(fields) > 2 and fields[2] == number.encode():
+            return clean_bytes(right.split(b" ")[0])
+    # btrfs gives each subvolume a number that no mount has.
+    mount = mount_of(folder, parse_mountinfo(raw))
+    return "" if mount is None else mount.fstype

@@ -1,0 +1,43 @@
+"""Detect a copy to the same disk, which makes reading no faster, whatever a probe measures."""
+
+from __future__ import annotations
+
+import os
+
+from iotop_ai.actions.stage.ends import Ends
+from iotop_ai.collectors.block.inventory import BlockInfoCollector
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.mounts import MountsCollector, of_another_mount, resolve_path_devices
+from iotop_ai.model.block.counters import BlockInfo
+
+
+def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
+    """The common storage: "the same filesystem", "vda", "the ZFS pool tank"; "" for none or unknown."""
+    source, target = os.fstat(ends.pinned.folder).st_dev, os.fstat(ends.folder).st_dev
+    if source == target:
+        return "the same filesystem"
+    mounts = MountsCollector(root, clock)
+    try:
+        mounts.read()
+        infos = BlockInfoCollector(root, clock, mounts=mounts).read()
+    except OSError:
+        return ""
+    finally:
+        mounts.close()
+    left = _disks(ends.source, source, mounts, infos, root)
+    right = _disks(os.path.dirname(ends.target), target, mounts, infos, root)
+    # A target that adds a disk (a cache, a wider array) may be faster.
+    return ", ".join(sorted(right)) if right and right <= left else ""
+
+
+def _disks(path: str, device: int, mounts: MountsCollector, infos: dict[str, BlockInfo], root: Root) -> set[str]:
+    try:
+        found = resolve_path_devices(path, mounts.mounts, infos, root)
+    except FileNotFoundError:
+        return set()
+    if found.mount is None or of_another_mount(device, found.mount):
+        return set()
+    if found.mount.fstype == "zfs":
+        return {f"the ZFS pool {found.mount.source.split('/')[0]}"}
+    return set(found.devices)

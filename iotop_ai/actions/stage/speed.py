@@ -1,0 +1,172 @@
+"""Measure a source's read speed and a target's write and read speed, past the page cache, within seconds.
+
+The probes in the target folder match the sample in number and size. They have no name (O_TMPFILE), so none is left.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from collections.abc import Sequence
+from random import Random
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.machine.dataset_files import FOLDER, Pinned
+from iotop_ai.model.machine.staging import Speed
+
+MOST_S = 3.0
+MOST_BYTES = 256 << 20
+MOST_OF_A_FILE = 32 << 20
+PROBE_BYTES = 64 << 20
+BLOCK = 1 << 20
+LEAST_READS = 8
+"""Fewer reads prove nothing: one that waits for something else doubles the time."""
+_ALIGN = 4096
+
+
+def measure(
+    source: Pinned, sample: Sequence[tuple[str, int]], folder: int, room_bytes: int | None, clock: Clock
+) -> Speed:
+    """Read a part of the source, then write and read probes in ``folder``, a descriptor. None: not measurable."""
+    buffer = mmap.mmap(-1, BLOCK)
+    try:
+        seconds, sizes, direct = _read_sample(source, sample, clock, buffer)
+        room = PROBE_BYTES if room_bytes is None else min(PROBE_BYTES, room_bytes)
+        write, back = _probe(folder, room, sizes, clock, buffer)
+    finally:
+        buffer.close()
+    reads = sum(-(-size // BLOCK) for size in sizes)
+    return Speed(_rate(sum(sizes), seconds), write, back, len(sizes), sum(sizes), direct, reads < LEAST_READS)
+
+
+def _rate(amount: int, seconds: float) -> float | None:
+    return amount / seconds if amount and seconds > 0 else None
+
+
+def _open_direct(name: str, flags: int, folder: int) -> tuple[int, bool]:
+    """(descriptor, whether it bypasses the page cache). Raises OSError."""
+    flags |= os.O_CLOEXEC
+    try:
+        return os.open(name, flags | os.O_DIRECT, 0o600, dir_fd=folder), True
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    return os.open(name, flags, 0o600, dir_fd=folder), False
+
+
+def _open_sample(source: Pinned, path: str) -> tuple[int, bool]:
+    """As ``_open_direct``, for a regular file below the source, without following links. Raises OSError."""
+    *folders, name = path.split("/") if path else [source.name]
+    at = os.open(".", FOLDER, dir_fd=source.folder)
+    try:
+        for folder in folders:
+            inner = os.open(folder, FOLDER, dir_fd=at)
+            os.close(at)
+            at = inner
+        handle, direct = _open_direct(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, at)
+    finally:
+        os.close(at)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file any more")
+    return handle, direct
+
+
+def _read_sample(
+    source: Pinned, sample: Sequence[tuple[str, int]], clock: Clock, buffer: mmap.mmap
+) -> tuple[float, list[int], bool]:
+    """(seconds, bytes of each file, whether all bypassed the page cache). Times only the reads, not the eviction."""
+    spent_ns = 0
+    sizes: list[int] = []
+    all_direct = True
+    begun = clock.monotonic_ns()
+    for path, size in sample:
+        if sum(sizes) >= MOST_BYTES or clock.monotonic_ns() - begun > MOST_S * 1e9:
+            break
+        if not size:
+            continue
+        try:
+            handle, direct = _open_sample(source, path)
+        except OSError:
+            continue
+        try:
+            if not direct:
+                os.fdatasync(handle)
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            at = clock.monotonic_ns()
+            got = _read(handle, min(size, MOST_OF_A_FILE), buffer, clock, begun)
+            spent_ns += clock.monotonic_ns() - at
+            if got:
+                sizes.append(got)
+            all_direct = all_direct and direct
+        except OSError:
+            continue
+        finally:
+            os.close(handle)
+    return spent_ns / 1e9, sizes, all_direct and bool(sizes)
+
+
+def _read(handle: int, size: int, buffer: mmap.mmap, clock: Clock, begun: int) -> int:
+    done = 0
+    while done < size and clock.monotonic_ns() - begun <= MOST_S * 1e9:
+        got = os.preadv(handle, [buffer], done)
+        if not got:
+            break
+        done += got
+    return min(done, size)
+
+
+def _probe(
+    folder: int, room: int, sizes: Sequence[int], clock: Clock, buffer: mmap.mmap
+) -> tuple[float | None, float | None]:
+    """(bytes per second written, read back); None when the folder cannot hold a probe."""
+    buffer[:] = Random(2).randbytes(BLOCK)  # zeros would be compressed or stored as a hole
+    probes: list[tuple[int, int, bool]] = []
+    begun, written = clock.monotonic_ns(), 0
+    try:
+        for size in sizes:
+            # Direct I/O needs whole blocks.
+            size += -size % _ALIGN
+            if written + size > room or clock.monotonic_ns() - begun > MOST_S * 1e9:
+                break
+            handle, direct = _open_direct(".", os.O_RDWR | os.O_TMPFILE, folder)
+            probes.append((handle, size, direct))
+            written += _write(handle, size, buffer)
+        for handle, _, _ in probes:
+            os.fdatasync(handle)
+        write = _rate(written, (clock.monotonic_ns() - begun) / 1e9)
+        return write, _read_back(probes, clock, buffer)
+    except OSError:
+        return None, None
+    finally:
+        for handle, _, _ in probes:
+            os.close(handle)
+
+
+def _write(handle: int, size: int, buffer: mmap.mmap) -> int:
+    done = 0
+    whole = memoryview(buffer)
+    try:
+        while done < size:
+            with whole[: min(BLOCK, size - done)] as part:
+                done += os.pwritev(handle, [part], done)
+    finally:
+        whole.release()
+    return done
+
+
+def _read_back(probes: Sequence[tuple[int, int, bool]], clock: Clock, buffer: mmap.mmap) -> float | None:
+    mixed = list(probes)
+    Random(3).shuffle(mixed)
+    begun, spent_ns, done = clock.monotonic_ns(), 0, 0
+    for handle, size, direct in mixed:
+        if clock.monotonic_ns() - begun > MOST_S * 1e9:
+            break
+        if not direct:
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        at = clock.monotonic_ns()
+        done += _read(handle, size, buffer, clock, begun)
+        spent_ns += clock.monotonic_ns() - at
+    return _rate(done, spent_ns / 1e9)

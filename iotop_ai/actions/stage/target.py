@@ -1,0 +1,181 @@
+"""The folders of a copy, opened one inside the other in step with the walk of its source, never through a link.
+
+Other users may change the copy meanwhile: its owner is that of the source, who may own an earlier copy too. So every
+operation uses descriptors, and looks names up only in open folders:
+
+- A folder is *held* when the caller owns it and only the caller may write there (root trusts root alone, other users
+  also trust the group they let write). New folders in it stay 0700 and the caller's until their content is complete.
+- In any other folder a new one gets its owner and mode at once, while it is empty. An existing one keeps both: it may
+  have been moved there. For root it must belong to the source's owner, who could write there anyway.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from types import TracebackType
+from typing import NamedTuple
+
+from iotop_ai.actions.stage.ends import Ends
+from iotop_ai.collectors.machine.dataset_files import FOLDER
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UnknownError
+
+_OTHERS_WRITE = 0o022
+_OWNER_WRITES = 0o300
+
+
+class Folder(NamedTuple):
+    """An open folder. path: below the top, "" for the top, None for the folder that gets the copy.
+
+    handle: -1 when it is missing. found: the source folder's stat. give, mode: on leaving, set the source's owner and
+    this mode (None: leave the mode).
+    """
+
+    path: str | None
+    handle: int
+    held: bool
+    name: str = ""
+    found: os.stat_result | None = None
+    give: bool = False
+    mode: int | None = None
+
+
+class Target:
+    """The target of a copy. change: create folders and set their owners, instead of only reading."""
+
+    def __init__(self, ends: Ends, *, change: bool) -> None:
+        self._name = ends.name
+        self._shown = ends.target
+        self._change = change
+        self._root = os.geteuid() == 0
+        base = os.open(".", FOLDER, dir_fd=ends.folder)
+        self._open = [Folder(None, base, self._held(os.fstat(base)))]
+        self._device: int | None = None
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for folder in self._open:
+            if folder.handle >= 0:
+                os.close(folder.handle)
+        self._open = []
+
+    def place(self, path: str) -> tuple[Folder, str]:
+        """The folder and name for an entry of the source; leaves folders that are complete."""
+        above = path.rpartition("/")[0] if path else None
+        while self._open[-1].path != above:
+            self._leave()
+        return self._open[-1], path.rpartition("/")[2] or self._name
+
+    def enter(self, path: str, found: os.stat_result) -> None:
+        """Open the folder of this path, creating it if needed. Raises OSError, or InputError for an untrusted one."""
+        parent, name = self.place(path)
+        if parent.handle < 0:
+            self._open.append(Folder(path, -1, False))
+            return
+        made = self._change and _make(name, parent.handle)
+        try:
+            handle = os.open(name, FOLDER, dir_fd=parent.handle)
+        except FileNotFoundError:
+            if self._change:
+                raise
+            self._open.append(Folder(path, -1, False))
+            return
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise InputError(f"{self.shown(path)} is a link or a file, not a folder; move it away first") from None
+        try:
+            self._open.append(self._checked(path, name, handle, parent, found, made))
+        except BaseException:
+            os.close(handle)
+            raise
+
+    def finish(self) -> None:
+        """Leave every open folder: set its owner, mode and time. Raises OSError or UnknownError."""
+        while len(self._open) > 1:
+            self._leave()
+
+    def shown(self, path: str) -> str:
+        """An entry's path in the target, clean."""
+        return clean(os.path.join(self._shown, path) if path else self._shown)
+
+    def _held(self, here: os.stat_result) -> bool:
+        return here.st_uid == os.geteuid() and not here.st_mode & (_OTHERS_WRITE if self._root else 0o002)
+
+    def _checked(self, path: str, name: str, handle: int, parent: Folder, found: os.stat_result, made: bool) -> Folder:
+        here = os.fstat(handle)
+        self._device = here.st_dev if self._device is None else self._device
+        why = self._why_not(handle, here, parent, found, made)
+        if why:
+            raise InputError(f"{self.shown(path)} {why}")
+        ours = made or parent.held
+        mode = mode_of(found) if ours else None
+        if made and not parent.held:
+            if self._root:
+                os.fchown(handle, found.st_uid, found.st_gid)
+            os.fchmod(handle, mode_of(found) | (0 if self._root else _OWNER_WRITES))
+        elif self._change and not self._root and here.st_mode & _OWNER_WRITES != _OWNER_WRITES:
+            mode = stat.S_IMODE(here.st_mode) if mode is None else mode
+            os.fchmod(handle, here.st_mode & 0o777 | _OWNER_WRITES)
+        return Folder(path, handle, self._held(os.fstat(handle)), name, found, ours and self._root, mode)
+
+    def _why_not(self, handle: int, here: os.stat_result, parent: Folder, found: os.stat_result, made: bool) -> str:
+        if here.st_dev != self._device:
+            return "is on another filesystem than the copy; unmount it, or stage that part on its own"
+        if made:
+            # Another folder may have the new name by now; an empty one of ours may be given away.
+            if here.st_uid == os.geteuid() and not os.listdir(handle):
+                return ""
+            return (
+                "is not the folder just created, or gets another owner there; choose a place that only you may change"
+            )
+        mine = {os.geteuid()}
+        if self._root:
+            mine = {0, found.st_uid} if parent.held else {found.st_uid}
+        if here.st_uid not in mine:
+            return "exists and belongs to another user; choose another folder"
+        if self._root and here.st_mode & _OTHERS_WRITE & ~found.st_mode:
+            return "is writable by users other than its owner; chmod go-w it, or choose another folder"
+        return ""
+
+    def _leave(self) -> None:
+        folder = self._open[-1]
+        if self._change and folder.found is not None:
+            if folder.give:
+                os.fchown(folder.handle, folder.found.st_uid, folder.found.st_gid)
+            if folder.mode is not None:
+                os.fchmod(folder.handle, folder.mode)
+            os.utime(folder.handle, ns=(folder.found.st_atime_ns, folder.found.st_mtime_ns))
+            self._still_there(folder, self._open[-2].handle)
+        self._open.pop()
+        if folder.handle >= 0:
+            os.close(folder.handle)
+
+    def _still_there(self, folder: Folder, parent: int) -> None:
+        try:
+            there = os.stat(folder.name, dir_fd=parent, follow_symlinks=False)
+            if os.path.samestat(there, os.fstat(folder.handle)):
+                return
+        except FileNotFoundError:
+            pass
+        raise UnknownError(f"{self.shown(folder.path or '')} was moved away during the copy; nothing else changed")
+
+
+def mode_of(found: os.stat_result) -> int:
+    """The mode of the copy: without setuid, setgid and sticky, and without the write access that sticky made safe."""
+    mode = found.st_mode & 0o777
+    return mode & ~_OTHERS_WRITE if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX else mode
+
+
+def _make(name: str, folder: int) -> bool:
+    try:
+        os.mkdir(name, 0o700, dir_fd=folder)
+    except FileExistsError:
+        return False
+    return True

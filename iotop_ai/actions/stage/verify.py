@@ -1,0 +1,97 @@
+"""Compare a copy with its original: every file's size, and the content of all files or a sample, from the disk."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Sequence
+
+from iotop_ai.actions.stage.ends import Ends
+from iotop_ai.actions.stage.target import Target
+from iotop_ai.collectors.machine.dataset_files import Entry, Tree
+from iotop_ai.model.clean import clean
+from iotop_ai.model.machine.staging import Verified
+
+CHUNK = 4 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NOT_REGULAR = "not a regular file"
+
+
+def verify(
+    ends: Ends, sample: Sequence[tuple[str, int]] | None, on_bytes: Callable[[int], None] = lambda _: None
+) -> Verified:
+    """Compare. sample: the files whose content is compared, None for all. on_bytes: bytes compared so far.
+
+    Raises OSError of the source, and InputError for an untrusted folder of the target.
+    """
+    sampled = None if sample is None else {path for path, _ in sample}
+    files = checked = checked_bytes = wrong = 0
+    first = ""
+    tree = Tree(ends.pinned)
+    with Target(ends, change=False) as target:
+        if ends.pinned.name == ".":
+            target.enter("", os.fstat(ends.pinned.folder))
+        for entry in tree:
+            if entry.is_folder:
+                target.enter(entry.path, entry.stat)
+            if not entry.regular:
+                continue
+            files += 1
+            content = sampled is None or entry.path in sampled
+            folder, name = target.place(entry.path)
+            try:
+                why = _compare(entry, folder.handle, name, content)
+            except OSError as error:
+                why = error.strerror or "cannot be read"
+            if content:
+                checked += 1
+                checked_bytes += entry.stat.st_size
+                on_bytes(checked_bytes)
+            if why:
+                wrong += 1
+                first = first or f"{clean(entry.path or ends.name)}: {why}"
+    if tree.unreadable:
+        wrong += tree.unreadable
+        first = first or clean(tree.first_unreadable)
+    return Verified(files, checked, checked_bytes, wrong, first)
+
+
+def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
+    """The difference, "" for none. Checks the size of the open file, which is the one compared."""
+    if folder < 0:
+        return os.strerror(errno.ENOENT)
+    try:
+        there = os.open(name, _READ, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return _NOT_REGULAR
+        raise
+    try:
+        found = os.fstat(there)
+        if not stat.S_ISREG(found.st_mode):
+            return _NOT_REGULAR
+        if found.st_size != entry.stat.st_size:
+            return f"{found.st_size} bytes instead of {entry.stat.st_size}"
+        if not content:
+            return ""
+        # Cached pages prove nothing about the disk.
+        os.posix_fadvise(there, 0, 0, os.POSIX_FADV_DONTNEED)
+        source = entry.open()
+        try:
+            return "" if _digest(source, found.st_size) == _digest(there, found.st_size) else "different content"
+        finally:
+            os.close(source)
+    finally:
+        os.close(there)
+
+
+def _digest(handle: int, size: int) -> bytes:
+    """Digest of up to size + 1 bytes, so that a growing file differs and the read ends."""
+    digest = hashlib.blake2b(digest_size=20)
+    left = size + 1
+    while left and (block := os.read(handle, min(CHUNK, left))):
+        digest.update(block)
+        left -= len(block)
+    return digest.digest()

@@ -1,0 +1,135 @@
+"""Shared by ``why`` and ``diagnose``: watching, the selected job, the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+
+from iotop_ai.cli.commands.batch import stop
+from iotop_ai.cli.options.common import add_job_flag
+from iotop_ai.diagnosis.engine import with_job_verdict
+from iotop_ai.diagnosis.facts.leading_job import job_with
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.parse import parse_duration_s
+from iotop_ai.model.verdict_class import LOSING, State
+from iotop_ai.pipeline import frames
+from iotop_ai.store.source import Source
+
+WATCH_S = 15.0
+LONGEST_S = 60.0
+"""Limit while the verdict is unsure: some causes show only over half a minute or more."""
+LEAST_S, MOST_S = 1.0, 86_400.0
+_OPEN = (State.UNSURE, State.STARTING)
+
+
+def add_watch_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags for the duration and the job."""
+    parser.add_argument(
+        "--duration",
+        metavar="SEC",
+        type=duration,
+        help=f"seconds to watch (default {WATCH_S:g}, up to {LONGEST_S:g} while the verdict is unsure)",
+    )
+    add_job_flag(parser)
+
+
+def duration(text: str) -> float:
+    """Seconds to watch, LEAST_S to MOST_S. Raises ArgumentTypeError."""
+    try:
+        seconds = parse_duration_s(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not LEAST_S <= seconds <= MOST_S:
+        raise argparse.ArgumentTypeError(f"{text} is outside {LEAST_S:g} s to {MOST_S / 3600:g} h")
+    return seconds
+
+
+class SelectedJob:
+    """The job of --job: its verdict in each Frame, and an error when no Frame has it. pid 0: the leading job."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._found = not pid
+        self._others: dict[int, str] = {}
+
+    @property
+    def given(self) -> bool:
+        """Whether --job names one."""
+        return bool(self._pid)
+
+    def judge(self, frame: Frame) -> Frame:
+        """The Frame with the job's verdict."""
+        if self._pid:
+            self._found = self._found or job_with(frame.snapshot, self._pid) is not None
+            table = frame.snapshot.jobs.value
+            for job in () if table is None else table.jobs.values():
+                self._others[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
+        return with_job_verdict(frame, self._pid)
+
+    def check(self) -> None:
+        """Raises UsageError when no Frame had the job, listing the jobs seen."""
+        if not self._found:
+            others = ", ".join(self._others.values())
+            raise UsageError(f"process {self._pid} is not part of a training job; jobs: {others or 'none'}")
+
+
+def watch(
+    source: Source, seconds: float | None, job: SelectedJob, on_frame: Callable[[Frame], None] = lambda frame: None
+) -> Frame | None:
+    """Watch for some seconds; the last Frame, None when there was none. Ctrl-C stops early.
+
+    seconds: None is WATCH_S, extended to LONGEST_S while the verdict is unsure.
+    """
+    last: Frame | None = None
+    announced = False
+    print_status(f"watching {WATCH_S if seconds is None else seconds:g} s ...")
+    stream = frames(source)
+    try:
+        for frame in stream:
+            last = job.judge(frame)
+            on_frame(last)
+            passed = last.verdict.watched_s
+            if passed >= (seconds or WATCH_S):
+                unsure = last.verdict.state in _OPEN and not last.verdict.measuring
+                if seconds is not None or not unsure or passed >= LONGEST_S:
+                    break
+                if not announced:
+                    print_status(f"unsure after {passed:.0f} s: watching for up to {LONGEST_S:g} s")
+                announced = True
+    except KeyboardInterrupt:
+        if last is None:
+            raise
+    finally:
+        stop(source, stream)
+    return last
+
+
+def print_status(text: str) -> None:
+    """Print a line to stderr when it is a terminal."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)
+
+
+def exit_code_of(finding: Finding | None) -> int:
+    """1 for STARVED, BLOCKED or SLOWED of warning or above, else 0.
+
+    Raises UnknownError for UNSURE, STARTING and None; call it after all output.
+    """
+    if finding is None:
+        raise UnknownError("too short to judge: watch longer (--duration)")
+    if finding.state in LOSING:
+        return 1 if finding.severity is not Severity.INFO else 0
+    if finding.state is State.STARTING:
+        raise UnknownError("the job is still starting")
+    if finding.state is State.UNSURE:
+        raise UnknownError("the cause is not visible")
+    return 0
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print and flush, as an error may follow on stderr."""
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.stdout.flush()

@@ -1,0 +1,143 @@
+"""``iotop-ai config``: create the settings file, print the effective settings, find mistakes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from iotop_ai.cli.config.common import DEFAULT
+from iotop_ai.cli.config.effective import Effective, effective
+from iotop_ai.cli.config.file import ConfigFile, read_config
+from iotop_ai.cli.config.table import AUTO, SETTINGS, TABLES, Setting, value_of
+from iotop_ai.cli.options.common import flags_of
+from iotop_ai.collectors.state.folder import CONFIG_VARIABLE, config_path
+from iotop_ai.export.atomic_file import OutFile
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+from iotop_ai.present.screen.actions import all_actions
+from iotop_ai.present.screen.key_names import key_label
+from iotop_ai.present.screen.keymap import remapped
+
+ACTIONS = ("init", "print", "path", "validate")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``config``."""
+    parser.add_argument(
+        "action",
+        choices=ACTIONS,
+        help="init writes a file with every setting as a comment; print shows the effective settings and their "
+        "origins; path prints the file's path; validate checks the file and exits 1 when it finds mistakes",
+    )
+    parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="use this settings file")
+    parser.add_argument("--force", action="store_true", help="with init: overwrite an existing file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 done, 1 validate found mistakes, 2 the file cannot be read or written."""
+    path = config_path(os.environ, args.config)
+    if args.action == "path":
+        print(path)
+        return 0
+    if args.action == "init":
+        return _init(path, force=args.force)
+    if args.action == "validate":
+        return _validate(path, required=bool(args.config or os.environ.get(CONFIG_VARIABLE)))
+    print(effective_text(effective(flags_of(args), os.environ, args.config)), end="")
+    return 0
+
+
+def _init(path: Path, *, force: bool) -> int:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with OutFile(str(path), force=force) as out:
+            with out.stream() as file:
+                file.write(template().encode())
+            out.commit()
+    except OSError as error:
+        raise UsageError(f"{clean(str(path))}: {error.strerror}") from None
+    print(f"wrote {path}")
+    return 0
+
+
+def _validate(path: Path, *, required: bool) -> int:
+    file = read_config(path, required=required)
+    if file is None:
+        print(f"no file {path}: the defaults apply")
+        return 0
+    for problem in file.problems:
+        print(file.where(problem))
+    for note in _rebound_keys(file):
+        print(note)
+    if file.problems:
+        return 1
+    print(f"{path}: no mistakes, {len(file.values)} settings")
+    return 0
+
+
+def _rebound_keys(file: ConfigFile) -> list[str]:
+    """One note for each key that the file takes from an action's defaults."""
+    keymap = dict(file.values.get("keys", ()))  # type: ignore[call-overload]
+    actions = all_actions()
+    bound = {name: keys for name, keys in keymap.items() if not set(keys) < set(actions[name].keys)}
+    return [
+        f"note: {key_label(one.key)} now runs {one.by}, no longer {one.of}"
+        for one in remapped(bound)[1]
+        if not one.both
+    ]
+
+
+def template() -> str:
+    """A file with every setting and its default as comments."""
+    out = ["# Settings of iotop-ai. A flag overrides the environment, which overrides this file.\n\n"]
+    at = ""
+    for setting in SETTINGS:
+        table, _ = _table_and_key(setting)
+        if table != at:
+            out.append(f"\n[{table}]\n")
+            at = table
+        out.append(f"# {setting.text} ({setting.allowed})\n")
+        out.append(f"#{setting.example}\n")
+    return "".join(out)
+
+
+def _table_and_key(setting: Setting) -> tuple[str, str]:
+    table, dot, name = setting.name.partition(".")
+    return (table, name) if dot else (setting.name, "") if setting.name in TABLES else ("", setting.name)
+
+
+def effective_text(found: Effective) -> str:
+    """The effective settings as TOML, each with its origin as a comment."""
+    rows: list[tuple[str, str]] = []
+    at = ""
+    for setting in SETTINGS:
+        table, name = _table_and_key(setting)
+        if table != at:
+            rows += [("", ""), (f"[{table}]", "")]
+            at = table
+        value, origin = value_of(found.settings, setting), found.origins[setting.name]
+        if not name:
+            rows += [(f"{_toml_key(key)} = {_toml(part)}", origin) for key, part in value]  # type: ignore[attr-defined]
+        elif origin == DEFAULT and setting.name == "devices":
+            rows.append(("devices = []", DEFAULT))
+        else:
+            rows.append((f"{name} = {_toml(value or AUTO if setting.name == 'theme' else value)}", origin))
+    width = min(44, max(len(text) for text, origin in rows if origin))
+    return "".join(f"{text:<{width}}  # {origin}\n" if origin else f"{text}\n" for text, origin in rows)
+
+
+def _toml(value: object) -> str:
+    """A value as TOML."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml(part) for part in value)}]"
+    text = clean(str(value))
+    return f"'{text}'" if "'" not in text else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _toml_key(name: str) -> str:
+    return name if all(c.isalnum() or c in "-_" for c in name) and name.isascii() else _toml(name)

@@ -1,0 +1,1 @@
+"""A dataset's page cache and its copy to faster storage."""

@@ -1,0 +1,159 @@
+"""``iotop-ai cache``: show how much of a dataset is in the page cache, evict it, or drop the host's caches."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import Any
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.cache.drop import drop_caches, wait_s
+from iotop_ai.actions.cache.evict import evict
+from iotop_ai.actions.kernel_switch import DROP_CACHES, right_to
+from iotop_ai.cli.config.common import READ_ONLY
+from iotop_ai.cli.options.common import settings_of
+from iotop_ai.cli.prompt import Progress, confirm, mark_everywhere
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.page_cache import PageCache, read_cached, read_levels, read_memory_room, room_for_data
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UnknownError, UsageError
+from iotop_ai.model.machine.page_cache import CACHES
+from iotop_ai.model.settings import Settings
+from iotop_ai.present.machine import caches
+from iotop_ai.present.text.units import amount
+from iotop_ai.sources.live.source import LiveSource
+
+FINE, PROBLEM, NO_ANSWER = 0, 1, 2
+GPU_WAIT_S = 2.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``cache``."""
+    what = parser.add_subparsers(dest="cache", metavar="status|evict|drop", required=True)
+    status = what.add_parser("status", help="how much of PATH is in memory, and whether it fits", allow_abbrev=False)
+    status.add_argument("path", metavar="PATH", help="a folder or a file")
+    out = what.add_parser("evict", help="evict PATH from the page cache, without root", allow_abbrev=False)
+    out.add_argument("path", metavar="PATH", help="a folder or a file")
+    drop = what.add_parser(
+        "drop", help="drop the host's caches, for timing a cold start; needs root", allow_abbrev=False
+    )
+    drop.add_argument(
+        "--level",
+        type=int,
+        choices=sorted(CACHES),
+        default=1,
+        help="1 page cache (default), 2 dentries and inodes, 3 both",
+    )
+    drop.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    for each in (status, out, drop):
+        each.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 done, or the dataset fits; 1 some of it stayed in memory, or it does not fit; 2 not done, or unknown."""
+    settings = settings_of(args)
+    if args.cache == "status":
+        return _status(args)
+    if settings.readonly:
+        raise UsageError(f"{READ_ONLY} does not allow cache {args.cache}")
+    return _evict(args) if args.cache == "evict" else _drop(args, settings)
+
+
+def _status(args: argparse.Namespace) -> int:
+    root = Root("/")
+    with Progress() as show:
+        try:
+            found = read_cached(args.path, PageCache(), lambda c: show(f"{c.files} files, {amount(c.size_bytes)} ..."))
+        except OSError as error:
+            raise InputError(f"{clean(args.path)}: {error.strerror}") from None
+    room = room_for_data(read_levels(root), read_memory_room(root))
+    fits = caches.fits_in_memory(found, room)
+    if args.json:
+        _json({**found._asdict(), "resident_ratio": found.resident_ratio, "room_bytes": room, "fits": fits})
+    else:
+        print("\n".join(caches.cached_text(found, room)))
+    if fits is None or (found.files and found.unknown_files == found.files):
+        return NO_ANSWER
+    return FINE if fits else PROBLEM
+
+
+def _evict(args: argparse.Namespace) -> int:
+    with Progress() as show:
+        outcome, done = evict(
+            args.path,
+            Audit(Clock()),
+            PageCache(),
+            lambda e: show(f"{e.files} files, {amount(e.size_bytes)} ..."),
+        )
+    if done is None:
+        raise UnknownError(outcome.text)
+    if args.json:
+        _json(done._asdict())
+    else:
+        print("\n".join([caches.evicted_text(done), *caches.gaps_text(done.unreadable, done.first_unreadable, 0, 0)]))
+    if done.files:
+        mark_everywhere(caches.evicted_text(done))
+    if done.unreadable and not done.files:
+        return NO_ANSWER
+    return PROBLEM if done.after_bytes or done.unreadable else FINE
+
+
+def _drop(args: argparse.Namespace, settings: Settings) -> int:
+    root, clock = Root("/"), Clock()
+    right = right_to(DROP_CACHES, root)
+    if not right.how:
+        other = "'iotop-ai cache evict PATH' evicts one dataset without root"
+        raise UnknownError(f"not done: {right.reason}; remedy: {right.remedy}; {other}")
+    wait = wait_s(root, clock)
+    if wait > 0:
+        raise UnknownError(f"not done: the last drop was less than a minute ago; wait {wait:.0f} s")
+    if not args.yes or sys.stderr.isatty():
+        levels = read_levels(root)
+        lines = [
+            f"This drops {caches.level_text(args.level, levels)}, "
+            + ("by sudo" if right.how == "sudo" else "as root")
+            + f". {caches.sync_text(levels.dirty_bytes)}",
+            f"Cost: {caches.COST}.",
+            _running_jobs(settings),
+        ]
+        print("\n".join(lines), file=sys.stderr)
+    if not confirm(caches.WORD, args.yes):
+        raise UnknownError("not done: not confirmed")
+    with Progress(clock) as show:
+        dropped = drop_caches(args.level, root, clock, Audit(clock), lambda step: show(caches.STEPS[step], now=True))
+    effect = dropped.effect
+    if effect is None or not dropped.outcome.done:
+        remedy = f"; remedy: {dropped.outcome.remedy}" if dropped.outcome.remedy else ""
+        raise UnknownError(dropped.outcome.text + remedy)
+    if args.json:
+        _json(
+            {
+                "level": effect.level,
+                "before": effect.before._asdict(),
+                "after": effect.after._asdict(),
+                "sync_s": round(effect.sync_s, 3),
+                "drop_s": round(effect.drop_s, 3),
+            }
+        )
+    else:
+        print(f"{CACHES[effect.level]} dropped {caches.took_text(effect)}")
+        print("\n".join(f"{name:<13}{old:>9} -> {new:>7}" for name, old, new in caches.effect_rows(effect)))
+    mark_everywhere(caches.effect_text(effect))
+    return FINE
+
+
+def _running_jobs(settings: Settings) -> str:
+    """The jobs on this host now, in one line."""
+    source = LiveSource(settings._replace(smart=False))
+    try:
+        source.wait_gpu(GPU_WAIT_S)
+        return caches.running_text(source.snapshot(), os.geteuid())
+    finally:
+        source.close()
+
+
+def _json(value: dict[str, Any]) -> None:
+    print(json.dumps(value))

@@ -1,0 +1,188 @@
+"""``iotop-ai stage SRC DST``: copy a dataset to faster storage: plan, measure, copy, verify."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.cache.sync import sync_filesystem_of
+from iotop_ai.actions.outcome import Outcome, audited
+from iotop_ai.actions.stage.copy import WHY_NOT_ROOT, copy_by_ourselves, copy_by_rsync, find_rsync
+from iotop_ai.actions.stage.ends import places
+from iotop_ai.actions.stage.plan import plan
+from iotop_ai.actions.stage.same_disk import same_disk
+from iotop_ai.actions.stage.speed import measure
+from iotop_ai.actions.stage.verify import verify
+from iotop_ai.cli.config.common import READ_ONLY
+from iotop_ai.cli.options.common import settings_of
+from iotop_ai.cli.prompt import Progress, confirm, mark_everywhere
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, IotopError, UnknownError, UsageError
+from iotop_ai.model.machine.staging import Plan, Speed, Verified
+from iotop_ai.present.machine import staging as stage
+from iotop_ai.present.text.units import amount
+
+FINE, PROBLEM = 0, 1
+WORD = "copy"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``stage``."""
+    parser.add_argument("source", metavar="SRC", help="the folder or file to copy")
+    parser.add_argument("folder", metavar="DST", help="the folder for the copy, which keeps the source's name")
+    parser.add_argument("--dry-run", action="store_true", help="plan and measure, copy nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    parser.add_argument("--quick", action="store_true", help="verify the content of a sample instead of every file")
+    parser.add_argument("--no-measure", action="store_true", help="do not measure whether the target is faster")
+    parser.add_argument(
+        "--anyway", action="store_true", help="copy even if the target is not faster or is the same disk"
+    )
+    parser.add_argument("--update", action="store_true", help="replace files in the target that differ")
+    parser.add_argument(
+        "--by",
+        choices=("auto", "rsync", "own"),
+        default="auto",
+        help="copy with rsync or with our own code (default: rsync; own for root)",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of the new path")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 copied and verified; 1 it does not fit, is not faster or differs; 2 not done. stdout gets only the new path."""
+    if settings_of(args).readonly:
+        raise UsageError(f"{READ_ONLY} does not allow staging")
+    command = Stage(args)
+    try:
+        return command.run()
+    finally:
+        command.close()
+
+
+class Stage:
+    """One run of the command."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._clock = Clock()
+        self._root = Root("/")
+        own = args.by == "own" or (args.by == "auto" and os.geteuid() == 0)
+        self._rsync = "" if own else find_rsync()
+        if args.by == "rsync" and os.geteuid() == 0:
+            raise UsageError(f"--by rsync is not for root: {WHY_NOT_ROOT}")
+        if args.by == "rsync" and not self._rsync:
+            raise UnknownError("rsync is not installed; --by own copies without it")
+        self._ends = places(args.source, args.folder)
+        self._plan = Plan("", "")
+        self._sample: list[tuple[str, int]] = []
+        self._speed: Speed | None = None
+
+    def close(self) -> None:
+        """Close both ends."""
+        self._ends.close()
+
+    def run(self) -> int:
+        """The exit code."""
+        self._plan_and_measure()
+        why = stage.refusal(self._plan, self._speed, update=self._args.update, anyway=self._args.anyway)
+        if why:
+            self._report(None, why)
+            print(f"not copied: {why}", file=sys.stderr)
+            return PROBLEM
+        if self._args.dry_run:
+            self._report(None, "")
+            return FINE
+        if not confirm(WORD, self._args.yes or not self._plan.left_files):
+            raise UnknownError("not done: not confirmed")
+        failed: list[IotopError] = []
+
+        def act() -> Outcome:
+            try:
+                self._copy()
+            except IotopError as error:
+                failed.append(error)
+                return Outcome(False, f"not done: {error}")
+            return Outcome(True, f"copied: {self._plan.left_files} files, {self._plan.left_bytes} B")
+
+        where = f"{clean(self._ends.source)} -> {clean(self._ends.target)}"
+        outcome = audited(Audit(self._clock), "stage", where, act)
+        if not outcome.done:
+            raise failed[0] if failed else UnknownError(outcome.text)
+        done = self._verify()
+        print(stage.verified_text(done), file=sys.stderr)
+        self._report(done, "")
+        if done.wrong:
+            return PROBLEM
+        mark_everywhere(f"staged {amount(self._plan.size_bytes)}: {where}")
+        return FINE
+
+    def _plan_and_measure(self) -> None:
+        with Progress(self._clock) as show:
+            try:
+                self._plan, self._sample = plan(
+                    self._ends,
+                    self._root,
+                    lambda files, size: show(f"scanning: {files} files, {amount(size)} ..."),
+                )
+            except OSError as error:
+                raise InputError(f"{clean(str(error.filename or self._ends.source))}: {error.strerror}") from None
+            self._print(stage.plan_text(self._plan))
+            if self._args.no_measure or not self._plan.left_bytes or self._plan.fits is False:
+                return
+            self._plan = self._plan._replace(same_disk=same_disk(self._ends, self._root, self._clock))
+            if self._plan.same_disk and not self._args.anyway:
+                return
+            show("measuring both ends, a few seconds ...", now=True)
+            ends, room = self._ends, self._plan.room_bytes
+            self._speed = measure(ends.pinned, self._sample, ends.folder, room, self._clock)
+        self._print(stage.speed_text(self._speed, self._plan))
+
+    def _copy(self) -> None:
+        whole = self._plan.left_bytes
+        start_ns = self._clock.monotonic_ns()
+        with Progress(self._clock) as show:
+
+            def show_copied(done: int) -> None:
+                show(stage.progress_text("copying", done, whole, (self._clock.monotonic_ns() - start_ns) / 1e9))
+
+            try:
+                if self._rsync:
+                    copy_by_rsync(self._rsync, self._ends, show_copied)
+                else:
+                    copy_by_ourselves(self._ends, show_copied)
+                show("flushing to the disk ...", now=True)
+                sync_filesystem_of(self._ends.folder)
+            except KeyboardInterrupt:
+                print("interrupted: the same command resumes the copy", file=sys.stderr)
+                raise
+            except OSError as error:
+                raise UnknownError(f"{clean(str(error.filename or self._ends.target))}: {error.strerror}") from None
+
+    def _verify(self) -> Verified:
+        start_ns = self._clock.monotonic_ns()
+        whole = self._plan.size_bytes if not self._args.quick else sum(size for _, size in self._sample)
+        with Progress(self._clock) as show:
+            return verify(
+                self._ends,
+                self._sample if self._args.quick else None,
+                lambda done: show(
+                    stage.progress_text("verifying", done, whole, (self._clock.monotonic_ns() - start_ns) / 1e9)
+                ),
+            )
+
+    def _print(self, lines: list[str]) -> None:
+        print("\r\x1b[K" * sys.stderr.isatty() + "\n".join(lines), file=sys.stderr)
+
+    def _report(self, done: Verified | None, refused: str) -> None:
+        """Print to stdout the new path, if there is one, or the JSON object."""
+        if self._args.json:
+            speed = None if self._speed is None else self._speed._asdict()
+            verified = None if done is None else done._asdict()
+            out = {"plan": self._plan._asdict(), "fits": self._plan.fits, "speed": speed, "verified": verified}
+            print(json.dumps({**out, "refused": refused or None, "path": clean(self._ends.target) if done else None}))
+        elif done is not None and not done.wrong:
+            print(clean(self._ends.target))

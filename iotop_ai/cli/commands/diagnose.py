@@ -1,0 +1,119 @@
+"""``iotop-ai diagnose``: the verdict over a period or a whole recording, as text or JSON."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from iotop_ai.cli.commands.common_verdict import SelectedJob, add_watch_flags, exit_code_of, print_lines, watch
+from iotop_ai.cli.options.common import add_source_flags, settings_of
+from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.cli.prompt import Progress
+from iotop_ai.export.json.diagnosis import Diagnosis, render_diagnosis_json
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.finding import Finding, Verdict
+from iotop_ai.model.frame import Frame
+from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_input_as_error
+from iotop_ai.present.text.units import clock, percent
+from iotop_ai.present.text.units import duration as length
+from iotop_ai.present.verdict import headline as words
+from iotop_ai.present.verdict.plain_text import LABEL, ruled_out_text
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.format.codec import TotalsLine
+
+_MOST_CHANGES = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``diagnose``."""
+    parser.add_argument("file", metavar="FILE", nargs="?", help="a recording; - is stdin (default: watch this machine)")
+    add_watch_flags(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    parser.add_argument("--begin", metavar="T", help="start of the part of a recording: 14:32, -3m, 45%%")
+    parser.add_argument("--end", metavar="T", help="end of the part of a recording")
+    parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
+    add_source_flags(parser, sub=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge, print; 1 when something slowed the job, 2 when unknown."""
+    job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis()
+    last = _recorded(args, job, diagnosis) if args.file is not None else _live(args, job, diagnosis)
+    if last is None:
+        raise UnknownError("no data could be read" if args.file is None else f"{args.file}: no data in that period")
+    job.check()
+    print_lines([render_diagnosis_json(diagnosis)] if args.json else _text(diagnosis, last))
+    return exit_code_of(diagnosis.primary)
+
+
+def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> Frame | None:
+    if args.begin is not None or args.end is not None:
+        raise UsageError("--begin and --end work with a recording only; name its file")
+    settings = resolve_devices(settings_of(args))
+    return watch(LiveSource(settings), args.duration, job, diagnosis.add)
+
+
+def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> Frame | None:
+    if args.duration is not None:
+        raise UsageError("--duration works with this machine only; for a recording use --begin and --end")
+    last = None
+    with corrupt_input_as_error(args.file), Progress(after_s=1.0) as show:
+        played = RecordedFrames(args.file, args.begin, args.end, allow_root=args.allow_root)
+        # The recording's own totals are those of its leading job.
+        for part in played if job.given else played.frames_or_totals():
+            if isinstance(part, TotalsLine):
+                diagnosis.join(part.tally)
+                show(f"diagnosing {played.progress(part.wall_ns)}")
+                continue
+            last = job.judge(part)
+            diagnosis.add(last)
+            show(f"diagnosing {played.progress(last.snapshot.wall_ns)}")
+    return last
+
+
+def _text(diagnosis: Diagnosis, last: Frame) -> list[str]:
+    """The verdict, each finding with its evidence, and the verdicts over time."""
+    return list(_lines(diagnosis, last))
+
+
+def _lines(diagnosis: Diagnosis, last: Frame) -> Iterator[str]:
+    findings = diagnosis.findings
+    if not findings:
+        yield _line("UNSURE", f"measured {diagnosis.measuring_ns / 1e9:.0f} of {diagnosis.needed_s:.0f} s")
+    for number, one in enumerate(findings):
+        yield from _finding(one, findings[number + 1 :], last)
+    stall = diagnosis.data_stall_ratio
+    yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of the time without data")
+    for wall_ns, text in diagnosis.missing[:_MOST_CHANGES]:
+        yield _line("missing", f"until {clock(wall_ns)}: {text}")
+    if (more := len(diagnosis.missing) - _MOST_CHANGES) > 0:
+        yield _line("missing", f"... {more} more")
+    spans = diagnosis.stretches[-_MOST_CHANGES:]
+    if len(spans) < len(diagnosis.stretches):
+        yield _line("time", f"... {len(diagnosis.stretches) - len(spans)} earlier changes")
+    for span in spans:
+        text = f"{clock(span.wall_ns)} {span.state.value:<8} {span.class_id} for {length(span.seconds)}"
+        yield _line("time", text)
+
+
+def _finding(one: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator[str]:
+    verdict = last.verdict._replace(findings=(one, *others), watched_s=last.verdict.needed_s)
+    yield _line(one.state.value, _sentence(verdict, last))
+    texts = (
+        ("because", words.text_of(words.because(verdict, last))),
+        ("not", ruled_out_text(verdict)),
+        ("do", words.text_of(words.advice(verdict, last))),
+    )
+    for label, text in texts:
+        if text:
+            yield _line(label, text)
+
+
+def _sentence(verdict: Verdict, last: Frame) -> str:
+    one = verdict.primary
+    ends = [words.text_of(words.confidence(verdict, last)), one.class_id]
+    return "; ".join(filter(None, (words.text_of(words.headline(verdict, last)), *ends)))
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label:<{LABEL}}{text}"

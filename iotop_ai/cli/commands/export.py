@@ -1,0 +1,125 @@
+"""``iotop-ai export``: a recording as tidy tables for pandas, SQL and spreadsheets."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from iotop_ai.export.atomic_file import OutFile
+from iotop_ai.export.tables.columns import Table
+from iotop_ai.export.tables.csv import CsvOut
+from iotop_ai.export.tables.frames import NAMES, tables
+from iotop_ai.export.tables.jsonl import JsonlOut
+from iotop_ai.export.tables.parquet import ParquetOut
+from iotop_ai.export.tables.sqlite import SqliteOut
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.parse import parse_names
+from iotop_ai.model.settings import CMDLINE_LEVELS
+from iotop_ai.playback.selection import add_replay_flags, corrupt_input_as_error, recorded_frames
+
+FORMATS = {"csv": (".csv",), "jsonl": (".jsonl",), "sqlite": (".sqlite", ".db"), "parquet": (".parquet",)}
+STDOUT = "-"
+_ONE_TABLE = ("csv", "parquet")
+_BINARY = ("sqlite", "parquet")
+
+Out = CsvOut | JsonlOut | SqliteOut | ParquetOut
+
+
+class Target(NamedTuple):
+    """An output and its tables. path: "-" or a file."""
+
+    path: str
+    tables: tuple[Table, ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``export``."""
+    add_replay_flags(parser)
+    parser.add_argument("--format", choices=FORMATS, help="default: by the suffix of OUT, else csv")
+    parser.add_argument(
+        "--table",
+        metavar="NAMES",
+        action="append",
+        help=f"{', '.join(NAMES)}; comma-separated (default: devices in one csv or parquet file, else all)",
+    )
+    parser.add_argument("--raw", action="store_true", help="csv without the ' before text that looks like a formula")
+    parser.add_argument(
+        "--cmdline", choices=CMDLINE_LEVELS, default="names", help="how much of command lines to write (default names)"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", default=STDOUT, help="a file, a folder/ for one file per table, or -"
+    )
+    parser.add_argument("--force", action="store_true", help="replace existing files")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the tables in one pass; OUT appears when it is complete."""
+    kind = format_of(args.format, args.output)
+    targets = targets_of(kind, args.output, parse_names(",".join(args.table or ())), tables(args.cmdline))
+    played = recorded_frames(args)
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(OutFile(t.path, force=args.force)) for t in targets if t.path != STDOUT]
+        out_files: list[OutFile | None] = [*files] or [None]
+        outs = [_open_out(stack, kind, file, t, args.raw) for file, t in zip(out_files, targets, strict=True)]
+        frame = None
+        with corrupt_input_as_error(args.file):
+            for frame in played:
+                for target, out in zip(targets, outs, strict=True):
+                    for table in target.tables:
+                        out.add(table, table.rows(frame))
+        if frame is None:
+            raise UnknownError(f"{args.file}: no data in that period")
+        for out in outs:
+            out.finish(played.about())
+        for file in files:
+            file.commit()
+    return 0
+
+
+def format_of(named: str | None, output: str) -> str:
+    """The format by --format or suffix. Raises UsageError for a binary one on stdout."""
+    kinds = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in suffixes}
+    kind = named or kinds.get(os.path.splitext(output)[1].lower(), "csv")
+    if kind in _BINARY and output == STDOUT:
+        raise UsageError(f"{kind} needs a file: -o OUT{FORMATS[kind][0]}")
+    return kind
+
+
+def targets_of(kind: str, output: str, names: Sequence[str], every: Sequence[Table]) -> list[Target]:
+    """The outputs. Raises UsageError for an unknown table and for several in a format that holds one."""
+    by_name = {table.name: table for table in every}
+    for name in names:
+        if name not in by_name:
+            raise UsageError(f"no table {name!r}; tables: {', '.join(by_name)}")
+    folder = output.endswith("/") or (output != STDOUT and os.path.isdir(output))
+    if not names:
+        names = ("devices",) if kind in _ONE_TABLE and not folder else tuple(by_name)
+    selected = tuple(by_name[name] for name in names)
+    if folder:
+        if kind == "sqlite":
+            raise UsageError("sqlite writes all tables into one file; name a file, not a folder")
+        os.makedirs(output, exist_ok=True)
+        return [Target(os.path.join(output, t.name + FORMATS[kind][0]), (t,)) for t in selected]
+    if kind in _ONE_TABLE and len(selected) > 1:
+        raise UsageError(f"{kind} holds one table per file; name a folder: -o OUT/")
+    return [Target(output, selected)]
+
+
+def _open_out(stack: contextlib.ExitStack, kind: str, out_file: OutFile | None, target: Target, raw: bool) -> Out:
+    """The writer of a target; out_file None is stdout, never with a binary format (``format_of``)."""
+    if out_file is None:
+        file = sys.stdout
+    elif kind == "sqlite":
+        return stack.enter_context(contextlib.closing(SqliteOut(out_file.part, target.tables)))
+    elif kind == "parquet":
+        return stack.enter_context(contextlib.closing(ParquetOut(out_file.part, target.tables[0])))
+    else:
+        file = stack.enter_context(io.TextIOWrapper(out_file.stream(), encoding="utf-8"))
+    if kind == "csv":
+        return CsvOut(file, target.tables[0], raw=raw)
+    return JsonlOut(file, with_table=len(target.tables) > 1)

@@ -1,0 +1,106 @@
+"""``iotop-ai gpu-log``: the output of ``nvidia-smi --query-gpu=… --format=csv -l``, flushed at each line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+
+from iotop_ai.cli.options.common import count, interval
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.gpu.collector import GpuCollector
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.export.logs.nvidia_smi_csv import (
+    DEFAULT,
+    FIELDS,
+    Field,
+    GpuLine,
+    csv_header,
+    csv_line,
+    fields_of,
+    json_object,
+)
+from iotop_ai.model.errors import UnknownError, UsageError
+
+DELAY_S = 5.0
+FIRST_WAIT_S = 60.0
+"""nvmlInit wakes every GPU where no persistence daemon runs."""
+_FORMATS = ("csv", "json", "noheader", "nounits")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``gpu-log``."""
+    parser.add_argument(
+        "--query", "--query-gpu", metavar="FIELDS", default=DEFAULT, help=f"fields, comma-separated; default {DEFAULT}"
+    )
+    parser.add_argument("--help-query", action="store_true", help="list the fields")
+    parser.add_argument(
+        "-d", "--delay", metavar="SEC", type=interval, default=DELAY_S, help="seconds between rounds (default 5)"
+    )
+    parser.add_argument("-n", "--count", metavar="COUNT", type=count, help="end after COUNT rounds")
+    parser.add_argument("--format", default="csv", help="csv[,noheader][,nounits] or json (one object per line)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print until the count is reached or Ctrl-C. Raises UnknownError where no GPU can be read."""
+    if args.help_query:
+        sys.stdout.write("\n".join(FIELDS) + "\n")
+        return 0
+    wanted = args.format.split(",")
+    if any(word not in _FORMATS for word in wanted) or ("csv" in wanted) == ("json" in wanted):
+        raise UsageError(f"--format {args.format}: write csv, csv,noheader, csv,nounits or json")
+    fields = fields_of(args.query)
+    clock = Clock()
+    collector = GpuCollector(clock, every_s=args.delay, root=Root("/"))
+    try:
+        collector.wait(FIRST_WAIT_S)
+        return _print(collector, clock, args, fields, wanted)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        collector.close()
+
+
+def _print(
+    collector: GpuCollector, clock: Clock, args: argparse.Namespace, fields: list[Field], wanted: list[str]
+) -> int:
+    units = "nounits" not in wanted
+    lines = _lines(collector, clock)
+    if "csv" in wanted and "noheader" not in wanted:
+        sys.stdout.write(csv_header(fields, units=units) + "\n")
+    due_ns, rounds, pause = clock.monotonic_ns(), 0, threading.Event()
+    while True:
+        for line in lines:
+            if "json" in wanted:
+                sys.stdout.write(json.dumps(json_object(fields, line), ensure_ascii=False) + "\n")
+            else:
+                sys.stdout.write(csv_line(fields, line, units=units) + "\n")
+            sys.stdout.flush()
+        rounds += 1
+        if args.count is not None and rounds >= args.count:
+            return 0
+        due_ns += int(args.delay * 1e9)
+        while (left_ns := due_ns - clock.monotonic_ns()) > 0:
+            pause.wait(left_ns / 1e9)
+        lines = _lines(collector, clock)
+
+
+def _lines(collector: GpuCollector, clock: Clock) -> list[GpuLine]:
+    """One line per GPU, by NVML index."""
+    try:
+        table = collector.read()
+        details, _ = collector.details()
+    except Unavailable as lack:
+        remedy = f" ({lack.remedy})" if lack.remedy else ""
+        raise UnknownError(f"{lack.reason}{remedy}") from None
+    if not table:
+        raise UnknownError("no GPU found")
+    wall_ns = clock.wall_ns()
+    order = sorted(table.items(), key=lambda one: (one[1].value.number if one[1].value else 1 << 20, one[0]))
+    out = []
+    for uuid, reading in order:
+        detail = details.get(uuid)
+        out.append(GpuLine(wall_ns, uuid, reading.value, None if detail is None else detail.value, len(table)))
+    return out

@@ -1,0 +1,1 @@
+"""Disks' health and its acknowledgement."""

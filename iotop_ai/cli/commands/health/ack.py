@@ -1,0 +1,89 @@
+"""``iotop-ai ack``: acknowledge a finding that never clears by itself, until it gets worse."""
+
+from __future__ import annotations
+
+import argparse
+
+from iotop_ai.cli.commands.common_verdict import print_lines, print_status
+from iotop_ai.cli.commands.snapshot import take_frame
+from iotop_ai.cli.options.common import add_source_flags, settings_of
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.collectors.state.acknowledged import Acknowledged
+from iotop_ai.collectors.state.folder import state_folder
+from iotop_ai.diagnosis.verdict.acknowledge import identity, value_of, worse
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UnknownError, UsageError
+from iotop_ai.model.finding import Finding
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.verdict.headline import headline_of, text_of
+from iotop_ai.sources.live.source import LiveSource
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``ack``."""
+    parser.add_argument(
+        "id", metavar="ID", nargs="?", help="an ID from the list, a disk's name or serial number, or a GPU's UUID"
+    )
+    parser.add_argument("--undo", action="store_true", help="withdraw the acknowledgement")
+    add_source_flags(parser, sub=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Acknowledge ID; without ID list the acknowledged and the open findings."""
+    store = Acknowledged(state_folder())
+    try:
+        acknowledged = call_with_timeout(HOME_TIMEOUT_S, store.path, store.read)
+        if args.undo:
+            return _undo(store, acknowledged, args.id)
+        print_status("reading the health of disks and GPUs ...")
+        frame = take_frame(LiveSource(settings_of(args)._replace(devices=(), path="")))
+        found = lasting_findings(frame)
+        if args.id is None:
+            print_lines(_list_lines(found, acknowledged))
+            return 0
+        name = matching_id(args.id, found)
+        value, wall_s = value_of(found[name]), Clock().wall_ns() // 10**9
+        call_with_timeout(HOME_TIMEOUT_S, store.path, lambda: store.add(name, value, wall_s))
+    except ValueError as error:
+        raise InputError(f"{store.path}: {error}; remove the file to start afresh") from None
+    except OSError as error:
+        raise UnknownError(f"{store.path}: {error.strerror}") from None
+    print_lines([f"acknowledged {name} until it gets worse (undo: iotop-ai ack --undo {name})"])
+    return 0
+
+
+def lasting_findings(frame: Frame) -> dict[str, Finding]:
+    """Active findings that never clear by themselves, by identity, acknowledged or not."""
+    found = (held.finding for held in frame.carry.held.values())
+    return {name: one for one in found if (name := identity(one, frame.snapshot))}
+
+
+def matching_id(word: str, found: dict[str, Finding]) -> str:
+    """The identity of the finding that the word names. Raises UsageError without one."""
+    plain = word.removeprefix("/dev/")
+    for name, one in found.items():
+        if plain in (name, name.partition(":")[2], one.subject):
+            return name
+    ids = ", ".join(found) or "none now (SMART may need root)"
+    raise UsageError(f"{clean(word)!r} is not a finding to acknowledge; findings: {ids}")
+
+
+def _undo(store: Acknowledged, acknowledged: dict[str, str], word: str | None) -> int:
+    if word is None:
+        raise UsageError("--undo needs an ID; iotop-ai ack lists them")
+    name = next((name for name in acknowledged if word in (name, name.partition(":")[2])), word)
+    if not store.remove(name):
+        raise UsageError(f"{clean(word)!r} is not acknowledged; acknowledged: {', '.join(acknowledged) or 'none'}")
+    print_lines([f"{name} is no longer acknowledged"])
+    return 0
+
+
+def _list_lines(found: dict[str, Finding], acknowledged: dict[str, str]) -> list[str]:
+    out = []
+    for name, one in found.items():
+        value = acknowledged.get(name)
+        word = "open" if value is None else "worse" if worse(one, value) else "acknowledged"
+        out.append(f"{word:<13} {name}  {text_of(headline_of(one))}")
+    out += [f"{'acknowledged':<13} {name}  not active" for name in acknowledged if name not in found]
+    return out or ["no failing disk or GPU"]

@@ -1,0 +1,272 @@
+"""``iotop-ai health``: every disk's health with an exit code for cron and CI; self-tests; history."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.selftest import Target, self_test
+from iotop_ai.cli.config.common import READ_ONLY
+from iotop_ai.cli.options.common import add_smart_type, settings_of
+from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.health.collector import TIMEOUT_S, SmartCollector
+from iotop_ai.collectors.health.history import HealthHistory
+from iotop_ai.collectors.health.targets import Disk, disks_named, smart_disks, with_given_types
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root, root_from_options
+from iotop_ai.collectors.state.folder import state_folder
+from iotop_ai.export.json.health import render_health_json, render_history_json
+from iotop_ai.export.text.health import health_lines, history_text
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.health.smart import HealthPoint, SmartState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import Settings
+from iotop_ai.present.screen.bounds import bounded
+
+HEALTHY, PROBLEM, UNKNOWN = 0, 1, 2
+POLL_S = 5.0
+"""Period of the progress queries with --wait."""
+LOST_POLLS = 12
+"""Unanswered queries in a row after which --wait gives up."""
+_NEUTRAL = (Status.ASLEEP, Status.UNSUPPORTED)
+Table = dict[str, Reading[SmartState]]
+History = tuple[str, str, str, Sequence[HealthPoint]]
+"""(name, serial number, model, points) of a disk."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``health``."""
+    parser.add_argument("disk", metavar="DEV", nargs="*", help="disks by name, /dev path or serial number; default all")
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of a table")
+    parser.add_argument(
+        "--test", choices=("short", "long", "abort"), help="start or abort a self-test of each DEV; data is safe"
+    )
+    parser.add_argument("--wait", action="store_true", help="with --test: wait for the end and print the result")
+    parser.add_argument("--history", action="store_true", help="plot each DEV's stored history")
+    parser.add_argument("--smartctl", metavar="PATH", default=argparse.SUPPRESS, help="the smartctl to run")
+    add_smart_type(parser)
+    parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Query and print; 0 all healthy, 1 a warning or worse, 2 unknown."""
+    if args.wait and args.test not in ("short", "long"):
+        raise UsageError("--wait needs --test short or long")
+    if args.test and not args.disk:
+        raise UsageError(f"--test {args.test} needs a disk: iotop-ai health sda --test {args.test}")
+    if args.test and args.history:
+        raise UsageError("--test and --history cannot be combined")
+    settings = settings_of(args)._replace(smart=True)
+    if args.test and settings.readonly:
+        raise UsageError(f"{READ_ONLY} does not allow self-tests")
+    return Health(settings, args, Clock(), root_from_options(settings.procfs, settings.sysfs)).run()
+
+
+class Health:
+    """One run of the command."""
+
+    def __init__(self, settings: Settings, args: argparse.Namespace, clock: Clock, root: Root) -> None:
+        self._settings, self._args, self._clock, self._root = settings, args, clock, root
+        self._history = HealthHistory(state_folder(), clock)
+        every = with_given_types(smart_disks(root), settings.smart_types)
+        self._unmatched: list[str] = []
+        self._disks: dict[str, Disk] = {}
+        for word in args.disk or [disk.name for disk in every]:
+            found = disks_named(root, word, every)
+            self._disks |= {disk.name: disk for disk in found}
+            self._unmatched += [] if found else [word]
+
+    def run(self) -> int:
+        """The exit code."""
+        if self._args.history:
+            return self._show_history()
+        collector = self._collector()
+        try:
+            if self._args.test:
+                return self._test(collector)
+            table = self._query(collector)
+        finally:
+            collector.close()
+        code = exit_code(table.values())
+        self._print(table, code)
+        return code
+
+    def _collector(self) -> SmartCollector:
+        history = self._history
+        return SmartCollector(
+            self._root, self._clock, self._settings, TIMEOUT_S, history=history, only=tuple(self._disks) or ("",)
+        )
+
+    def _query(self, collector: SmartCollector) -> Table:
+        """Each disk's Reading; an unmatched word is absent."""
+        table: Table = {clean(word): Reading(None, Status.ABSENT, "no such disk") for word in self._unmatched}
+        if self._disks:
+            collector.wait(60 + len(self._disks) * (3 * TIMEOUT_S + 10))
+            whole = take_reading(collector, self._clock)
+            for name, disk in self._disks.items():
+                reading = (whole.value or {}).get(name)
+                if reading is None and not disk.device:
+                    reading = Reading(None, Status.UNSUPPORTED, disk.reason)
+                table[name] = reading or Reading(None, whole.status, whole.reason, whole.remedy)
+        return table
+
+    def _print(self, table: Table, code: int) -> None:
+        if self._args.json:
+            sys.stdout.write(render_health_json(self._clock.wall_ns(), table, code) + "\n")
+        elif table:
+            sys.stdout.write("\n".join(health_lines(table)) + "\n")
+        if code == UNKNOWN:
+            sys.stderr.write(f"unknown: {clean(why_unknown(table))}\n")
+
+    def _test(self, collector: SmartCollector) -> int:
+        """Send the self-test command to each disk; with --wait also wait for the results."""
+        if self._unmatched:
+            raise UnknownError(f"no such disk: {clean(', '.join(self._unmatched))}")
+        before = self._query(collector)
+        started: list[str] = []
+        code = HEALTHY
+        for name, disk in self._disks.items():
+            state = before[name].value
+            if state is None or not disk.device:
+                print(f"{name}: not done: {before[name].reason}", file=sys.stderr)
+                code = UNKNOWN
+                continue
+            if state.self_tests is False:
+                print(f"{name}: not done: the disk has no self-test, or this smartctl cannot start it", file=sys.stderr)
+                code = UNKNOWN
+                continue
+            target = Target(name, state.device, state.device_type)
+            outcome = self_test(
+                self._args.test, target, self._settings.smartctl, self._clock, Audit(self._clock), self._root.live
+            )
+            print(f"{name}: {outcome.text}{_duration_text(self._args.test, state) if outcome.done else ''}")
+            if outcome.done:
+                started.append(name)
+            else:
+                code = UNKNOWN
+                if outcome.remedy:
+                    print(f"{name}: remedy: {outcome.remedy}")
+        if not (self._args.wait and started):
+            return code
+        results = [self._result(collector, name, before[name].value) for name in started]
+        return PROBLEM if PROBLEM in results else max(code, *results)
+
+    def _result(self, collector: SmartCollector, name: str, before: SmartState | None) -> int:
+        """Wait until a disk's self-test is over and print its result."""
+        lost, last_text = 0, ""
+        while True:
+            reading = self._renewed(collector, name)
+            state = reading.value
+            if state is None or reading.status is not Status.OK:
+                lost += 1
+                if lost >= LOST_POLLS:
+                    print(f"{name}: cannot follow the self-test: {reading.reason}", file=sys.stderr)
+                    return UNKNOWN
+            elif state.self_test_left_percent is None:
+                break
+            else:
+                lost = 0
+                text = f"{name}: {100 - state.self_test_left_percent} % done"
+                if text != last_text and sys.stderr.isatty():
+                    print(text, file=sys.stderr)
+                last_text = text
+            collector.pause(POLL_S)
+        last = state.self_test_log[0] if state.self_test_log else None
+        if last is None or (before is not None and state.self_test_log == before.self_test_log):
+            print(f"{name}: finished, but the disk's log has no result", file=sys.stderr)
+            return UNKNOWN
+        print(f"{name}: {last.kind}: {last.status}")
+        return HEALTHY if last.passed else PROBLEM if last.passed is False else UNKNOWN
+
+    def _renewed(self, collector: SmartCollector, name: str) -> Reading[SmartState]:
+        """The disk's next Reading."""
+        before = collector.read().get(name)
+        collector.refresh()
+        for _ in range(int(4 * TIMEOUT_S / 0.1)):
+            now = collector.read().get(name)
+            if now is not None and (before is None or now.at_ns != before.at_ns):
+                return now
+            collector.pause(0.1)
+        return Reading(None, Status.FAILED, "no answer")
+
+    def _show_history(self) -> int:
+        """Plot, or print as JSON; 2 when a disk has no history."""
+        found: list[History] = []
+        lacks: list[str] = []
+        serials = self._history.serials()
+        for serial in [word for word in self._unmatched if word in serials] if self._args.disk else serials:
+            self._add(found, lacks, serial, serial)
+        self._unmatched = [word for word in self._unmatched if word not in serials]
+        table: Table = {}
+        if self._args.disk:
+            collector = self._collector()
+            try:
+                table = self._query(collector)
+            finally:
+                collector.close()
+        for name, reading in table.items():
+            if reading.value is None or not reading.value.serial:
+                lacks.append(f"{name}: {reading.reason or 'it reports no serial number'}")
+            else:
+                self._add(found, lacks, name, reading.value.serial)
+        if not (found or lacks):
+            lacks.append("no disk has a history yet")
+        if self._args.json:
+            sys.stdout.write(render_history_json(found) + "\n")
+        else:
+            plain = self._settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
+            width, _ = bounded(*shutil.get_terminal_size((80, 24)))
+            texts = [history_text(name, model, points, width, plain) for name, _, model, points in found if points]
+            sys.stdout.write("\n\n".join(texts) + ("\n" if texts else ""))
+        if lacks:
+            sys.stderr.write(f"unknown: {clean('; '.join(lacks))}\n")
+        return UNKNOWN if lacks or not found else HEALTHY
+
+    def _add(self, found: list[History], lacks: list[str], name: str, serial: str) -> None:
+        try:
+            stored = self._history.known(serial)
+        except OSError as error:
+            lacks.append(f"{name}: {error.strerror}")
+            return
+        if stored is None or not stored.points:
+            lacks.append(f"{name}: {stored.note if stored is not None and stored.note else 'no history yet'}")
+        else:
+            found.append((name, serial, stored.model, stored.points))
+
+
+def _duration_text(test: str, state: SmartState) -> str:
+    """The disk's estimate of the duration, if it has one."""
+    minutes = {"short": state.test_short_minutes, "long": state.test_long_minutes}.get(test)
+    about = "" if minutes is None else f", about {minutes} min"
+    return "" if test == "abort" else f"{about}; in the background, data stays as it is"
+
+
+def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
+    """1 for a warning or worse; else 2 when a disk could not be read or judged, or none could; else 0.
+
+    A disk asleep or without SMART changes nothing, unless all are.
+    """
+    disks = tuple(readings)
+    severities = [
+        one.value.severity for one in disks if one.value is not None and one.status in (Status.OK, Status.ASLEEP)
+    ]
+    if any(severity in ("warning", "critical") for severity in severities):
+        return PROBLEM
+    unread = [one for one in disks if one.status is not Status.OK and one.status not in _NEUTRAL]
+    if unread or "unknown" in severities or not any(one.status is Status.OK for one in disks):
+        return UNKNOWN
+    return HEALTHY
+
+
+def why_unknown(table: Table) -> str:
+    """The reason for exit code 2, in one line."""
+    reasons = [
+        f"{name}: {one.reason or 'no attribute to judge by'}"
+        for name, one in table.items()
+        if one.status is not Status.OK or one.value is None or one.value.severity == "unknown"
+    ]
+    return "; ".join(reasons) or "no disk to query"

@@ -1,0 +1,111 @@
+"""``iotop-ai import``: convert a log of iostat or nvidia-smi into a recording for replay, diagnose and export."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from iotop_ai import __version__
+from iotop_ai.cli.options.common import interval
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.export.atomic_file import OutFile
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.parse import parse_moment_ns
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.imports import iostat as import_iostat
+from iotop_ai.sources.imports import nvidia_smi as import_nvidia_smi
+from iotop_ai.sources.imports.common import ImportOptions
+from iotop_ai.store.format.codec import FORMAT, Encoder, Header, header_line
+from iotop_ai.store.format.json_chunks import to_line
+
+STDOUT = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``import``."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--iostat", metavar="FILE", help="a log of iostat -x, as text or JSON")
+    which.add_argument("--nvidia-smi", metavar="FILE", help="a log of nvidia-smi --query-gpu=... --format=csv -l 1")
+    parser.add_argument("-o", "--output", metavar="OUT", help="default: ./FILE.iotop.jsonl; - is stdout")
+    parser.add_argument("--start", metavar="T", help="time of the log's first report: 2026-11-21T14:32:05Z")
+    parser.add_argument("--interval", metavar="SEC", type=interval, help="seconds between two reports")
+    parser.add_argument(
+        "--keep-first", action="store_true", help="iostat's first report is an interval (-y), not the mean since boot"
+    )
+    parser.add_argument("--host-name", metavar="NAME", default="", help="the machine's name, if the log has none")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the recording; OUT appears when it is complete, and stderr names it."""
+    log = args.iostat or args.nvidia_smi
+    start_ns = None if args.start is None else parse_moment_ns(args.start)
+    wanted = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name)
+    if args.iostat:
+        origin, snapshots = import_iostat.ORIGIN, import_iostat.iostat_snapshots(log, wanted)
+    else:
+        if args.keep_first:
+            raise UsageError("--keep-first works with --iostat only")
+        origin, snapshots = import_nvidia_smi.ORIGIN, import_nvidia_smi.nvidia_smi_snapshots(log, wanted)
+    output = args.output or default_name(log)
+    writer = Writer(origin)
+    with contextlib.ExitStack() as stack:
+        if output == STDOUT:
+            sys.stdout.flush()
+            writer.write(stack.enter_context(open(sys.stdout.fileno(), "wb", closefd=False)), frames(snapshots))
+            return 0
+        file = stack.enter_context(OutFile(output, force=args.force))
+        with file.stream() as part:
+            writer.write(part, frames(snapshots))
+        file.commit()
+    print(f"{clean(output)}: {writer.snapshots} snapshots imported from {origin}", file=sys.stderr)
+    return 0
+
+
+def default_name(log: str) -> str:
+    """The default output: the log's name in the current folder."""
+    stem = re.sub(r"\.(txt|log|json|csv)$", "", os.path.basename(log), flags=re.IGNORECASE)
+    return f"{stem or 'log'}.iotop.jsonl"
+
+
+class Writer:
+    """Writes Frames as a recording that names its origin. snapshots: the number written."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self.snapshots = 0
+
+    def write(self, file: BinaryIO, imported: Iterator[Frame]) -> None:
+        """Write all. Raises UnknownError when the log has no interval."""
+        encoder = Encoder()
+        boot_id = ""
+        frame = None
+        has_rates = False
+        for frame in imported:
+            snapshot = frame.snapshot
+            if snapshot.host.boot_id != boot_id:
+                boot_id = snapshot.host.boot_id
+                file.write(self._header(snapshot).encode() + b"\n")
+                encoder.restart()
+            file.write("".join(line + "\n" for line in encoder.lines(frame)).encode())
+            self.snapshots += 1
+            has_rates = has_rates or snapshot.gpu.value is not None or frame.sample.seconds is not None
+        if frame is None or not has_rates:
+            raise UnknownError("the log holds only the mean since boot; use --keep-first if iostat ran with -y")
+        file.write(to_line({"k": "end", "m": frame.snapshot.at_ns}).encode() + b"\n")
+
+    def _header(self, first: Snapshot) -> str:
+        return header_line(
+            Header(
+                FORMAT, __version__, first.host.name, first.host.boot_id, first.wall_ns, first.at_ns, first.interval_s,
+                "names", stamp(), False, self._origin,
+            )
+        )  # fmt: skip

@@ -1,0 +1,21 @@
+"""``iotop-ai mark "epoch 3"``: a mark on the time line of every monitor and recording of this user."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from iotop_ai.collectors.io.marks_socket import LONGEST_TEXT, SOCKET_VARIABLE, send_mark
+from iotop_ai.model.errors import UnknownError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``mark``."""
+    parser.add_argument("text", nargs="+", help=f"the text, {LONGEST_TEXT} characters at most")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the mark; 0 when at least one monitor received it."""
+    if not send_mark(" ".join(args.text), os.environ):
+        raise UnknownError(f"no monitor of this user is running ({SOCKET_VARIABLE} names the socket of another one)")
+    return 0

@@ -1,0 +1,289 @@
+"""The bare command: the live screen."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from iotop_ai.cli.commands.monitor.remembered_view import (
+    RememberedView,
+    merge_left_view,
+    read_view,
+    restored_device,
+    restored_settings,
+    write_view,
+)
+from iotop_ai.cli.start.first_frame import FirstFrame
+from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.cli.start.terminal import Terminal, terminal
+from iotop_ai.cli.start.without_ssl import ssl_hidden
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
+from iotop_ai.collectors.state.folder import state_folder, state_path
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import Settings
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.pipeline import frames, unjudged
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import FrameCache
+
+if TYPE_CHECKING:
+    import signal
+
+    from iotop_ai.playback.session_recording import SessionRecorder
+    from iotop_ai.sources.live.source import LiveSource
+    from iotop_ai.store.source import Source
+    from iotop_ai.tui.app import MonitorApp
+    from iotop_ai.tui.threads.playback import PlaybackThread
+    from iotop_ai.tui.threads.source import MessageReceiver
+else:
+    import _signal as signal  # the C module: building signal's enumerations costs each start a millisecond
+
+NO_TERMINAL = 2
+EXIT_S, LEAST_STATE_S = 0.8, 0.1
+"""Limit of the whole exit, and the least of it for writing the state folder."""
+IN_BROWSER = Terminal("dark", 2**24, False)
+
+
+def refusal(term: str, is_terminal: bool) -> str:
+    """The error line for a terminal without a screen, "" for a usable one."""
+    if not is_terminal:
+        return "usage: not a terminal: use iotop-ai -b for text, or iotop-ai snapshot"
+    if term in ("", "dumb", "unknown"):
+        return f"usage: TERM={term or '(unset)'} cannot show a screen: use iotop-ai -b for text, or iotop-ai snapshot"
+    return ""
+
+
+def is_terminal() -> bool:
+    """Whether stdin, stdout and stderr are terminals. Textual paints on stderr."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
+class Opening(NamedTuple):
+    """The start of a screen.
+
+    frames: continue after ``first``; when ``first`` has no verdict yet (judged False), they begin with the same Frame
+    and its verdict, which is computed after the first paint. changes: of the View, by field.
+    keeper, deck: make the recorder of a live session or the player of a recording, after the first paint.
+    on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a limit in seconds.
+    shared: a program before our pipe may read the same terminal. on_paint: called after ``first`` is painted.
+    """
+
+    first: Frame
+    frames: Iterable[Frame]
+    source: Source
+    changes: Mapping[str, Any] = {}
+    keeper: Callable[[], SessionRecorder] | None = None
+    deck: Callable[[MessageReceiver], PlaybackThread] | None = None
+    on_exit: Callable[[View, str, Frame, float], None] | None = None
+    shared: bool = False
+    on_paint: Callable[[], None] | None = None
+    judged: bool = True
+
+
+def run_monitor(settings: Settings, source: LiveSource, on_paint: Callable[[], None] | None = None) -> int:
+    """Show the live screen until the user leaves it; the exit code. on_paint: called after the first frame is painted.
+
+    Raises the screen's error after the terminal is restored.
+    """
+    if in_browser():
+        settings = settings._replace(readonly=True, remember=False)
+    before, trouble = read_view(state_path()) if settings.remember else (RememberedView(), "")
+    start = restored_settings(settings, _without_unusable_theme(before))
+
+    def opening() -> Opening:
+        snapshots = iter(source)
+        snapshot = next(snapshots)
+        first = unjudged(snapshot)
+        check_job(snapshot, settings.job)
+        base = snapshot if settings.accumulated else None
+        changes = {"base": base, "device": restored_device(first, before), "message": trouble}
+        keeper = memory_keeper if in_browser() else partial(_keeper, settings, source)
+        stream = frames(_prepend(snapshot, snapshots))
+        return Opening(first, stream, source, changes, keeper, on_exit=on_exit, on_paint=on_paint, judged=False)
+
+    def on_exit(view: View, look: str, newest: Frame, limit_s: float) -> None:
+        from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
+
+        save_baselines(settings, newest, limit_s)
+        now = merge_left_view(view, look, newest, start, before)
+        if settings.remember and (now != before or trouble):
+            with contextlib.suppress(OSError):  # a read-only home needs no message
+                call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))
+
+    return run_screen(start, opening, source.close)
+
+
+def _prepend(first: Snapshot, others: Iterator[Snapshot]) -> Iterator[Snapshot]:
+    """First, then the others; drops its reference to the first, which holds a whole machine."""
+    yield first
+    del first
+    yield from others
+
+
+def check_job(snapshot: Snapshot, pid: int) -> None:
+    """Raises UsageError when the process does not exist; 0 means no job was chosen."""
+    table = snapshot.processes.value
+    if pid and table is not None and table.complete and all(key.pid != pid for key in table.stat):
+        raise UsageError(f"--job {pid}: there is no such process")
+
+
+def in_browser() -> bool:
+    """Whether textual-serve shows this screen in a browser, where it is read-only and writes no files."""
+    return os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
+
+
+def memory_keeper() -> SessionRecorder:
+    """Keeps the last hour in memory and cannot record."""
+    from iotop_ai.cli.commands.monitor.session_recording import new_ring
+    from iotop_ai.playback.session_recording import SessionRecorder
+
+    return SessionRecorder(Clock(), new_ring)
+
+
+def _without_unusable_theme(view: RememberedView) -> RememberedView:
+    """The view without a theme that needs more colours than this terminal has, or that NO_COLOR forbids."""
+    plain = view.theme in (None, "ansi", "ansi-light", "mono")
+    fits = plain or terminal(Settings(), os.environ).colours >= 256
+    return view if fits and "NO_COLOR" not in os.environ else view._replace(theme=None)
+
+
+def _save_screenshot(svg: str) -> str:
+    from iotop_ai.cli.commands.monitor.session_recording import save_screenshot
+
+    return save_screenshot(svg)
+
+
+def _keeper(settings: Settings, source: LiveSource) -> SessionRecorder:
+    from iotop_ai.cli.commands.monitor.session_recording import live_keeper
+
+    return live_keeper(settings, source.pending)
+
+
+def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callable[[], None]) -> int:
+    """Show the screen of ``opening`` until the user leaves it; the exit code. close: closes its source.
+
+    Raises the screen's error after the terminal is restored.
+    """
+    if not in_browser() and (why := refusal(os.environ.get("TERM", ""), is_terminal())):
+        close()
+        print(why, file=sys.stderr)
+        return NO_TERMINAL
+    quiet_log()
+    if settings.theme:  # an explicit theme: Textual would turn it grey under NO_COLOR
+        os.environ.pop("NO_COLOR", None)
+    here = terminal(settings, os.environ)
+    if in_browser():
+        here = IN_BROWSER._replace(theme=settings.theme or IN_BROWSER.theme)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _raise_signalled)
+    try:
+        app = _run_app(settings, opening, close, here)
+    except _SignalledError as error:
+        return _ended_by(error.number)
+    if app.keeper is not None and app.keeper.stuck:
+        from iotop_ai.cli.start.abandon import abandon_files
+
+        abandon_files()
+    if app.keeper is not None and app.keeper.last is not None:
+        from iotop_ai.present.screen.recording_state import recording_text
+
+        _say(f"recorded: {recording_text(app.keeper.last)}")
+    if app.failure is not None:
+        from iotop_ai.cli.start.crash import note_crash
+
+        raise note_crash(app.failure)
+    if app.ended_by is not None:
+        return _ended_by(app.ended_by)
+    return app.return_code or 0
+
+
+def _run_app(
+    settings: Settings, opening: Callable[[], Opening], close: Callable[[], None], here: Terminal
+) -> MonitorApp:
+    """Paint the first frame, then run the app until it ends; always restores the terminal."""
+    gc.disable()  # the start creates no garbage
+    screen = None if in_browser() else FirstFrame(here)
+    try:
+        start = opening()
+        view = _view(settings, here)._replace(**start.changes)
+        if screen is not None:
+            screen.show(start.first, view)
+        if start.on_paint is not None:
+            start.on_paint()
+
+        with ssl_hidden():
+            from iotop_ai.tui.app import MonitorApp
+        from iotop_ai.tui.textual_internals.driver import driver_class
+
+        stream = iter(start.frames)
+        first = start.first if start.judged else next(stream)
+
+        driver = driver_class(True, screen.attributes, shared=start.shared) if screen is not None else None
+        keeper = start.keeper() if start.keeper is not None else None
+        save = None if in_browser() else _save_screenshot
+        app = MonitorApp(first, stream, start.source, view, here.theme, driver, keeper, start.deck, save)
+        on_exit = start.on_exit
+        del start, first  # each holds a whole machine
+        gc.enable()
+        app.run(mouse=settings.mouse)
+        if app.failure is None and on_exit is not None:
+            limit_s = max(LEAST_STATE_S, EXIT_S - app.took_s)
+            on_exit(app.main.view, "" if app.look == here.theme else app.look, app.main.newest, limit_s)
+    finally:
+        close()
+        if screen is not None:
+            screen.restore()
+    return app
+
+
+def _view(settings: Settings, here: Terminal) -> View:
+    return View(
+        interval_s=settings.interval_s,
+        sort=settings.sort,
+        reverse=settings.reverse,
+        only_active=settings.only_active,
+        devices=settings.devices,
+        ascii_only=here.ascii_only,
+        readonly=settings.readonly,
+        hidden=frozenset(settings.hidden),
+        tree=settings.tree,
+        no_columns=frozenset(settings.no_columns),
+        keymap=settings.keymap,
+        marks=settings.marks,
+        cmdline=settings.cmdline,
+        job=settings.job,
+        cache=FrameCache(),
+    )
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        print(text, file=sys.stderr)
+
+
+def _ended_by(number: int) -> int:
+    from signal import Signals
+
+    _say(f"ended by {Signals(number).name}")
+    return 128 + number
+
+
+class _SignalledError(SystemExit):
+    """A signal before the app runs. asyncio keeps every other exception of a callback to itself."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _raise_signalled(number: int, _frame: FrameType | None) -> None:
+    """Unwind, so that the terminal is restored."""
+    raise _SignalledError(number)

@@ -1,0 +1,161 @@
+"""The screen's view from session to session: sort order, panels, columns, theme, and the selected device."""
+
+from __future__ import annotations
+
+import os
+from json import loads
+from typing import TYPE_CHECKING
+
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.collectors.state.folder import keep_file
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.clean import clean
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import SORT_KEYS, THEMES, Settings
+from iotop_ai.present.block.devices import infos
+from iotop_ai.present.process.table import optional_columns
+from iotop_ai.present.screen.actions import PANEL_KEYS
+from iotop_ai.present.screen.view import View
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME = "screen.json"
+LONGEST = 64 * 1024
+BROKEN = "failed: the remembered view is unreadable; it starts afresh"
+_VERSION = 1
+
+
+class RememberedView(NamedTuple):
+    """The view at the last exit. None: not remembered. device: (kernel name, serial number, model, label)."""
+
+    sort: str | None = None
+    reverse: bool | None = None
+    only_active: bool | None = None
+    hidden: frozenset[str] | None = None
+    theme: str | None = None
+    device: tuple[str, str, str, str] | None = None
+    tree: bool | None = None
+    no_columns: frozenset[str] | None = None
+
+
+def read_view(folder: Path | str) -> tuple[RememberedView, str]:
+    """The remembered view, and an error message or "". Never raises; waits at most PATIENCE_S."""
+    try:
+        return call_with_timeout(HOME_TIMEOUT_S, folder, lambda: _read(folder))
+    except TimeoutError as error:
+        return RememberedView(), f"failed: {clean(os.path.join(folder, NAME))}: {error.strerror}"
+
+
+def _read(folder: Path | str) -> tuple[RememberedView, str]:
+    shown_path = clean(os.path.join(folder, NAME))
+    try:
+        handle = os.open(os.path.join(folder, NAME), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return RememberedView(), ""
+    except OSError as error:
+        return RememberedView(), f"failed: {shown_path}: {error.strerror}"
+    try:
+        if os.fstat(handle).st_uid != os.geteuid():
+            return (
+                RememberedView(),
+                f"failed: {shown_path} belongs to another user and is not read",
+            )
+        return _parse(os.read(handle, LONGEST)), ""
+    except (OSError, ValueError, RecursionError):
+        return RememberedView(), BROKEN
+    finally:
+        os.close(handle)
+
+
+def _parse(raw: bytes) -> RememberedView:
+    """The record of the file's bytes. Raises ValueError for anything that ``write_view`` does not write."""
+    tree = loads(raw)
+    if not isinstance(tree, dict) or tree.get("version") != _VERSION:
+        raise ValueError("another version")
+    sort, theme, hidden, device = (tree.get(name) for name in ("sort", "theme", "hidden", "device"))
+    reverse, only, branches = (tree.get(name) for name in ("reverse", "only_active", "tree"))
+    without = tree.get("no_columns")
+    if sort not in (None, *SORT_KEYS) or theme not in (None, *THEMES):
+        raise ValueError("unknown words")
+    if not all(switch is None or isinstance(switch, bool) for switch in (reverse, only, branches)):
+        raise ValueError("not a switch")
+    if hidden is not None and not (isinstance(hidden, list) and all(name in PANEL_KEYS for name in hidden)):
+        raise ValueError("not panels")
+    if without is not None and not (isinstance(without, list) and all(name in _columns() for name in without)):
+        raise ValueError("not columns")
+    if device is not None:
+        if not (isinstance(device, list) and len(device) == 4 and all(isinstance(part, str) for part in device)):
+            raise ValueError("not a device")
+        device = tuple(clean(part) for part in device)
+    panels, columns = (None if names is None else frozenset(names) for names in (hidden, without))
+    return RememberedView(sort, reverse, only, panels, theme, device, branches, columns)
+
+
+def _columns() -> list[str]:
+    """Ids of the optional columns; a list, as a broken file may hold unhashable values."""
+    return [column.id for column in optional_columns()]
+
+
+def write_view(folder: Path, view: RememberedView) -> None:
+    """Replace the file atomically. Raises OSError."""
+    import json
+
+    sets = {name: sorted(value) for name, value in view._asdict().items() if isinstance(value, frozenset)}
+    text = json.dumps({"version": _VERSION, **view._asdict(), **sets})
+    keep_file(folder, NAME, text.encode() + b"\n")
+
+
+def restored_settings(settings: Settings, before: RememberedView) -> Settings:
+    """The Settings with the remembered values where nothing sets them for this run."""
+    values: dict[str, object] = {
+        name: getattr(before, name) for name in ("sort", "reverse", "only_active", "theme", "tree")
+    }
+    for name in ("hidden", "no_columns"):
+        if (names := getattr(before, name)) is not None:
+            values[name] = tuple(sorted(names))
+    changes = {name: value for name, value in values.items() if value is not None and name not in settings.chosen}
+    return settings._replace(**changes)  # type: ignore[arg-type]
+
+
+def restored_device(frame: Frame, before: RememberedView) -> str:
+    """The current kernel name of the remembered device; "" when none was selected or it is absent.
+
+    A device with a serial number is found under any name; one without must have the same name and model, or label.
+    """
+    if before.device is None:
+        return ""
+    name, serial, model, label = before.device
+    devices = infos(frame)
+    if serial:
+        found = [info.name for info in devices.values() if info.serial == serial and info.model == model]
+        return name if name in found else found[0] if found else ""
+    same = devices.get(name)
+    if same is not None and (same.serial, same.model, same.label) == ("", model, label):
+        return name
+    # A volume keeps its label when its number changes.
+    return next((info.name for info in devices.values() if label not in ("", name) and info.label == label), "")
+
+
+def merge_left_view(view: View, look: str, frame: Frame, settings: Settings, before: RememberedView) -> RememberedView:
+    """The view to remember at exit; keeps the old value of what only this run's flags or settings set.
+
+    look: the theme selected by key, "" for none. settings: those that the screen started with.
+    """
+    info: BlockInfo | None = infos(frame).get(view.device)
+    device = None if info is None else (info.name, info.serial, info.model, info.label)
+    if view.device and info is None:
+        device = before.device
+    theme = look or before.theme
+    now = RememberedView(
+        view.sort, view.reverse, view.only_active, view.hidden, theme, device, view.tree, view.no_columns
+    )
+    start = RememberedView(settings.sort, settings.reverse, settings.only_active, frozenset(settings.hidden))
+    start = start._replace(tree=settings.tree, no_columns=frozenset(settings.no_columns))
+    unchanged = {
+        name: getattr(before, name)
+        for name in ("sort", "reverse", "only_active", "hidden", "tree", "no_columns")
+        if getattr(now, name) == getattr(start, name) and (name in settings.chosen or getattr(before, name) is None)
+    }
+    return now._replace(**unchanged)

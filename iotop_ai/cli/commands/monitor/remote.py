@@ -1,0 +1,155 @@
+"""Another machine on this screen: a live recording through a pipe, for --host started by ssh."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+from iotop_ai.cli.commands.monitor.command import Opening, memory_keeper, run_screen
+from iotop_ai.collectors.io.programs import find_user_program
+from iotop_ai.collectors.io.spawn import start
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.recorded.source import ReplaySource
+
+SSH_VARIABLE = "IOTOP_AI_SSH"
+"""Holds the absolute path of another ssh."""
+NOT_FOUND = 127
+"""Exit code of a shell for an unknown program."""
+NO_CONNECTION = 255
+"""Exit code of ssh for its own errors."""
+KEEPALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
+"""Detects a lost host (a cable, a crash) after 15 s instead of TCP's 15 minutes."""
+_STDERR_BYTES = 4096
+_EXIT_S = 1.0
+
+
+def show_stream(
+    settings: Settings,
+    fd: int,
+    *,
+    shared: bool = False,
+    why_empty: Callable[[], str] = lambda: "",
+    why_ended: Callable[[], str] = lambda: "",
+) -> int:
+    """Show the recording from a descriptor until the user leaves; the exit code.
+
+    shared: the sender may read the same terminal. why_empty, why_ended: the sender's reason for a stream without a
+    Snapshot, and for one that ended before the user left. Raises InputError for a stream without a Snapshot.
+    """
+    source = ReplaySource("-", fd=fd)
+    ended = False
+
+    def until_end() -> Iterator[Frame]:
+        nonlocal ended
+        yield from frames(source)
+        ended = True
+
+    def opening() -> Opening:
+        stream = until_end()
+        try:
+            first = next(stream, None)
+        except InputError as error:
+            raise InputError(why_empty() or str(error)) from None
+        if first is None:
+            raise InputError(why_empty() or "the stream ended before its first Snapshot")
+        interval_s = first.snapshot.interval_s
+        changes = {"remote": True, "interval_s": interval_s}
+        return Opening(first, stream, source, changes, keeper=memory_keeper, shared=shared)
+
+    code = run_screen(settings, opening, source.close)
+    if ended and (reason := why_ended()):
+        print(reason, file=sys.stderr)
+    return code
+
+
+def show_host(settings: Settings, host: str) -> int:
+    """Start ``iotop-ai record`` on another machine through ssh and show its recording; the exit code.
+
+    Raises UsageError for a name that ssh would read as an option, InputError when ssh or the other machine fails.
+    """
+    if not host or host.startswith("-") or any(c.isspace() or not c.isprintable() for c in host):
+        raise UsageError(f"{clean(host)!r} is not a host; write name or user@name")
+    with Ssh(host, f"iotop-ai record -o - -d {settings.interval_s:g}", find_ssh()) as ssh:
+        return show_stream(settings, ssh.fd, why_empty=ssh.why_empty, why_ended=ssh.why_ended)
+
+
+def find_ssh() -> str:
+    """ssh's absolute path: from IOTOP_AI_SSH, else the PATH, for root the system's folders. Raises InputError."""
+    if given := os.environ.get(SSH_VARIABLE, ""):
+        return given
+    if found := find_user_program("ssh"):
+        return found
+    where = "the system's folders" if os.geteuid() == 0 else "the PATH"
+    raise InputError(f"no ssh in {where}; install the OpenSSH client, or set {SSH_VARIABLE} to its path")
+
+
+class Ssh:
+    """A command on another machine. fd: its standard output. ssh may ask for a password on the terminal."""
+
+    def __init__(self, host: str, command: str, program: str) -> None:
+        self._host = host
+        argv = [program, *KEEPALIVE, "--", host, command]
+        try:
+            self._child = start(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        except OSError as error:
+            raise InputError(f"{clean(program)}: {error.strerror}; is the OpenSSH client installed?") from None
+        assert self._child.stdout is not None
+        assert self._child.stderr is not None
+        self.fd = self._child.stdout.fileno()
+        self._stderr = b""
+        self._stderr_thread = threading.Thread(
+            target=self._read_stderr, args=(self._child.stderr.fileno(),), daemon=True
+        )
+        self._stderr_thread.start()
+
+    def _read_stderr(self, fd: int) -> None:
+        """Keep the last bytes; a full pipe would block ssh."""
+        while block := os.read(fd, _STDERR_BYTES):
+            self._stderr = (self._stderr + block)[-_STDERR_BYTES:]
+
+    def why_empty(self) -> str:
+        """The reason for an empty stream, in one line."""
+        last = self._last_error_line()
+        if self._child.returncode == NOT_FOUND:
+            return f"{self._host}: no iotop-ai in the PATH of that machine"
+        if self._child.returncode == NO_CONNECTION:
+            return f"{self._host}: no connection{': ' + last if last else ''}"
+        return f"{self._host}: {last or 'the connection was closed before any data arrived'}"
+
+    def why_ended(self) -> str:
+        """The reason for the end of the stream, in one line."""
+        last = self._last_error_line()
+        if self._child.returncode == 0:
+            return f"{self._host}: its recorder has ended"
+        return f"{self._host}: the connection was lost{': ' + last if last else ''}"
+
+    def _last_error_line(self) -> str:
+        self._stderr_thread.join(_EXIT_S)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(_EXIT_S)
+        lines = [clean(line).strip() for line in self._stderr.decode("utf-8", "replace").splitlines()]
+        return next((line for line in reversed(lines) if line), "")
+
+    def __enter__(self) -> Ssh:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End ssh; the recorder on the other machine ends when its pipe closes."""
+        self._child.terminate()
+        try:
+            self._child.wait(_EXIT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        for stream in (self._child.stdout, self._child.stderr):
+            if stream is not None:
+                self._stderr_thread.join(_EXIT_S)
+                stream.close()

@@ -1,0 +1,96 @@
+"""The live screen's last hour in memory, its recording by the key R, and screenshots."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.own_file import create
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
+from iotop_ai.model.settings import Settings
+from iotop_ai.model.snapshot import Event
+from iotop_ai.playback.session_recording import SessionRecorder
+
+if TYPE_CHECKING:
+    from iotop_ai.store.last_hour import Ring
+    from iotop_ai.store.write.recorder import Recorder
+    from iotop_ai.store.write.sink import FileSink
+
+
+OPEN_S = 5.0
+"""Limit for opening a new recording."""
+
+
+def live_keeper(settings: Settings, pending: Callable[[int], tuple[Event, ...]]) -> SessionRecorder:
+    """The keeper of a live session. pending: as of SessionRecorder."""
+    clock = Clock()
+
+    def record(preroll: tuple[str, ...]) -> Recorder:
+        from iotop_ai.store.write.recorder import Recorder
+
+        return Recorder(open_file(clock), clock, cmdline=settings.cmdline, preroll=preroll)
+
+    return SessionRecorder(clock, new_ring, record, settings.cmdline, pending)
+
+
+def new_ring() -> Ring:
+    """An empty last hour."""
+    from iotop_ai.store.last_hour import Ring
+
+    return Ring()
+
+
+def open_file(clock: Clock, folder: str = ".") -> FileSink:
+    """A new file HOST-TIME.iotop.jsonl in ``writable(folder)``.
+
+    Raises OSError or IotopError when it cannot be created, and TimeoutError when the folder does not answer.
+    """
+    from iotop_ai.cli.commands.record.options import default_output
+    from iotop_ai.store.write.sink import FileSink, unused
+
+    name = default_output(os.uname().nodename, clock.wall_ns())
+
+    def open_sink() -> FileSink:
+        return FileSink(unused(os.path.join(writable(folder), name)))
+
+    return call_with_timeout(OPEN_S, os.path.abspath(folder), open_sink)
+
+
+def save_screenshot(svg: str, folder: str = ".") -> str:
+    """Write a screenshot as HOST-TIME.svg, 0600, in ``writable(folder)``; its path. Raises OSError."""
+    from iotop_ai.cli.commands.record.options import default_output
+    from iotop_ai.store.write.sink import unused
+
+    name = default_output(os.uname().nodename, Clock().wall_ns()).removesuffix(".iotop.jsonl")
+    path = unused(os.path.join(writable(folder), f"{name}.svg"))
+    with os.fdopen(create(path), "w", encoding="utf-8") as file:
+        file.write(svg)
+    return os.path.abspath(path)
+
+
+def writable(folder: str) -> str:
+    """The folder, or the recordings' folder when this one is not writable or is writable by all users."""
+    if not private(folder):
+        folder = recordings_folder()
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
+
+
+def private(folder: str) -> bool:
+    """Whether we may create files there, and other users beyond its group may not."""
+    try:
+        mode = os.stat(folder).st_mode
+    except OSError:
+        return False
+    return not mode & stat.S_IWOTH and os.access(folder, os.W_OK | os.X_OK)
+
+
+def recordings_folder() -> str:
+    """The fallback folder for recordings: for root below /var/lib, else the XDG state directory."""
+    if os.geteuid() == 0:
+        return "/var/lib/iotop-ai"
+    home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(home, "iotop-ai")

@@ -1,0 +1,1 @@
+"""Record the machine, for weeks or while a command runs."""

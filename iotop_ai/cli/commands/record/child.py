@@ -1,0 +1,72 @@
+"""The recorded command: start it, forward signals, wait for it, pass its exit code through."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+from iotop_ai.store.format.redact import COMMANDS
+
+NOT_FOUND, NOT_RUNNABLE = 127, 126
+LONGEST_TEXT = 120
+
+
+class NotStarted(UsageError):  # noqa: N818 - the shell's exit codes for it
+    """The command could not be started; exit codes as the shell's."""
+
+    def __init__(self, name: str, error: OSError) -> None:
+        super().__init__(f"cannot run {clean(name)}: {error.strerror}")
+        self.exit_code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
+
+
+def replace_by(argv: Sequence[str]) -> int:
+    """Replace this process by the command. Raises NotStarted."""
+    try:
+        os.execvp(argv[0], list(argv))
+    except OSError as error:
+        raise NotStarted(argv[0], error) from None
+
+
+def redacted_text(argv: Sequence[str], level: str) -> str:
+    """The command line at a level of redaction."""
+    redact = COMMANDS.get(level)
+    return clean(" ".join(argv if redact is None else redact(tuple(argv))), LONGEST_TEXT)
+
+
+class Command:
+    """A running command, in our process group so that the terminal's keys reach it too.
+
+    on_end: called on another thread with the exit code, or minus the signal. Raises NotStarted.
+    """
+
+    def __init__(self, argv: Sequence[str], unblock: Callable[[], None], on_end: Callable[[int], None]) -> None:
+        try:
+            self._child = subprocess.Popen(list(argv), preexec_fn=unblock)  # no thread of ours holds a lock yet
+        except OSError as error:
+            raise NotStarted(argv[0], error) from None
+        self._on_end = on_end
+        self._thread = threading.Thread(target=self._wait, name="command", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int:
+        """Its pid."""
+        return self._child.pid
+
+    def forward(self, number: signal.Signals) -> None:
+        """Send it a signal, if it still runs."""
+        self._child.send_signal(number)
+
+    def code(self) -> int:
+        """Wait for its end; its exit code as a shell reports it: 128 + n for a signal."""
+        self._thread.join()
+        code = self._child.returncode
+        return code if code >= 0 else 128 - code
+
+    def _wait(self) -> None:
+        self._on_end(self._child.wait())

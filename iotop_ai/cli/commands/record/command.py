@@ -1,0 +1,229 @@
+"""``iotop-ai record``: the whole machine's counters into a file, for weeks or while a command runs."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+
+from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
+from iotop_ai.cli.commands.record.child import Command, redacted_text, replace_by
+from iotop_ai.cli.commands.record.options import RecordOptions, add_record_flags, record_options
+from iotop_ai.cli.commands.record.output import Output, open_sink
+from iotop_ai.cli.commands.record.signals import END_SIGNALS, FORWARDED, Signals
+from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.marks_socket import check_socket_variable
+from iotop_ai.diagnosis.burst import Burst
+from iotop_ai.diagnosis.facts.saturation import saturated
+from iotop_ai.export.logs.disk_csv import HEADER, disk_log_lines
+from iotop_ai.export.text.run_summary import RunSummary
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.exits import how_it_ended
+from iotop_ai.model.settings import SHORTEST_S
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.pipeline import closing, frames
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.write.sink import TextSink
+
+OFF_VARIABLE = "IOTOP_AI"
+SAVE_EVERY_NS = 3_600_000_000_000
+"""Period for saving the disks' baselines: a recording for weeks may be killed."""
+COMMAND_START, COMMAND_END = "command_start", "command_end"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``record``."""
+    add_record_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record until a signal, or while the command runs; its exit code."""
+    if os.environ.get(OFF_VARIABLE) == "0":
+        words = args.words[1:] if args.words[:1] == ["--"] else args.words
+        if words:
+            return replace_by(words)
+        say(f"{OFF_VARIABLE}=0: not recording")
+        return 0
+    options = record_options(args)
+    check_socket_variable(os.environ)
+    quiet_log()
+    session = Session(options)
+    numbers = FORWARDED if options.command else END_SIGNALS
+    with Signals(numbers, session.on_signal) as signals:
+        return session.run(signals)
+
+
+def say(text: str) -> None:
+    """Print one line to stderr; a closed stderr does not stop the recording."""
+    with contextlib.suppress(OSError):
+        print(f"record: {text}", file=sys.stderr, flush=True)
+
+
+class Session:
+    """One run of ``record``: its outputs, its command and its end."""
+
+    def __init__(self, options: RecordOptions) -> None:
+        self._options = options
+        self._clock = Clock()
+        self._output: Output | None = None
+        self._log: TextSink | None = None
+        self._command: Command | None = None
+        self._source: LiveSource | None = None
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._early_signals: list[signal.Signals] = []
+        self._summary = RunSummary()
+        self._burst = Burst()
+        self._bursting = False
+        self._code: int | None = None
+        self._newest: Frame | None = None
+
+    def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
+        """Forward to the command, unless the terminal sent it to both; without a command end the recording."""
+        if self._stopping.is_set() and number in END_SIGNALS and self._output is not None:
+            self._output.stop_waiting()
+        if self._command is not None:
+            if not from_terminal:
+                self._command.forward(number)
+        elif self._options.command:
+            self._early_signals.append(number)
+        elif number in END_SIGNALS:
+            self._stopping.set()
+            if self._source is not None:
+                self._source.close()
+
+    def run(self, signals: Signals) -> int:
+        """Open, start, record, close, sum up; the exit code. Raises IotopError when it cannot start."""
+        options = self._options
+        if options.csv:
+            path = options.csv
+            self._log = open_sink(path, lambda: TextSink(path, append=options.append))
+            if self._log.fresh:
+                self._log.write(HEADER + "\n")
+        try:
+            if options.output or not options.csv:
+                self._output = Output(options, self._clock, say, self._on_output_end)
+            self._start_command(signals)
+            self._record()
+        finally:
+            if self._log is not None:
+                self._log.close()
+            if self._output is not None:
+                self._output.close()
+        code = 0 if self._command is None else self._command.code()
+        if options.command:
+            for line in self._summary.lines():
+                say(line)
+        elif self._output is not None and self._output.broken:
+            raise InputError(self._output.broken)
+        return code
+
+    def _start_command(self, signals: Signals) -> None:
+        if not self._options.command:
+            return
+        self._command = Command(self._options.command, signals.unblock, self._on_command_end)
+        for number in self._early_signals:
+            self._command.forward(number)
+
+    def _on_command_end(self, code: int) -> None:
+        with self._lock:
+            self._code = code
+            if self._source is not None:
+                if self._command is not None:
+                    self._source.child_ended(self._command.pid, code)
+                self._source.add_event(COMMAND_END, how_it_ended(code))
+        self._finish()
+
+    def _on_output_end(self) -> None:
+        """The pipe's reader or the disk is gone: stop, unless a command or the CSV log continues."""
+        if self._source is not None and not self._options.command and self._log is None:
+            self._source.close()
+
+    def _finish(self) -> None:
+        """Take one last Snapshot now."""
+        self._stopping.set()
+        if self._source is not None:
+            self._source.set_interval(SHORTEST_S)
+
+    def _open_source(self) -> LiveSource:
+        options = self._options
+        source = LiveSource(options.settings, marks=True)
+        if self._command is not None:
+            source.watch(self._command.pid)
+            source.add_event(COMMAND_START, redacted_text(options.command, options.settings.cmdline))
+        with self._lock:
+            self._source = source
+            if self._code is not None:
+                source.add_event(COMMAND_END, how_it_ended(self._code))
+        # An end that came before the source was there.
+        if self._stopping.is_set():
+            self._finish()
+        if self._output is not None and not self._output.alive:
+            self._on_output_end()
+        return source
+
+    def _record(self) -> None:
+        source = self._open_source()
+        timer = threading.Timer(self._options.duration_s or 0.0, self._finish)
+        timer.daemon = True
+        if self._options.duration_s is not None:
+            timer.start()
+        stream = frames(self._until_stopped(source))
+        last, saved_ns = None, 0
+        try:
+            for i, frame in enumerate(stream):
+                if i == 0 and self._output is not None:
+                    self._output.warn_of_own_disk(frame.snapshot)
+                self._write(frame, source)
+                last, saved_ns = frame, saved_ns or frame.snapshot.at_ns
+                if frame.snapshot.at_ns - saved_ns >= SAVE_EVERY_NS:
+                    saved_ns = frame.snapshot.at_ns
+                    save_baselines(self._options.settings, frame, 0.0)
+        finally:
+            timer.cancel()
+            source.close()
+            for _ in stream:
+                pass
+            if last is not None:
+                save_baselines(self._options.settings, last)
+        self._write_last_events(source)
+
+    def _write_last_events(self, source: LiveSource) -> None:
+        """Record the events after the last Snapshot."""
+        newest, output = self._newest, self._output
+        if newest is None or output is None:
+            return
+        if events := source.pending(newest.snapshot.seq):
+            output.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
+
+    def _until_stopped(self, source: LiveSource) -> Iterator[Snapshot]:
+        """The source's Snapshots up to the last one that ``_finish`` requests."""
+        for snapshot in source:
+            last = self._stopping.is_set() and (
+                self._code is None or any(event.kind == COMMAND_END for event in snapshot.events)
+            )
+            if last:
+                source.close()
+            yield snapshot
+
+    def _write(self, frame: Frame, source: LiveSource) -> None:
+        source.hold_smart(saturated(frame))
+        self._newest = frame
+        self._summary.add(frame)
+        if self._output is not None:
+            self._output.put(frame)
+        if self._log is not None:
+            for line in disk_log_lines(frame, self._options.settings.devices):
+                self._log.write(line + "\n")
+        burst_s = self._options.burst_s
+        if burst_s is not None and not self._stopping.is_set():
+            wanted = self._burst.wanted(frame)
+            if wanted != self._bursting:
+                self._bursting = wanted
+                source.set_interval(burst_s if wanted else self._options.settings.interval_s)

@@ -1,0 +1,127 @@
+"""The flags of ``iotop-ai record``, checked and combined."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from datetime import datetime
+from typing import NamedTuple
+
+from iotop_ai.cli.options.common import add_source_flags, count, interval, settings_of
+from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.parse import parse_duration_s, parse_size_bytes
+from iotop_ai.model.settings import CMDLINE_LEVELS, Settings
+from iotop_ai.store.write.recorder import MIN_FREE_BYTES, Rotation
+
+STREAM = "-"
+_SECONDS = re.compile(r"[\d.]+(ms|s|m|min|h|d)")
+
+
+class RecordOptions(NamedTuple):
+    """output, csv: a path, "-", or "" for none. hook, command: argv, () for none. burst_s: None for no bursts."""
+
+    settings: Settings
+    output: str
+    append: bool
+    csv: str
+    duration_s: float | None
+    rotation: Rotation
+    keep: int | None
+    hook: tuple[str, ...]
+    min_free_bytes: int
+    burst_s: float | None
+    command: tuple[str, ...]
+
+
+def add_record_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``record``."""
+    parser.add_argument("-o", "--output", metavar="FILE", help="default ./HOST-TIME.iotop.jsonl; - is stdout")
+    parser.add_argument("--append", action="store_true", help="append a session to an existing file")
+    parser.add_argument("--duration", metavar="T", help="stop after this time: 30, 10m, 2h")
+    parser.add_argument(
+        "--rotate", metavar="LIMIT", help="start a new file at a size, an age, or both: 512M, 24h, 1G,24h"
+    )
+    parser.add_argument("--keep", metavar="N", type=count, help="number of full files to keep (default all)")
+    parser.add_argument(
+        "--hook", metavar="CMD", help="command for each closed file, with its path in IOTOP_AI_FILE; no shell"
+    )
+    parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines to write (default names)")
+    parser.add_argument("--min-free", metavar="SIZE", help="pause while the disk has less free space (default 64M)")
+    parser.add_argument("--burst", metavar="SEC", type=interval, help="interval while rates or the verdict change")
+    parser.add_argument("--csv", metavar="FILE", help="a CSV log of the disks; without -o the only output")
+    add_source_flags(parser, sub=True)
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="record while this command runs"
+    )
+
+
+def record_options(args: argparse.Namespace) -> RecordOptions:
+    """The options of the flags. Raises UsageError for an invalid value or combination."""
+    settings = resolve_devices(settings_of(args))
+    settings = settings._replace(cmdline=args.cmdline or settings.cmdline)
+    output, csv = args.output or "", args.csv or ""
+    rotation = parse_rotation(args.rotate) if args.rotate else Rotation()
+    if output == STREAM and (args.append or args.rotate):
+        raise UsageError("--append and --rotate do not work with stdout; name a file with -o")
+    if output == STREAM and csv == STREAM:
+        raise UsageError("the recording and the log cannot both go to stdout")
+    if csv and not output and (args.rotate or args.hook):
+        raise UsageError("--csv alone writes no recording: --rotate and --hook need -o")
+    if args.keep is not None and not args.rotate:
+        raise UsageError("--keep needs --rotate")
+    if args.burst is not None and args.burst >= settings.interval_s:
+        raise UsageError(f"--burst {args.burst:g} is not shorter than the interval of {settings.interval_s:g} s")
+    command = tuple(args.words[1:] if args.words[:1] == ["--"] else args.words)
+    if command[:1] and command[0].startswith("-"):
+        raise UsageError(f"unrecognized arguments: {command[0]} (put -- before a command)")
+    return RecordOptions(
+        settings=settings,
+        output=output,
+        append=args.append,
+        csv=csv,
+        duration_s=None if args.duration is None else _positive(parse_duration_s(args.duration)),
+        rotation=rotation,
+        keep=args.keep,
+        hook=parse_hook(args.hook),
+        min_free_bytes=MIN_FREE_BYTES if args.min_free is None else parse_size_bytes(args.min_free),
+        burst_s=args.burst,
+        command=command,
+    )
+
+
+def parse_rotation(text: str) -> Rotation:
+    """A size, an age, or both with a comma: "512M", "24h", "1G,24h". A lower-case m is minutes, an upper-case M MiB."""
+    size, seconds = None, None
+    for word in text.split(","):
+        if _SECONDS.fullmatch(word.strip()):
+            seconds = _positive(parse_duration_s(word))
+        else:
+            size = parse_size_bytes(word)
+            if size < 1:
+                raise UsageError(f"--rotate {word.strip()}: the size must be above 0")
+    return Rotation(size, seconds)
+
+
+def parse_hook(text: str | None) -> tuple[str, ...]:
+    """The hook's argv, split by a shell's rules."""
+    try:
+        argv = tuple(shlex.split(text or ""))
+    except ValueError as error:
+        raise UsageError(f"--hook: {error}") from None
+    if text is not None and not argv:
+        raise UsageError("--hook is empty")
+    return argv
+
+
+def default_output(host: str, wall_ns: int) -> str:
+    """HOST-TIME.iotop.jsonl, in local time."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", host).lstrip(".-") or "host"
+    return f"{name[:60]}-{datetime.fromtimestamp(wall_ns // 10**9).strftime('%Y%m%dT%H%M%S')}.iotop.jsonl"
+
+
+def _positive(seconds: float) -> float:
+    if seconds <= 0:
+        raise UsageError("the time must be above 0")
+    return seconds

@@ -1,0 +1,145 @@
+"""The output of ``record``: the file or pipe, its recorder, its rotation, and messages about them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from iotop_ai.cli.commands.record.options import STREAM, RecordOptions, default_output
+from iotop_ai.cli.start.abandon import abandon_files
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, IotopError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.screen.recording_state import missing_text
+from iotop_ai.store.write.recorder import READER_GONE, Recorder, Sink
+from iotop_ai.store.write.rotation import HOOK_S, Rotator
+from iotop_ai.store.write.sink import FileSink, PipeSink
+
+CLOSE_S = 20.0
+OPEN_S = 5.0
+_STEP_S = 0.2
+T = TypeVar("T")
+
+
+def open_sink(path: str, make: Callable[[], T]) -> T:
+    """The sink that ``make`` opens at this path. Raises InputError also when its disk or server does not answer."""
+    try:
+        return call_with_timeout(OPEN_S, path, make)
+    except TimeoutError as error:
+        raise InputError(f"{clean(path)}: {error.strerror}; check its disk or server") from None
+
+
+class Output:
+    """A recording in progress. say: prints a line; on_end: called when it ends by itself.
+
+    Raises InputError or UsageError when the file cannot be opened.
+    """
+
+    def __init__(
+        self, options: RecordOptions, clock: Clock, say: Callable[[str], None], on_end: Callable[[], None]
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._hurry = False
+        self._say = say
+        self._last_trouble = ""
+        self.path = options.output or default_output(os.uname().nodename, clock.wall_ns())
+        sink: PipeSink | FileSink
+        if self.path == STREAM:
+            sink = PipeSink(1)
+        else:
+            sink = open_sink(self.path, lambda: FileSink(self.path, append=options.append))
+        self._device = sink.device() if isinstance(sink, FileSink) else None
+        self._new_file = sink.fresh
+        self._rotator: Rotator | None = None
+        if self.path != STREAM and (options.rotation != (None, None) or options.hook):
+            self._rotator = Rotator(clock, say, keep=options.keep, hook=options.hook)
+        self._recorder = Recorder(
+            sink,
+            clock,
+            cmdline=options.settings.cmdline,
+            rotation=options.rotation,
+            rotate=None if self._rotator is None else self._next_file,
+            min_free_bytes=options.min_free_bytes,
+            ended=on_end,
+        )
+        if self.path != STREAM:
+            say(f"to {clean(self.path)}")
+
+    @property
+    def alive(self) -> bool:
+        """Whether the recorder still writes."""
+        return self._recorder.alive
+
+    @property
+    def broken(self) -> str:
+        """Why it stopped writing; "" without an error or when the reader of the pipe closed it."""
+        trouble = self._recorder.state().trouble
+        return "" if trouble == READER_GONE else trouble
+
+    def put(self, frame: Frame) -> None:
+        """Record a Frame; report a new write error, or its end."""
+        self._recorder.put(frame)
+        self._report_trouble()
+
+    def _next_file(self, full: Sink) -> Sink:
+        assert self._rotator is not None
+        try:
+            return self._rotator.next_file(full)
+        except (OSError, IotopError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            self._say(f"cannot start a new file, continuing the old one: {why}")
+            raise
+
+    def _report_trouble(self) -> None:
+        trouble, path = self.broken, self._recorder.state().path
+        if trouble != self._last_trouble:
+            self._say(trouble or "recording again")
+            self._last_trouble = trouble
+        if path != self.path:
+            self._say(f"{clean(self.path)} cannot be written; continuing in {clean(path)}")
+            self.path, self._new_file = path, True
+
+    def warn_of_own_disk(self, snapshot: Snapshot) -> None:
+        """Warn when the file is on a watched disk."""
+        disks = snapshot.disks.value
+        if self._device is None or disks is None:
+            return
+        name = next((info.name for info in disks.values() if (info.major, info.minor) == self._device), None)
+        watched = self._options.settings.devices
+        if name is not None and (not watched or name in watched or disks[name].parent in watched):
+            self._say(f"the file is on {name}, a watched disk: that disk's figures include the recording's writes")
+
+    def close(self) -> None:
+        """Write the queued lines and the end line; run the hook for the last file and wait for it.
+
+        Removes a new file that stayed empty.
+        """
+        end_ns = self._clock.monotonic_ns() + int(CLOSE_S * 1e9)
+        closed = self._recorder.close(0.0)
+        while not (closed or self._hurry or self._clock.monotonic_ns() > end_ns):
+            closed = self._recorder.close(_STEP_S)
+        if not closed:
+            self._say("the last lines were not written in time; the recording ends without them")
+            abandon_files()
+        self._report_trouble()
+        state = self._recorder.state()
+        if lost := missing_text(state.dropped, state.dropped_events):
+            self._say(lost)
+        if self._new_file and not self._recorder.state().size_bytes and self.path != STREAM:
+            with contextlib.suppress(FileNotFoundError, TimeoutError):
+                call_with_timeout(HOME_TIMEOUT_S, self.path, lambda: os.unlink(self.path))
+        if self._rotator is not None:
+            run_hook = self._options.hook and closed and os.path.lexists(self.path)
+            self._rotator.finish(self.path if run_hook else None, HOOK_S)
+
+    def stop_waiting(self) -> None:
+        """Stop waiting for the disk or a hook: a second end signal came."""
+        self._hurry = True
+        if self._rotator is not None:
+            self._rotator.stop()

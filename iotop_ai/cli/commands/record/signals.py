@@ -1,0 +1,61 @@
+"""Signals of a program that runs a command, with their sender: the terminal or another process."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from types import FrameType, TracebackType
+from typing import Any
+
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+FORWARDED = (*END_SIGNALS, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_POLL_S = 0.2
+_SI_KERNEL = 0x80
+"""si_code of a key on the terminal or its hang-up, which the whole foreground process group receives."""
+
+
+class Signals:
+    """Receives signals on a thread while the block runs. Enter it before other threads start, so that all block them.
+
+    on_signal: called with the signal and whether the terminal sent it, to us and to our children alike.
+    """
+
+    def __init__(self, numbers: Iterable[signal.Signals], on_signal: Callable[[signal.Signals, bool], None]) -> None:
+        self._numbers = frozenset(numbers)
+        self._on_signal = on_signal
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="signals", daemon=True)
+        self._old_mask: set[signal.Signals | int] = set()
+        self._handlers: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Signals:
+        # A thread that starts a child unblocks all signals for that moment: with a handler none is lost or fatal.
+        self._handlers = {number: signal.signal(number, self._handle) for number in self._numbers}
+        self._old_mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers))
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping = True
+        self._thread.join(5 * _POLL_S)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def unblock(self) -> None:
+        """In a child between fork and exec: restore the handlers and the mask."""
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        self._on_signal(signal.Signals(number), False)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            info = signal.sigtimedwait(self._numbers, _POLL_S)
+            if info is not None:
+                self._on_signal(signal.Signals(info.si_signo), info.si_code == _SI_KERNEL)

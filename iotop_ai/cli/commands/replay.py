@@ -1,0 +1,163 @@
+"""``iotop-ai replay``: a recording on the live screen with a time line, or a stream from another machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+
+from iotop_ai.cli.options.common import add_job_flag
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.parse import parse_time_ns
+from iotop_ai.model.settings import THEMES, Settings
+from iotop_ai.playback.selection import ALLOW_ROOT, corrupt_input_as_error
+from iotop_ai.store.read.file import FileRecording
+
+STDIN = "-"
+GROWS_S = 15.0
+"""A file without an end line whose newest Snapshot is younger than this counts as still being written."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``replay``."""
+    parser.add_argument("file", metavar="FILE", help="a recording, with its rotated parts; - is a live stream on stdin")
+    when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start) or 45%%"
+    parser.add_argument("--at", metavar="T", help=f"start at: {when}")
+    parser.add_argument("--speed", metavar="X", type=speed, help="start playing at this speed: 0.25 to 64")
+    parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
+    add_job_flag(parser)
+    screen = parser.add_argument_group("the screen")
+    screen.add_argument("--theme", choices=THEMES, default=argparse.SUPPRESS, help="one of " + ", ".join(THEMES))
+    switch, absent = argparse.BooleanOptionalAction, argparse.SUPPRESS
+    screen.add_argument("--ascii", action=switch, default=absent, help="use ASCII characters only")
+    screen.add_argument(
+        "--mouse", action=switch, default=absent, help="react to the mouse, or leave it to the terminal"
+    )
+
+
+def speed(text: str) -> float:
+    """A factor of 0.25 to 64, with or without an x. Raises ArgumentTypeError."""
+    try:
+        factor = float(text.lower().removesuffix("x"))
+    except ValueError:
+        factor = 0.0
+    if not 0.25 <= factor <= 64:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a speed; write 0.25 to 64")
+    return factor
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the recording until the user leaves; the exit code."""
+    from iotop_ai.cli.options.common import settings_elsewhere
+
+    settings = settings_elsewhere(args)
+    path = args.file
+    if path == STDIN:
+        if not stat.S_ISREG(os.fstat(0).st_mode):
+            return _stream(args, settings)
+        path = "/dev/stdin"
+    with corrupt_input_as_error(args.file):
+        return _file(path, args, settings)
+
+
+def _stream(args: argparse.Namespace, settings: Settings) -> int:
+    from iotop_ai.cli.commands.monitor.remote import show_stream
+
+    if args.at is not None or args.speed is not None:
+        raise UsageError("--at and --speed work with files only, not with a stream")
+    return show_stream(settings, keys_from_terminal(), shared=True)
+
+
+def keys_from_terminal() -> int:
+    """Make the terminal our stdin and return a descriptor of the recording that stdin was. Raises UsageError."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        raise UsageError("no terminal to read keys from: use iotop-ai export, or run it in a terminal") from None
+    stream = os.dup(0)
+    os.dup2(terminal, 0)
+    os.close(terminal)
+    return stream
+
+
+def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
+    from iotop_ai.cli.commands.monitor.command import Opening, run_screen
+    from iotop_ai.playback.player import FrameCursor
+    from iotop_ai.present.screen.view import Timeline
+    from iotop_ai.store.source import MemoryRecording
+    from iotop_ai.tui.threads.playback import PlaybackThread
+    from iotop_ai.tui.threads.source import MessageReceiver
+
+    clock = Clock()
+    # The user named the file that the shell opened as stdin.
+    chain = Chain(path, allow_root=args.allow_root or args.file == STDIN)
+    tape = FrameCursor(chain.parts, chain.next_part)
+    if args.file == STDIN:
+        os.close(keys_from_terminal())
+    begin, end = tape.begin_wall_ns, tape.end_wall_ns()
+    grows = args.file != STDIN and chain.grows(clock.wall_ns() - end)
+    chain.follows = grows
+    wall_ns = end if grows else begin
+    if args.at is not None:
+        wall_ns = parse_time_ns(args.at, begin, end)
+    playing = args.speed is not None or (grows and args.at is None)
+    factor = args.speed or 1.0
+
+    def opening() -> Opening:
+        view = {
+            "mode": "replay", "timeline": Timeline(begin, max(end, begin + 1), begin), "playing": playing,
+            "speed": factor, "interval_s": chain.parts[-1].header.interval_s,
+        }  # fmt: skip
+
+        def deck(app: MessageReceiver) -> PlaybackThread:
+            return PlaybackThread(tape, app, clock, playing=playing, speed=factor, follows=grows)
+
+        return Opening(tape.seek(wall_ns), (), MemoryRecording(), view, deck=deck)
+
+    return run_screen(settings, opening, chain.close)
+
+
+class Chain:
+    """The parts of a recording; while it is written, also those that rotation adds."""
+
+    def __init__(self, path: str, *, allow_root: bool = False) -> None:
+        from iotop_ai.sources.recorded.rotated_parts import open_chain
+
+        self._path = path
+        self.parts = list(open_chain(path, allow_root=allow_root))
+        self.follows = False
+        self._file = self._named()
+
+    def _named(self) -> tuple[int, int] | None:
+        try:
+            named = os.stat(self._path)
+        except OSError:
+            return None
+        return (named.st_dev, named.st_ino)
+
+    def grows(self, age_ns: int) -> bool:
+        """Whether it is being written: no end line, and its newest Snapshot, ``age_ns`` old, is recent."""
+        last = self.parts[-1]
+        return age_ns < max(GROWS_S, 3 * last.header.interval_s) * 1e9 and not last.closed()
+
+    def next_part(self) -> FileRecording | None:
+        """The part after the last one, if rotation has put another file under the name."""
+        from iotop_ai.sources.recorded.rotated_parts import next_part
+
+        named = self._named() if self.follows else None
+        if named is None or named == self._file:
+            return None
+        try:
+            following = next_part(self._path, self.parts[-1])
+        except InputError:  # its first keyframe is incomplete
+            return None
+        if following is not None:
+            self.parts.append(following)
+            self._file = named if following.path == self._path else self._file
+        return following
+
+    def close(self) -> None:
+        """Close the files."""
+        for part in self.parts:
+            part.close()

@@ -1,0 +1,87 @@
+"""``iotop-ai service``: print a systemd unit for continuous recording."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+import sys
+from importlib.resources import files
+
+from iotop_ai.collectors.io.spawn import own_program
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError
+
+NAME = "iotop-ai.service"
+SYSTEM_PATH = f"/etc/systemd/system/{NAME}"
+RECORDINGS = "/var/lib/iotop-ai/recordings"
+USER_PATH = f"~/.config/systemd/user/{NAME}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``service``."""
+    parser.add_argument("--user", action="store_true", help="a unit for this user, without root")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the unit to stdout, and the steps to install it to stderr."""
+    words = program()
+    print(unit(words, user=args.user), end="")
+    for line in _advice(words, user=args.user):
+        print(f"service: {clean(line)}", file=sys.stderr)
+    return 0
+
+
+def program() -> list[str]:
+    """The command line that starts this program: its script, else this Python with the package."""
+    try:
+        return own_program()
+    except FileNotFoundError as error:
+        raise UnknownError(str(error)) from None
+
+
+def quoted(word: str) -> str:
+    """The program's path for ExecStart=, quoted. Source: systemd.service(5), systemd.unit(5)."""
+    plain = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return plain if plain == word and not any(c.isspace() or c in "';" for c in word) else f'"{plain}"'
+
+
+def unit(words: list[str], *, user: bool) -> str:
+    """The unit's text. Raises UnknownError for a path that a unit cannot hold."""
+    if not all(word.isprintable() for word in words):
+        raise UnknownError("this program's path contains characters that are not allowed in a unit")
+    template = files("iotop_ai.cli") / "units" / ("user.service" if user else "system.service")
+    return template.read_text(encoding="utf-8").replace("@PROGRAM@", " ".join(map(quoted, words)))
+
+
+def _advice(words: list[str], *, user: bool) -> list[str]:
+    if user:
+        return [
+            f"save it:  mkdir -p {os.path.dirname(USER_PATH)} && iotop-ai service --user > {USER_PATH}",
+            "start it: systemctl --user daemon-reload && systemctl --user enable --now iotop-ai",
+            "run it without a login: loginctl enable-linger",
+        ]
+    lines = [
+        f"save it:  {words[0] if len(words) == 1 else 'iotop-ai'} service | sudo tee {SYSTEM_PATH} > /dev/null",
+        "start it: sudo systemctl daemon-reload && sudo systemctl enable --now iotop-ai",
+        f"view it:  sudo cat {RECORDINGS}/$(hostname -s).iotop.jsonl | iotop-ai replay -",
+    ]
+    if unsafe := writable_by_others(words[0]):
+        lines.append(f"warning:  users other than root can change {unsafe}, and this service runs it as root")
+    return lines
+
+
+def writable_by_others(path: str) -> str:
+    """The first part of a path, links resolved, that users other than root may change; "" for none."""
+    part = os.path.realpath(path)
+    while True:
+        try:
+            found = os.stat(part)
+        except OSError:
+            return part
+        if found.st_uid != 0 or (found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX):
+            return part
+        above = os.path.dirname(part)
+        if above == part:
+            return ""
+        part = above

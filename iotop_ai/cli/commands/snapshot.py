@@ -1,0 +1,97 @@
+"""``iotop-ai snapshot``: one interval of all figures, as text or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from iotop_ai.cli.options.common import add_source_flags, settings_of
+from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.diagnosis.engine import fold
+from iotop_ai.export.json.snapshot import render_snapshot_json, rfc3339
+from iotop_ai.export.text.block import Block, render_block
+from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.live.source import LiveSource
+
+SMART_WAIT_S = 5.0
+GPU_WAIT_S = 2.0
+SLOWEST_S = 1.0
+"""Period of the collectors that run on a thread; at a shorter interval we wait for one more of their readings."""
+LATE_FIELDS = ("smart", "gpu", "filesystems")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``snapshot``."""
+    parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    add_source_flags(parser, sub=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Take two Snapshots one interval apart and print the second with its rates."""
+    settings = resolve_devices(settings_of(args))
+    frame = take_frame(LiveSource(settings))
+    if args.json:
+        text = render_snapshot_json(frame, settings.devices, settings.cmdline) + "\n"
+    else:
+        text = heading(frame) + render_block(frame, Block(devices=settings.devices, smart=True))
+    sys.stdout.write(text)
+    return 0
+
+
+def heading(frame: Frame) -> str:
+    """The machine, the time and the interval, in one line."""
+    snapshot = frame.snapshot
+    seconds = frame.sample.seconds
+    over = "" if seconds is None else f", {seconds:.2f} s"
+    return f"{snapshot.host.name} ({snapshot.host.kernel}) {rfc3339(snapshot.wall_ns)}{over}\n"
+
+
+def take_frame(source: LiveSource) -> Frame:
+    """The Frame of one interval. Waits for SMART and GPUs if they need longer; then they stay pending."""
+    stream = iter(source)
+    try:
+        before, after = next(stream), next(stream)
+        if late_parts(after):
+            source.wait_smart(SMART_WAIT_S)
+            source.wait_gpu(GPU_WAIT_S)
+            after = completed(after, source.snapshot())
+        for later in stream if after.interval_s < SLOWEST_S else ():
+            if not late_parts(after) or later.at_ns - after.at_ns > SLOWEST_S * 1e9:
+                break
+            after = completed(after, later)
+    finally:
+        source.close()
+        for _ in stream:
+            pass
+    return judged_frame(before, after)
+
+
+def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
+    """The pair's Frame with a fresh verdict.
+
+    The fold would keep the verdict of the first Snapshot, without rates, for its shortest stay.
+    """
+    *_, frame = frames((before, after))
+    carry, verdict = fold(FoldState(started_ns=before.at_ns), after, frame.history)
+    return frame._replace(carry=carry, verdict=verdict)
+
+
+def late_parts(snapshot: Snapshot) -> tuple[str, ...]:
+    """The fields with a pending part."""
+    return tuple(name for name in LATE_FIELDS if _pending(getattr(snapshot, name)))
+
+
+def _pending(reading: Reading[Any]) -> bool:
+    parts = reading.value.values() if isinstance(reading.value, Mapping) else ()
+    return reading.status is Status.PENDING or any(part.status is Status.PENDING for part in parts)
+
+
+def completed(after: Snapshot, later: Snapshot) -> Snapshot:
+    """The Snapshot with its pending fields from a later one; the counters stay those of the interval."""
+    return after._replace(**{name: getattr(later, name) for name in late_parts(after)})

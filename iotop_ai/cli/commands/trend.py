@@ -1,0 +1,59 @@
+"""``iotop-ai trend``: watch for a while, then print charts."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+
+from iotop_ai.cli.commands.batch import stop
+from iotop_ai.cli.options.common import add_source_flags, count, settings_of
+from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.export.text.trend import Trend
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.pipeline import frames
+from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.source import Source
+
+DEFAULT_COUNT = 60
+HEIGHT = 45
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``trend``."""
+    add_source_flags(parser, sub=True)
+    parser.add_argument(
+        "-n", "--count", metavar="COUNT", type=count, default=DEFAULT_COUNT, help="intervals to watch (default 60)"
+    )
+    parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Watch, then print; Ctrl-C stops the watching early."""
+    settings = resolve_devices(settings_of(args))
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(f"watching {args.count * settings.interval_s:g} s; Ctrl-C stops and prints", file=sys.stderr)
+    trend = watch(LiveSource(settings._replace(smart=False)), Trend(settings.devices), args.count)
+    plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
+    width, _ = bounded(*shutil.get_terminal_size((80, HEIGHT)))
+    print(trend.render(width, HEIGHT, plain))
+    return 0
+
+
+def watch(source: Source, trend: Trend, intervals: int) -> Trend:
+    """Add up to ``intervals`` Samples of the source; Ctrl-C stops early. Raises UnknownError without a Sample."""
+    stream = frames(source)
+    try:
+        for frame in stream:
+            trend.add(frame)
+            if len(trend) >= intervals:
+                break
+    except KeyboardInterrupt:
+        if not len(trend):
+            raise
+    finally:
+        stop(source, stream)
+    if not len(trend):
+        raise UnknownError("the source ended before the first interval")
+    return trend

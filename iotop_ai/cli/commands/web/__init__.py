@@ -1,0 +1,1 @@
+"""The live screen in a browser."""

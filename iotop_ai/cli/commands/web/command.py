@@ -1,0 +1,90 @@
+"""``iotop-ai web``: the screen in a browser on this machine, read-only."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import sys
+
+from iotop_ai.cli.options.common import add_source_flags, settings_of
+from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.collectors.io.spawn import own_environment, own_python
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.settings import THEMES, Settings
+
+EXTRA = "the browser needs textual-serve: pip install 'iotop-ai[web]'"
+PORT = 8137
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``web``."""
+    parser.add_argument("--port", metavar="PORT", type=port, default=PORT, help=f"on 127.0.0.1 (default {PORT})")
+    add_source_flags(parser, sub=True)
+    parser.add_argument("--theme", choices=THEMES, default=argparse.SUPPRESS, help="one of " + ", ".join(THEMES))
+
+
+def port(text: str) -> int:
+    """A port above the privileged ones. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port; write 1024 to 65535")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until Ctrl-C; 0."""
+    if importlib.util.find_spec("textual_serve") is None:
+        raise UnknownError(EXTRA)
+    settings = resolve_devices(settings_of(args))  # reports a mistake here, not in every browser
+    quiet_log()
+    from iotop_ai.tui.web.server import BrowserServer
+
+    try:
+        BrowserServer(command(settings, args), environment(), args.port, _AddressPrinter(), _print_note).serve()
+    except OSError as error:
+        raise UnknownError(f"port {args.port} of 127.0.0.1: {error.strerror}; --port names another") from None
+    return 0
+
+
+def command(settings: Settings, args: argparse.Namespace) -> list[str]:
+    """The command of a browser's session: the live screen with the same flags, read-only. It runs in another folder."""
+    words = own_python(
+        "iotop_ai.cli.commands.web.session", str(os.getpid()), "--readonly", "-d", f"{settings.interval_s:g}"
+    )
+    words += ["--theme", settings.theme] if settings.theme else []
+    words += ["--device", ",".join(settings.devices)] if settings.devices else []
+    words += [] if settings.smart else ["--no-smart"]
+    words += ["--exact"] if settings.exact else []
+    words += ["--procfs", os.path.abspath(settings.procfs)] if settings.procfs else []
+    words += ["--sysfs", os.path.abspath(settings.sysfs)] if settings.sysfs else []
+    words += ["--smartctl", settings.smartctl] if settings.smartctl else []
+    for disk, kind in settings.smart_types:
+        words += ["--smart-type", f"{disk}={kind}"]
+    words += ["--config", os.path.abspath(args.config)] if args.config else []
+    return words
+
+
+def environment() -> dict[str, str]:
+    """A session's environment: few malloc arenas, as each takes address space, which is limited there."""
+    return {**own_environment(libraries=True), "MALLOC_ARENA_MAX": "2"}
+
+
+class _AddressPrinter:
+    """Prints the address for the next browser."""
+
+    def __init__(self) -> None:
+        self._first = True
+
+    def __call__(self, address: str) -> None:
+        first, self._first = self._first, False
+        text = f"open {address}\nread-only, on this machine only; Ctrl-C ends it"
+        with contextlib.suppress(OSError):  # open screens continue when this terminal is gone
+            print(text if first else f"opened; for another browser: {address}", flush=True)
+
+
+def _print_note(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"web: {clean(text)}", file=sys.stderr, flush=True)

@@ -1,0 +1,47 @@
+"""``python -P -m iotop_ai.cli.commands.web.session PARENT …``: the monitor behind one browser.
+
+It ends with the server. Its memory is limited, as the browser decides how much it needs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from collections.abc import Sequence
+
+MEMORY_BYTES = 4 << 30
+PR_SET_PDEATHSIG = 1
+"""Source: linux/prctl.h."""
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent exits; exit now if it already has. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    if os.getppid() != parent:
+        raise SystemExit(0)
+
+
+def limit_memory(most: int = MEMORY_BYTES) -> None:
+    """Limit the address space of this process and its children."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def main(argv: Sequence[str]) -> int:
+    """The monitor's exit code."""
+    die_with(int(argv[0]))
+    limit_memory()
+    from iotop_ai.cli.main import main
+
+    return main(argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

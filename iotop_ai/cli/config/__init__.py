@@ -1,0 +1,1 @@
+"""Settings: their table, the settings file, the environment."""

@@ -1,0 +1,84 @@
+"""The effective Settings and the origin of each: a flag overrides the environment, which overrides the file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from iotop_ai.cli.config.common import DEFAULT, read_only_elsewhere
+from iotop_ai.cli.config.file import ConfigFile, read_config
+from iotop_ai.cli.config.table import SETTINGS, Setting
+from iotop_ai.collectors.state.folder import CONFIG_VARIABLE, config_path
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.settings import Settings
+
+
+class Effective(NamedTuple):
+    """origins: by a setting's name, "flag", "environment VARIABLE", "FILE:LINE" or "default"."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Effective:
+    """Combine flags, environment and settings file.
+
+    flags: by the field of Settings, only those given. config: the file named by --config. Raises UsageError for the
+    first invalid value.
+    """
+    path = config_path(environ, config)
+    try:
+        file = read_config(path, required=bool(config or environ.get(CONFIG_VARIABLE)))
+    except TimeoutError as error:  # the monitor starts without a home that does not answer, and says so
+        print(f"settings: {clean(str(path))}: {error.strerror}; using the defaults", file=sys.stderr)
+        file = None
+    if file is not None and file.problems:
+        raise UsageError(file.where(file.problems[0]))
+    return _combined(flags, environ, file)
+
+
+def _combined(flags: Mapping[str, object], environ: Mapping[str, str], file: ConfigFile | None) -> Effective:
+    values = dict(flags)
+    origins: dict[str, str] = {}
+    in_file: Mapping[str, object] = {} if file is None else file.values
+    for setting in SETTINGS:
+        origin = DEFAULT
+        if setting.field in flags:
+            origin = "flag"
+            if setting.name == "smart_types" and setting.name in in_file:
+                values[setting.field] = tuple((dict(in_file[setting.name]) | dict(flags[setting.field])).items())  # type: ignore[call-overload]
+        elif setting.variable and setting.variable in environ:
+            values[setting.field] = _from_environment(setting, environ)
+            origin = f"environment {setting.variable}"
+        elif setting.name == "theme" and "NO_COLOR" in environ and setting.name in in_file:
+            origin = "environment NO_COLOR"
+        elif setting.name == "devices" and "path" in flags:
+            origin = "flag --path"
+        elif file is not None and setting.name in in_file:
+            values[setting.field] = in_file[setting.name]
+            line = file.lines.get(setting.name)
+            origin = clean(f"{file.path}:{line}" if line is not None else str(file.path))
+        origins[setting.name] = origin
+    set_fields = frozenset(setting.field for setting in SETTINGS if origins[setting.name] != DEFAULT)
+    settings = read_only_elsewhere(_with_values(Settings(), values))._replace(chosen=set_fields)
+    if settings.readonly and not values.get("readonly"):
+        origins["readonly"] = next(o for name in ("procfs", "sysfs") if (o := origins[name]) != DEFAULT)
+    return Effective(settings, origins)
+
+
+def _from_environment(setting: Setting, environ: Mapping[str, str]) -> object:
+    try:
+        return setting.read(environ[setting.variable])
+    except UsageError as error:
+        raise UsageError(f"{setting.variable}: {error}") from None
+
+
+def _with_values(settings: Settings, values: Mapping[str, object]) -> Settings:
+    """The Settings with these values by field."""
+    marks = {name.removeprefix("mark_"): value for name, value in values.items() if name.startswith("mark_")}
+    if "await" in marks:
+        marks["await_ms"] = marks.pop("await")
+    rest = {name: value for name, value in values.items() if not name.startswith("mark_")}
+    return settings._replace(marks=settings.marks._replace(**marks), **rest)  # type: ignore[arg-type]

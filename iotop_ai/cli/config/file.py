@@ -1,0 +1,166 @@
+"""The settings file: where it may lie, the values that it sets and their lines, and its problems."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from iotop_ai.cli.config.table import BY_NAME, TABLES, PartError, nearest
+from iotop_ai.collectors.io.trust import why_untrusted
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+
+LONGEST = 256 * 1024
+_HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
+_LINE = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
+_PART = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*\.?""")
+
+
+class Problem(NamedTuple):
+    """An invalid line of the file. line: from 1; None when unknown."""
+
+    line: int | None
+    text: str
+
+
+class ConfigFile(NamedTuple):
+    """A parsed file. values, lines: by the setting's name. problems: in the order of the file."""
+
+    path: Path
+    values: Mapping[str, object]
+    lines: Mapping[str, int]
+    problems: tuple[Problem, ...]
+
+    def where(self, problem: Problem) -> str:
+        """The problem with its place, in one line."""
+        at = f"{self.path}:{problem.line}" if problem.line is not None else str(self.path)
+        return clean(f"{at}: {problem.text}")
+
+
+def read_config(path: Path, *, required: bool) -> ConfigFile | None:
+    """The parsed file; None when there is none.
+
+    required: the user named it, so a missing file is an error. Raises UsageError for a file that cannot be read or is
+    not trusted (another user's, or writable by all users), and TimeoutError when a file that is not required does not
+    answer.
+    """
+    try:
+        text = call_with_timeout(HOME_TIMEOUT_S, path, lambda: _read_text(path, required=required))
+    except TimeoutError as error:
+        if required:
+            raise UsageError(f"{clean(str(path))}: {error.strerror}") from None
+        raise
+    return None if text is None else parse_config(path, text)
+
+
+def _read_text(path: Path, *, required: bool) -> str | None:
+    shown_path = clean(str(path))
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        if required:
+            raise UsageError(f"no settings file {shown_path}: iotop-ai config init creates one") from None
+        return None
+    except OSError as error:
+        raise UsageError(f"{shown_path}: {error.strerror}") from None
+    try:
+        if why := _why_untrusted(path, os.fstat(handle)):
+            raise UsageError(f"{shown_path} is not read: {why}")
+        raw = b""
+        while len(raw) <= LONGEST and (part := os.read(handle, LONGEST + 1)):
+            raw += part
+    except OSError as error:
+        raise UsageError(f"{shown_path}: {error.strerror}") from None
+    finally:
+        os.close(handle)
+    if len(raw) > LONGEST:
+        raise UsageError(f"{shown_path} is not read: it has more than {LONGEST // 1024} KiB")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise UsageError(f"{shown_path}:{line}: not UTF-8") from None
+
+
+def _why_untrusted(path: Path, found: os.stat_result) -> str:
+    """The reason, "" for a trusted file. The file names programs to run, so root trusts root's own files only."""
+    if not stat.S_ISREG(found.st_mode):
+        return "it is not a regular file"
+    if os.geteuid() == 0:
+        why = why_untrusted(str(path))
+        return f"{why} (chown root and chmod go-w it, or keep the file in a folder owned by root)" if why else ""
+    if found.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to user {found.st_uid}, not to you (chown it, or name your own with --config)"
+    if found.st_mode & stat.S_IWOTH:
+        return "every user may write it (chmod o-w)"
+    return ""
+
+
+def parse_config(path: Path, text: str) -> ConfigFile:
+    """The values and problems of a text, checked against the settings' table. Never raises."""
+    import tomllib
+
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"\(at line (\d+), column \d+\)", str(error))
+        what = re.sub(r" \(at .*\)$", "", str(error))
+        line = int(found[1]) if found else text.count("\n") + 1
+        return ConfigFile(path, {}, {}, (Problem(line, f"not TOML: {what}"),))
+    lines = key_lines(text)
+    values: dict[str, object] = {}
+    problems: list[Problem] = []
+    for name, value in _named_values(tree).items():
+        setting = BY_NAME.get(name)
+        if setting is None:
+            problems.append(Problem(_line(lines, name), f"unknown key {name!r}{nearest(name, BY_NAME)}"))
+            continue
+        try:
+            values[name] = setting.read(value)
+        except UsageError as error:
+            part = f"{name}.{error.part}" if isinstance(error, PartError) else name
+            problems.append(Problem(_line(lines, part), str(error) if name in TABLES else f"{name}: {error}"))
+    problems.sort(key=lambda problem: problem.line or 0)
+    value_lines = {name: at for name in values if (at := _line(lines, name)) is not None}
+    return ConfigFile(path, values, value_lines, tuple(problems))
+
+
+def _named_values(tree: Mapping[str, object]) -> dict[str, object]:
+    """The file's values by setting name; empty tables are left out."""
+    out: dict[str, object] = {}
+    for name, value in tree.items():
+        if name == "marks" and isinstance(value, Mapping):
+            out |= {f"marks.{part}": figure for part, figure in value.items()}
+        elif value != {}:
+            out[name] = value
+    return out
+
+
+def _line(lines: Mapping[str, int], name: str) -> int | None:
+    return lines.get(name) or min((at for key, at in lines.items() if key.startswith(name + ".")), default=None)
+
+
+def key_lines(text: str) -> dict[str, int]:
+    """The line of each key and table by its dotted name, from 1, in text that is valid TOML.
+
+    A line inside a multi-line string may add a key that does not exist; it is never looked up.
+    """
+    out: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _HEADER.match(line):
+            table = _unquoted(header[1])
+            out.setdefault(table, number)
+        elif key := _LINE.match(line):
+            name = _unquoted(key[1])
+            out.setdefault(f"{table}.{name}" if table else name, number)
+    return out
+
+
+def _unquoted(dotted: str) -> str:
+    return ".".join(part.strip("\"'") for part in _PART.findall(dotted))

@@ -1,0 +1,28 @@
+"""The Settings of this run. The settings' table is loaded only where a file or the environment sets something."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from iotop_ai.cli.config.common import PREFIX, read_only_elsewhere
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.collectors.state.folder import settings_file
+from iotop_ai.model.settings import Settings
+
+
+def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Settings:
+    """The Settings of flags, environment and file; arguments as of ``effective``."""
+    if config or any(name.startswith(PREFIX) for name in environ) or _may_exist(settings_file(environ)):
+        from iotop_ai.cli.config.effective import effective
+
+        return effective(flags, environ, config).settings
+    return read_only_elsewhere(Settings()._replace(**flags, chosen=frozenset(flags)))  # type: ignore[arg-type]
+
+
+def _may_exist(path: str) -> bool:
+    """Whether there is a settings file; True when the filesystem does not answer, so that reading it reports that."""
+    try:
+        return call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.path.lexists(path))
+    except TimeoutError:
+        return True

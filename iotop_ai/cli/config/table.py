@@ -1,0 +1,315 @@
+"""The table of settings of the file and the environment: name, allowed values, effect.
+
+The file's reader, ``iotop-ai config`` and docs/configuration.md derive from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from iotop_ai.cli.config.common import PREFIX
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.parse import parse_duration_s, parse_names
+from iotop_ai.model.settings import CMDLINE_LEVELS, LONGEST_S, SHORTEST_S, SORT_KEYS, THEMES, Marks, Settings
+from iotop_ai.present.process.table import optional_columns
+from iotop_ai.present.screen.actions import PANEL_KEYS, all_actions
+from iotop_ai.present.screen.key_names import key_label, parse_key
+from iotop_ai.present.screen.keymap import remapped
+
+Reader = Callable[[object], object]
+"""From the value of the file (TOML) or the environment (a string) to the field's; raises UsageError."""
+
+AUTO = "auto"
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+
+class Setting(NamedTuple):
+    """One setting.
+
+    name: its key in the file, "marks.util" in the table ``marks``. field: the field of Settings, or mark_FIELD of
+    Marks. allowed: the allowed values, as text. example: its line in the file that ``config init`` writes.
+    """
+
+    name: str
+    field: str
+    read: Reader
+    allowed: str
+    text: str
+    example: str
+    in_environment: bool = True
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it, "" for none."""
+        return PREFIX + self.name.upper().replace(".", "_") if self.in_environment else ""
+
+
+class PartError(UsageError):
+    """An invalid table entry. part: its name in the table."""
+
+    def __init__(self, part: str, text: str) -> None:
+        self.part = part
+        super().__init__(text)
+
+
+def read_switch(value: object) -> bool:
+    """True or false."""
+    if isinstance(value, bool):
+        return value
+    word = value.lower() if isinstance(value, str) else None
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise UsageError(f"{_quoted(value)} is neither true nor false")
+
+
+def duration_between(low: float, high: float) -> Callable[[object], float]:
+    """A reader of seconds: a number, or text like "500ms"."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise UsageError(f"{_quoted(value)} is not a duration; write 2 or '500ms'")
+        seconds = parse_duration_s(value) if isinstance(value, str) else float(value)
+        if not low <= seconds <= high:
+            raise UsageError(f"{_quoted(value)} is outside {low:g} to {high:g} seconds")
+        return seconds
+
+    return read
+
+
+def number_between(low: float, high: float) -> Callable[[object], float]:
+    """A reader of a number."""
+
+    def read(value: object) -> float:
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            number = math.nan
+        if math.isnan(number):
+            raise UsageError(f"{_quoted(value)} is not a number")
+        if not low <= number <= high:
+            raise UsageError(f"{_quoted(value)} is outside {low:g} to {high:g}")
+        return number
+
+    return read
+
+
+def one_of(words: tuple[str, ...], empty: str = "") -> Callable[[object], str]:
+    """A reader of one of these words. empty: a word that means ""."""
+
+    def read(value: object) -> str:
+        if value in words:
+            return str(value)
+        if empty and value in ("", empty):
+            return ""
+        raise UsageError(f"{_quoted(value)} is not one of {', '.join((*words, empty) if empty else words)}")
+
+    return read
+
+
+def read_text(value: object) -> str:
+    """A string."""
+    if isinstance(value, str) and "\0" not in value:
+        return value
+    raise UsageError(f"{_quoted(value)} is not a string")
+
+
+def read_list(value: object) -> tuple[str, ...]:
+    """Names: a TOML list of strings, or a comma-separated string."""
+    if isinstance(value, str):
+        return parse_names(value)
+    if isinstance(value, list) and all(isinstance(word, str) and word for word in value):
+        return tuple(dict.fromkeys(value))
+    raise UsageError(f"{_quoted(value)} is not a list of names; write ['sda', 'nvme0n1']")
+
+
+def read_panels(value: object) -> tuple[str, ...]:
+    """Names of panels."""
+    names = read_list(value)
+    for name in names:
+        if name not in PANEL_KEYS:
+            raise UsageError(f"{_quoted(name)} is not a panel; panels are {', '.join(PANEL_KEYS)}")
+    return names
+
+
+def read_columns(value: object) -> tuple[str, ...]:
+    """Ids of columns of the process table."""
+    names = read_list(value)
+    optional = {column.id for column in optional_columns()}
+    for name in names:
+        if name not in optional:
+            raise UsageError(f"{_quoted(name)} is not a column that can be hidden{nearest(name, optional)}")
+    return names
+
+
+def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
+    """A table of disk = type for ``smartctl -d``."""
+    if not isinstance(value, Mapping) or not all(isinstance(kind, str) and kind for kind in value.values()):
+        raise UsageError("smart_types is a table; write a line like sda = 'megaraid,3' below [smart_types]")
+    return tuple(value.items())
+
+
+def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The keymap of a table of action = [keys]. Raises PartError for its first invalid entry."""
+    if not isinstance(value, Mapping):
+        raise UsageError('keys is a table; write a line like "sort.next" = ["F11"] below [keys]')
+    keys_by_action: dict[str, tuple[str, ...]] = {}
+    actions = all_actions()
+    for name, keys in flat(value).items():
+        if name not in actions:
+            raise PartError(name, f"unknown action {_quoted(name)}{nearest(name, actions)}")
+        words = [keys] if isinstance(keys, str) else keys
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise PartError(name, f"{name}: {_quoted(keys)} is not a list of keys; write ['F11', '>']")
+        key_names = [parse_key(word) for word in words]
+        for word, key in zip(words, key_names, strict=True):
+            if key is None:
+                raise PartError(name, f"{name}: {_quoted(word)} is not a key; write F11, Ctrl+T, Space, R or >")
+        keys_by_action[name] = tuple(key for key in key_names if key)
+    keymap, conflicts = remapped(keys_by_action)
+    for one in conflicts:
+        if one.both:
+            raise PartError(one.of, f"{key_label(one.key)} is bound to {one.by} and to {one.of}, which share a screen")
+    return keymap
+
+
+def flat(table: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """A nested table flattened to dotted names: TOML reads an unquoted ``sort.next`` as a table in a table."""
+    out: dict[str, object] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            out |= flat(value, f"{prefix}{name}.")
+        else:
+            out[prefix + name] = value
+    return out
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str:
+    """ "; did you mean 'x'?" for the most similar candidate, "" when none is similar."""
+    import difflib
+
+    found = difflib.get_close_matches(word, list(candidates), 1, 0.55)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def _quoted(value: object) -> str:
+    text = clean(repr(value) if not isinstance(value, bool) else str(value).lower())
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+_MARKS = Marks()
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        *("interval", "interval_s", duration_between(SHORTEST_S, LONGEST_S), "0.1 to 3600 seconds, or '500ms'"),
+        *("Seconds between two readings.", "interval = 1.0"),
+    ),
+    Setting(
+        *("devices", "devices", read_list, "names, labels, /dev paths, patterns; empty: all"),
+        *("Show only these disks.", "devices = ['nvme0n1', 'md0']"),
+    ),
+    Setting(
+        *("theme", "theme", one_of(THEMES, AUTO), ", ".join((*THEMES, AUTO))),
+        *("Colour theme; auto chooses by terminal. NO_COLOR overrides the file's theme.", "theme = 'auto'"),
+    ),
+    Setting("ascii", "ascii_only", read_switch, "true, false", "Use ASCII characters only.", "ascii = false"),
+    Setting("mouse", "mouse", read_switch, "true, false", "React to mouse clicks.", "mouse = true"),
+    Setting(
+        *("readonly", "readonly", read_switch, "true, false"),
+        *("Refuse every key and command that changes the machine.", "readonly = false"),
+    ),
+    Setting(
+        *("cmdline", "cmdline", one_of(CMDLINE_LEVELS), ", ".join(CMDLINE_LEVELS)),
+        *(
+            "How much of a command line is recorded, printed or copied; the live screen shows all of it.",
+            "cmdline = 'names'",
+        ),
+    ),
+    Setting(
+        *("sort", "sort", one_of(SORT_KEYS), ", ".join(SORT_KEYS)),
+        *("Sort column of the process table.", "sort = 'io'"),
+    ),
+    Setting("reverse", "reverse", read_switch, "true, false", "Sort in ascending order.", "reverse = false"),
+    Setting(
+        *("only_active", "only_active", read_switch, "true, false"),
+        *("Show only active disks and processes.", "only_active = false"),
+    ),
+    Setting(
+        *("hide", "hidden", read_panels, ", ".join(PANEL_KEYS)),
+        *("Hide these panels.", "hide = []"),
+    ),
+    Setting(
+        *("hide_columns", "no_columns", read_columns, ", ".join(column.id for column in optional_columns())),
+        *("Hide these columns of the process table.", "hide_columns = []"),
+    ),
+    Setting(
+        *("tree", "tree", read_switch, "true, false"),
+        *("Show each process in its own row below its parent, instead of grouping equal ones.", "tree = false"),
+    ),
+    Setting(
+        *("remember", "remember", read_switch, "true, false"),
+        *(
+            "Start with the last session's sort order, selected disk, theme, panels and columns, where nothing else "
+            "sets them, and with each disk's baseline of read latency.",
+            "remember = true",
+        ),
+    ),
+    Setting(
+        *("exact", "exact", read_switch, "true, false"),
+        *(
+            "Read every process at every interval, even with thousands of processes.",
+            "exact = false",
+        ),
+    ),
+    Setting(
+        *("procfs", "procfs", read_text, "a directory; empty: /proc"),
+        *("The /proc to read, for a container that watches its host.", "procfs = '/host/proc'"),
+    ),
+    Setting(
+        *("sysfs", "sysfs", read_text, "a directory; empty: /sys"),
+        *("The /sys to read, for a container that watches its host.", "sysfs = '/host/sys'"),
+    ),
+    Setting("smart", "smart", read_switch, "true, false", "Run smartctl.", "smart = true"),
+    Setting(
+        *("smartctl", "smartctl", read_text, "a path; empty: the system's"),
+        *("The smartctl to run.", "smartctl = '/usr/sbin/smartctl'"),
+    ),
+    Setting(
+        *("smart_interval", "smart_interval_s", duration_between(30.0, 86_400.0), "30 to 86400 seconds, or '5m'"),
+        *("Seconds between two smartctl runs on a disk.", "smart_interval = '5m'"),
+    ),
+    Setting(
+        *("marks.io_wait", "mark_io_wait", number_between(0, 100), "0 to 100 %; 0: never"),
+        *("Highlight a process whose I/O wait reaches this.", f"io_wait = {_MARKS.io_wait:g}"),
+    ),
+    Setting(
+        *("marks.await", "mark_await", number_between(0, 60_000), "0 to 60000 ms; 0: never"),
+        *("Highlight a disk whose read or write await reaches this.", f"await = {_MARKS.await_ms:g}"),
+    ),
+    Setting(
+        *("marks.util", "mark_util", number_between(0, 100), "0 to 100 %; 0: never"),
+        *("Highlight a disk whose %util reaches this.", f"util = {_MARKS.util:g}"),
+    ),
+    Setting(
+        *("smart_types", "smart_types", read_smart_types, "disk = type for smartctl -d"),
+        *("Types of disks behind a USB bridge or a RAID controller.", "sda = 'megaraid,3'", False),
+    ),
+    Setting(
+        *("keys", "keymap", read_keys, "action = [keys]"),
+        *("Key bindings of the screen.", '"sort.next" = [">", "F11"]', False),
+    ),
+)
+TABLES = ("marks", "smart_types", "keys")
+"""The file's tables."""
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def value_of(settings: Settings, setting: Setting) -> object:
+    """The value of one setting."""
+    if setting.field.startswith("mark_"):
+        field = setting.field.removeprefix("mark_")
+        return getattr(settings.marks, "await_ms" if field == "await" else field)
+    return getattr(settings, setting.field)

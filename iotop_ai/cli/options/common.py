@@ -1,0 +1,177 @@
+"""Flags that several commands share, and their Settings."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from typing import NoReturn
+
+from iotop_ai.cli.config.settings import settings_now
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.parse import parse_duration_s, parse_names
+from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, SORT_KEYS, THEMES, Settings
+
+EXAMPLES = """\
+examples:
+  iotop-ai                          the live screen (? shows its keys)
+  iotop-ai --path /data             only the disks that hold a folder
+  iotop-ai -b -n 3 -d 0.5           three blocks of plain text, half a second apart
+  iotop-ai -b -o -t | tee log.txt   active disks and processes, each line with its time
+  iotop-ai snapshot --json -d 5     one interval of five seconds as JSON, with iostat's keys
+  iotop-ai trend --device sda -n 60 watch for a minute, then print charts
+
+exit codes: 0 fine; 1 a check found a problem; 2 no answer, stderr says why in one line
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises UsageError, so that a wrong argument ends as one line and exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing the whole usage text."""
+        raise UsageError(f"{message} (see iotop-ai --help)")
+
+
+def interval(text: str) -> float:
+    """Seconds between two readings, SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
+    try:
+        seconds = parse_duration_s(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not SHORTEST_S <= seconds <= LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text} is outside {SHORTEST_S:g} to {LONGEST_S:g} seconds")
+    return seconds
+
+
+def count(text: str) -> int:
+    """A whole number of at least 1. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 1 or more")
+    return int(text)
+
+
+def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
+    """Flags of every command that reads the machine.
+
+    sub: the parser belongs to a subcommand. Its absent flags set nothing, so that a value before the command stays.
+    """
+    absent = argparse.SUPPRESS if sub else None
+
+    def flag(*names: str, **how: object) -> None:
+        how.setdefault("default", absent)
+        parser.add_argument(*names, **how)  # type: ignore[arg-type]
+
+    flag("-d", "--delay", metavar="SEC", type=interval, help="seconds between readings, 0.1 to 3600 (default 1)")
+    flag(
+        "--device", metavar="NAMES", action="append", help="only these disks: names, /dev paths or ALL, comma-separated"
+    )
+    flag("--path", metavar="DIR", help="only the disks that hold this folder")
+    flag("--exact", action="store_true", help="read every process at every interval, even with thousands")
+    flag("--procfs", metavar="DIR", help="the /proc to read, for a container that watches its host (read-only)")
+    flag("--sysfs", metavar="DIR", help="the /sys to read, for the same")
+    flag("--smart", action=argparse.BooleanOptionalAction, help="run smartctl (default yes)")
+    flag("--smartctl", metavar="PATH", help="the smartctl to run (default: the system's)")
+    add_smart_type(parser)
+
+
+def add_job_flag(parser: argparse._ActionsContainer) -> None:
+    """The flag that selects the job of the verdict."""
+    parser.add_argument(
+        "--job",
+        metavar="PID",
+        type=pid,
+        default=argparse.SUPPRESS,
+        help="the job with this process: its trainer, a worker or its launcher",
+    )
+
+
+def pid(text: str) -> int:
+    """A process id. Raises ArgumentTypeError."""
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
+    return int(text)
+
+
+def add_smart_type(parser: argparse.ArgumentParser) -> None:
+    """The flag for disks whose type smartctl does not detect."""
+    parser.add_argument(
+        "--smart-type",
+        metavar="DISK=TYPE",
+        action="append",
+        type=smart_type,
+        default=argparse.SUPPRESS,
+        help="type for smartctl -d: sda=megaraid,3, sdb=sntjmicron (repeatable)",
+    )
+
+
+def smart_type(text: str) -> tuple[str, str]:
+    """DISK=TYPE as a pair. Raises ArgumentTypeError."""
+    disk, equals, kind = text.partition("=")
+    if not (disk and equals and kind):
+        raise argparse.ArgumentTypeError(f"{text!r} is not DISK=TYPE; write sda=megaraid,3")
+    return disk, kind
+
+
+def add_screen_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of the bare command: the live screen and its text form."""
+    batch = parser.add_argument_group("plain text instead of the screen")
+    batch.add_argument("-b", "--batch", action="store_true", help="print one block of text per interval")
+    batch.add_argument("-n", "--count", metavar="COUNT", type=count, help="end after COUNT blocks")
+    batch.add_argument("-t", "--timestamps", action="store_true", help="start each line with the time (implies -b)")
+    content = parser.add_argument_group("content")
+    switch = argparse.BooleanOptionalAction
+    content.add_argument("-o", "--only", action=switch, help="only active disks and processes")
+    content.add_argument("--sort", metavar="COLUMN", choices=SORT_KEYS, help="one of " + ", ".join(SORT_KEYS))
+    content.add_argument(
+        "-a",
+        "--accumulated",
+        action="store_true",
+        default=None,
+        help="sums since the start instead of rates; an exited child counts with its parent",
+    )
+    add_job_flag(content)
+    screen = parser.add_argument_group("the screen")
+    screen.add_argument("--theme", metavar="NAME", choices=THEMES, help="one of " + ", ".join(THEMES))
+    screen.add_argument("--ascii", action=switch, help="use ASCII characters only")
+    screen.add_argument("--mouse", action=switch, help="react to the mouse (default), or leave it to the terminal")
+    screen.add_argument("--host", metavar="[USER@]HOST", help="watch another machine through ssh")
+    screen.add_argument("--readonly", action=switch, help="refuse every key that changes the machine")
+    screen.add_argument("--config", metavar="FILE", help="the settings file (iotop-ai config path prints the default)")
+
+
+def settings_of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The Settings of flags, environment and file; ``devices`` are as typed, for ``resolve_devices``."""
+    found = settings_now(flags_of(args), environ, getattr(args, "config", None))
+    return found._replace(job=getattr(args, "job", 0))
+
+
+def settings_elsewhere(args: argparse.Namespace) -> Settings:
+    """As ``settings_of``, for a recording or another machine, without the settings file's devices of this machine."""
+    found = settings_of(args)
+    return found if getattr(args, "device", None) else found._replace(devices=())
+
+
+def flags_of(args: argparse.Namespace) -> dict[str, object]:
+    """The given flags by the field of Settings."""
+    device_lists = getattr(args, "device", None)
+    types = getattr(args, "smart_type", None)
+    found: dict[str, object] = {
+        "interval_s": getattr(args, "delay", None),
+        "devices": parse_names(",".join(device_lists)) if device_lists else None,
+        "path": getattr(args, "path", None),
+        "only_active": getattr(args, "only", None),
+        "accumulated": getattr(args, "accumulated", None),
+        "sort": getattr(args, "sort", None),
+        "theme": getattr(args, "theme", None),
+        "ascii_only": getattr(args, "ascii", None),
+        "mouse": getattr(args, "mouse", None),
+        "readonly": getattr(args, "readonly", None),
+        "exact": getattr(args, "exact", None) or None,
+        "procfs": getattr(args, "procfs", None),
+        "sysfs": getattr(args, "sysfs", None),
+        "smart": getattr(args, "smart", None),
+        "smartctl": getattr(args, "smartctl", None),
+        "smart_types": tuple(types) if types else None,
+    }
+    return {name: value for name, value in found.items() if value is not None and value != ""}

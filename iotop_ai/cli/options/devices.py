@@ -1,0 +1,94 @@
+"""Kernel names of the devices on the command line: from names, labels, /dev paths, patterns, ALL, a folder."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Mapping, Sequence
+
+from iotop_ai.collectors.block.diskstats import BlockCollector
+from iotop_ai.collectors.block.inventory import BlockInfoCollector
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root, root_from_options
+from iotop_ai.collectors.machine.mounts import MountsCollector, of_another_mount, resolve_path_devices
+from iotop_ai.model.block.counters import BlockInfo, Mount
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.settings import Settings
+
+ALL = "ALL"
+_LISTED = 12
+_QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
+
+
+def resolve_devices(settings: Settings, root: Root | None = None, clock: Clock | None = None) -> Settings:
+    """The Settings with ``devices`` as kernel names: those given and those that hold ``path``.
+
+    Reads nothing when neither is given. Raises UsageError for a device or folder that does not exist, listing the
+    existing ones, and UnknownError when the folder is not on a disk or the devices cannot be listed.
+    """
+    if not settings.devices and not settings.path:
+        return settings
+    root, clock = root or root_from_options(settings.procfs, settings.sysfs), clock or Clock()
+    if settings.path and root.elsewhere:
+        raise UsageError("--path works with this machine's mounts only; with --procfs or --sysfs use --device sda")
+    block, mounts = BlockCollector(root, clock), MountsCollector(root, clock)
+    info = BlockInfoCollector(root, clock, block, mounts)
+    try:
+        block.read()
+        mounts.read()
+        infos = info.read()
+        names: list[str] = []
+        for word in settings.devices:
+            names += matching_devices(word, infos)
+        if settings.path:
+            names += devices_of_path(settings.path, mounts.every(), infos, root)
+    except FileNotFoundError:
+        raise UsageError(f"no folder {clean(settings.path)!r}") from None
+    except OSError as error:
+        raise UnknownError(f"cannot list devices: {error.strerror}") from None
+    finally:
+        for collector in (info, mounts, block):
+            collector.close()
+    return settings._replace(devices=tuple(dict.fromkeys(names)))
+
+
+def matching_devices(word: str, infos: Mapping[str, BlockInfo]) -> list[str]:
+    """The kernel names that a word matches, in the kernel's order. Raises UsageError when it matches none."""
+    if word == ALL:
+        return list(infos)
+    plain = os.path.basename(os.path.realpath(word)) if word.startswith("/dev/") else word
+    if plain in infos:
+        return [plain]
+    found = [name for name, info in infos.items() if word == info.label or fnmatch.fnmatchcase(name, plain)]
+    if not found:
+        raise UsageError(f"no device {clean(word)!r}; {_existing(infos)}")
+    return found
+
+
+def _existing(infos: Mapping[str, BlockInfo]) -> str:
+    names = [
+        name if info.label in ("", name) else f"{name} ({info.label})"
+        for name, info in infos.items()
+        if info.kind not in _QUIET_KINDS
+    ]
+    if not names:
+        return "there are no devices"
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"devices: {', '.join(names[:_LISTED])}{more}"
+
+
+def devices_of_path(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], root: Root) -> list[str]:
+    """The disks that hold a folder and the layers between (array, volume, loop), without partitions.
+
+    Raises FileNotFoundError for a path that does not exist, UnknownError for one that is not on a block device.
+    """
+    found = resolve_path_devices(os.path.abspath(path), mounts, infos, root)
+    if not found.devices:
+        raise UnknownError(f"{clean(path)} is not on a disk that can be watched here: {found.reason}")
+    if found.mount is not None and of_another_mount(os.stat(path).st_dev, found.mount):
+        raise UnknownError(
+            f"{clean(path)} is not on a disk that can be watched here: it belongs to the kernel or to another mount"
+        )
+    between = [name for name in found.chain if name in infos and infos[name].kind != "partition"]
+    return list(dict.fromkeys((*between, *found.devices)))

@@ -1,0 +1,68 @@
+"""Prompts, progress and marks of commands that change something; all text goes to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.marks_socket import send_mark
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import IotopError, UsageError
+
+SHOW_EVERY_S = 0.2
+_ERASE = "\r\x1b[K"
+
+
+def confirm(word: str, yes: bool) -> bool:
+    """Whether the user typed the word. yes: --yes was given. Raises UsageError when stdin is not a terminal."""
+    if yes:
+        return True
+    if not (sys.stdin is not None and sys.stdin.isatty()):
+        raise UsageError("cannot ask for confirmation: stdin is not a terminal; use --yes")
+    print(f"Type {word} to continue: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip() == word
+
+
+def mark_everywhere(text: str) -> None:
+    """Mark the moment in every running monitor and recording of this user."""
+    try:
+        send_mark(text, os.environ)
+    except (OSError, IotopError) as error:
+        print(f"not marked in the recordings: {clean(str(error))}", file=sys.stderr)
+
+
+class Progress:
+    """A progress line on the terminal, rewritten a few times a second; silent when stderr is not a terminal.
+
+    ``with Progress() as show: show("1200 files, 3 GB")``; the end erases the line. after_s: seconds before the first
+    line, so that a short run shows none.
+    """
+
+    def __init__(self, clock: Clock | None = None, after_s: float = 0.0) -> None:
+        self._clock = clock or Clock()
+        self._from_ns = self._clock.monotonic_ns() + int(after_s * 1e9)
+        self._on = sys.stderr is not None and sys.stderr.isatty()
+        self._last_ns: int | None = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __call__(self, text: str, *, now: bool = False) -> None:
+        """Show the text, which must be clean. now: even if the last text is younger than SHOW_EVERY_S."""
+        at_ns = self._clock.monotonic_ns()
+        if not self._on or at_ns < self._from_ns:
+            return
+        if not now and self._last_ns is not None and at_ns - self._last_ns < SHOW_EVERY_S * 1e9:
+            return
+        self._last_ns = at_ns
+        sys.stderr.write(f"{_ERASE}{text}")
+        sys.stderr.flush()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._last_ns is not None:
+            sys.stderr.write(_ERASE)
+            sys.stderr.flush()

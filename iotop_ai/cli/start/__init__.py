@@ -1,0 +1,1 @@
+"""Start and end of a command: logging, crash reports, the first frame."""

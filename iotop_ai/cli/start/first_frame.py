@@ -1,0 +1,122 @@
+"""The first frame in plain ANSI, before Textual is imported: data appears about 0.2 s earlier."""
+
+from __future__ import annotations
+
+import os
+import termios
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from iotop_ai.cli.start.terminal import Terminal
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.bounds import bounded
+from iotop_ai.present.screen.layout import screen_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Line
+from iotop_ai.present.text.theme import Look, look_of
+
+ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
+"""Synchronised output: a terminal that knows it shows everything between at once; others ignore it."""
+LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
+GREY_SATURATION = 0.15
+IFLAG, LFLAG, CONTROLS = 0, 3, 6
+
+
+def paint(lines: Iterable[Line], theme: str, colours: int) -> str:
+    """The rows as one string that overwrites the screen from its top left corner; every cell is written."""
+    out = []
+    for y, line in enumerate(lines, start=1):
+        out.append(f"\x1b[{y};1H")
+        last = None
+        for span in line.spans:
+            codes = sgr_parameters(look_of(theme, span.token, line.background), colours)
+            if codes != last:
+                out.append(f"\x1b[0;{codes}m" if codes else "\x1b[0m")
+                last = codes
+            out.append(span.text)
+        out.append("\x1b[0m")
+    return "".join(out)
+
+
+@cache
+def sgr_parameters(look: Look, colours: int) -> str:
+    """The parameters of SGR for a look, "" for the terminal's default."""
+    flags = ((look.bold, "1"), (look.dim, "2"), (look.underline, "4"), (look.reverse, "7"))
+    codes = [code for on, code in flags if on]
+    codes += _colour(look.fg, 30, colours)
+    codes += _colour(look.bg, 40, colours)
+    return ";".join(codes)
+
+
+def _colour(name: str, base: int, colours: int) -> list[str]:
+    if not name or colours == 0:
+        return []
+    if not name.startswith("#"):
+        number = int(name)
+        return [str(base + number if number < 8 else base + 52 + number)]
+    red, green, blue = (int(name[i : i + 2], 16) for i in (1, 3, 5))
+    if colours > 256:
+        return [f"{base + 8};2;{red};{green};{blue}"]
+    # A sixteen-colour terminal with a true-colour theme keeps weight and words; Textual adds its nearest hues.
+    return [f"{base + 8};5;{palette_index(red, green, blue)}"] if colours == 256 else []
+
+
+def palette_index(red: int, green: int, blue: int) -> int:
+    """The entry of the xterm palette that Rich picks for a colour, so that the app's repaint changes nothing.
+
+    Colours of low saturation map to the 24 greys by lightness, others to the 6x6x6 cube with levels 0, 95, and then
+    every 40.
+    """
+    high, low = max(red, green, blue) / 255, min(red, green, blue) / 255
+    lightness = (high + low) / 2
+    scale = high + low if lightness <= 0.5 else 2 - high - low
+    saturation = 0.0 if high == low else (high - low) / scale
+    if saturation < GREY_SATURATION:
+        grey = round(lightness * 25)
+        return {0: 16, 25: 231}.get(grey, 231 + grey)
+    levels = [round(value / 95 if value < 95 else 1 + (value - 95) / 40) for value in (red, green, blue)]
+    return 16 + 36 * levels[0] + 6 * levels[1] + levels[2]
+
+
+class FirstFrame:
+    """Owns the terminal from the first frame until the app takes over; ``restore`` returns it to the shell.
+
+    fileno: the terminal's descriptor (stderr, as for Textual). attributes: the shell's terminal attributes.
+    """
+
+    def __init__(self, terminal: Terminal, fileno: int = 2) -> None:
+        self._terminal = terminal
+        self._fileno = fileno
+        self.attributes: list[Any] | None = None
+        self.painted = False
+
+    def show(self, frame: Frame, view: View) -> None:
+        """Paint the frame on the alternate screen; later keys wait for the app and do not echo."""
+        size = os.get_terminal_size(self._fileno)
+        lines = screen_rows(*bounded(size.columns or 80, size.lines or 24), frame, view)
+        self.attributes = termios.tcgetattr(self._fileno)
+        raw = termios.tcgetattr(self._fileno)
+        raw[LFLAG] &= ~(termios.ECHO | termios.ICANON)
+        raw[IFLAG] &= ~termios.ICRNL  # else the app would take an early Enter for Ctrl-J
+        # Ctrl-Z too waits for the app, which can restore the terminal before it stops.
+        raw[CONTROLS][termios.VSUSP] = b"\0"
+        termios.tcsetattr(self._fileno, termios.TCSANOW, raw)
+        self.painted = True
+        rows = paint(lines, self._terminal.theme, self._terminal.colours)
+        self._write(f"{BEGIN_UPDATE}{ENTER}{rows}{END_UPDATE}")
+
+    def restore(self) -> None:
+        """Restore the shell's screen and attributes; harmless after the app has done so."""
+        if not self.painted:
+            return
+        self.painted = False
+        self._write(LEAVE)
+        if self.attributes is not None:
+            termios.tcsetattr(self._fileno, termios.TCSANOW, self.attributes)
+
+    def _write(self, text: str) -> None:
+        raw = text.encode("utf-8", "replace")
+        while raw:
+            raw = raw[os.write(self._fileno, raw) :]

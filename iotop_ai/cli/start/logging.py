@@ -1,0 +1,47 @@
+"""The program's own log: off, or written to the file that IOTOP_AI_LOG names."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError
+
+LOG_VARIABLE = "IOTOP_AI_LOG"
+_LONGEST = 4096
+
+
+def quiet_log() -> None:
+    """Keep log lines off the terminal: write them to the file that IOTOP_AI_LOG names, or drop them.
+
+    Raises InputError for a file that may not be appended to: another user's, or a symbolic link.
+    """
+    path = os.environ.get(LOG_VARIABLE)
+    handler = _file_handler(path) if path else logging.NullHandler()
+    logging.getLogger("iotop_ai").addHandler(handler)
+
+
+def _file_handler(path: str) -> logging.Handler:
+    from iotop_ai.store.format.secrets import without_secrets
+
+    class CleanFormatter(logging.Formatter):
+        """Lines without control characters and without text that looks like a secret."""
+
+        def format(self, record: logging.LogRecord) -> str:
+            lines = super().format(record).split("\n")
+            return "\n".join(without_secrets(clean(line, _LONGEST)) for line in lines)
+
+    handler = logging.StreamHandler(open(_open_log(path), "a", encoding="utf-8", errors="replace"))  # noqa: SIM115
+    handler.setFormatter(CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    return handler
+
+
+def _open_log(path: str) -> int:
+    from iotop_ai.collectors.io.own_file import open_to_append
+
+    try:
+        return open_to_append(path)
+    except OSError as error:
+        why = "a symbolic link; name the file itself" if os.path.islink(path) else error.strerror
+        raise InputError(f"{LOG_VARIABLE}: {clean(path)}: {why}") from None

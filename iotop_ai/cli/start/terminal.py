@@ -1,0 +1,59 @@
+"""This terminal's theme, colours and glyphs, from the environment alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.settings import Settings
+
+COLOURLESS_TERMS = ("vt100", "vt102", "vt220", "vt320")
+TRUE_COLOUR_WORDS = ("truecolor", "24bit")
+PALETTE_TERMS = ("256color", "kitty")
+"""Last parts of TERM that promise 256 colours to Rich: the first frame must look like the app's."""
+LIGHT_BACKGROUNDS = ("7", "15")
+
+
+class Terminal(NamedTuple):
+    """theme: a name of present.text.theme. colours: 2**24, 256, 16 or 0. ascii_only: only ASCII glyphs."""
+
+    theme: str
+    colours: int
+    ascii_only: bool
+
+
+def terminal(settings: Settings, environ: Mapping[str, str]) -> Terminal:
+    """How to draw here. The user's settings override the environment, NO_COLOR included."""
+    if settings.theme:
+        environ = {name: value for name, value in environ.items() if name != "NO_COLOR"}
+    colours = _colours(environ)
+    theme = settings.theme or _theme(colours, environ)
+    return Terminal(theme, colours, settings.ascii_only or not _draws_glyphs(environ))
+
+
+def _colours(environ: Mapping[str, str]) -> int:
+    term = environ.get("TERM", "").lower()
+    if "NO_COLOR" in environ or term in COLOURLESS_TERMS:
+        return 0
+    if environ.get("COLORTERM", "").strip().lower() in TRUE_COLOUR_WORDS:
+        return 2**24
+    return 256 if term.rpartition("-")[2] in PALETTE_TERMS else 16
+
+
+def _theme(colours: int, environ: Mapping[str, str]) -> str:
+    # rxvt, konsole and some others set "foreground;background" as palette numbers.
+    light = environ.get("COLORFGBG", "").rsplit(";", 1)[-1] in LIGHT_BACKGROUNDS
+    if colours == 0:
+        return "mono"
+    if colours == 16:
+        if environ.get("TERM") == "linux":
+            return "ansi-console"
+        return "ansi-light" if light else "ansi"
+    return "light" if light else "dark"
+
+
+def _draws_glyphs(environ: Mapping[str, str]) -> bool:
+    if environ.get("TERM") == "linux":  # the console's font has no braille
+        return False
+    locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environ.get(name))), "")
+    return "utf-8" in locale.lower() or "utf8" in locale.lower()

@@ -1,0 +1,195 @@
+"""/proc/diskstats, each tick: raw lines compared with the ones before, only changed lines parsed."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.model.block.counters import BlockCounters, BlockKey
+from iotop_ai.model.clean import clean_bytes
+
+MOST_KEPT = 256
+"""Descriptors of diskseq kept open, of devices that do I/O; the rest are opened each time."""
+_DIGITS = "0123456789"
+_IN_FLIGHT = BlockCounters._fields.index("in_flight")
+_UNDERFLOWN = 1 << 31
+"""From here on an unsigned 32-bit count was counted down below 0."""
+
+
+def disk_of(name: str, names: Container[str]) -> str:
+    """The whole disk of a partition, by the kernel's naming rule (block/genhd.c disk_name); "" for a whole device.
+
+    A disk that ends in a digit has partitions "<disk>p<n>", any other "<disk><n>"; the disk is itself in ``names``.
+    """
+    stem = name.rstrip(_DIGITS)
+    if stem == name:
+        return ""
+    disk = stem[:-1] if stem[-1:] == "p" and stem[-2:-1] in _DIGITS and len(stem) > 1 else stem
+    return disk if disk in names else ""
+
+
+def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
+    """(major, minor, name, counters) of one line; None for what is no device's full line.
+
+    Sample: `` 254       0 vda 32443 9626 2122210 4852 8818 14773 1892664 3423 0 3600 8578 3971 51 90360 243 1530 58``.
+    14 columns (before 4.18), 18 (4.18 to 5.4) and 20 are known, further ones ignored. The 7 columns that kernels
+    before 2.6.25 print for a partition hold no times: they are left out. Requests in flight below 0 (printed as
+    4294967295), which some drivers count down once too often, are unknown. Source: block/genhd.c diskstats_show.
+    """
+    fields = line.split()
+    count = len(fields)
+    columns = 17 if count >= 20 else 15 if count >= 18 else 11
+    if count < 14:
+        return None
+    try:
+        major, minor = int(fields[0]), int(fields[1])
+        numbers = [*map(int, fields[3 : 3 + columns])]
+    except ValueError:
+        return None
+    in_flight = numbers[_IN_FLIGHT] if 0 <= numbers[_IN_FLIGHT] < _UNDERFLOWN else None
+    numbers[_IN_FLIGHT] = 0
+    if min(numbers) < 0:
+        return None
+    return major, minor, clean_bytes(fields[2]), BlockCounters(*numbers)._replace(in_flight=in_flight)
+
+
+class BlockCollector:
+    """The counters of every block device and partition, in the file's order.
+
+    generation: grows whenever a device came, went or was replaced under its name.
+    numbers: kernel name to (major, minor) as of the newest read. changed: names whose line moved in that read.
+    """
+
+    field = "block"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._at_ns: int | None = None
+        self._file: KeptFile | None = None
+        self._raw = b""
+        self._lines: list[bytes] = []
+        self._keys: list[BlockKey | None] = []
+        self._table: dict[BlockKey, BlockCounters] = {}
+        self._disks: dict[str, str] = {}
+        self._kept: dict[str, KeptFile] = {}
+        self._unnumbered: set[str] = set()
+        self.generation = 0
+        self.numbers: dict[str, tuple[int, int]] = {}
+        self.changed: frozenset[str] = frozenset()
+
+    def read(self) -> dict[BlockKey, BlockCounters]:
+        """The table now; unchanged records are the same objects. Raises OSError without /proc/diskstats."""
+        if self._file is None:
+            self._file = self._root.keep("proc/diskstats")
+        raw = self._file.read()
+        self._at_ns = self._clock.monotonic_ns()
+        if raw == self._raw:
+            self.changed = frozenset()
+            return self._table
+        lines = raw.split(b"\n")
+        if not self._update(lines):
+            self._rebuild(lines)
+        self._raw, self._lines = raw, lines
+        return self._table
+
+    def at_ns(self) -> int | None:
+        """When the kernel printed the newest table; None before the first read."""
+        return self._at_ns
+
+    @property
+    def keys(self) -> tuple[BlockKey, ...]:
+        """Identities in the file's order, as of the newest read."""
+        return tuple(self._table)
+
+    def _update(self, lines: list[bytes]) -> bool:
+        """Parse only what differs; False when devices came, went or were replaced."""
+        if len(lines) != len(self._lines):
+            return False
+        moved: dict[BlockKey, BlockCounters] = {}
+        disks: dict[str, int] = {}
+        for line, old, key in zip(lines, self._lines, self._keys, strict=True):
+            if line == old:
+                continue
+            parsed = parse_line(line)
+            if parsed is None or key is None or parsed[2] != key.name or parsed[:2] != self.numbers[key.name]:
+                return False
+            disk = self._disks[key.name]
+            if disk not in disks:
+                disks[disk] = self._diskseq(disk, keep=True)
+            if disks[disk] != key.diskseq:
+                return False
+            moved[key] = parsed[3]
+        table = self._table.copy()
+        table.update(moved)
+        self._table = table
+        self.changed = frozenset(key.name for key in moved)
+        return True
+
+    def _rebuild(self, lines: list[bytes]) -> None:
+        before = {line: key for line, key in zip(self._lines, self._keys, strict=True) if key is not None}
+        parsed = [parse_line(line) for line in lines]
+        self.numbers = {entry[2]: entry[:2] for entry in parsed if entry is not None}
+        names = frozenset(self.numbers)
+        self._disks = {name: disk_of(name, names) or name for name in names}
+        self._unnumbered &= names
+        disks: dict[str, int] = {}
+        table: dict[BlockKey, BlockCounters] = {}
+        keys: list[BlockKey | None] = []
+        for line, entry in zip(lines, parsed, strict=True):
+            if entry is None:
+                keys.append(None)
+                continue
+            name, counters = entry[2], entry[3]
+            disk = self._disks[name]
+            if disk not in disks:
+                disks[disk] = self._diskseq(disk, keep=False)
+            key = BlockKey(name, disks[disk])
+            same = before.get(line) == key and self._table.get(key)
+            table[key] = same or counters
+            keys.append(key)
+        if table.keys() != self._table.keys():
+            self.generation += 1
+        for name in self._kept.keys() - names:
+            self._kept.pop(name).close()
+        self.changed = frozenset(key.name for key, now in table.items() if self._table.get(key) is not now)
+        self._table, self._keys = table, keys
+
+    def _diskseq(self, disk: str, keep: bool) -> int:
+        """/sys/block/DISK/diskseq; 0 before kernel 5.15 and without /sys. keep: hold it open, the disk does I/O."""
+        kept = self._kept.get(disk)
+        if kept is not None:
+            try:
+                return int(kept.read())
+            except (OSError, ValueError):
+                # ENODEV: that device went. The name may belong to another by now.
+                self._kept.pop(disk).close()
+        if disk in self._unnumbered:
+            return 0
+        path = f"sys/block/{disk.replace('/', '!')}"
+        try:
+            file = self._root.keep(path + "/diskseq", 64)
+        except OSError:
+            if self._root.exists(path):
+                self._unnumbered.add(disk)
+            return 0
+        try:
+            number = int(file.read())
+        except (OSError, ValueError):
+            file.close()
+            return 0
+        if keep and len(self._kept) < MOST_KEPT:
+            self._kept[disk] = file
+        else:
+            file.close()
+        return number
+
+    def close(self) -> None:
+        """Give the descriptors back; a later read opens them again."""
+        for file in (self._file, *self._kept.values()):
+            if file is not None:
+                file.close()
+        self._file = None
+        self._kept.clear()

@@ -1,0 +1,278 @@
+"""What one block device is, from its folder in /sys: read_device; nothing about its neighbours."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.block.counters import BlockInfo, nvme_head
+from iotop_ai.model.clean import clean_bytes
+
+_KIND = {
+    "dm-": "dm", "loop": "loop", "ram": "ram", "zram": "zram", "sr": "rom", "scd": "rom", "fd": "floppy", "zd": "zvol",
+    "ublkb": "ublk", "zloop": "zloop",
+}  # fmt: skip
+"""What stands before the number in a kernel name."""
+_CONTROLLER = pattern(r"nvme\d+")
+_NETWORK_DISKS = ("nbd", "rbd", "drbd")
+_GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "32.0": 5, "64.0": 6}
+_LVM_SPLIT = pattern(r"(?<!-)-(?!-)")
+_DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID-", "dmraid"))
+
+
+def kind_of(name: str, partition_of: str = "") -> str:
+    """The kind of a device by its kernel name; "disk" for all that has no name of its own class."""
+    if partition_of:
+        return "partition"
+    if name.startswith("md"):
+        return "md"
+    stem = name.rstrip("0123456789")
+    if stem != name and stem in _KIND:
+        return _KIND[stem]
+    return "nvme-path" if nvme_head(name) else "disk"
+
+
+def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partition_of: str = "") -> BlockInfo:
+    """Everything that /sys says about one device without privileges; what it does not say keeps its default.
+
+    numbers: (major, minor) where they are known already. Raises nothing: a device that went is all unknown.
+    """
+    base = _folder(name, partition_of)
+    major, minor = numbers or _numbers(root, base)
+    kind = kind_of(name, partition_of)
+    sectors = root.number_or_none(base + "/size")
+    info = BlockInfo(name, major, minor, kind, name, size_bytes=None if sectors is None else sectors * 512)
+    if partition_of:
+        disk = _folder(partition_of, "")
+        queue = disk + "/queue/"
+        return info._replace(
+            parent=partition_of,
+            transport=_transport(root, partition_of, kind_of(partition_of), disk),
+            rotational=_flag(root, queue + "rotational"),
+            stats_off=_flag(root, queue + "iostats") is False,
+        )
+    queue = base + "/queue/"
+    read_ahead_kib = root.number_or_none(queue + "read_ahead_kb")
+    info = info._replace(
+        parent=nvme_head(name),
+        slaves=tuple(n.replace("!", "/") for n in root.names(base + "/slaves")),
+        transport=_transport(root, name, kind, base),
+        rotational=_flag(root, queue + "rotational"),
+        queue_depth=_queue_depth(root, base) if kind not in ("dm", "md", "ram", "zram", "zvol") else None,
+        scheduler=_chosen(root.text_or(queue + "scheduler")),
+        read_ahead_bytes=None if read_ahead_kib is None else read_ahead_kib * 1024,
+        stats_off=_flag(root, queue + "iostats") is False,
+        write_cache=root.text_or(queue + "write_cache"),
+        fua=_flag(root, queue + "fua"),
+        wbt_us=root.number_or_none(queue + "wbt_lat_usec"),
+    )
+    special = {
+        "dm": _dm,
+        "md": _md,
+        "loop": _loop,
+        "zram": _named,
+        "ram": _named,
+        "zvol": _named,
+        "ublk": _served,
+        "zloop": _served,
+    }.get(kind, _disk)
+    return special(root, base, info)
+
+
+def _folder(name: str, partition_of: str) -> str:
+    # sysfs writes a slash in a name ("cciss/c0d0") as "!".
+    folder = name.replace("/", "!")
+    return f"sys/block/{partition_of.replace('/', '!')}/{folder}" if partition_of else f"sys/block/{folder}"
+
+
+def _numbers(root: Root, base: str) -> tuple[int, int]:
+    major, _, minor = root.text_or(base + "/dev").partition(":")
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
+
+
+def _flag(root: Root, path: str) -> bool | None:
+    number = root.number_or_none(path)
+    return None if number is None else number != 0
+
+
+def _chosen(scheduler: str) -> str:
+    """The name in brackets of ``none [mq-deadline] kyber``; "none" alone has no brackets on some kernels."""
+    _, bracket, rest = scheduler.partition("[")
+    return rest.partition("]")[0] if bracket else scheduler
+
+
+def _queue_depth(root: Root, base: str) -> int | None:
+    depths = (
+        root.number_or_none(base + "/queue/nr_requests"),
+        root.number_or_none(base + "/mq/0/nr_tags"),
+        root.number_or_none(base + "/device/queue_depth"),
+    )
+    return min((depth for depth in depths if depth), default=None)
+
+
+def _transport(root: Root, name: str, kind: str, base: str) -> str:
+    """How the device is attached, from its name and its place in the device tree."""
+    if kind == "loop":
+        return "loop"
+    if name.startswith("nvme"):
+        return "nvme"
+    place = root.link(base)
+    if name.startswith("mmcblk"):
+        return "mmc"
+    if name.startswith("xvd") or "/vbd-" in place:
+        return "xen"
+    if name.startswith(_NETWORK_DISKS):
+        return "unknown"
+    if name.startswith("vd") or "/virtio" in place:
+        return "virtio"
+    if "/usb" in place:
+        return "usb"
+    if ("/ata" in place and re.search(r"/ata\d+/", place)) or root.text_or(base + "/device/vendor") == "ATA":
+        return "ata"
+    if root.exists(base + "/device/scsi_level"):
+        return "scsi"
+    return "virtual" if "/virtual/" in place else "unknown"
+
+
+def _named(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+    return info._replace(detail=info.kind)
+
+
+def _dm(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+    name, uuid = root.text_or(base + "/dm/name"), root.text_or(base + "/dm/uuid")
+    detail = next((text for prefix, text in _DM_KINDS if uuid.startswith(prefix)), "")
+    if not detail and "-mpath-" in uuid:
+        detail = "mpath partition"
+    label = name or info.name
+    if detail == "LVM":
+        # LVM writes "volume-group-logical-volume" and doubles the hyphens that are part of a name.
+        group, *volume = _LVM_SPLIT.split(name, maxsplit=1)
+        label = "/".join(part.replace("--", "-") for part in (group, *volume)) or info.name
+    return info._replace(label=label, detail=detail or "device mapper")
+
+
+def _md(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+    level, missing = root.text_or(base + "/md/level"), root.number_or_none(base + "/md/degraded")
+    action = root.text_or(base + "/md/sync_action")
+    words = (level or "md", "degraded" if missing else "")
+    return info._replace(detail=" ".join(filter(None, words)), md_sync="" if action == "idle" else action)
+
+
+def _loop(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+    file = root.text_or(base + "/loop/backing_file")
+    return info._replace(detail=f"loop {file}" if file else "loop")
+
+
+def _disk(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+    device = base + "/device/"
+    info = info._replace(
+        model=root.text_or(device + "model") or root.text_or(device + "name"),
+        serial=_serial(root, base),
+        firmware=next(filter(None, (root.text_or(device + f) for f in ("firmware_rev", "rev", "fwrev"))), ""),
+    )
+    if info.transport == "nvme":
+        fabric = root.text_or(nvme_controller(root, base) + "/transport")
+        pcie, pcie_max = _pcie_link(root, base)
+        detail = "NVMe" if fabric in ("", "pcie") else f"NVMe over {fabric}"
+        controllers = nvme_controllers(root, base)
+        return info._replace(detail=detail, pcie=pcie, pcie_max=pcie_max, controllers=controllers)
+    return info._replace(detail=_disk_detail(root, base, info))
+
+
+def _served(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+    """A program or a folder of files answers for it, which the kernel does not show (drivers/block/ublk_drv.c)."""
+    return info._replace(detail=f"{info.kind}, backing unknown")
+
+
+def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
+    if info.kind in ("rom", "floppy"):
+        return {"rom": "optical drive", "floppy": "floppy"}[info.kind]
+    if info.transport in ("virtio", "xen"):
+        return {"virtio": "virtio", "xen": "Xen"}[info.transport]
+    if info.transport == "mmc":
+        return "eMMC" if root.text_or(base + "/device/type") == "MMC" else "SD card"
+    if info.name.startswith(_NETWORK_DISKS):
+        return "network disk"
+    surface = {True: "HDD", False: "SSD", None: "disk"}[info.rotational]
+    if info.transport == "ata":
+        return f"SATA {surface}"
+    if info.transport == "usb":
+        # Flash sticks leave the kernel's default, which is rotational.
+        return "USB SSD" if info.rotational is False else "USB disk"
+    place = root.link(base)
+    if info.transport == "scsi":
+        bus = (
+            "SAS" if "/end_device-" in place else "iSCSI" if "/session" in place else "FC" if "/rport-" in place else ""
+        )
+        return f"{bus or 'SCSI'} {surface}"
+    return "virtual" if info.transport == "virtual" else "disk"
+
+
+def _serial(root: Root, base: str) -> str:
+    """The serial number: NVMe and MMC, virtio, SCSI page 0x80 (readable by all), else the world-wide name."""
+    for path in ("/device/serial", "/serial"):
+        if text := root.text_or(base + path):
+            return text
+    try:
+        page = root.read(base + "/device/vpd_pg80", 256)
+    except OSError:
+        page = b""
+    if len(page) > 4:
+        return clean_bytes(page[4 : 4 + int.from_bytes(page[2:4], "big")].strip(b" \0"))
+    return root.text_or(base + "/wwid") or root.text_or(base + "/device/wwid")
+
+
+def nvme_controller(root: Root, base: str) -> str:
+    """The folder of the NVMe controller (the first one of a multipath head); "" when it cannot be told."""
+    device = base + "/device"
+    if root.exists(device + "/transport") or root.exists(device + "/device"):
+        return device
+    names = nvme_controllers(root, base)
+    folders = [f"{folder}/{names[0]}" for folder in (device, "sys/class/nvme")] if names else []
+    return next((folder for folder in folders if root.exists(folder)), "")
+
+
+def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
+    """The controllers that lead to an NVMe disk, by the links of its device; () when they cannot be told.
+
+    The numbers of disk and controller are counted apart: a disk is named after its subsystem from Linux 4.15 on, which
+    takes its first controller's number only since 5.4 (733e4b69d508), and a path's "c" was an id of the device's own.
+    Of a multipath head those of its subsystem that have a path to it. Source: drivers/nvme/host/{core,multipath}.c.
+    """
+    device = base + "/device"
+    if root.exists(device + "/transport") or root.exists(device + "/device"):
+        found = os.path.basename(root.real(device))
+        return (found,) if _CONTROLLER.fullmatch(found) else ()
+    name = os.path.basename(base)
+    for folder in (device, "sys/class/nvme"):
+        names = sorted((n for n in root.names(folder) if _CONTROLLER.fullmatch(n)), key=lambda n: int(n[4:]))
+        leading = [n for n in names if any(e == name or nvme_head(e) == name for e in root.names(f"{folder}/{n}"))]
+        if leading:
+            return tuple(leading)
+    return ()
+
+
+def _pcie_link(root: Root, base: str) -> tuple[str, str]:
+    """("4x4" now, "4x4" at best): generation x lanes; at best is the lesser of the device and the port above it."""
+    controller = nvme_controller(root, base)
+    if not controller:
+        return "", ""
+    device, port = controller + "/device/", controller + "/device/../"
+    now = _link(root, device, "current")
+    able = [link for link in (_link(root, device, "max"), _link(root, port, "max")) if link is not None]
+    best = (min(g for g, _ in able), min(w for _, w in able)) if able else None
+    return _link_text(now), _link_text(best)
+
+
+def _link(root: Root, folder: str, which: str) -> tuple[int, int] | None:
+    """(generation, lanes) from ``16.0 GT/s PCIe`` and ``4``; None where there is no such link."""
+    speed = root.text_or(f"{folder}{which}_link_speed").partition(" ")[0]
+    width = root.number_or_none(f"{folder}{which}_link_width")
+    generation = _GENERATIONS.get(speed)
+    return None if generation is None or not width or width >= 64 else (generation, width)
+
+
+def _link_text(link: tuple[int, int] | None) -> str:
+    return "" if link is None else f"{link[0]}x{link[1]}"

@@ -1,0 +1,221 @@
+"""Identity and stacking of the block devices, refreshed without reading all of /sys at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from iotop_ai.collectors.block.diskstats import BlockCollector, disk_of
+from iotop_ai.collectors.block.identity import read_device
+from iotop_ai.collectors.block.temperature import Temperatures
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.zfs_members import ZfsMembers
+from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount
+from iotop_ai.model.block.tree import devices_of_mount, mount_of
+from iotop_ai.model.machine.filesystem import is_remote
+
+REFRESH_NS = 30_000_000_000
+_MOST_MOUNTS = 8
+NO_POOLS: Mapping[str, str] = {}
+_CONTAINER_FILES = frozenset(("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log"))
+
+
+class Mounted(Protocol):
+    """The part of MountsCollector that is used here."""
+
+    mounts: tuple[Mount, ...]
+    generation: int
+
+    def every(self) -> tuple[Mount, ...]:
+        """All mounts, with the kernel's own and memory."""
+
+
+class BlockInfoCollector:
+    """BlockInfo of every device and partition by kernel name, in the order of /proc/diskstats.
+
+    A device is read when it appears and again every 30 s (a few per tick, the oldest first, so that a thousand devices
+    cause no burst). Holders and mounts are joined again after each change; without changes the same mapping is
+    returned.
+    """
+
+    field = "disks"
+    every_s = 0.0
+
+    def __init__(
+        self,
+        root: Root,
+        clock: Clock,
+        block: BlockCollector | None = None,
+        mounts: Mounted | None = None,
+        temperatures: Temperatures | None = None,
+    ) -> None:
+        self._root = root
+        self._clock = clock
+        self._block = block
+        self._mounts = mounts
+        self._temperatures = temperatures or Temperatures(root)
+        self._members = ZfsMembers(root)
+        self._members_ns: int | None = None
+        self._alone: dict[str, BlockInfo] = {}
+        self._keys: dict[str, BlockKey] = {}
+        self._read_ns: dict[str, int] = {}
+        self._joined: dict[str, BlockInfo] = {}
+        self._state: tuple[object, ...] = ()
+        self._generation = -1
+        self._moved: set[str] = set()
+        self._asked_ns: int | None = None
+        self._at_ns: int | None = None
+
+    def read(self) -> dict[str, BlockInfo]:
+        """The table now; the same object while nothing changed."""
+        now = self._clock.monotonic_ns()
+        changed = self._list(now)
+        changed |= self._refresh(now)
+        self._ask_temperatures(now)
+        mounts = self._mounts.mounts if self._mounts else ()
+        self._ask_members(mounts, now)
+        state = (self._mounts.generation if self._mounts else 0, self._temperatures.celsius, self._members.pools)
+        if changed or state != self._state or self._at_ns is None:
+            joined = self._join(mounts)
+            if joined != self._joined or list(joined) != list(self._joined):
+                self._joined = joined
+            self._state = state
+        self._at_ns = self._clock.monotonic_ns()
+        return self._joined
+
+    def at_ns(self) -> int | None:
+        """Time at which the table was last checked; None before the first read."""
+        return self._at_ns
+
+    def _list(self, now: int) -> bool:
+        """Read new and replaced devices, forget removed ones; whether there were any."""
+        if self._block is not None:
+            self._moved |= self._block.changed
+            if self._block.generation == self._generation:
+                return False
+            self._generation = self._block.generation
+            keys = {key.name: key for key in self._block.keys}
+        else:
+            if self._asked_ns is not None and now - self._asked_ns < REFRESH_NS:
+                return False
+            names = self._root.names("sys/class/block")
+            keys = {n.replace("!", "/"): BlockKey(n.replace("!", "/"), 0) for n in names}
+        fresh = [name for name, key in keys.items() if self._keys.get(name) != key]
+        self._keys = keys
+        for name in fresh:
+            self._read_one(name, now)
+        removed = self._alone.keys() - keys.keys()
+        self._read_ns = {name: at for name, at in self._read_ns.items() if name not in removed}
+        self._alone = {name: self._alone[name] for name in keys}
+        return bool(fresh or removed)
+
+    def _refresh(self, now: int) -> bool:
+        """Read a few devices whose facts are older than 30 s; whether they changed."""
+        old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
+        most = max(8, len(self._alone) // 25)
+        changed = False
+        for _, name in old[:most]:
+            before = self._alone[name]
+            self._read_one(name, now)
+            changed |= self._alone[name] != before
+        return changed
+
+    def _read_one(self, name: str, now: int) -> None:
+        numbers = self._block.numbers.get(name) if self._block is not None else None
+        self._alone[name] = read_device(self._root, name, numbers, disk_of(name, self._keys))
+        self._read_ns[name] = now
+
+    def _ask_temperatures(self, now: int) -> None:
+        if self._asked_ns is None or now - self._asked_ns >= REFRESH_NS:
+            self._asked_ns = now
+            self._temperatures.ask(self._alone, self._moved)
+            self._moved = set()
+
+    def _ask_members(self, mounts: tuple[Mount, ...], now: int) -> None:
+        due = self._members_ns is None or now - self._members_ns >= REFRESH_NS
+        if due and any(mount.fstype == "zfs" for mount in mounts):
+            self._members_ns = now
+            self._members.ask()
+
+    def _join(self, mounts: tuple[Mount, ...]) -> dict[str, BlockInfo]:
+        holders: dict[str, list[str]] = {}
+        for info in self._alone.values():
+            for slave in info.slaves:
+                holders.setdefault(slave, []).append(info.name)
+        at = mounts_by_device(self._root, self._alone, mounts, self._members.pools)
+        celsius = self._temperatures.celsius
+        joined = {
+            name: info._replace(
+                holders=tuple(holders.get(name, ())),
+                mounts=tuple(at.get(name, ())),
+                temperature_celsius=celsius.get(name),
+            )
+            for name, info in self._alone.items()
+        }
+        files = [info for info in joined.values() if info.kind == "loop" and info.detail != "loop"]
+        # A loop device's file may be in memory, which ``mounts`` does not list.
+        every = self._mounts.every() if files and self._mounts else ()
+        for info in files:
+            joined[info.name] = under_loop(info, every, joined)
+        return joined
+
+    def close(self) -> None:
+        """End the thread that reads the disks of pools."""
+        self._members.close()
+
+
+def under_loop(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, BlockInfo]) -> BlockInfo:
+    """The loop device with its file's filesystem and devices; () where those are on another machine."""
+    mount = mount_of(info.detail.removeprefix("loop "), mounts)
+    if mount is None:
+        return info
+    below = (
+        ()
+        if is_remote(mount.fstype, mount.source)
+        else tuple(n for n in devices_of_mount(mount, infos) if n != info.name)
+    )
+    return info._replace(below=below, backing_fstype=mount.fstype)
+
+
+def mounts_by_device(
+    root: Root, infos: Mapping[str, BlockInfo], mounts: Iterable[Mount], zfs: Mapping[str, str] = NO_POOLS
+) -> dict[str, list[Mount]]:
+    """Mounts by kernel name: by device number; btrfs and bcachefs by member devices; ZFS by ``zfs``, its pools.
+
+    A bind mount is listed only where the whole filesystem is not mounted (a container's view of a disk).
+    """
+    by_number = {f"{i.major}:{i.minor}": i.name for i in infos.values() if i.major}
+    by_source = {f"/dev/{i.name}": i.name for i in infos.values()}
+    by_source |= {
+        f"/dev/mapper/{root.text_or(f'sys/block/{n}/dm/name')}": n for n, i in infos.items() if i.kind == "dm"
+    }
+    pools = _btrfs_members(root)
+    found: dict[str, list[Mount]] = {}
+    for mount in mounts:
+        if mount.device in by_number:
+            names = [by_number[mount.device]]
+        elif mount.fstype in ("btrfs", "bcachefs"):
+            named = [by_source[s] for s in mount.source.split(":") if s in by_source]
+            names = next((pool for pool in pools if set(named) & set(pool)), named)
+        elif mount.fstype == "zfs":
+            pool = mount.source.split("/")[0]
+            names = [by_number[number] for number, of in zfs.items() if of == pool and number in by_number]
+        else:
+            names = [by_source[mount.source]] if mount.source in by_source else []
+        for name in names:
+            found.setdefault(name, []).append(mount)
+    return {name: _main_mounts(each) for name, each in found.items()}
+
+
+def _btrfs_members(root: Root) -> list[list[str]]:
+    """The devices of each mounted btrfs. Source: /sys/fs/btrfs/UUID/devices, links into /sys/block."""
+    folder = "sys/fs/btrfs"
+    pools = (root.names(f"{folder}/{uuid}/devices") for uuid in root.names(folder) if "-" in uuid)
+    return [[name.replace("!", "/") for name in pool] for pool in pools if pool]
+
+
+def _main_mounts(mounts: list[Mount]) -> list[Mount]:
+    whole = [m for m in mounts if m.root == "/" or m.fstype == "btrfs"]
+    selected = whole or [m for m in mounts if m.path not in _CONTAINER_FILES]
+    return sorted(selected, key=lambda m: (len(m.path), m.path))[:_MOST_MOUNTS]

@@ -1,0 +1,66 @@
+"""Disk temperatures from hwmon (without root), read on a thread, since the driver may send a command to the disk."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Container, Mapping
+
+from iotop_ai.collectors.block.identity import nvme_controller
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.block.counters import BlockInfo
+
+
+def read_temperature(root: Root, name: str) -> float | None:
+    """°C of a whole disk by the kernel's nvme or drivetemp sensor; None without a sensor or an answer.
+
+    Source: https://docs.kernel.org/hwmon/drivetemp.html, drivers/nvme/host/hwmon.c: temp1_input in 1/1000 °C.
+    """
+    base = f"sys/block/{name.replace('/', '!')}"
+    device = nvme_controller(root, base) if name.startswith("nvme") else base + "/device"
+    for folder in (device, device + "/hwmon", device + "/device/hwmon"):
+        for entry in root.names(folder):
+            if re.fullmatch(r"hwmon\d+", entry):
+                milli = root.number_or_none(f"{folder}/{entry}/temp1_input")
+                if milli is not None:
+                    return milli / 1000
+    return None
+
+
+class Temperatures:
+    """The newest temperatures by kernel name. ``ask`` starts a round and returns at once.
+
+    A hanging disk blocks only the thread of its round; the next round starts after that one ends.
+    """
+
+    def __init__(self, root: Root, start: Callable[[Callable[[], None]], None] | None = None) -> None:
+        self._root = root
+        self._start = start or self._on_thread
+        self._busy = threading.Lock()
+        self.celsius: Mapping[str, float] = {}
+
+    def ask(self, infos: Mapping[str, BlockInfo], moved: Container[str]) -> None:
+        """Read the disks with a sensor. moved: names of disks with recent I/O.
+
+        Reading an idle HDD would keep it from sleeping (docs.kernel.org/hwmon/drivetemp.html, "Known Issues").
+        """
+        names = [
+            info.name
+            for info in infos.values()
+            if info.kind == "disk"
+            and info.transport in ("nvme", "ata", "scsi")
+            and (info.transport == "nvme" or info.rotational is False or info.name in moved)
+        ]
+        if names and self._busy.acquire(blocking=False):
+            self._start(lambda: self._round(names))
+
+    def _round(self, names: list[str]) -> None:
+        try:
+            found = {name: read_temperature(self._root, name) for name in names}
+            self.celsius = {name: value for name, value in found.items() if value is not None}
+        finally:
+            self._busy.release()
+
+    @staticmethod
+    def _on_thread(work: Callable[[], None]) -> None:
+        threading.Thread(target=work, name="disk-temperature", daemon=True).start()

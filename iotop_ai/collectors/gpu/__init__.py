@@ -1,0 +1,1 @@
+"""GPUs: NVIDIA through NVML, AMD through sysfs."""

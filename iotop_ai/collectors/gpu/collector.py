@@ -1,0 +1,320 @@
+"""GPUs, read on their own thread, so that a slow driver call delays nothing else."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.gpu.drm import DrmSweep
+from iotop_ai.collectors.gpu.nvml.library import CallCost, GpuUnavailable, Nvml
+from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent, XidWatch
+from iotop_ai.collectors.gpu.pid_mapping import PidMapping
+from iotop_ai.collectors.gpu.topology import with_topology
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.clean import clean
+from iotop_ai.model.gpu.detail import GpuDetail, GpuDetails
+from iotop_ai.model.gpu.state import GpuState, GpuTable
+from iotop_ai.model.reading import Reading, Status
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 5.0
+LONGEST_RETRY_S = 60.0
+HUNG_S = 15.0
+OPENING_S = 60.0
+"""Without a persistence daemon, nvmlInit wakes every GPU; eight GPUs take many seconds."""
+SLOW_EVERY = 5
+"""Details are read in every fifth sweep."""
+WATCH_ENDS_S = 2.0
+_LEAD_S = 0.02
+
+
+class GpuCollector:
+    """Field ``gpu``: UUID of each GPU to its own Reading. ``read`` returns the newest sweep at once.
+
+    The thread sweeps every ``every_s``, timed so that each tick of the reader finds a sweep a few milliseconds old. A
+    lost GPU keeps its key with a failed Reading; the library is opened again after 5 s, then 10, up to 60, until all
+    GPUs answer; the same goes for a missing driver. AMD's and Intel's cards, found under ``root``, are listed with
+    NVML's. root None: do not read /proc and /sys.
+    """
+
+    field = "gpu"
+
+    def __init__(
+        self,
+        clock: Clock,
+        nvml: Nvml | None = None,
+        every_s: float = 1.0,
+        *,
+        retry_s: float = RETRY_S,
+        root: Root | None = None,
+    ) -> None:
+        self._clock = clock
+        self._nvml = nvml or Nvml(clock)
+        self._every_s = every_s
+        self._retry_s = self._first_retry_s = retry_s
+        self._reopen_ns: int | None = 0
+        self._root = root
+        self._pid_mapping = None if root is None else PidMapping(root)
+        self._drm = None if root is None else DrmSweep(root, clock)
+        self._open = False
+        self._sweeps = 0
+        self._table: dict[str, Reading[GpuState]] = {}
+        self._details: dict[str, Reading[GpuDetail]] = {}
+        self._details_at_ns: int | None = None
+        self._watch: XidWatch | None = None
+        self._xids: list[XidEvent] = []
+        self._last_xid: dict[str, XidEvent] = {}
+        self._lock = threading.Lock()
+        self._newest: tuple[GpuTable, int] | Unavailable = Unavailable(Status.PENDING, "NVML is being asked")
+        self._returned_ns: int | None = None
+        self._asked_ns: int | None = None
+        self._alive_ns: int | None = None
+        self._patience_s = OPENING_S
+        self._first = threading.Event()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def every_s(self) -> float:
+        """Seconds between two sweeps; may be set while it runs."""
+        return self._every_s
+
+    @every_s.setter
+    def every_s(self, seconds: float) -> None:
+        self._every_s = seconds
+        self._wake.set()
+
+    def read(self) -> GpuTable:
+        """The newest sweep; {}: a driver without GPUs. Raises Unavailable: pending, absent, denied, failed or hung."""
+        self._start()
+        now_ns = self._clock.monotonic_ns()
+        self._asked_ns = now_ns
+        alive_ns = self._alive_ns
+        if alive_ns is not None and now_ns - alive_ns > self._patience_s * 1e9:
+            raise Unavailable(Status.FAILED, f"NVML has not answered for {(now_ns - alive_ns) / 1e9:.0f} s")
+        newest = self._newest
+        if isinstance(newest, Unavailable):
+            raise Unavailable(newest.status, newest.reason, newest.remedy)
+        table, self._returned_ns = newest
+        return table
+
+    def details(self) -> tuple[GpuDetails, int | None]:
+        """The newest slow figures and when they were read. Raises Unavailable as ``read`` does."""
+        newest = self._newest
+        if isinstance(newest, Unavailable):
+            raise Unavailable(newest.status, newest.reason, newest.remedy)
+        return self._details, self._details_at_ns
+
+    def events(self) -> list[XidEvent]:
+        """The Xid events since the last call, oldest first; callable from any thread."""
+        with self._lock:
+            out, self._xids = self._xids, []
+        return out
+
+    def note_xid(self, xid: XidEvent) -> None:
+        """Store an Xid from the kernel log: NVML reports none for a lost GPU; callable from any thread."""
+        self._last_xid[xid.uuid] = xid
+
+    def at_ns(self) -> int | None:
+        """End time of the sweep that ``read`` returned last."""
+        return self._returned_ns
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until NVML has answered or refused once, at most ``seconds``; whether it has."""
+        self._start()
+        return self._first.wait(seconds)
+
+    def costs(self) -> dict[str, CallCost]:
+        """Cost of each NVML call."""
+        return self._nvml.costs()
+
+    def close(self) -> None:
+        """End the thread; a thread that hangs in the driver is abandoned."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(1.0)
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="gpu", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            began_ns = self._clock.monotonic_ns()
+            if isinstance(self._newest, Unavailable) and self._reopen_ns is not None and began_ns < self._reopen_ns:
+                self._pause(began_ns)
+                continue
+            self._alive_ns = began_ns
+            try:
+                self._sweep()
+            except Unavailable as lack:
+                self._newest = lack
+                self._close_library()
+            except Exception as error:  # keep the thread alive and report
+                log.exception("reading the GPUs failed")
+                self._newest = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
+                self._close_library()
+            self._alive_ns = None
+            self._first.set()
+            self._pause(began_ns)
+        self._stop_watch()
+        self._nvml.close()
+
+    def _close_library(self) -> None:
+        """Close the library and plan the next attempt; AMD's and Intel's cards continue."""
+        self._stop_watch()
+        self._nvml.close()
+        self._open = False
+        self._plan_reopening()
+        self._show_drm_alone()
+
+    def _show_drm_alone(self) -> None:
+        """Publish AMD's and Intel's cards without NVML."""
+        if self._drm is not None and (cards := self._drm.read()):
+            now_ns = self._clock.monotonic_ns()
+            self._details, self._details_at_ns = self._drm.details, self._details_at_ns or now_ns
+            self._newest = cards, now_ns
+
+    def _plan_reopening(self) -> None:
+        self._reopen_ns = self._clock.monotonic_ns() + int(self._retry_s * 1e9)
+        self._retry_s = min(LONGEST_RETRY_S, 2 * self._retry_s)
+
+    def _sweep(self) -> None:
+        listed: dict[str, GpuUnavailable | None] | None = None
+        if self._reopen_ns is not None and self._clock.monotonic_ns() >= self._reopen_ns:
+            self._stop_watch()
+            self._nvml.close()
+            self._reopen_ns, self._patience_s = None, OPENING_S
+            self._nvml.open()
+            self._open = True
+            listed = self._nvml.gpus()
+            self._patience_s = HUNG_S
+            self._watch = self._nvml.watch()
+            if self._watch is not None:
+                self._watch.start()
+        if not self._open:
+            self._show_drm_alone()
+            return
+        self._take_events()
+        if self._pid_mapping is not None:
+            self._pid_mapping.begin()
+        table: dict[str, Reading[GpuState]] = {}
+        for uuid in self._table if listed is None else dict.fromkeys((*self._table, *listed)):
+            table[uuid] = self._read_one(uuid, None if listed is None else listed.get(uuid))
+        # A GPU without a known UUID is listed by number, until its UUID is known.
+        if listed is not None:
+            table = {key: one for key, one in table.items() if key in listed or not key.startswith("gpu ")}
+        self._table = table
+        if self._sweeps % SLOW_EVERY == 0 or listed is not None:
+            self._read_details(table)
+        self._sweeps += 1
+        cards = {} if self._drm is None else self._drm.read()
+        if cards and self._drm is not None:
+            self._details = self._details | self._drm.details
+        self._newest = table | cards, self._clock.monotonic_ns()
+        if all(reading.status is Status.OK for reading in table.values()):
+            self._reopen_ns, self._retry_s = None, self._first_retry_s
+        elif self._reopen_ns is None:
+            self._plan_reopening()
+
+    def _read_one(self, uuid: str, gone: GpuUnavailable | None) -> Reading[GpuState]:
+        start_ns = self._alive_ns = self._clock.monotonic_ns()
+        try:
+            if gone is not None:
+                raise gone
+            state = self._nvml.state(uuid)
+        except GpuUnavailable as lack:
+            end_ns = self._clock.monotonic_ns()
+            return Reading(None, lack.status, self._with_xid(uuid, lack.reason), lack.remedy, end_ns, end_ns - start_ns)
+        end_ns = self._clock.monotonic_ns()
+        xid = self._last_xid.get(uuid)
+        if xid is not None:
+            state = state._replace(last_xid=xid.number, last_xid_at_ns=xid.at_ns)
+        if self._pid_mapping is not None and state.processes:
+            minor = self._nvml.minor(uuid)
+            state = state._replace(processes=self._pid_mapping.resolve(uuid, minor, state.processes))
+        return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
+
+    def _with_xid(self, uuid: str, reason: str) -> str:
+        xid = self._last_xid.get(uuid)
+        return reason if xid is None else f"{reason} (Xid {xid.number})"
+
+    def _read_details(self, table: GpuTable) -> None:
+        out: dict[str, Reading[GpuDetail]] = {}
+        for uuid, reading in table.items():
+            start_ns = self._alive_ns = self._clock.monotonic_ns()
+            if reading.value is None:
+                out[uuid] = Reading(None, reading.status, reading.reason, reading.remedy, start_ns, 0)
+                continue
+            try:
+                detail = self._nvml.detail(uuid)
+            except GpuUnavailable as lack:
+                out[uuid] = Reading(None, lack.status, lack.reason, lack.remedy, start_ns, 0)
+                continue
+            if self._root is not None:
+                detail = with_topology(self._root, detail, reading.value.bus_id)
+            end_ns = self._clock.monotonic_ns()
+            out[uuid] = Reading(detail, Status.OK, "", "", end_ns, end_ns - start_ns)
+        self._details, self._details_at_ns = out, self._clock.monotonic_ns()
+
+    def _take_events(self) -> None:
+        if self._watch is None:
+            return
+        found = self._watch.taken()
+        for event in found:
+            self._last_xid[event.uuid] = event
+        if found:
+            with self._lock:
+                self._xids += found
+
+    def _stop_watch(self) -> None:
+        self._take_events()
+        if self._watch is not None:
+            self._watch.stop(WATCH_ENDS_S)
+            self._watch = None
+
+    def _pause(self, began_ns: int) -> None:
+        now_ns = self._clock.monotonic_ns()
+        every_ns = int(self._every_s * 1e9)
+        due_ns = began_ns + every_ns
+        asked_ns = self._asked_ns
+        if isinstance(self._newest, Unavailable):
+            due_ns = self._reopen_ns if self._reopen_ns is not None else due_ns
+        elif asked_ns is not None and now_ns - asked_ns < 2 * every_ns:
+            # Aim to end shortly before the reader's next tick, on the reader's own grid.
+            lead_ns = min(every_ns // 2, int(_LEAD_S * 1e9) + 2 * (now_ns - began_ns))
+            due_ns = asked_ns + every_ns - lead_ns
+            while due_ns < began_ns + every_ns // 2:
+                due_ns += every_ns
+        if not self._stopping and due_ns > now_ns:
+            self._wake.wait((due_ns - now_ns) / 1e9)
+        self._wake.clear()
+
+
+class GpuDetailCollector:
+    """Field ``gpu_slow``: the details that the GPU thread reads in every fifth sweep."""
+
+    field = "gpu_slow"
+    every_s = 0.0
+
+    def __init__(self, gpu: GpuCollector) -> None:
+        self._gpu = gpu
+        self._at_ns: int | None = None
+
+    def read(self) -> GpuDetails:
+        """The newest details. Raises Unavailable."""
+        details, self._at_ns = self._gpu.details()
+        return details
+
+    def at_ns(self) -> int | None:
+        """When they were read."""
+        return self._at_ns
+
+    def close(self) -> None:
+        """Nothing to close."""

@@ -1,0 +1,86 @@
+"""AMD's and Intel's cards in one sweep, with who works on them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from iotop_ai.collectors.gpu.amd import AmdCards, load_smi
+from iotop_ai.collectors.gpu.drm_clients import DeviceUse, DrmClients, kfd_processes
+from iotop_ai.collectors.gpu.intel import IntelCards
+from iotop_ai.collectors.gpu.topology import with_topology
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import ENGINE_TIMES, GpuProcess, GpuState
+from iotop_ai.model.reading import Reading, Status
+
+LOOK_EVERY = 5
+NOT_ALL = "other users' processes on it are not seen"
+
+
+class DrmSweep:
+    """Reads all cards at once; which there are, and their limits, every fifth time. Used by one thread."""
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._amd = AmdCards(root, clock)
+        self._intel = IntelCards(root, clock)
+        self._of: dict[str, AmdCards | IntelCards] = {}
+        self._smi_sought = False
+        self._sweeps = 0
+        self._names: tuple[str, ...] = ()
+        self._clients = DrmClients(root, clock)
+        self._all = not root.live or os.geteuid() == 0
+        self.details: dict[str, Reading[GpuDetail]] = {}
+
+    def read(self) -> dict[str, Reading[GpuState]]:
+        """Each card's Reading; {} without any."""
+        if self._sweeps % LOOK_EVERY == 0:
+            self._look()
+        self._sweeps += 1
+        out = {}
+        used = self._clients.read() if self._names else {}
+        rocm = kfd_processes(self._root) if self._names else {}
+        for card in self._names:
+            start_ns = self._clock.monotonic_ns()
+            state = self._of[card].state(card)
+            state = with_use(state, used.get(state.bus_id), rocm.get(state.bus_id), self._clients.at_ns, all_=self._all)
+            end_ns = self._clock.monotonic_ns()
+            reason, remedy = ("", "") if self._all else (NOT_ALL, "run as root")
+            out[card] = Reading(state, Status.OK, reason, remedy, end_ns, end_ns - start_ns)
+        return out
+
+    def _look(self) -> None:
+        names = self._amd.cards()
+        if names and not self._smi_sought and self._root.live:
+            self._smi_sought = True
+            self._amd = AmdCards(self._root, self._clock, load_smi())
+            names = self._amd.cards()
+        self._of = {**dict.fromkeys(names, self._amd), **dict.fromkeys(self._intel.cards(), self._intel)}
+        self._names = tuple(self._of)
+        self.details = {}
+        for card, cards in self._of.items():
+            start_ns = self._clock.monotonic_ns()
+            detail = with_topology(self._root, cards.detail(card), cards.bus_id(card))
+            end_ns = self._clock.monotonic_ns()
+            self.details[card] = Reading(detail, Status.OK, "", "", end_ns, end_ns - start_ns)
+
+
+def with_use(
+    state: GpuState, use: DeviceUse | None, rocm: Mapping[int, int] | None, at_ns: int | None, *, all_: bool
+) -> GpuState:
+    """The state with who works on it. all_: whether every process was seen; times of some would be too little."""
+    found = {one.pid: one for one in (use.processes if use is not None else ())}
+    for pid, held in (rocm or {}).items():
+        drawn = found.get(pid, GpuProcess(pid, 0, "compute"))
+        # Its time of computing is not told: 0 % would be wrong.
+        found[pid] = drawn._replace(kind="compute", memory_bytes=max(held, drawn.memory_bytes or 0), sm_percent=None)
+    # Where others' processes are not seen, none found is not the same as none there.
+    state = state._replace(processes=tuple(found[pid] for pid in sorted(found)) if found or all_ else None)
+    if not all_ or use is None or not use.busy_ns:
+        return state
+    times: dict[str, Any] = {name: use.busy_ns.get(name) for name in ENGINE_TIMES}
+    return state._replace(engines_at_ns=at_ns, **times)

@@ -1,0 +1,178 @@
+"""Who works on the GPUs of the amdgpu, i915 and xe drivers, and for how long: /proc/PID/fdinfo of open DRM devices.
+
+Source: https://docs.kernel.org/gpu/drm-usage-stats.html; amdgpu_fdinfo.c, xe_drm_client.c, i915_drm_client.c. Other
+users' processes are seen by root alone. What ROCm computes is not counted there; its processes and their memory are in
+/sys/class/kfd/kfd/proc (kfd_process.c).
+"""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.gpu.state import GpuProcess
+
+LOOK_EVERY = 5
+"""A fifth of all processes is looked through in each sweep for devices that they have opened."""
+_DEVICE = "/dev/dri/"
+_UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_OWN_MEMORY = ("vram", "local")
+ENGINES = {
+    "gfx": "graphics_ns", "render": "graphics_ns", "rcs": "graphics_ns",
+    "compute": "compute_ns", "ccs": "compute_ns",
+    "dma": "copy_ns", "copy": "copy_ns", "bcs": "copy_ns",
+    "dec": "decoder_ns", "video": "decoder_ns", "vcs": "decoder_ns",
+    "enc": "encoder_ns", "enc_1": "encoder_ns",
+    "jpeg": "jpeg_ns",
+}  # fmt: skip
+"""amdgpu's, i915's and xe's names of engines to ours."""
+_MAIN = ("graphics_ns", "compute_ns")
+_KFD = "sys/class/kfd/kfd"
+
+
+class Client(NamedTuple):
+    """One opened device. engines: name to (busy so far, of how much: ns of one clock, or cycles of so many)."""
+
+    device: str
+    number: str
+    memory_bytes: int
+    engines: dict[str, tuple[int, int | None]]
+    capacities: dict[str, int]
+
+
+def parse_client(lines: list[str]) -> Client | None:
+    """One fdinfo file; None when it is none of a GPU with an address.
+
+    Sample: drm-pdev: 0000:03:00.0 / drm-client-id: 12 / drm-engine-gfx: 4500 ns / drm-memory-vram: 1024 KiB
+    """
+    told = {key: value.split() for key, _, value in (line.partition(":") for line in lines) if value.strip()}
+    if "drm-pdev" not in told or "drm-client-id" not in told:
+        return None
+    memory: dict[str, dict[str, int]] = {}
+    busy: dict[str, int] = {}
+    whole: dict[str, int] = {}
+    capacities: dict[str, int] = {}
+    for key, words in told.items():
+        if not key.startswith("drm-") or not words[0].isdecimal():
+            continue
+        number, (kind, _, name) = int(words[0]), key[4:].partition("-")
+        if kind in ("memory", "resident") and name.startswith(_OWN_MEMORY):
+            memory.setdefault(kind, {})[name] = number * _UNITS.get(words[1] if len(words) > 1 else "", 1)
+        elif kind == "engine" and name.startswith("capacity-"):
+            capacities[name.removeprefix("capacity-")] = max(1, number)
+        elif kind in ("engine", "cycles"):
+            busy.setdefault(name, number)
+        elif kind == "total" and name.startswith("cycles-"):
+            whole[name.removeprefix("cycles-")] = number
+    held = memory.get("resident") or memory.get("memory") or {}
+    engines = {name: (number, whole.get(name)) for name, number in busy.items() if name in ENGINES}
+    return Client(told["drm-pdev"][0], told["drm-client-id"][0], sum(held.values()), engines, capacities)
+
+
+class DeviceUse(NamedTuple):
+    """One GPU's. processes: memory and share of time since the sweep before. busy_ns: by our names; grows."""
+
+    processes: tuple[GpuProcess, ...]
+    busy_ns: dict[str, int]
+
+
+class DrmClients:
+    """Counts growing times by engine from clients that come and go. Used by one thread."""
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._sweep = 0
+        self._open: dict[int, list[str]] = {}
+        self._known: dict[tuple[str, str, str], tuple[int, int | None]] = {}
+        self._busy: dict[str, dict[str, int]] = {}
+        self.at_ns: int | None = None
+
+    def read(self) -> dict[str, DeviceUse]:
+        """Use by PCI address, of each GPU that a process has or had open."""
+        self._look()
+        before_ns, self.at_ns = self.at_ns, self._clock.monotonic_ns()
+        span_ns = 0 if before_ns is None else self.at_ns - before_ns
+        found: dict[tuple[str, str], tuple[int, Client]] = {}
+        for pid in sorted(self._open):
+            for number in self._open[pid]:
+                client = parse_client(self._root.lines(f"proc/{pid}/fdinfo/{number}"))
+                # One opened device may be in the hands of many: of those who inherited it, the first has it.
+                if client is not None:
+                    found.setdefault((client.device, client.number), (pid, client))
+        processes: dict[str, dict[int, GpuProcess]] = {}
+        known: dict[tuple[str, str, str], tuple[int, int | None]] = {}
+        for pid, client in found.values():
+            worked = self._note(client, span_ns, known)
+            share = None if not span_ns else min(100, round(100 * worked / span_ns))
+            mine = processes.setdefault(client.device, {})
+            old = mine.get(pid)
+            mine[pid] = GpuProcess(
+                pid,
+                client.memory_bytes + ((old.memory_bytes or 0) if old else 0),
+                "graphics",
+                share if old is None or share is None else min(100, share + (old.sm_percent or 0)),
+            )
+        self._known = known
+        return {
+            device: DeviceUse(tuple(processes.get(device, {}).values()), dict(self._busy.get(device, {})))
+            for device in {*self._busy, *processes}
+        }
+
+    def _note(self, client: Client, span_ns: int, known: dict[tuple[str, str, str], tuple[int, int | None]]) -> int:
+        """Add what a client's engines did since the sweep before; how long its main ones worked."""
+        busy, worked = self._busy.setdefault(client.device, {}), 0
+        for name, (number, whole) in client.engines.items():
+            key = (client.device, client.number, name)
+            old = self._known.get(key, (0, 0 if whole is not None else None))
+            # A driver may tell less than before for a while: the larger value holds (drm-usage-stats).
+            known[key] = max(number, old[0]), whole
+            grown = max(0, number - old[0])
+            if whole is not None and old[1] is not None:
+                grown = int(grown / (whole - old[1]) * span_ns) if whole > old[1] else 0
+            field = ENGINES[name]
+            grown = min(grown // client.capacities.get(name, 1), span_ns)
+            busy[field] = busy.get(field, 0) + grown
+            worked += grown if field in _MAIN else 0
+        return worked
+
+    def _look(self) -> None:
+        """Look through a part of the processes; the first time through all."""
+        first, turn = self._sweep == 0, self._sweep % LOOK_EVERY
+        self._sweep += 1
+        pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
+        self._open = {pid: numbers for pid, numbers in self._open.items() if pid in pids}
+        for pid in pids:
+            if first or pid % LOOK_EVERY == turn or pid in self._open:
+                folder = f"proc/{pid}/fd"
+                links = ((name, self._root.link(f"{folder}/{name}")) for name in self._root.names(folder))
+                numbers = [name for name, link in links if link.startswith(_DEVICE)]
+                if numbers:
+                    self._open[pid] = numbers
+                else:
+                    self._open.pop(pid, None)
+
+
+def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
+    """PCI address of each GPU of ROCm to its processes' pids and their bytes in its memory.
+
+    Source: /sys/class/kfd/kfd/topology/nodes/N/{gpu_id,properties} (location_id is bus, device and function) and
+    /sys/class/kfd/kfd/proc/PID/vram_ID.
+    """
+    devices = {}
+    for node in root.names(f"{_KFD}/topology/nodes"):
+        number = root.number_or_none(f"{_KFD}/topology/nodes/{node}/gpu_id")
+        words = dict(
+            line.split(" ", 1) for line in root.lines(f"{_KFD}/topology/nodes/{node}/properties") if " " in line
+        )
+        place = words.get("location_id", "")
+        if number and place.isdecimal() and words.get("domain", "0").isdecimal():
+            at = int(place)
+            devices[number] = f"{int(words.get('domain', '0')):04x}:{at >> 8 & 255:02x}:{at >> 3 & 31:02x}.{at & 7}"
+    out: dict[str, dict[int, int]] = {device: {} for device in devices.values()}
+    for pid in root.names(f"{_KFD}/proc") if devices else []:
+        for number, device in devices.items():
+            held = root.number_or_none(f"{_KFD}/proc/{pid}/vram_{number}") if pid.isdecimal() else None
+            if held is not None:
+                out[device][int(pid)] = held
+    return out

@@ -1,0 +1,109 @@
+"""Intel's GPU cards by the i915 and xe drivers' files in sysfs: clock, what holds it back, energy, temperature, link.
+
+Source: drivers/gpu/drm/i915/gt/intel_gt_sysfs_pm.c, drivers/gpu/drm/xe/{xe_gt_freq,xe_gt_throttle}.c, i915_hwmon.c and
+xe_hwmon.c. How busy it is comes from /proc/PID/fdinfo (drm_clients.py). A GPU that is part of the processor sits on the
+root bus and is not listed: it is not used for training.
+"""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.gpu.topology import DEVICES, edge_of, parse_generation
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuState
+
+DRM = "sys/class/drm"
+INTEL = "0x8086"
+_REASONS = {
+    "pl1": 0x4, "pl2": 0x4, "pl4": 0x4, "vr_tdc": 0x4,
+    "thermal": 0x20, "ratl": 0x20, "vr_thermalert": 0x20,
+    "prochot": 0x40,
+}  # fmt: skip
+"""The drivers' reasons (power and current limits, heat, overheat signal) in nvmlClocksEventReasons."""
+
+
+class IntelCards:
+    """The cards there are, by PCI address."""
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._folders: dict[str, str] = {}
+        self._links: dict[str, str] = {}
+
+    def cards(self) -> tuple[str, ...]:
+        """Ids of the cards there are now; () without any."""
+        self._folders, self._links = {}, {}
+        for name in self._root.names(DRM):
+            folder = f"{DRM}/{name}"
+            if not (name.startswith("card") and name[4:].isdigit()):
+                continue
+            if self._root.text_or(f"{folder}/device/vendor") != INTEL:
+                continue
+            told = dict(line.split("=", 1) for line in self._root.lines(f"{folder}/device/uevent") if "=" in line)
+            edge, bridge = edge_of(self._root, told.get("PCI_SLOT_NAME", ""))
+            if told.get("DRIVER") in ("i915", "xe") and bridge:
+                card = f"Intel-{told['PCI_SLOT_NAME']}"
+                self._folders[card], self._links[card] = folder, f"{DEVICES}/{edge}"
+        return tuple(self._folders)
+
+    def state(self, card: str) -> GpuState:
+        """One card now; what its kernel or model does not tell is None."""
+        folder, link = self._folders[card], self._links[card]
+        number = self._root.number_or_none
+        hwmon = self._hwmon(folder)
+        energy = number(f"{hwmon}/energy1_input")
+        energy_at_ns = None if energy is None else self._clock.monotonic_ns()
+        i915, xe = f"{folder}/gt/gt0", f"{folder}/device/tile0/gt0/freq0"
+        return GpuState(
+            uuid=card,
+            number=list(self._folders).index(card),
+            name=f"Intel GPU {self._root.text_or(f'{folder}/device/device').removeprefix('0x')}",
+            temperature_celsius=_over(self._first(f"{hwmon}/temp2_input", f"{hwmon}/temp1_input"), 1000),
+            memory_celsius=_over(number(f"{hwmon}/temp3_input"), 1000),
+            power_limit_mw=_over(number(f"{hwmon}/power1_max"), 1000),
+            energy_mj=_over(energy, 1000),
+            sm_mhz=self._first(f"{xe}/act_freq", f"{i915}/rps_act_freq_mhz"),
+            sm_max_mhz=self._first(f"{xe}/rp0_freq", f"{i915}/rps_RP0_freq_mhz"),
+            clock_reasons=self._reasons(f"{xe}/throttle/", "reason_", f"{i915}/throttle_reason_", ""),
+            pcie_generation=parse_generation(self._root.text_or(f"{link}/current_link_speed")),
+            pcie_width=number(f"{link}/current_link_width"),
+            pcie_max_generation=parse_generation(self._root.text_or(f"{link}/max_link_speed")),
+            pcie_max_width=number(f"{link}/max_link_width"),
+            bus_id=card.removeprefix("Intel-"),
+            energy_at_ns=energy_at_ns,
+        )
+
+    def detail(self, card: str) -> GpuDetail:
+        """Its limits."""
+        rated = self._root.number_or_none(f"{self._hwmon(self._folders[card])}/power1_rated_max")
+        return GpuDetail(card, default_limit_mw=_over(rated, 1000))
+
+    def bus_id(self, card: str) -> str:
+        """Its PCI address."""
+        return card.removeprefix("Intel-")
+
+    def _reasons(self, *places: str) -> int | None:
+        """places: of each driver the beginning of its files' names, with what stands before a reason's."""
+        for start, before in zip(places[::2], places[1::2], strict=True):
+            status = self._root.number_or_none(f"{start}status")
+            if status is None:
+                continue
+            bits = 0
+            for reason, bit in _REASONS.items() if status else ():
+                bits |= bit if self._root.number_or_none(f"{start}{before}{reason}") else 0
+            return bits
+        return None
+
+    def _first(self, *files: str) -> int | None:
+        found = (self._root.number_or_none(file) for file in files)
+        return next((value for value in found if value is not None), None)
+
+    def _hwmon(self, folder: str) -> str:
+        names = self._root.names(f"{folder}/device/hwmon")
+        return f"{folder}/device/hwmon/{names[0]}" if names else f"{folder}/device/hwmon/none"
+
+
+def _over(value: int | None, unit: int) -> int | None:
+    return None if value is None else value // unit

@@ -1,0 +1,1 @@
+"""Calls into the NVIDIA driver library."""

@@ -1,0 +1,178 @@
+"""The slow figures of one GPU: limits, health, links. Source: nvml.h."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, number_of, text_of
+from iotop_ai.model.gpu.detail import GpuDetail
+
+_SHUTDOWN, _SLOWDOWN, _MEMORY_MAX = 0, 1, 2
+_CORRECTED, _UNCORRECTED = 0, 1
+_VOLATILE, _AGGREGATE = 0, 1
+_RECOVERY = 230
+_MOST_LINKS = 36
+_SRAM = 7
+_LINK_ERRORS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "nvlink_crc_errors": ((38, 45), (163,)),
+    "nvlink_replays": ((52,), (161,)),
+    "nvlink_recoveries": ((59,), (162, 215)),
+}
+"""Our name to the fields with the total of all links, and to the fields of each link for drivers without a total."""
+
+
+def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
+    """One GPU's detail; the place in the machine is left out. Raises GpuUnavailable, Unavailable."""
+    limits = calls.once(uuid, "nvmlDeviceGetPowerManagementLimitConstraints")
+    rows = calls.get(uuid, "nvmlDeviceGetRemappedRows")
+    ecc = calls.get(uuid, "nvmlDeviceGetEccMode")
+    links, active = _links(calls, uuid)
+    fabric, fabric_status = _fabric(calls, uuid)
+    sram = _sram(calls, uuid)
+    errors = _link_errors(calls, uuid, links or 0)
+    return GpuDetail(
+        uuid,
+        driver=driver_version(calls, uuid),
+        vbios=text_of(calls.once(uuid, "nvmlDeviceGetVbiosVersion")),
+        slowdown_celsius=_threshold(calls, uuid, _SLOWDOWN),
+        shutdown_celsius=_threshold(calls, uuid, _SHUTDOWN),
+        memory_max_celsius=_threshold(calls, uuid, _MEMORY_MAX),
+        default_limit_mw=calls.once(uuid, "nvmlDeviceGetPowerManagementDefaultLimit"),
+        least_limit_mw=None if limits is None else limits[0],
+        most_limit_mw=None if limits is None else limits[1],
+        device_max_generation=calls.once(uuid, "nvmlDeviceGetGpuMaxPcieLinkGeneration"),
+        ecc=None if ecc is None else bool(ecc[0]),
+        ecc_corrected=_ecc(calls, uuid, _CORRECTED, _VOLATILE),
+        ecc_uncorrected=_ecc(calls, uuid, _UNCORRECTED, _VOLATILE),
+        ecc_corrected_total=_ecc(calls, uuid, _CORRECTED, _AGGREGATE),
+        ecc_uncorrected_total=_ecc(calls, uuid, _UNCORRECTED, _AGGREGATE),
+        rows_corrected=None if rows is None else rows[0],
+        rows_uncorrected=None if rows is None else rows[1],
+        rows_pending=None if rows is None else bool(rows[2]),
+        rows_failed=None if rows is None else bool(rows[3]),
+        pages_pending=_flag(calls.get(uuid, "nvmlDeviceGetRetiredPagesPendingStatus")),
+        recovery=_field(calls, uuid, _RECOVERY),
+        nvlinks=links,
+        nvlinks_active=active,
+        fabric_state=fabric,
+        fabric_status=fabric_status,
+        persistence=_flag(calls.get(uuid, "nvmlDeviceGetPersistenceMode")),
+        compute_mode=calls.get(uuid, "nvmlDeviceGetComputeMode"),
+        limit_mw=calls.get(uuid, "nvmlDeviceGetPowerManagementLimit"),
+        sram_corrected=sram[0],
+        sram_uncorrected=sram[1],
+        sram_exceeded=sram[2],
+        nvlink_crc_errors=errors["nvlink_crc_errors"],
+        nvlink_replays=errors["nvlink_replays"],
+        nvlink_recoveries=errors["nvlink_recoveries"],
+    )
+
+
+def driver_version(calls: NvmlCalls, uuid: str) -> str:
+    """The driver's version, "" when it does not say."""
+    return text_of(calls.get(uuid, "nvmlSystemGetDriverVersion", bare=True))
+
+
+def _flag(value: Any) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _threshold(calls: NvmlCalls, uuid: str, which: int) -> int | None:
+    found: int | None = calls.once(
+        uuid, "nvmlDeviceGetTemperatureThreshold", which, label=f"nvmlDeviceGetTemperatureThreshold.{which}"
+    )
+    return found or None
+
+
+def _ecc(calls: NvmlCalls, uuid: str, kind: int, counter: int) -> int | None:
+    label = f"nvmlDeviceGetTotalEccErrors.{kind}{counter}"
+    found: int | None = calls.get(uuid, "nvmlDeviceGetTotalEccErrors", kind, counter, label=label)
+    return found
+
+
+def _field(calls: NvmlCalls, uuid: str, number: int) -> int | None:
+    label = f"nvmlDeviceGetFieldValues.{number}"
+    values = calls.get(uuid, "nvmlDeviceGetFieldValues", [number], label=label)
+    if values is None or values[0].nvmlReturn != 0:
+        return None
+    return number_of(values[0])
+
+
+def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | None]:
+    """(corrected, uncorrected since the driver was loaded, whether the board's life has seen too many)."""
+    function = "nvmlDeviceGetSramEccErrorStatus"
+    kind = getattr(calls.api, "c_nvmlEccSramErrorStatus_v1_t", None)
+    if kind is not None and not calls.never(uuid, function):
+        import ctypes  # a start does without
+
+        told = kind()
+        # The library writes through the argument, which the binding hands on as it is.
+        if calls.get(uuid, function, ctypes.byref(told)) is not None:
+            return told.volatileCor, told.volatileUncParity + told.volatileUncSecDed, bool(told.bThresholdExceeded)
+        if not calls.never(uuid, function):
+            return None, None, None
+    by_place = [
+        calls.get(
+            uuid,
+            "nvmlDeviceGetMemoryErrorCounter",
+            kind_of,
+            _VOLATILE,
+            _SRAM,
+            label=f"nvmlDeviceGetMemoryErrorCounter.{kind_of}{_VOLATILE}{_SRAM}",
+        )
+        for kind_of in (_CORRECTED, _UNCORRECTED)
+    ]
+    return by_place[0], by_place[1], None
+
+
+def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | None]:
+    """Errors over all NVLinks, by one call; None each where there is no link or the GPU does not count them."""
+    out: dict[str, int | None] = dict.fromkeys(_LINK_ERRORS)
+    if not links:
+        return out
+    asked: list[int | tuple[int, int]] = []
+    for totals, each in _LINK_ERRORS.values():
+        asked += [*totals, *((field, link) for field in each for link in range(links))]
+    values = calls.get(uuid, "nvmlDeviceGetFieldValues", asked, label="nvmlDeviceGetFieldValues.links")
+    if values is None:
+        return out
+    known: dict[int, int] = {}
+    for value in values:
+        if value.nvmlReturn == 0:
+            known[value.fieldId] = known.get(value.fieldId, 0) + number_of(value)
+    for name, (totals, each) in _LINK_ERRORS.items():
+        told = next(
+            (found for found in ([known[f] for f in fields if f in known] for fields in (totals, each)) if found), None
+        )
+        out[name] = None if told is None else sum(told)
+    return out
+
+
+def _links(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
+    """How many NVLinks there are, and are up; None where there is no NVLink."""
+    if calls.never(uuid, "nvmlDeviceGetNvLinkState"):
+        return None, None
+    states = []
+    for link in range(_MOST_LINKS):
+        # The first link that does not exist is answered with an error: the end of the list, no lack for good.
+        state = calls.get(uuid, "nvmlDeviceGetNvLinkState", link, label=f"nvmlDeviceGetNvLinkState.{link}")
+        if state is None:
+            break
+        states.append(state)
+    if not states:
+        calls.give_up(uuid, "nvmlDeviceGetNvLinkState")
+        return None, None
+    return len(states), sum(1 for state in states if state)
+
+
+def _fabric(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
+    kind = getattr(calls.api, "c_nvmlGpuFabricInfo_v2_t", None)
+    if kind is None or calls.never(uuid, "nvmlDeviceGetGpuFabricInfoV"):
+        return None, None
+    import ctypes  # a start does without
+
+    info = kind()
+    # The binding hands its argument on as it is, and the library writes through it: a reference, or it crashes.
+    if calls.get(uuid, "nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:
+        return None, None
+    return (None, None) if info.state == 0 else (int(info.state), int(info.status))

@@ -1,0 +1,136 @@
+"""GPM: profiling metrics of the SMs (Hopper and later), of the GPU and of each MIG instance.
+
+Source: nvml.h, nvmlGpm*. A metric is the difference of two samples, which must lie 100 ms or more apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, text_of
+from iotop_ai.model.gpu.state import GpuInstance
+
+LEAST_NS = 100_000_000
+METRICS = {
+    "gpm_sm_percent": 2,
+    "gpm_occupancy_percent": 3,
+    "gpm_tensor_percent": 5,
+    "gpm_dram_percent": 10,
+    "gpm_pcie_tx_mib_per_s": 20,
+    "gpm_pcie_rx_mib_per_s": 21,
+    "gpm_nvlink_rx_mib_per_s": 60,
+    "gpm_nvlink_tx_mib_per_s": 61,
+}
+_QUERY, _SAMPLE, _METRICS = "nvmlGpmQueryDeviceSupport", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
+_MOST_INSTANCES = 16
+
+
+class SamplePair:
+    """Two alternating samples and the figures of their newest difference."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self.old, self.new = first, second
+        self.at_ns: int | None = None
+        self.figures: dict[str, float | None] = dict.fromkeys(METRICS)
+
+
+class GpmReader:
+    """Keeps a pair of samples for each GPU and MIG instance. Used by one thread."""
+
+    def __init__(self, calls: NvmlCalls) -> None:
+        self._calls = calls
+        self._pairs: dict[tuple[str, int], SamplePair] = {}
+
+    def figures(self, uuid: str) -> dict[str, float | None]:
+        """Figures of the whole GPU since the previous sample; all None without GPM and until the second sample.
+
+        With MIG on, only the instances have figures.
+        """
+        return self._read(uuid, -1)
+
+    def instances(self, uuid: str) -> tuple[GpuInstance, ...] | None:
+        """The MIG instances; () where MIG is on without instances; None where MIG is off or unsupported."""
+        calls = self._calls
+        mode = calls.get(uuid, "nvmlDeviceGetMigMode", label="nvmlDeviceGetMigMode")
+        most = calls.get(uuid, "nvmlDeviceGetMaxMigDeviceCount") if mode is not None and mode[0] else None
+        if most is None:
+            return None
+        out: dict[int, GpuInstance] = {}
+        for index in range(min(most, _MOST_INSTANCES)):
+            handle = calls.get(uuid, "nvmlDeviceGetMigDeviceHandleByIndex", index)
+            number = None if handle is None else calls.get(uuid, "nvmlDeviceGetGpuInstanceId", handle=handle)
+            # NVML counts memory and SMs by GPU instance: compute instances of one share them.
+            if number is None or number in out:
+                continue
+            memory = calls.memory(uuid, handle)
+            gpm = self._read(uuid, number)
+            out[number] = GpuInstance(
+                number,
+                text_of(calls.get(uuid, "nvmlDeviceGetUUID", handle=handle)),
+                text_of(calls.get(uuid, "nvmlDeviceGetName", handle=handle)),
+                None if memory is None else memory.total,
+                None if memory is None else memory.used,
+                gpm["gpm_sm_percent"],
+                gpm["gpm_occupancy_percent"],
+                gpm["gpm_tensor_percent"],
+                gpm["gpm_dram_percent"],
+            )
+        return tuple(out[number] for number in sorted(out))
+
+    def close(self) -> None:
+        """Free the samples; call it before the library is closed."""
+        pairs, self._pairs = self._pairs, {}
+        for pair in pairs.values():
+            for sample in (pair.old, pair.new):
+                self._calls.get("", "nvmlGpmSampleFree", sample, bare=True)
+
+    def _read(self, uuid: str, instance: int) -> dict[str, float | None]:
+        pair = self._pairs.get((uuid, instance)) or self._begin(uuid, instance)
+        if pair is None:
+            return dict.fromkeys(METRICS)
+        now_ns = self._calls.clock.monotonic_ns()
+        if pair.at_ns is not None and now_ns - pair.at_ns < LEAST_NS:
+            return pair.figures
+        if instance < 0:
+            sampled = self._calls.get(uuid, _SAMPLE, pair.new)
+        else:
+            label = f"nvmlGpmMigSampleGet.{instance}"
+            sampled = self._calls.get(uuid, "nvmlGpmMigSampleGet", instance, pair.new, label=label)
+        if sampled is None:
+            return dict.fromkeys(METRICS)
+        if pair.at_ns is not None:
+            pair.figures = self._difference(uuid, pair)
+        pair.old, pair.new, pair.at_ns = pair.new, pair.old, now_ns
+        return pair.figures
+
+    def _begin(self, uuid: str, instance: int) -> SamplePair | None:
+        calls = self._calls
+        if calls.never(uuid, _QUERY) or (instance < 0 and calls.never(uuid, _SAMPLE)):
+            return None
+        support = calls.get(uuid, _QUERY)
+        if support is None:
+            return None
+        if not support.isSupportedDevice:
+            calls.give_up(uuid, _QUERY)
+            return None
+        first = calls.get(uuid, "nvmlGpmSampleAlloc", bare=True)
+        second = calls.get(uuid, "nvmlGpmSampleAlloc", bare=True)
+        if first is None or second is None:
+            return None
+        pair = self._pairs[uuid, instance] = SamplePair(first, second)
+        return pair
+
+    def _difference(self, uuid: str, pair: SamplePair) -> dict[str, float | None]:
+        api = self._calls.api
+        request = api.c_nvmlGpmMetricsGet_t()
+        request.version, request.numMetrics = api.NVML_GPM_METRICS_GET_VERSION, len(METRICS)
+        request.sample1, request.sample2 = pair.old, pair.new
+        for i, number in enumerate(METRICS.values()):
+            request.metrics[i].metricId = number
+        out: dict[str, float | None] = dict.fromkeys(METRICS)
+        if self._calls.get(uuid, _METRICS, request, bare=True) is not None:
+            for i, name in enumerate(METRICS):
+                value = request.metrics[i].value
+                if request.metrics[i].nvmlReturn == 0 and value >= 0:
+                    out[name] = round(value, 3)
+        return out

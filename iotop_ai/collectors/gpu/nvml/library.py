@@ -1,0 +1,161 @@
+"""The only user of pynvml: one session, GPUs by UUID.
+
+Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.gpu.nvml.calls import (
+    RESET,
+    CallCost,
+    GpuUnavailable,
+    NvmlCalls,
+    driver_unavailable,
+    gpu_unavailable,
+    text_of,
+)
+from iotop_ai.collectors.gpu.nvml.detail import read_detail
+from iotop_ai.collectors.gpu.nvml.state import StateReader
+from iotop_ai.collectors.gpu.nvml.xid_events import XidWatch
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.clean import clean
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.reading import Status
+
+__all__ = ["CallCost", "GpuUnavailable", "Nvml"]
+
+LIBRARY = "libnvidia-ml.so.1"
+_SM, _MEMORY = 1, 2
+
+
+class Nvml:
+    """An NVML session. Used by one thread; ``costs`` by any.
+
+    Unsupported calls are not repeated until the library is opened again or the GPU's MIG mode changes.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._calls = NvmlCalls(clock)
+        self._numbers: dict[int, str] = {}
+        self._mig: dict[str, bool | None] = {}
+        self._reader = StateReader(self._calls)
+
+    def open(self) -> None:
+        """Load the library and call nvmlInit. Raises Unavailable."""
+        import ctypes  # not needed at start-up
+
+        try:
+            # Checked first, so that a machine without a driver does not import pynvml.
+            ctypes.CDLL(LIBRARY)
+        except OSError as error:
+            if "No such file" in str(error):
+                raise Unavailable(Status.ABSENT, "no NVIDIA driver") from error
+            raise Unavailable(Status.FAILED, clean(f"NVIDIA driver: {error}")) from error
+        import pynvml
+
+        self._calls.api = pynvml
+        try:
+            self._calls.timed("nvmlInit", pynvml.nvmlInit)
+        except pynvml.NVMLError as error:
+            self._calls.api = None
+            raise driver_unavailable(error) from None
+
+    def close(self) -> None:
+        """Shut NVML down; safe to call twice. Keeps the GPUs' numbers to name a lost GPU."""
+        calls = self._calls
+        api = calls.api
+        if api is not None:
+            # An unloaded driver has nothing to free; the next ``open`` reports it.
+            with contextlib.suppress(api.NVMLError, Unavailable):
+                self._reader.close()
+            with contextlib.suppress(api.NVMLError):
+                api.nvmlShutdown()
+        calls.api = None
+        calls.handles.clear()
+        calls.forget()
+
+    def gpus(self) -> dict[str, GpuUnavailable | None]:
+        """UUID of every GPU that the driver lists to its error or None; {}: no GPUs.
+
+        Raises Unavailable when the driver cannot list them.
+        """
+        calls, api = self._calls, self._calls.api
+        found: dict[str, GpuUnavailable | None] = {}
+        try:
+            count = calls.timed("nvmlDeviceGetCount", api.nvmlDeviceGetCount)
+        except api.NVMLError as error:
+            raise driver_unavailable(error) from None
+        for number in range(count):
+            try:
+                handle = calls.timed("nvmlDeviceGetHandleByIndex", api.nvmlDeviceGetHandleByIndex, number)
+                uuid = text_of(calls.timed("nvmlDeviceGetUUID", api.nvmlDeviceGetUUID, handle))
+            except api.NVMLError as error:
+                # A GPU without an answer keeps the UUID of its number.
+                found.setdefault(self._numbers.get(number, f"gpu {number}"), gpu_unavailable(error, number))
+                continue
+            calls.handles[uuid], found[uuid] = handle, None
+            self._numbers = {n: u for n, u in self._numbers.items() if u != uuid} | {number: uuid}
+        return found
+
+    def state(self, uuid: str) -> GpuState:
+        """One GPU now. Raises GpuUnavailable for this GPU, Unavailable for the whole driver."""
+        calls = self._calls
+        self._check(uuid)
+        mig = calls.get(uuid, "nvmlDeviceGetMigMode")
+        self._note_mig(uuid, None if mig is None else bool(mig[0]))
+        bus = calls.once(uuid, "nvmlDeviceGetPciInfo")
+        base = GpuState(
+            uuid=uuid,
+            number=next((n for n, other in self._numbers.items() if other == uuid), 0),
+            name=text_of(calls.once(uuid, "nvmlDeviceGetName")),
+            sm_max_mhz=calls.once(uuid, "nvmlDeviceGetMaxClockInfo", _SM, label="nvmlDeviceGetMaxClockInfo.sm"),
+            memory_max_mhz=calls.once(
+                uuid, "nvmlDeviceGetMaxClockInfo", _MEMORY, label="nvmlDeviceGetMaxClockInfo.memory"
+            ),
+            pcie_max_generation=calls.once(uuid, "nvmlDeviceGetMaxPcieLinkGeneration"),
+            pcie_max_width=calls.once(uuid, "nvmlDeviceGetMaxPcieLinkWidth"),
+            bus_id="" if bus is None else text_of(bus.busId),
+            mig=self._mig.get(uuid),
+        )
+        return self._reader.read(uuid, base)
+
+    def detail(self, uuid: str) -> GpuDetail:
+        """Its limits and health. Raises GpuUnavailable for this GPU, Unavailable for the whole driver."""
+        self._check(uuid)
+        return read_detail(self._calls, uuid)
+
+    def minor(self, uuid: str) -> int | None:
+        """The N of its /dev/nvidiaN; None when unknown."""
+        found: int | None = self._calls.once(uuid, "nvmlDeviceGetMinorNumber")
+        return found
+
+    def watch(self) -> XidWatch | None:
+        """A listener for Xid events of the listed GPUs, not started; None while the library is closed."""
+        api = self._calls.api
+        return None if api is None or not self._calls.handles else XidWatch(self._clock, api, self._calls.handles)
+
+    def costs(self) -> dict[str, CallCost]:
+        """What each call has cost so far, by NVML's name for it."""
+        return self._calls.costs()
+
+    def _check(self, uuid: str) -> None:
+        if uuid not in self._calls.handles:
+            raise GpuUnavailable(Status.FAILED, "the driver no longer lists this GPU", RESET)
+
+    def _note_mig(self, uuid: str, mig: bool | None) -> None:
+        if uuid in self._mig and self._mig[uuid] != mig:
+            self._calls.forget(uuid)
+        self._mig[uuid] = mig
+
+
+class ForeignNvml(Nvml):
+    """No GPUs: for another machine's /proc and /sys, since NVML answers for this machine only."""
+
+    def open(self) -> None:
+        """Raises Unavailable."""
+        raise Unavailable(Status.ABSENT, "the /proc and /sys shown are another machine's", "")

@@ -1,0 +1,91 @@
+"""Processes on a GPU and their shares of its SMs.
+
+Source: nvml.h, nvmlDeviceGet{Compute,Graphics,MPSCompute}RunningProcesses, nvmlDeviceGetProcessUtilization.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iotop_ai.collectors.gpu.nvml.calls import NEVER, NOT_FOUND, NvmlCalls
+from iotop_ai.model.gpu.state import GpuProcess
+
+PID_LIMIT = 4_194_304
+"""PID_MAX_LIMIT on 64 bits. NVML's process record once changed its size under the same name; a higher PID shows it."""
+NO_INSTANCE = 0xFFFFFFFF
+FRESH_NS = 2_000_000_000
+"""The driver samples processes at least once a second: without a newer sample a process ran no kernel."""
+_UTILIZATION = "nvmlDeviceGetProcessUtilization"
+_KINDS = (("compute", "Compute"), ("mps", "MPSCompute"), ("graphics", "Graphics"))
+
+
+class GpuProcessReader:
+    """Keeps each process's newest utilisation sample. Used by one thread."""
+
+    def __init__(self, calls: NvmlCalls) -> None:
+        self._calls = calls
+        self._newest: dict[str, int] = {}
+        self._shares: dict[str, dict[int, tuple[int, int]]] = {}
+
+    def read(self, uuid: str) -> tuple[GpuProcess, ...] | None:
+        """Compute processes first; one that also draws is listed once. None without a list or when one is garbled."""
+        found: dict[int, GpuProcess] = {}
+        answered = False
+        for kind, word in _KINDS:
+            name = f"nvmlDeviceGet{word}RunningProcesses"
+            listed = self._calls.newer(uuid, f"{name}_v3", f"{name}_v2")
+            if listed is None:
+                continue
+            answered = True
+            for one in listed:
+                if not 0 < one.pid <= PID_LIMIT:
+                    return None
+                instance = getattr(one, "gpuInstanceId", NO_INSTANCE)
+                found.setdefault(
+                    one.pid,
+                    GpuProcess(
+                        one.pid, one.usedGpuMemory, kind, instance=None if instance in (None, NO_INSTANCE) else instance
+                    ),
+                )
+        if not answered:
+            return None
+        if not found or not self._note_shares(uuid):
+            return tuple(found.values())
+        return tuple(one._replace(sm_percent=self._share(uuid, one.pid)) for one in found.values())
+
+    def _share(self, uuid: str, pid: int) -> int:
+        percent, at_ns = self._shares[uuid].get(pid, (0, 0))
+        return percent if self._calls.clock.monotonic_ns() - at_ns <= FRESH_NS else 0
+
+    def _note_shares(self, uuid: str) -> bool:
+        """Read the new samples; whether this GPU has samples at all (NOT_FOUND: none is new)."""
+        calls, api = self._calls, self._calls.api
+        shares = self._shares.setdefault(uuid, {})
+        if calls.never(uuid, _UTILIZATION):
+            return False
+        samples: list[Any] = []
+        try:
+            samples = calls.timed(
+                _UTILIZATION,
+                api.nvmlDeviceGetProcessUtilization,
+                calls.handles[uuid],
+                self._newest.get(uuid, 0),
+            )
+        except api.NVMLError as error:
+            if error.value in NEVER:
+                calls.give_up(uuid, _UTILIZATION)
+            # The binding raises 0, "success", when the driver has no samples.
+            if error.value not in (0, NOT_FOUND):
+                return False
+        now_ns = self._calls.clock.monotonic_ns()
+        first = uuid not in self._newest
+        self._newest.setdefault(uuid, 0)
+        latest: dict[int, tuple[int, int]] = {}
+        for sample in samples:
+            if sample.timeStamp > self._newest[uuid] and 0 <= sample.smUtil <= 100:
+                latest[sample.pid] = max(latest.get(sample.pid, (0, 0)), (sample.timeStamp, sample.smUtil))
+        for pid, (stamp, percent) in latest.items():
+            shares[pid] = percent, now_ns
+            self._newest[uuid] = max(self._newest[uuid], stamp)
+        # The first call returns minutes of buffered samples of unknown age; later ones are new.
+        return not first or bool(samples)

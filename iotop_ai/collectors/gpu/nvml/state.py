@@ -1,0 +1,250 @@
+"""The fast figures of one GPU: a list of queries; slow queries run less often.
+
+Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, member_of, number_of
+from iotop_ai.collectors.gpu.nvml.gpm import GpmReader
+from iotop_ai.collectors.gpu.nvml.processes import GpuProcessReader
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.gpu.state import GpuEarlier, GpuState
+
+SLOW_EVERY = 5
+"""A slow call runs in every fifth sweep."""
+GAP_PERCENT = 10
+_SM, _MEMORY, _CORE_SENSOR = 1, 2, 0
+_UTILIZATION_SAMPLES = 1
+_TX, _RX = 0, 1
+_UINT = 1
+_ALL_LINKS = 0xFFFFFFFF
+
+FIELDS = {
+    "memory_celsius": 82,
+    "power_cap_ns": 74,
+    "sync_boost_ns": 76,
+    "sw_thermal_ns": 269,
+    "hw_thermal_ns": 270,
+    "power_brake_ns": 271,
+    "pcie_tx_bytes": 197,
+    "pcie_rx_bytes": 198,
+    "nvlink_tx_kib": 138,
+    "nvlink_rx_kib": 139,
+}
+"""Our name to NVML_FI_DEV_*; the two of NVLink summed over all links by their scope."""
+ENGINES = {"decoder_percent": "Decoder", "encoder_percent": "Encoder", "jpeg_percent": "Jpg", "ofa_percent": "Ofa"}
+"""Our name to the word in nvmlDeviceGet*Utilization."""
+_NARROW_IS_UNKNOWN = ("pcie_tx_bytes", "pcie_rx_bytes")
+"""A byte counter of 32 bits wraps several times a second under load, so its growth means nothing."""
+
+Figures = Mapping[str, Any]
+
+
+class Query(NamedTuple):
+    """Figures of one call. label: the call whose cost decides how often it runs. rare: always slow.
+
+    read_at: for counters, the field that holds the time of the call.
+    """
+
+    label: str
+    run: Callable[[str], Figures]
+    rare: bool = False
+    read_at: str = ""
+
+
+class Answer(NamedTuple):
+    """The newest figures and the previous ones, with their times."""
+
+    figures: Figures
+    at_ns: int
+    before: Figures
+    before_at_ns: int | None
+
+
+class StateReader:
+    """Runs the queries and keeps state between sweeps: slow answers, sample counts. Used by one thread."""
+
+    def __init__(self, calls: NvmlCalls) -> None:
+        self._calls = calls
+        self._answers: dict[tuple[str, int], Answer] = {}
+        self._fields: dict[str, list[str]] = {}
+        self._samples: dict[str, tuple[int, int, int]] = {}
+        self._sweeps: dict[str, int] = {}
+        self.gpm = GpmReader(calls)
+        self._processes = GpuProcessReader(calls)
+        get = calls.get
+
+        def one(field: str, function: str, read_at: str = "") -> Query:
+            return Query(function, lambda uuid: {field: get(uuid, function)}, read_at=read_at)
+
+        self._queries = (
+            Query("nvmlDeviceGetUtilizationRates", self._busy),
+            Query("nvmlDeviceGetMemoryInfo_v2", self._memory),
+            Query(
+                "nvmlDeviceGetTemperatureV",
+                lambda uuid: {
+                    "temperature_celsius": calls.newer(
+                        uuid, "nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature", _CORE_SENSOR
+                    )
+                },
+            ),
+            one("margin_celsius", "nvmlDeviceGetMarginTemperature"),
+            one("power_mw", "nvmlDeviceGetPowerUsage"),
+            one("power_limit_mw", "nvmlDeviceGetEnforcedPowerLimit"),
+            one("energy_mj", "nvmlDeviceGetTotalEnergyConsumption", "energy_at_ns"),
+            Query("nvmlDeviceGetClockInfo.sm", lambda uuid: {"sm_mhz": self._clock(uuid, _SM, "sm")}),
+            Query("nvmlDeviceGetClockInfo.memory", lambda uuid: {"memory_mhz": self._clock(uuid, _MEMORY, "memory")}),
+            one("fan_percent", "nvmlDeviceGetFanSpeed"),
+            one("performance_state", "nvmlDeviceGetPerformanceState"),
+            Query(
+                "nvmlDeviceGetCurrentClocksEventReasons",
+                lambda uuid: {
+                    "clock_reasons": calls.newer(
+                        uuid, "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
+                    )
+                },
+            ),
+            one("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration"),
+            one("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth"),
+            one("pcie_replays", "nvmlDeviceGetPcieReplayCounter", "replays_at_ns"),
+            *(self._engine(field, f"nvmlDeviceGet{word}Utilization") for field, word in ENGINES.items()),
+            Query("nvmlDeviceGetSamples", self._gaps),
+            Query("nvmlDeviceGetFieldValues", self._field_values, read_at="fields_at_ns"),
+            Query("nvmlGpmSampleGet", self.gpm.figures),
+            Query("nvmlDeviceGetComputeRunningProcesses_v3", self._running),
+            Query("nvmlDeviceGetMigDeviceHandleByIndex", self._instances),
+            Query("nvmlDeviceGetPcieThroughput", self._throughput, rare=True),
+        )
+
+    def read(self, uuid: str, base: GpuState) -> GpuState:
+        """The GPU now. base: its constants. Raises GpuUnavailable, Unavailable."""
+        sweep = self._sweeps.get(uuid, 0)
+        self._sweeps[uuid] = sweep + 1
+        figures: dict[str, Any] = {}
+        earlier: list[GpuEarlier] = []
+        for i, query in enumerate(self._queries):
+            infrequent = query.rare or self._calls.slow(query.label)
+            held = self._answers.get((uuid, i))
+            if not infrequent or held is None or sweep % SLOW_EVERY == 0:
+                if query.rare and not self._needed(figures):
+                    continue
+                figures_now = query.run(uuid)
+                now_ns = self._calls.clock.monotonic_ns()
+                before, before_ns = ({}, None) if held is None else (held.figures, held.at_ns)
+                held = self._answers[uuid, i] = Answer(figures_now, now_ns, before, before_ns)
+            figures.update(held.figures)
+            if query.read_at and any(value is not None for value in held.figures.values()):
+                figures[query.read_at] = held.at_ns
+            if infrequent:
+                earlier += _earlier(held)
+        return base._replace(**figures, earlier=tuple(earlier))
+
+    def close(self) -> None:
+        """Free the library's objects; sample counts stay."""
+        self._answers.clear()
+        self._fields.clear()
+        self.gpm.close()
+
+    def _busy(self, uuid: str) -> Figures:
+        rates = self._calls.get(uuid, "nvmlDeviceGetUtilizationRates")
+        if rates is None:
+            return {"utilization_percent": None, "memory_activity_percent": None}
+        return {"utilization_percent": _percent(rates.gpu), "memory_activity_percent": _percent(rates.memory)}
+
+    def _memory(self, uuid: str) -> Figures:
+        memory = self._calls.memory(uuid)
+        return {
+            "memory_total_bytes": None if memory is None else memory.total,
+            "memory_used_bytes": None if memory is None else memory.used,
+            "memory_free_bytes": None if memory is None else memory.free,
+            "memory_reserved_bytes": getattr(memory, "reserved", None),
+        }
+
+    def _engine(self, field: str, function: str) -> Query:
+        def run(uuid: str) -> Figures:
+            answer = self._calls.get(uuid, function)
+            return {field: None if answer is None else _percent(answer[0])}
+
+        return Query(function, run)
+
+    def _clock(self, uuid: str, which: int, word: str) -> Any:
+        return self._calls.get(uuid, "nvmlDeviceGetClockInfo", which, label=f"nvmlDeviceGetClockInfo.{word}")
+
+    def _gaps(self, uuid: str) -> Figures:
+        """Counts of the driver's own samples (about 6 a second), each once, from our first call on."""
+        taken, gaps, newest = self._samples.get(uuid, (0, 0, 0))
+        found = self._calls.get(uuid, "nvmlDeviceGetSamples", _UTILIZATION_SAMPLES, newest)
+        if found is not None:
+            kind, samples = found
+            member = member_of(kind)
+            for sample in samples:
+                if sample.timeStamp <= newest:
+                    continue
+                if uuid in self._samples:
+                    taken += 1
+                    gaps += getattr(sample.sampleValue, member) < GAP_PERCENT
+            newest = max([newest, *(sample.timeStamp for sample in samples)])
+            self._samples[uuid] = taken, gaps, newest
+        elif self._calls.never(uuid, "nvmlDeviceGetSamples"):
+            return {"busy_samples": None, "gap_samples": None}
+        return {"busy_samples": taken, "gap_samples": gaps}
+
+    def _field_values(self, uuid: str) -> Figures:
+        names = self._fields.setdefault(uuid, list(FIELDS))
+        if not names:
+            return {}
+        asked = [(FIELDS[n], _ALL_LINKS) if n.startswith("nvlink") else FIELDS[n] for n in names]
+        values = self._calls.get(uuid, "nvmlDeviceGetFieldValues", asked)
+        if values is None:
+            return dict.fromkeys(FIELDS)
+        out: dict[str, Any] = dict.fromkeys(FIELDS)
+        for name, value in zip(list(names), values, strict=True):
+            if value.nvmlReturn == 0:
+                out[name] = self._value(name, value)
+            elif value.nvmlReturn in (2, 3, 13, 25, 26):  # not supported: do not ask again
+                names.remove(name)
+        return out
+
+    def _value(self, name: str, value: Any) -> int | None:
+        if value.valueType == _UINT and name in _NARROW_IS_UNKNOWN:
+            return None
+        number = number_of(value)
+        # Some boards without the sensor report 0 instead of NOT_SUPPORTED.
+        return None if name == "memory_celsius" and number <= 0 else number
+
+    def _running(self, uuid: str) -> Figures:
+        return {"processes": self._processes.read(uuid)}
+
+    def _instances(self, uuid: str) -> Figures:
+        return {"instances": self.gpm.instances(uuid)}
+
+    def _throughput(self, uuid: str) -> Figures:
+        get = self._calls.get
+        return {
+            "pcie_tx_kib_per_s": get(uuid, "nvmlDeviceGetPcieThroughput", _TX),
+            "pcie_rx_kib_per_s": get(uuid, "nvmlDeviceGetPcieThroughput", _RX),
+        }
+
+    @staticmethod
+    def _needed(figures: Figures) -> bool:
+        """Whether no faster call gives the PCIe rate (this one takes 20 ms)."""
+        return figures.get("pcie_tx_bytes") is None and figures.get("gpm_pcie_tx_mib_per_s") is None
+
+
+def _earlier(held: Answer) -> list[GpuEarlier]:
+    out = []
+    for field, value in held.figures.items():
+        if value is None:
+            continue
+        before = held.before.get(field)
+        number = before if type(before) is int and type(value) is int else None
+        out.append(GpuEarlier(field, held.at_ns, held.before_at_ns, number))
+    return out
+
+
+def _percent(value: int) -> int | None:
+    return value if 0 <= value <= 100 else None

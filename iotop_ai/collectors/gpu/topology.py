@@ -1,0 +1,93 @@
+"""A GPU's slot, NUMA node and local CPUs.
+
+Source: /sys/bus/pci/devices/*/{numa_node,local_cpulist,max_link_speed,max_link_width}, of the device and of the bridge
+above it; https://docs.kernel.org/admin-guide/abi-testing.html. AMD's and Intel's cards have a switch of their own
+between slot and GPU; amdgpu_device_partner_bandwidth of drivers/gpu/drm/amd/amdgpu/amdgpu_device.c climbs it alike.
+"""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.gpu.detail import GpuDetail
+
+AMD = "0x1002"
+WITH_SWITCH = (AMD, "0x8086")
+"""Makers (AMD, Intel) of cards with a switch of their own."""
+DEVICES = "sys/bus/pci/devices"
+_ADDRESS = pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "16": 4, "32.0": 5, "32": 5, "64.0": 6}
+
+
+class PciTopology(NamedTuple):
+    """slot_*: limits of the bridge above. None, "": unknown (a virtual machine, an APU)."""
+
+    numa_node: int | None = None
+    cpus: str = ""
+    device_max_width: int | None = None
+    slot_max_generation: int | None = None
+    slot_max_width: int | None = None
+
+
+def pci_address(bus_id: str) -> str:
+    """The kernel's form of NVML's bus id: "0000:18:00.0" of "00000000:18:00.0"."""
+    domain, _, rest = bus_id.lower().partition(":")
+    return f"{domain[-4:]}:{rest}" if rest else ""
+
+
+def parse_generation(speed: str) -> int | None:
+    """PCIe generation of a link speed: 5 of "32.0 GT/s PCIe"; None for "Unknown"."""
+    return _GENERATIONS.get(speed.split(" ", 1)[0])
+
+
+def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
+    """(the port of the card that sits in the slot, the bridge above it) by PCI address; "" where there is none.
+
+    The port is the GPU itself, or the upper end of the card's own switch: the link below that has the speed of the
+    card's inside, whatever the slot gives.
+    """
+    address = pci_address(bus_id)
+    if not address or "/" in address:
+        return "", ""
+    # ../../../devices/pci0000:17/0000:17:01.0/0000:18:00.0: the folders above are the bridges, the root port first.
+    way = [part for part in root.link(f"{DEVICES}/{address}").split("/") if _ADDRESS.fullmatch(part)]
+    at = len(way) - 1
+    maker = root.text_or(f"{DEVICES}/{address}/vendor")
+    # A root port is the machine's, also where its maker is the card's.
+    while at > 1 and maker in WITH_SWITCH and root.text_or(f"{DEVICES}/{way[at - 1]}/vendor") == maker:
+        at -= 1
+    return (way[at], way[at - 1]) if at > 0 else (address, "")
+
+
+def read_topology(root: Root, bus_id: str) -> PciTopology:
+    """What sysfs says of the device at a bus id."""
+    edge, bridge = edge_of(root, bus_id)
+    if not edge:
+        return PciTopology()
+    device = f"{DEVICES}/{pci_address(bus_id)}"
+    node = root.number_or_none(f"{device}/numa_node")
+    return PciTopology(
+        None if node is None or node < 0 else node,
+        root.text_or(f"{device}/local_cpulist"),
+        _width(root, f"{DEVICES}/{edge}"),
+        parse_generation(root.text_or(f"{DEVICES}/{bridge}/max_link_speed")) if bridge else None,
+        _width(root, f"{DEVICES}/{bridge}") if bridge else None,
+    )
+
+
+def with_topology(root: Root, detail: GpuDetail, bus_id: str) -> GpuDetail:
+    """The detail with its topology."""
+    place = read_topology(root, bus_id)
+    return detail._replace(
+        numa_node=place.numa_node,
+        cpus=place.cpus,
+        device_max_width=place.device_max_width,
+        slot_max_generation=place.slot_max_generation,
+        slot_max_width=place.slot_max_width,
+    )
+
+
+def _width(root: Root, folder: str) -> int | None:
+    width = root.number_or_none(f"{folder}/max_link_width")
+    return width if width and 0 < width < 255 else None

@@ -1,0 +1,1 @@
+"""SMART health of disks, read by smartctl in a helper process."""

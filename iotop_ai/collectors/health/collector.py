@@ -1,0 +1,339 @@
+"""SMART of every disk, read rarely: a thread of its own talks to the helper process."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import threading
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.health.commands import is_device, is_type, sudoers_line
+from iotop_ai.collectors.health.helper_client import SmartProcess
+from iotop_ai.collectors.health.history import HealthHistory
+from iotop_ai.collectors.health.parse import VOLUME, parse_json, parse_scan, parse_state, refusal
+from iotop_ai.collectors.health.smartctl_path import find_smartctl
+from iotop_ai.collectors.health.targets import (
+    VOLUME_ASKED,
+    Disk,
+    behind_controllers,
+    kernel_counts,
+    smart_disks,
+    with_given_types,
+    with_scanned_types,
+    without_smart,
+)
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.clean import clean
+from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import Settings
+
+SmartTable = Mapping[str, Reading[SmartState]]
+
+TIMEOUT_S = 20.0
+KEEP_HELPER_BELOW_S = 60.0
+"""With a longer interval, the helper ends after each round and frees its memory."""
+_LOOK_S = 10.0
+_CALLS_A_DISK = 3
+_TEST_LOOKS = 30
+"""A disk in a self-test is queried again after its running time / this, at least _LOOK_S seconds."""
+_LONGEST_TEST_LOOK_S = 300.0
+
+
+class SmartCollector:
+    """Field ``smart``: kernel name of each whole disk to its own Reading.
+
+    ``read`` returns the newest state at once. The thread queries the disks every ``settings.smart_interval_s``, one
+    after the other, a new disk soon after it appears, and a disk in a self-test more often. A sleeping disk is not
+    woken: it keeps its last state with its age. A captured tree's disks are queried only with an explicitly named
+    smartctl.
+
+    history: earlier states; None keeps none. only: names of disks to query; () for all.
+    """
+
+    field = "smart"
+    every_s = 0.0
+
+    def __init__(
+        self,
+        root: Root,
+        clock: Clock,
+        settings: Settings = Settings(),  # noqa: B008 - a frozen record
+        timeout_s: float = TIMEOUT_S,
+        history: HealthHistory | None = None,
+        only: Collection[str] = (),
+    ) -> None:
+        self._root = root
+        self._asks = root.live or (root.elsewhere and not root.foreign)
+        """Whether the disks of /dev are those of the trees."""
+        self._clock = clock
+        self._settings = settings
+        self._timeout_s = timeout_s
+        self._history = history
+        self._only = frozenset(only)
+        self._helper = SmartProcess(clock)
+        self._scanned: tuple[tuple[str, str], ...] = ()
+        self._behind: tuple[Disk, ...] = ()
+        self._tests_due: dict[str, int] = {}
+        self._tests_since: dict[str, int] = {}
+        self._sudo: dict[str, bool] = {}
+        self._table: dict[str, Reading[SmartState]] | None = None
+        self._read_at: int | None = None
+        self._changed_at: int | None = None
+        self._lack: Unavailable | None = None
+        self._first = threading.Event()
+        self._wake = threading.Event()
+        self._closed = threading.Event()
+        self._interval_s = max(1.0, settings.smart_interval_s)
+        self._held = False
+        self._stopping = False
+        self._now = False
+        self._urgent = False
+        self._thread: threading.Thread | None = None
+
+    def read(self) -> SmartTable:
+        """The newest answers.
+
+        Raises Unavailable: pending until the disks are known, absent with disks and without smartctl, off when switched
+        off.
+        """
+        self._start()
+        lack = self._lack
+        if lack is not None:
+            raise Unavailable(lack.status, lack.reason, lack.remedy)
+        if self._table is None:
+            raise Unavailable(Status.PENDING, "the disks are being looked for")
+        table, self._read_at = self._table, self._changed_at
+        return table
+
+    def at_ns(self) -> int | None:
+        """Time of the newest answer that ``read`` returned last."""
+        return self._read_at
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until every disk was queried once, at most ``seconds``; whether that has happened."""
+        self._start()
+        return self._first.wait(seconds)
+
+    def hold(self, hold: bool) -> None:
+        """True: query no disk, while one is saturated; a due round waits for False."""
+        self._held = hold
+        if not hold:
+            self._wake.set()
+
+    def refresh(self) -> None:
+        """Query every disk now, even while held (user request)."""
+        self._now = True
+        self._wake.set()
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, at most until the collector is closed."""
+        self._closed.wait(seconds)
+
+    def close(self) -> None:
+        """End the thread, the helper and a running smartctl."""
+        self._stopping = True
+        self._closed.set()
+        self._wake.set()
+        self._helper.interrupt()
+        if self._thread is not None:
+            self._thread.join(3.0)
+
+    def _start(self) -> None:
+        if not self._settings.smart:
+            raise Unavailable(Status.OFF, "SMART is switched off")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="smart", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        due_ns = 0
+        known: frozenset[str] = frozenset()
+        try:
+            while not self._stopping:
+                disks = self._disks()
+                names = frozenset(disk.name for disk in disks)
+                self._urgent, self._now = self._now, False
+                now_ns = self._clock.monotonic_ns()
+                due = self._urgent or now_ns >= due_ns or self._installed_since()
+                tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
+                if due or names != known or tests:
+                    self._round(disks, frozenset() if due else known - tests, scan=due or names != known)
+                    # The round's scan found and queried the disks behind controllers.
+                    known = names | {disk.name for disk in self._behind}
+                if due:
+                    due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
+                self._first.set()
+                self._wake.wait(self._look_s())
+                self._wake.clear()
+        except Exception as error:  # the other collectors continue; this one reports its error
+            self._lack = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
+            self._first.set()
+        finally:
+            self._helper.stop()
+
+    def _disks(self) -> tuple[Disk, ...]:
+        found = with_given_types(smart_disks(self._root), self._settings.smart_types)
+        return self._wanted((*found, *self._behind))
+
+    def _wanted(self, disks: tuple[Disk, ...]) -> tuple[Disk, ...]:
+        return tuple(disk for disk in disks if not self._only or disk.name in self._only)
+
+    def _round(self, disks: tuple[Disk, ...], known: frozenset[str], scan: bool) -> None:
+        """Query the disks that are not in ``known`` and forget removed ones. scan: run smartctl --scan-open again."""
+        old = self._table or {}
+        pending: Reading[SmartState] = Reading(None, Status.PENDING, "not asked yet")
+        table = {disk.name: self._without(disk) if not disk.device else old.get(disk.name, pending) for disk in disks}
+        self._publish(table)
+        asked = [disk for disk in disks if disk.device and disk.name not in known]
+        if not any(disk.device for disk in disks):
+            self._lack = None
+        if not asked:
+            return
+        try:
+            smartctl = find_smartctl(self._settings.smartctl, self._asks)
+        except Unavailable as lack:
+            self._lack = lack
+            return
+        self._lack = None
+        if not self._wait_until_free():
+            return
+        if scan:
+            self._scanned = self._scan(smartctl)
+            own = [disk for disk in disks if disk not in self._behind]
+            self._behind = self._wanted(behind_controllers(self._scanned, own))
+            there = {disk.name for disk in (*own, *self._behind)}
+            table = {name: table.get(name, pending) for name in there}
+            asked = [disk for disk in (*own, *self._behind) if disk.device and (disk.name not in known)]
+        self._tests_due = {name: at_ns for name, at_ns in self._tests_due.items() if name in table}
+        for disk in with_scanned_types(asked, self._scanned):
+            if not self._wait_until_free():
+                return
+            table[disk.name] = self._ask(smartctl, disk, old.get(disk.name))
+            self._plan_test(disk.name, table[disk.name].value)
+            self._publish(table)
+        if self._interval_s >= KEEP_HELPER_BELOW_S and not self._tests_due:
+            self._helper.stop()
+
+    def _publish(self, table: dict[str, Reading[SmartState]]) -> None:
+        # A new mapping each time, since read() has returned the previous one.
+        self._changed_at = self._clock.monotonic_ns()
+        self._table = dict(table)
+
+    def _wait_until_free(self) -> bool:
+        """Wait while held, unless a user request is pending; False when the collector closes."""
+        while self._held and not (self._urgent or self._stopping):
+            self._wake.wait(_LOOK_S)
+            self._wake.clear()
+            self._urgent, self._now = self._now, False
+        return not self._stopping
+
+    def _without(self, disk: Disk) -> Reading[SmartState]:
+        return Reading(None, Status.UNSUPPORTED, disk.reason, "", self._clock.monotonic_ns())
+
+    def _plan_test(self, name: str, state: SmartState | None) -> None:
+        """Plan the next query of a disk in a self-test: a long test takes hours, so the pauses grow."""
+        self._tests_due.pop(name, None)
+        if state is None or state.self_test_left_percent is None:
+            self._tests_since.pop(name, None)
+        else:
+            now_ns = self._clock.monotonic_ns()
+            began_ns = self._tests_since.setdefault(name, now_ns)
+            # The disk reports no kind of test, so use its running time.
+            pause_s = min(max((now_ns - began_ns) / 1e9 / _TEST_LOOKS, self._look_s()), _LONGEST_TEST_LOOK_S)
+            self._tests_due[name] = now_ns + int(pause_s * 1e9)
+
+    def _look_s(self) -> float:
+        return min(_LOOK_S, self._interval_s)
+
+    def _installed_since(self) -> bool:
+        """Whether smartctl was missing and is installed now."""
+        if self._lack is None:
+            return False
+        try:
+            find_smartctl(self._settings.smartctl, self._asks)
+        except Unavailable:
+            return False
+        return True
+
+    def _scan(self, smartctl: str) -> tuple[tuple[str, str], ...]:
+        try:
+            response = self._helper.ask(self._request("scan", smartctl, "scan"), 2 * self._timeout_s + 5)
+        except Unavailable:
+            # sysfs lists every disk; without the scan only a USB bridge's type is missing, which its query reports.
+            return ()
+        if response.get("refused"):
+            self._sudo["scan"] = False
+        return parse_scan(parse_json(str(response.get("out", ""))))
+
+    def _request(self, do: str, smartctl: str, key: str) -> dict[str, Any]:
+        sudo = self._asks and self._sudo.get(key, True)
+        return {"do": do, "smartctl": smartctl, "timeout_s": self._timeout_s, "sudo": sudo}
+
+    def _ask(self, smartctl: str, disk: Disk, old: Reading[SmartState] | None) -> Reading[SmartState]:
+        start_ns = self._clock.monotonic_ns()
+        response: dict[str, Any] = {}
+        try:
+            if not (is_device(disk.device) and is_type(disk.kind)):
+                raise Unavailable(Status.UNSUPPORTED, "a kind of device that is not asked")
+            request = {**self._request("read", smartctl, disk.device), "device": disk.device, "type": disk.kind}
+            response = self._helper.ask(request, _CALLS_A_DISK * self._timeout_s + 5)
+            if response.get("refused"):
+                # sudo logs each refusal: do not try again while the monitor runs.
+                self._sudo[disk.device] = False
+            state = self._state(response, disk)
+        except Unavailable as why:
+            end_ns = self._clock.monotonic_ns()
+            if why.status is Status.ASLEEP and old is not None and old.value is not None:
+                return old._replace(status=Status.ASLEEP, reason=why.reason)
+            if why.status is Status.DENIED:
+                rest, remedy = without_smart(self._root, disk), self._permission(smartctl, disk)
+                return Reading(rest, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
+            if why.reason == VOLUME and self._behind:
+                return Reading(None, why.status, VOLUME_ASKED, "", end_ns, end_ns - start_ns)
+            known = _unjudged(response, disk) if why.status is Status.UNSUPPORTED else None
+            return Reading(known, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
+        state = self._with_past(state, disk)
+        end_ns = self._clock.monotonic_ns()
+        return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
+
+    def _with_past(self, state: SmartState, disk: Disk) -> SmartState:
+        """The state with its history and the kernel's error counts, judged by all of it."""
+        errors, timeouts = kernel_counts(self._root, disk.name)
+        state = state._replace(io_errors=errors, io_timeouts=timeouts)
+        if self._history is None:
+            return state._replace(read_wall_s=self._clock.wall_ns() // 1_000_000_000)
+        return judged(self._history.beside(state))
+
+    def _state(self, response: Mapping[str, Any], disk: Disk) -> SmartState:
+        if response.get("timed_out"):
+            reason = f"smartctl did not answer within {self._timeout_s:g} s and was killed"
+            raise Unavailable(Status.FAILED, reason, f"dmesg | grep {disk.name}")
+        answer, view = parse_json(str(response.get("out", ""))), response.get("view")
+        if answer is None and response.get("status") and not view:
+            raise Unavailable(Status.FAILED, clean(str(response.get("stderr", "")).strip(), 160) or "smartctl failed")
+        why = None if answer is None else refusal(answer, str(response.get("stderr", "")))
+        if why is not None:
+            raise why
+        return parse_state(answer, view if isinstance(view, dict) else None, disk.device, disk.kind)
+
+    def _permission(self, smartctl: str, disk: Disk) -> str:
+        uid = os.getuid()
+        try:
+            user = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            user = ""
+        return sudoers_line(user, uid, smartctl, [(disk.kind, disk.device)])
+
+
+def _unjudged(response: Mapping[str, Any], disk: Disk) -> SmartState | None:
+    """What a disk without SMART told nonetheless (a SCSI disk: who it is, its temperature); None for nothing."""
+    answer = parse_json(str(response.get("out", "")))
+    if answer is None or not ({"model_name", "scsi_model_name"} & answer.keys()):
+        return None
+    state = parse_state(answer, None, disk.device, disk.kind)
+    return state._replace(severity="unknown", reasons=(), judgements=())

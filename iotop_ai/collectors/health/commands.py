@@ -1,0 +1,84 @@
+"""All smartctl commands in one table, for the calls and for the sudoers lines that allow them.
+
+``DISK_COMMANDS`` only read; with ``-n standby,3`` a sleeping disk stays asleep and the exit status is 3 (smartctl(8)).
+``TEST_COMMANDS`` start or abort a self-test in the background: a captive test (-C) would block the disk. All give
+``-d``, because detecting the type may spin a disk up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.clean import clean
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "scan": ("--json=c", "--scan-open"),
+    "json": ("--json=c", "-a", "-n", "standby,3", "-d", "{type}", "{device}"),
+    "text": ("-n", "standby,3", "-d", "{type}", "--all", "{device}"),
+    "short": ("--json=c", "-t", "short", "-d", "{type}", "{device}"),
+    "long": ("--json=c", "-t", "long", "-d", "{type}", "{device}"),
+    "abort": ("--json=c", "-X", "-d", "{type}", "{device}"),
+}
+"""scan: list the disks. json: all data of one disk. text: the same in the form that pySMART reads.
+short, long, abort: start or abort a self-test."""
+
+DISK_COMMANDS = ("json", "text")
+TEST_COMMANDS = ("short", "long", "abort")
+
+_DEVICE = pattern(r"/dev/(?:sd[a-z]{1,4}|hd[a-z]|nvme[0-9]{1,4}(?:n[0-9]{1,4})?|sg[0-9]{1,4}|bus/[0-9]{1,4})")
+_TYPE = pattern(r"[a-z0-9]{1,16}(?:[,+/][a-z0-9]{1,16}){0,5}")
+_USER = pattern(r"[a-z_][a-z0-9_-]{0,31}")
+_SUDOERS_SPECIAL = pattern(r"([,:=\\ ])")
+_SUDOERS_PATH = pattern(r"(?:/[A-Za-z0-9_.+,:= -]+)+")
+"""Paths that sudoers can name exactly: other characters may be wildcards there or end the line, even escaped."""
+
+
+def is_device(device: str) -> bool:
+    """Whether the text is a device node that smartctl may read."""
+    return _DEVICE.fullmatch(device) is not None
+
+
+def is_type(kind: str) -> bool:
+    """Whether the text has the form of a ``-d`` argument: ``sat``, ``nvme``, ``megaraid,3``, ``sat+megaraid,0``."""
+    return _TYPE.fullmatch(kind) is not None
+
+
+def sudoers_user(name: str, uid: int) -> str:
+    """A user in the form of sudoers(5); by number if the name needs quoting."""
+    return name if _USER.fullmatch(name) else f"#{uid}"
+
+
+def argv(command: str, smartctl: str, kind: str = "", device: str = "") -> list[str]:
+    """The arguments of one call of the table. Raises ValueError for an invalid path, type or device."""
+    if not smartctl.startswith("/"):
+        raise ValueError("smartctl's path is not absolute")
+    template = COMMANDS[command]
+    if "{device}" in template and not (is_device(device) and is_type(kind)):
+        raise ValueError("no such kind of device")
+    filled = {"{type}": kind, "{device}": device}
+    return [smartctl, *(filled.get(word, word) for word in template)]
+
+
+def sudoers_command(arguments: Iterable[str]) -> str:
+    """A command in the form of sudoers(5): exact path and arguments, special characters and blanks escaped."""
+    return " ".join(_SUDOERS_SPECIAL.sub(r"\\\1", word) for word in arguments)
+
+
+def sudoers_line(
+    user: str,
+    uid: int,
+    smartctl: str,
+    disks: Iterable[tuple[str, str]],
+    commands: tuple[str, ...] = ("scan", *DISK_COMMANDS),
+) -> str:
+    """One line for /etc/sudoers.d that allows exactly these commands on these disks.
+
+    disks: (type, device) pairs. For a path that sudoers cannot name, returns the reason and the remedy.
+    """
+    if _SUDOERS_PATH.fullmatch(smartctl) is None:
+        return f"no sudoers line can name {clean(smartctl)}: move it to a path of letters and digits, or run as root"
+    calls = [argv("scan", smartctl)] if "scan" in commands else []
+    each = [command for command in commands if command != "scan"]
+    calls += [argv(command, smartctl, kind, device) for kind, device in disks for command in each]
+    return f"{sudoers_user(user, uid)} ALL=(root) NOPASSWD: " + ", ".join(sudoers_command(call) for call in calls)

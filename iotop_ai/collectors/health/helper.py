@@ -1,0 +1,220 @@
+"""The process that runs smartctl: requests on stdin, responses on stdout, one JSON object a line.
+
+    python -m iotop_ai.collectors.health.helper
+    {"id": 1, "do": "scan", "smartctl": "/usr/sbin/smartctl", "timeout_s": 20}
+    {"id": 2, "do": "read", "smartctl": "…", "device": "/dev/sda", "type": "sat", "sudo": false, "timeout_s": 20}
+    {"id": 3, "do": "short", …}: begin a self-test; also "long", and "abort"
+
+A response has the request's id; ``error`` when the request could not be served, else for all ``out``, ``stderr``,
+``status`` (of smartctl; null when it was killed), ``timed_out`` and ``refused`` (by sudo), and for ``read`` pySMART's
+``view``. It is a separate process because importing pySMART sets LANG and the logger class of the whole process, and
+because a smartctl that hangs in the kernel must block only its caller. It ends with stdin or at SIGTERM and kills a
+running smartctl.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from types import FrameType
+from typing import Any, NamedTuple
+
+from pySMART import Device
+from pySMART.smartctl import Smartctl
+from pySMART.utils import smartctl_isvalid_type
+
+from iotop_ai.collectors.health.commands import TEST_COMMANDS, argv
+from iotop_ai.collectors.health.parse import parse_json, refusal
+from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_program
+from iotop_ai.collectors.io.spawn import start
+
+_KILLED_WAIT_S = 1.0
+_REQUEST_LIMIT = 1 << 16
+
+
+class Answer(NamedTuple):
+    """Output of one command. status None: killed at its time limit."""
+
+    out: bytes
+    stderr: bytes
+    status: int | None
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was killed at its time limit."""
+        return self.status is None
+
+
+def run(command: list[str], timeout_s: float) -> Answer:
+    """Run one command in its own session; it and all its children are killed after ``timeout_s``.
+
+    A command that cannot be killed (it hangs in the kernel, or runs as root by sudo) is abandoned.
+    """
+    env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
+    child = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=env)
+    try:
+        out, stderr = child.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        return Answer(b"", b"", None)
+    finally:
+        if child.poll() is None:
+            _kill(child)
+    return Answer(out, stderr, child.returncode)
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    for pipe in (child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(_KILLED_WAIT_S)
+
+
+class SafeSmartctl(Smartctl):  # type: ignore[misc]
+    """pySMART's smartctl caller, limited to the reading command of the table, with a timeout, run once per disk.
+
+    pySMART tries further commands to detect an interface. The type is known here, so these fail without being run: they
+    lack ``-n standby`` and the sudoers lines do not allow them.
+    """
+
+    def __init__(self, smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: float) -> None:
+        super().__init__(smartctl_path=smartctl)
+        self._command = [*prefix, *argv("text", smartctl, kind, device)]
+        self._timeout_s = timeout_s
+        self._lines: list[str] | None = None
+        self.answer: Answer | None = None
+
+    def generic_call(self, params: list[str], pass_options: bool = False) -> tuple[list[str], int]:
+        """The lines and status of ``--all``; nothing and 1 for other commands."""
+        if "--all" not in params:
+            return [], 1
+        if self._lines is None:
+            self._lines = self._exec(self._command)[0]
+        return self._lines, self.answer.status or 0 if self.answer else 1
+
+    def _exec(self, cmd: list[str]) -> tuple[list[str], int]:
+        self.answer = run(cmd, self._timeout_s)
+        return self.answer.out.decode("utf-8", "replace").splitlines(), self.answer.status or 0
+
+
+def view(smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: float) -> dict[str, Any] | None:
+    """pySMART's view of the disk; None for a type that it does not know and without output of smartctl."""
+    if not smartctl_isvalid_type(kind):
+        return None
+    caller = SafeSmartctl(smartctl, kind, device, prefix, timeout_s)
+    disk = Device(device, interface=kind, smartctl=caller)
+    answer = caller.answer
+    if answer is None or answer.timed_out or not answer.out:
+        return None
+    table = getattr(disk.if_attributes, "legacyAttributes", None) or []
+    return {
+        "model": disk.model,
+        "serial": disk.serial,
+        "firmware": disk.firmware,
+        "assessment": disk.assessment,
+        "temperature": disk.temperature,
+        "messages": [str(message) for message in disk.messages],
+        "attributes": [_attribute(row) for row in table if row is not None],
+        "tests": [_test(entry) for entry in disk.tests or []],
+        "text": answer.out.decode("utf-8", "replace"),
+    }
+
+
+def _attribute(row: Any) -> dict[str, Any]:
+    # pySMART's own number properties raise on the "---" that smartctl prints where a row has no figure.
+    return {
+        "id": row.num,
+        "name": row.name,
+        "value": _number(row._value),
+        "worst": _number(row._worst),
+        "thresh": _number(row._thresh),
+        "raw": str(row.raw),
+        "when_failed": row.when_failed,
+        "type": row.type,
+    }
+
+
+def _test(entry: Any) -> dict[str, str]:
+    return {"type": str(entry.type), "status": str(entry.status), "hours": str(entry.hours)}
+
+
+def _number(text: object) -> int | None:
+    return int(text) if isinstance(text, str) and text.isdigit() else None
+
+
+def sudo_prefix() -> list[str] | None:
+    """``sudo -n`` by its absolute path; None for root and without sudo."""
+    if os.geteuid() == 0:
+        return None
+    path = find_program("sudo")
+    return [path, "-n"] if path else None
+
+
+def serve(request: dict[str, Any]) -> dict[str, Any]:
+    """The response to one request, without its id. Raises OSError and ValueError."""
+    smartctl, timeout_s = str(request["smartctl"]), float(request["timeout_s"])
+    do = str(request["do"])
+    scan = do == "scan"
+    kind, device = ("", "") if scan else (str(request["type"]), str(request["device"]))
+    command = argv(do if scan or do in TEST_COMMANDS else "json", smartctl, kind, device)
+    prefix: list[str] = []
+    answer = run(command, timeout_s)
+    refused = None
+    sudo = sudo_prefix() if request.get("sudo") else None
+    if sudo is not None and not answer.timed_out and (scan or _denied(answer)):
+        by_sudo = run([*sudo, *command], timeout_s)
+        # sudo's refusals begin with its name; smartctl's messages do not.
+        refused = by_sudo.stderr.startswith(b"sudo:") and not by_sudo.out
+        if not refused:
+            answer, prefix = by_sudo, sudo
+    response: dict[str, Any] = {
+        "out": answer.out.decode("utf-8", "replace"),
+        "stderr": answer.stderr.decode("utf-8", "replace")[:2000],
+        "status": answer.status,
+        "timed_out": answer.timed_out,
+        "refused": refused,
+    }
+    if do == "read":
+        parsed = parse_json(response["out"])
+        readable = not answer.timed_out and (parsed is None or refusal(parsed) is None)
+        response["view"] = None
+        try:
+            response["view"] = view(smartctl, kind, device, prefix, timeout_s) if readable else None
+        except Exception as error:  # without pySMART's view, smartctl's JSON remains
+            response["view_error"] = f"{type(error).__name__}: {error}"
+    return response
+
+
+def _denied(answer: Answer) -> bool:
+    parsed = parse_json(answer.out.decode("utf-8", "replace"))
+    why = None if parsed is None else refusal(parsed)
+    return why is not None and why.status == "denied"
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(0)
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    # A library's prints must not mix with the responses.
+    os.dup2(2, 1)
+    for line in iter(lambda: requests.readline(_REQUEST_LIMIT), b""):
+        request = json.loads(line)
+        try:
+            response = serve(request)
+        except Exception as error:  # go on with the next disk
+            response = {"error": f"{type(error).__name__}: {error}"}
+        responses.write(json.dumps({"id": request.get("id"), **response}).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The caller's end of the SMART helper: started when first needed, killed when it does not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from typing import TYPE_CHECKING, Any
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.spawn import own_environment, own_python, start
+from iotop_ai.model.clean import clean
+from iotop_ai.model.reading import Status
+
+if TYPE_CHECKING:
+    import subprocess
+
+HELPER = "iotop_ai.collectors.health.helper"
+_END_WAIT_S = 1.0
+_LONGEST_RESPONSE = 1 << 24
+
+
+class SmartProcess:
+    """One helper process; used by one thread at a time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._child: subprocess.Popen[bytes] | None = None
+        self._id = 0
+        self._rest = b""
+
+    @property
+    def pid(self) -> int | None:
+        """The helper's pid while it runs."""
+        return None if self._child is None else self._child.pid
+
+    def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """The response to a request. A helper that ends or does not answer in time is killed and Unavailable raised."""
+        child = self._started()
+        self._id += 1
+        import json
+
+        line = json.dumps({"id": self._id, **request}).encode() + b"\n"
+        try:
+            os.write(child.stdin.fileno(), line)  # type: ignore[union-attr]
+            response = self._response(child, timeout_s)
+        except OSError as error:
+            self.stop()
+            raise Unavailable(Status.FAILED, f"the SMART helper ended: {error.strerror}") from error
+        if "error" in response:
+            raise Unavailable(Status.FAILED, clean(str(response["error"])))
+        return response
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._child is not None and self._child.poll() is not None:
+            self.stop()
+        if self._child is None:
+            import subprocess  # slow import; not needed at start-up
+
+            self._child = start(
+                own_python(HELPER),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=own_environment(),
+                start_new_session=True,
+            )
+            self._rest = b""
+        return self._child
+
+    def _response(self, child: subprocess.Popen[bytes], timeout_s: float) -> dict[str, Any]:
+        source = child.stdout.fileno()  # type: ignore[union-attr]
+        until_ns = self._clock.monotonic_ns() + int(timeout_s * 1e9)
+        poll = select.poll()
+        poll.register(source, select.POLLIN)
+        while b"\n" not in self._rest:
+            left_ms = (until_ns - self._clock.monotonic_ns()) // 1_000_000
+            if left_ms <= 0 or not poll.poll(left_ms):
+                self.stop()
+                raise Unavailable(Status.FAILED, f"the SMART helper did not answer within {timeout_s:g} s")
+            more = os.read(source, 1 << 16)
+            if not more or len(self._rest) > _LONGEST_RESPONSE:
+                self.stop()
+                raise Unavailable(Status.FAILED, f"the SMART helper ended with status {child.returncode}")
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        import json
+
+        answer = json.loads(line)
+        if not isinstance(answer, dict) or answer.get("id") != self._id:
+            self.stop()
+            raise Unavailable(Status.FAILED, "the SMART helper is out of step")
+        return answer
+
+    def interrupt(self) -> None:
+        """Make the helper end, from any thread; the thread that waits for its answer sees it and cleans up."""
+        child = self._child
+        if child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                child.terminate()
+
+    def stop(self) -> None:
+        """End the helper and the smartctl that it runs: asked first, killed after a second. Safe to call twice."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        import subprocess
+
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        with contextlib.suppress(ProcessLookupError):
+            child.terminate()
+        try:
+            child.wait(_END_WAIT_S)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_END_WAIT_S)

@@ -1,0 +1,279 @@
+"""Earlier health readings by serial number, so that growth is known across restarts and renamed disks.
+
+One file per serial number in ``health/`` of the state folder, mode 0600. Each write makes a new file, flushes it and
+renames it over the old one: after a power cut or a kill one of both is there, whole. A lock separates two monitors. An
+unreadable file is renamed and reported, not overwritten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
+from iotop_ai.collectors.state.folder import open_folder, put_file
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.clean import clean
+from iotop_ai.model.health.growth import DAY_S, nearest, past_of, point_of
+from iotop_ai.model.health.smart import HealthPoint, SmartState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1
+FOLDER = "health"
+LOCK_WAIT_S = 2.0
+_LOCK_STEP_S = 0.02
+FOLDER_WAIT_S = 5.0
+"""How long a reading waits for the state folder; longer than for its lock."""
+_LARGEST = 4 << 20
+_LONGEST_NAME = 120
+APART_S = 600
+"""Seconds between kept readings while no count changes."""
+THINNING: tuple[tuple[int, int], ...] = (
+    (2 * DAY_S, 0),
+    (60 * DAY_S, 6 * 3600),
+    (400 * DAY_S, DAY_S),
+    (1 << 40, 7 * DAY_S),
+)
+"""(up to this age, one point in this many seconds)."""
+MOST_POINTS = 4000
+_FIELDS = HealthPoint._fields
+_LEVELS = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")
+_SUFFIX = ".json"
+
+
+class Known(NamedTuple):
+    """The history of one disk. note: why it is incomplete."""
+
+    serial: str
+    model: str
+    points: tuple[HealthPoint, ...]
+    note: str = ""
+
+
+class HealthHistory:
+    """The histories in one state folder; used by one thread at a time."""
+
+    def __init__(self, folder: Path | str, clock: Clock) -> None:
+        self._place = os.path.join(folder, FOLDER)
+        self._state = folder
+        self._clock = clock
+        self._pause = threading.Event()
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        from pathlib import Path
+
+        return Path(self._place)
+
+    def beside(self, state: SmartState) -> SmartState:
+        """Store the state; returns it with ``earlier``, ``past`` and ``history_note``."""
+        wall_s = self._clock.wall_ns() // 1_000_000_000
+        if not state.serial:
+            return state._replace(read_wall_s=wall_s, history_note="no history: the disk tells no serial number")
+        now = point_of(state, wall_s)
+        try:
+            known = call_with_timeout(
+                FOLDER_WAIT_S, self._state, lambda: self._remember(state.serial, state.model, now)
+            )
+        except OSError as error:
+            note = f"no history: {self._place}: {error.strerror}"
+            return state._replace(read_wall_s=wall_s, history_note=clean(note))
+        past = past_of((*(p for p in known.points if p.wall_s < wall_s), now), wall_s)
+        return state._replace(
+            read_wall_s=wall_s, earlier=nearest(known.points, wall_s), past=past, history_note=clean(known.note)
+        )
+
+    def known(self, serial: str) -> Known | None:
+        """The history of a serial number; None without one. Raises OSError."""
+        try:
+            handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            return self._read(handle, file_name(serial))
+        except ValueError as error:
+            return Known(serial, "", (), f"history of {serial} cannot be read: {error}")
+        finally:
+            os.close(handle)
+
+    def serials(self) -> tuple[str, ...]:
+        """The serial numbers with a history, sorted; () when there is none."""
+        try:
+            names = sorted(os.listdir(self._place))
+        except OSError:
+            return ()
+        found = []
+        for name in names:
+            if name.endswith(_SUFFIX) and not name.startswith("."):
+                with contextlib.suppress(OSError):
+                    known = self._quiet(name)
+                    found += [known.serial] if known is not None else []
+        return tuple(found)
+
+    def _quiet(self, name: str) -> Known | None:
+        handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return self._read(handle, name)
+        except ValueError:
+            return None
+        finally:
+            os.close(handle)
+
+    def _remember(self, serial: str, model: str, now: HealthPoint) -> Known:
+        """Add ``now`` to the file; returns the history before it. Raises OSError."""
+        os.close(open_folder(self._state))
+        handle = open_folder(self._place)
+        name = file_name(serial)
+        try:
+            with self._locked(handle) as locked:
+                note = "" if locked else "another monitor holds the history: this reading is not kept"
+                try:
+                    known = self._read(handle, name)
+                except ValueError as error:
+                    aside = self._set_aside(handle, name) if locked else name
+                    note = f"history could not be read ({error}): set aside as {os.path.join(self._place, aside)}"
+                    known = None
+                points = () if known is None else known.points
+                if locked and worth_keeping(points, now):
+                    raw = history_text(Known(serial, model, thinned((*points, now), now.wall_s)))
+                    put_file(handle, name, raw, lasting=True)
+                return Known(serial, model, points, note)
+        finally:
+            os.close(handle)
+
+    @contextlib.contextmanager
+    def _locked(self, folder: int) -> Iterator[bool]:
+        """Yields whether it got the lock: it does not wait for a stopped monitor that holds it."""
+        lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        try:
+            until_ns = self._clock.monotonic_ns() + int(LOCK_WAIT_S * 1e9)
+            locked = _try_lock(lock)
+            while not locked and self._clock.monotonic_ns() < until_ns:
+                self._pause.wait(_LOCK_STEP_S)
+                locked = _try_lock(lock)
+            if locked:
+                self._sweep(folder)
+            yield locked
+        finally:
+            os.close(lock)
+
+    def _sweep(self, folder: int) -> None:
+        """Remove files of killed writers; the caller holds the lock."""
+        for name in os.listdir(folder):
+            if name.startswith(".") and name.endswith(".new"):
+                os.unlink(name, dir_fd=folder)
+
+    def _set_aside(self, folder: int, name: str) -> str:
+        aside = f"{name}.unreadable-{self._clock.wall_ns() // 1_000_000_000}"
+        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        return aside
+
+    def _read(self, folder: int, name: str) -> Known | None:
+        """A file's content; None without a file. Raises OSError, and ValueError for another kind of file."""
+        try:
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(handle, "rb") as file:
+            raw = file.read(_LARGEST + 1)
+        if len(raw) > _LARGEST:
+            raise ValueError("too large")
+        return parse_history(raw)
+
+
+def _try_lock(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def file_name(serial: str) -> str:
+    """The file of a serial number; escapes all but letters, digits, "-" and "_" as %XX, so that names differ."""
+    from urllib.parse import quote  # slow import; not needed at start-up
+
+    name = quote(serial, safe="").replace(".", "%2E").replace("~", "%7E")
+    if len(name) > _LONGEST_NAME:
+        import hashlib  # slow import, and few names are that long
+
+        name = name[: _LONGEST_NAME - 17] + "-" + hashlib.sha256(name.encode()).hexdigest()[:16]
+    return name + _SUFFIX
+
+
+def history_text(known: Known) -> bytes:
+    """A history as JSON: one point per line, its figures in the order of ``fields``."""
+    import json
+
+    head = {"format": FORMAT, "serial": known.serial, "model": known.model, "fields": _FIELDS}
+    lines = ",\n".join(json.dumps(list(point), separators=(",", ":")) for point in known.points)
+    return f'{json.dumps(head)[:-1]}, "points": [\n{lines}\n]}}\n'.encode()
+
+
+def parse_history(raw: bytes) -> Known:
+    """A history from its JSON, without figures that this version does not know. Raises ValueError.
+
+    Sample: {"format": 1, "serial": "S6", "model": "M", "fields": ["wall_s", "media_errors"], "points": [[1700, 0]]}
+    """
+    import json
+
+    try:
+        whole = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise ValueError("no JSON") from None
+    if not isinstance(whole, dict) or whole.get("format") != FORMAT:
+        raise ValueError("another format")
+    fields, rows = whole.get("fields"), whole.get("points")
+    if not isinstance(fields, list) or "wall_s" not in fields or not isinstance(rows, list):
+        raise ValueError("no points")
+    points = []
+    for row in rows:
+        if not isinstance(row, list) or len(row) != len(fields):
+            raise ValueError("a point of another length")
+        figures = {name: value for name, value in zip(fields, row, strict=True) if name in _FIELDS}
+        if type(figures["wall_s"]) is not int or any(_no_figure(value) for value in figures.values()):
+            raise ValueError("a point that is no figure")
+        points.append(HealthPoint(**figures))
+    points.sort(key=lambda point: point.wall_s)
+    return Known(_word(whole, "serial"), _word(whole, "model"), tuple(points))
+
+
+def _no_figure(value: Any) -> bool:
+    return value is not None and type(value) is not int
+
+
+def _word(whole: dict[str, Any], key: str) -> str:
+    value = whole.get(key)
+    return clean(value) if isinstance(value, str) else ""
+
+
+def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
+    """Whether to keep a reading: a count changed, or the last reading is old (or in the future, by a wrong clock)."""
+    if not points:
+        return True
+    last = points[-1]
+    if any(getattr(last, name) != getattr(now, name) for name in _FIELDS if name not in _LEVELS):
+        return True
+    return not 0 <= now.wall_s - last.wall_s < APART_S
+
+
+def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
+    """The points in order of time: all of the last days, then the first of each stretch; stretches grow with age."""
+    kept: list[HealthPoint] = []
+    last: tuple[int, int] | None = None
+    for point in sorted(points, key=lambda point: point.wall_s):
+        age = wall_s - point.wall_s
+        apart = next(step for limit, step in THINNING if age < limit)
+        stretch = (apart, point.wall_s // apart) if apart else None
+        if stretch is None or stretch != last:
+            kept.append(point)
+        last = stretch
+    return tuple(kept[-MOST_POINTS:])

@@ -1,0 +1,132 @@
+"""A disk's self-test log, error log and self-test state, from smartctl's JSON. Pure.
+
+Sources: ATA self-test and summary error logs, NVMe log pages 01h (errors) and 06h (self-tests; smartctl 7.4 and newer),
+SCSI log page 10h, under smartctl's own keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iotop_ai.collectors.health.json_access import get, integer, rows, text
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.clean import clean
+from iotop_ai.model.health.smart import ErrorEntry, SelfTest
+
+MOST_TESTS = 21
+MOST_ERRORS = 16
+NVME_TESTS_SINCE = (7, 4)
+"""The first smartctl that starts an NVMe's self-test and reads its log."""
+_ATA_ABORTED = range(0x10, 0x30)
+_NVME_RUNNING_NONE = 0
+_SCSI_LOG = 20
+
+
+class SelfTestFacts(NamedTuple):
+    """can: None: unknown. left_percent: of the running test. Minutes: the disk's estimates."""
+
+    can: bool | None
+    left_percent: int | None
+    short_minutes: int | None
+    long_minutes: int | None
+
+
+def self_test_facts(answer: object, protocol: str) -> SelfTestFacts:
+    """The disk's self-test state."""
+    data = get(answer, "ata_smart_data")
+    left = integer(data, "self_test", "status", "remaining_percent")
+    log = get(answer, "nvme_self_test_log")
+    done = integer(log, "current_self_test_completion_percent")
+    if left is None and done is not None and integer(log, "current_self_test_operation", "value") != _NVME_RUNNING_NONE:
+        left = max(0, 100 - done)
+    can = get(data, "capabilities", "self_tests_supported")
+    if protocol == "nvme":
+        can = get(answer, "nvme_optional_admin_commands", "self_test")
+        if can is None and too_old_for_nvme_tests(answer):
+            can = False
+    seconds = integer(answer, "scsi_extended_self_test_seconds")
+    long_minutes = integer(data, "self_test", "polling_minutes", "extended")
+    return SelfTestFacts(
+        can if isinstance(can, bool) else None,
+        left,
+        integer(data, "self_test", "polling_minutes", "short"),
+        long_minutes if seconds is None else -(-seconds // 60),
+    )
+
+
+def too_old_for_nvme_tests(answer: object) -> bool:
+    """Whether this smartctl accepts ``-t`` for an NVMe disk but does nothing and exits with 0."""
+    version = get(answer, "smartctl", "version")
+    if not isinstance(version, list) or not all(isinstance(part, int) for part in version):
+        return False
+    return tuple(version) < NVME_TESTS_SINCE
+
+
+def self_test_log(answer: object, view: Mapping[str, Any]) -> tuple[SelfTest, ...]:
+    """The newest entries first; pySMART's where there is no JSON."""
+    found: list[SelfTest] = []
+    for kind in ("extended", "standard"):
+        found = found or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]
+    found += [_nvme_test(row) for row in rows(get(answer, "nvme_self_test_log", "table"))]
+    scsi = (get(answer, f"scsi_self_test_{n}") for n in range(_SCSI_LOG))
+    found += [_scsi_test(row) for row in scsi if isinstance(row, Mapping)]
+    if answer is None:
+        found = [_view_test(row) for row in rows(view.get("tests"))]
+    return tuple(found[:MOST_TESTS])
+
+
+def _ata_test(row: Mapping[str, Any]) -> SelfTest:
+    passed = get(row, "status", "passed")
+    # smartctl reports an aborted test as passed; it has no result.
+    value = integer(row, "status", "value")
+    has_result = isinstance(passed, bool) and not (value is not None and value in _ATA_ABORTED)
+    return SelfTest(
+        text(row, "type", "string"),
+        text(row, "status", "string"),
+        passed if has_result else None,
+        integer(row, "lifetime_hours"),
+    )
+
+
+def _nvme_test(row: Mapping[str, Any]) -> SelfTest:
+    result = integer(row, "self_test_result", "value")
+    # 0: completed without error; 5, 6 and 7: a fatal or unknown error, a segment that failed; the others are aborts.
+    passed = True if result == 0 else False if result in (5, 6, 7) else None
+    return SelfTest(
+        text(row, "self_test_code", "string"),
+        text(row, "self_test_result", "string"),
+        passed,
+        integer(row, "power_on_hours"),
+    )
+
+
+def _scsi_test(row: Mapping[str, Any]) -> SelfTest:
+    result = integer(row, "result", "value")
+    passed = True if result == 0 else False if result in (3, 4, 5, 6, 7) else None
+    return SelfTest(
+        text(row, "code", "string"), text(row, "result", "string"), passed, integer(row, "power_on_time", "hours")
+    )
+
+
+def _view_test(row: Mapping[str, Any]) -> SelfTest:
+    status = text(row, "status")
+    low = status.lower()
+    passed = True if low == "completed without error" else False if "failure" in low else None
+    hours = text(row, "hours")
+    return SelfTest(text(row, "type"), status, passed, int(hours) if hours.isdecimal() else None)
+
+
+def error_log(answer: object) -> tuple[ErrorEntry, ...]:
+    """The newest entries first."""
+    found: list[ErrorEntry] = []
+    for kind in ("extended", "summary"):
+        for row in [] if found else rows(get(answer, "ata_smart_error_log", kind, "table")):
+            description = text(row, "error_description") or "an error without a description"
+            found.append(ErrorEntry(integer(row, "error_number"), integer(row, "lifetime_hours"), description))
+    for row in rows(get(answer, "nvme_error_information_log", "table")):
+        status = text(row, "status_field", "string") or "no status"
+        lba = integer(row, "lba", "value")
+        where = "" if lba is None else f" at LBA {lba}"
+        found.append(ErrorEntry(integer(row, "error_count"), None, clean(status + where)))
+    return tuple(found[:MOST_ERRORS])

@@ -1,0 +1,271 @@
+"""smartctl's answer about one disk as a SmartState. Pure.
+
+The JSON keys are smartmontools' own (smartctl 7.0 and newer); where JSON and pySMART both answer, JSON wins. The
+exit status is a bit mask (smartctl(8)): bits 0 and 1 mean that there is no data, 2 to 7 are findings about the disk,
+and exactly 3 is what ``-n standby,3`` gives for a disk that sleeps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.health.json_access import LONGEST as _LONGEST_MESSAGE
+from iotop_ai.collectors.health.json_access import get as _get
+from iotop_ai.collectors.health.json_access import integer as _int
+from iotop_ai.collectors.health.json_access import rows as _rows
+from iotop_ai.collectors.health.json_access import text as _text
+from iotop_ai.collectors.health.logs import error_log, self_test_facts, self_test_log
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.clean import clean
+from iotop_ai.model.health.attributes import count_of, hours_of
+from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.smart import SmartAttribute, SmartState
+from iotop_ai.model.reading import Status
+
+ASLEEP_EXIT = 3
+NVME_UNIT_BYTES = 512_000
+_NO_DATA = 0b11
+_DENIED = pattern(r"permission denied|operation not permitted|requires root", re.IGNORECASE)
+_MISSING = pattern(r"no such (?:file|device)", re.IGNORECASE)
+_UNKNOWN_KIND = pattern(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
+_VOLUME = pattern(r"open device: /dev/(\S{1,32}).*please try adding '-d ([a-z0-9]{1,16}),N'")
+VOLUME = "a RAID volume: it has no health of its own"
+_LIMITS = pattern(r"^(Warning|Critical)\s+Comp\. Temp\. Threshold:\s+(\d+) Celsius", re.MULTILINE)
+_WHEN_FAILED = {"now": "now", "failing_now": "now", "past": "past", "in_the_past": "past"}
+
+
+def parse_json(text: str) -> dict[str, Any] | None:
+    """smartctl's JSON object; None when the text is none (smartctl older than 7.0, or an empty answer)."""
+    import json
+
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def parse_scan(answer: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
+    """(device, type) of each entry of ``--scan-open``, as smartctl orders them; entries without either are left out.
+
+    Sample: {"devices": [{"name": "/dev/sda", "info_name": "/dev/sda [SAT]", "type": "sat", "protocol": "ATA"}]}
+    """
+    found = []
+    for entry in _rows(_get(answer, "devices")):
+        name, kind = entry.get("name"), entry.get("type")
+        if isinstance(name, str) and isinstance(kind, str):
+            found.append((clean(name), clean(kind)))
+    return tuple(found)
+
+
+def messages_of(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """What smartctl had to say, cleaned and shortened."""
+    rows = _rows(_get(answer, "smartctl", "messages"))
+    return tuple(clean(row["string"], _LONGEST_MESSAGE) for row in rows if isinstance(row.get("string"), str))
+
+
+def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
+    """Why this answer holds no health; None when it does.
+
+    The remedy of a refusal for lack of permission is left to the caller, who knows user and path.
+    """
+    exit_status = _int(answer, "smartctl", "exit_status") or 0
+    messages = messages_of(answer)
+    said = "; ".join(messages) or clean(stderr.strip(), _LONGEST_MESSAGE)
+    if exit_status == ASLEEP_EXIT:
+        return Unavailable(Status.ASLEEP, "the disk sleeps and is left asleep")
+    if exit_status & _NO_DATA:
+        if _DENIED.search(said):
+            return Unavailable(Status.DENIED, "reading SMART needs root")
+        if volume := _VOLUME.search(said):
+            remedy = f"--smart-type {volume[1]}={volume[2]},N for each disk N behind it (see smartctl(8))"
+            return Unavailable(Status.UNSUPPORTED, VOLUME, remedy)
+        if _UNKNOWN_KIND.search(said):
+            return Unavailable(Status.UNSUPPORTED, said, "name its type: smartctl -d TYPE (see smartctl(8))")
+        if _MISSING.search(said):
+            return Unavailable(Status.ABSENT, f"no device node here: {said}")
+        return Unavailable(Status.FAILED, said or f"smartctl ended with status {exit_status}")
+    if _get(answer, "smart_support", "available") is False:
+        return Unavailable(Status.UNSUPPORTED, "this device has no SMART")
+    if _get(answer, "smart_support", "enabled") is False:
+        device = _text(answer, "device", "name")
+        return Unavailable(Status.OFF, "SMART is switched off on this disk", f"smartctl -s on {device}")
+    return None
+
+
+def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None, device: str, kind: str) -> SmartState:
+    """One disk's state from smartctl's JSON and pySMART's view of the same disk; either may be None.
+
+    view: keys model, serial, firmware, assessment, temperature, rotation_rpm, messages, attributes, tests, text,
+    as smart_helper sends them. Raises Unavailable when neither says anything.
+    """
+    if answer is None and not (view and (view.get("model") or view.get("assessment"))):
+        raise Unavailable(Status.FAILED, "smartctl's output could not be read")
+    view = view or {}
+    protocol = (_text(answer, "device", "protocol") or ("nvme" if kind.startswith(("nvme", "snt")) else kind)).lower()
+    table = _attributes(answer) or _view_attributes(view)
+    log = _get(answer, "nvme_smart_health_information_log")
+    warning, critical = _temperature_limits(answer, view)
+    model = _first(answer, ("model_name", "scsi_model_name", "scsi_product")) or _view_text(view, "model")
+    hours = _int(answer, "power_on_time", "hours")
+    tests = self_test_facts(answer, protocol)
+    state = SmartState(
+        device=device,
+        protocol={"sat": "ata"}.get(protocol, protocol),
+        model=model,
+        serial=_first(answer, ("serial_number",)) or _view_text(view, "serial"),
+        firmware=_first(answer, ("firmware_version", "scsi_revision")) or _view_text(view, "firmware"),
+        assessment=_assessment(answer, view),
+        severity="unknown",
+        reasons=(),
+        temperature_celsius=_temperature(answer, view),
+        power_on_hours=hours_of(table) if hours is None else hours,
+        attributes=table,
+        reallocated=_either(count_of(table, 5), _int(answer, "scsi_grown_defect_list")),
+        pending=count_of(table, 197, model),
+        uncorrectable=_either(count_of(table, 198), _scsi_uncorrected(answer)),
+        crc_errors=count_of(table, 199),
+        critical_warning=_int(log, "critical_warning"),
+        available_spare_percent=_int(log, "available_spare"),
+        spare_threshold_percent=_int(log, "available_spare_threshold"),
+        used_percent=_used_percent(answer, log),
+        media_errors=_int(log, "media_errors"),
+        error_log_entries=_error_log_entries(answer, log),
+        unsafe_shutdowns=_int(log, "unsafe_shutdowns"),
+        warning_temperature_minutes=_int(log, "warning_temp_time"),
+        written_bytes=_units(log, "data_units_written"),
+        read_bytes=_units(log, "data_units_read"),
+        exit_status=_int(answer, "smartctl", "exit_status"),
+        messages=messages_of(answer) or _view_messages(view),
+        device_type=kind,
+        reported_uncorrectable=count_of(table, 187),
+        command_timeouts=count_of(table, 188),
+        power_cycles=_int(answer, "power_cycle_count"),
+        critical_temperature_minutes=_int(log, "critical_comp_time"),
+        warning_celsius=warning,
+        critical_celsius=critical,
+        rotation_rpm=_int(answer, "rotation_rate"),
+        self_test_left_percent=tests.left_percent,
+        self_tests=tests.can,
+        test_short_minutes=tests.short_minutes,
+        test_long_minutes=tests.long_minutes,
+        self_test_log=self_test_log(answer, view),
+        error_log=error_log(answer),
+    )
+    return judged(state)
+
+
+def _either(count: int | None, other: int | None) -> int | None:
+    return other if count is None else count
+
+
+def _first(answer: object, keys: tuple[str, ...]) -> str:
+    return next(filter(None, (_text(answer, key) for key in keys)), "")
+
+
+def _view_text(view: Mapping[str, Any], key: str) -> str:
+    return _text(view, key)
+
+
+def _view_messages(view: Mapping[str, Any]) -> tuple[str, ...]:
+    said = view.get("messages")
+    return tuple(clean(str(m), _LONGEST_MESSAGE) for m in said) if isinstance(said, list) else ()
+
+
+def _assessment(answer: object, view: Mapping[str, Any]) -> str | None:
+    passed = _get(answer, "smart_status", "passed")
+    if isinstance(passed, bool):
+        return "PASS" if passed else "FAIL"
+    said = view.get("assessment")
+    return said if said in ("PASS", "WARN", "FAIL") else None
+
+
+def _temperature(answer: object, view: Mapping[str, Any]) -> int | None:
+    found = _int(answer, "temperature", "current")
+    found = _int(view, "temperature") if found is None else found
+    # A disk without a sensor says 0, and no disk runs at the freezing point.
+    return found or None
+
+
+def _temperature_limits(answer: object, view: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    found = dict(_LIMITS.findall(view["text"])) if isinstance(view.get("text"), str) else {}
+    new = _get(answer, "nvme_composite_temperature_threshold")
+    warning, critical = _int(new, "warning"), _int(new, "critical")
+    warning = int(found["Warning"]) if warning is None and "Warning" in found else warning
+    critical = int(found["Critical"]) if critical is None and "Critical" in found else critical
+    return warning or None, critical or None
+
+
+def _used_percent(answer: object, log: object) -> int | None:
+    found = _int(log, "percentage_used")
+    if found is None:
+        found = _int(answer, "endurance_used", "current_percent")
+    return _int(answer, "scsi_percentage_used_endurance_indicator") if found is None else found
+
+
+def _error_log_entries(answer: object, log: object) -> int | None:
+    found = _int(log, "num_err_log_entries")
+    for kind in ("extended", "summary"):
+        found = _int(answer, "ata_smart_error_log", kind, "count") if found is None else found
+    return found
+
+
+def _scsi_uncorrected(answer: object) -> int | None:
+    kinds = ("read", "write", "verify")
+    found = [_int(answer, "scsi_error_counter_log", kind, "total_uncorrected_errors") for kind in kinds]
+    known = [count for count in found if count is not None]
+    return sum(known) if known else None
+
+
+def _units(log: object, key: str) -> int | None:
+    units = _int(log, key)
+    return None if units is None else units * NVME_UNIT_BYTES
+
+
+def _attributes(answer: object) -> tuple[SmartAttribute, ...]:
+    found = []
+    for row in _rows(_get(answer, "ata_smart_attributes", "table")):
+        number = _int(row, "id")
+        if number is None:
+            continue
+        found.append(
+            SmartAttribute(
+                number,
+                _text(row, "name"),
+                _int(row, "value"),
+                _int(row, "worst"),
+                _int(row, "thresh"),
+                _int(row, "raw", "value"),
+                _text(row, "raw", "string"),
+                _WHEN_FAILED.get(_text(row, "when_failed").lower(), ""),
+                _get(row, "flags", "prefailure") is True,
+            )
+        )
+    return tuple(found)
+
+
+def _view_attributes(view: Mapping[str, Any]) -> tuple[SmartAttribute, ...]:
+    found = []
+    for row in _rows(view.get("attributes")):
+        number = _int(row, "id")
+        if number is None:
+            continue
+        raw_text = _text(row, "raw")
+        leading = re.match(r"\d+", raw_text)
+        found.append(
+            SmartAttribute(
+                number,
+                _text(row, "name"),
+                _int(row, "value"),
+                _int(row, "worst"),
+                _int(row, "thresh"),
+                int(leading.group()) if leading else None,
+                raw_text,
+                _WHEN_FAILED.get(_text(row, "when_failed").lower(), ""),
+                _text(row, "type").lower() == "pre-fail",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,255 @@
+"""Files that this program makes or goes on with, and recordings that root reads: never those of another user.
+
+On a shared machine another user may put a symbolic link, a fifo, a hard link or a file of its own where one of ours is
+expected. A new file is made with O_EXCL and O_NOFOLLOW, an existing one is judged on its open descriptor, and the way
+to either is walked folder by folder: a symbolic link that another user put into a folder that all may write is not
+followed (fs.protected_symlinks of the kernel does the same, but may be off).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError
+
+_MOST_LINKS = 40
+"""Symbolic links on the way to one file; as many as the kernel follows."""
+_WAY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_SHARED = stat.S_IWOTH | stat.S_ISVTX
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_TRIES = 3
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""What a filesystem without hard links answers."""
+
+
+def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:
+    """A descriptor (O_PATH) of the folder that holds a file, and the file's name in it; the caller closes it.
+
+    Raises InputError for a link of another user on the way and, if ``writing``, for a folder in which every user may
+    replace every file; OSError where the way ends.
+    """
+    folder, name = os.path.split(path)
+    if not name or name in (".", ".."):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    here = _folder(folder or ".", path)
+    try:
+        mode = os.fstat(here).st_mode
+        if writing and mode & _SHARED == stat.S_IWOTH:
+            raise InputError(f"{clean(folder or '.')}: anybody may write there; choose a folder of your own")
+    except BaseException:
+        os.close(here)
+        raise
+    return here, name
+
+
+def _folder(way: str, path: str) -> int:
+    """The folder at the end of a way. path: as the user named it."""
+    here = os.open("/" if way.startswith("/") else ".", _WAY | os.O_DIRECTORY)
+    parts, links = way.split("/")[::-1], 0
+    try:
+        while parts:
+            part = parts.pop()
+            if part in ("", "."):
+                continue
+            step = os.open(part, _WAY, dir_fd=here)
+            found = os.fstat(step)
+            if not stat.S_ISLNK(found.st_mode):
+                here = _instead(here, step)
+                continue
+            os.close(step)
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            around = os.fstat(here)
+            if around.st_mode & stat.S_IWOTH and found.st_uid not in (os.geteuid(), around.st_uid):
+                raise InputError(f"{clean(path)}: the link {clean(part)} on the way to it belongs to another user")
+            target = os.readlink(part, dir_fd=here)
+            if target.startswith("/"):
+                here = _instead(here, os.open("/", _WAY | os.O_DIRECTORY))
+            parts += target.split("/")[::-1]
+        # A step onto what is not a folder fails at the next; the last one has no next.
+        if not stat.S_ISDIR(os.fstat(here).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+    except BaseException:
+        os.close(here)
+        raise
+    return here
+
+
+def _instead(before: int, after: int) -> int:
+    os.close(before)
+    return after
+
+
+def create(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
+    """A new file, open. Raises FileExistsError, other OSError, InputError as ``parent_of``."""
+    folder, name = parent_of(path)
+    try:
+        return os.open(name, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
+    """A file of our own, open with O_APPEND; a new one where there is none.
+
+    Raises InputError for one that another user owns, may write or has linked under a second name, OSError.
+    """
+    folder, name = parent_of(path)
+    try:
+        # Not blocking: a fifo without a reader would never open.
+        flags |= os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        for _ in range(_TRIES):
+            with contextlib.suppress(FileExistsError):
+                return os.open(name, flags | os.O_CREAT | os.O_EXCL, mode, dir_fd=folder)
+            with contextlib.suppress(FileNotFoundError):
+                fd = os.open(name, flags, dir_fd=folder)
+                break
+        else:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a fifo without a reader, or a socket
+            raise InputError(f"{clean(path)} is not a regular file") from None
+        raise
+    finally:
+        os.close(folder)
+    try:
+        if why := why_not_own_file(os.fstat(fd)):
+            raise InputError(f"{clean(path)} is not written to: {why}")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def why_not_own_file(found: os.stat_result) -> str:
+    """Why an existing file is not one to go on with; "" when it is."""
+    if not stat.S_ISREG(found.st_mode):
+        return "it is not a regular file"
+    if found.st_uid != os.geteuid():
+        return f"it belongs to user {found.st_uid}"
+    if found.st_mode & _OTHERS:
+        return "other users may write it (chmod go-w)"
+    if found.st_nlink != 1:
+        return "it has a second name (a hard link)"
+    return ""
+
+
+def create_part(name: str, folder: int, shown: str = "") -> int:
+    """A new temporary file, open and locked (flock) as long as it is. folder: a descriptor; shown: its name in errors.
+
+    What a process of ours that has died left under this name is taken away: its lock is gone. Raises FileExistsError
+    where it is another user's or is being written, other OSError.
+    """
+    for _ in range(_TRIES):
+        try:
+            fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        except FileExistsError:
+            if not _left_over(name, folder):
+                raise FileExistsError(errno.EEXIST, f"{shown or name} is in the way", shown or name) from None
+            continue
+        # In the moment before the lock, another process of ours may take it for a left-over.
+        if _locked(fd) and is_named(fd, name, folder):
+            return fd
+        os.close(fd)
+    raise FileExistsError(errno.EEXIST, f"{shown or name} is in the way", shown or name)
+
+
+def _locked(fd: int) -> bool:
+    """Lock a file; False where another process has. A filesystem without locks is as if it were ours."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _left_over(name: str, folder: int) -> bool:
+    """Take a left-over away; whether the name is free now."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            return False
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if is_named(fd, name, folder):
+            os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def give_name(fd: int, part: str, name: str, folder: int, *, replace: bool) -> None:
+    """Give a whole temporary file its name. fd: that file, still open.
+
+    Raises FileExistsError where the name is taken, without ``replace``; other OSError.
+    """
+    if not is_named(fd, part, folder):
+        raise FileNotFoundError(errno.ENOENT, "another process has replaced it while it was being written", part)
+    if not replace:
+        try:
+            # Unlike a rename, a link does not replace what has come to be there meanwhile.
+            os.link(part, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+        else:
+            os.unlink(part, dir_fd=folder)
+            return
+    os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def is_named(fd: int, name: str, folder: int | None = None) -> bool:
+    """Whether an open file is the one that stands under a name."""
+    try:
+        named = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    mine = os.fstat(fd)
+    return (named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino)
+
+
+def open_as_root(path: str) -> int:
+    """A recording for root, who may read every file and can be lured to one: only what root alone can have put there.
+
+    Raises InputError that names --allow-root, OSError.
+    """
+    flag = "--allow-root opens it"
+    folder, name = parent_of(path, writing=False)
+    try:
+        # Not blocking: a fifo without a writer would never open.
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise InputError(f"a symbolic link, which root does not follow: name the file itself, or {flag}") from None
+        raise
+    finally:
+        os.close(folder)
+    found = os.fstat(fd)
+    why = ""
+    if found.st_uid != 0:
+        why = f"it belongs to user {found.st_uid}"
+    elif found.st_mode & _OTHERS:
+        why = "other users may write it"
+    if why and stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise InputError(f"{why}, and root could be lured to any file; {flag}")
+    return fd

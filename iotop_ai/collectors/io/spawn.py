@@ -1,0 +1,100 @@
+"""Starts child processes: with no signal blocked, in the folder "/", and Python children with our own modules.
+
+``python -m`` searches the current folder first; ``-P`` prevents that, since another user may own the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import iotop_ai
+
+if TYPE_CHECKING:
+    import subprocess
+    from asyncio.subprocess import Process
+
+SAFE_FOLDER = "/"
+MODULE_FOLDERS = ("site-packages", "dist-packages")
+
+
+@contextlib.contextmanager
+def signals_unblocked() -> Iterator[None]:
+    """Unblock all signals in this thread; a child started meanwhile inherits that."""
+    before = signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def own_python(module: str, *arguments: str) -> list[str]:
+    """The command that runs one of our modules. Raises FileNotFoundError where Python does not know its own path."""
+    if not sys.executable:
+        raise FileNotFoundError("this Python does not know its own path")
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def own_program() -> list[str]:
+    """The command that runs this program: its script, else its module. Raises FileNotFoundError."""
+    words = own_python("iotop_ai")
+    script = os.path.join(os.path.dirname(sys.executable), "iotop-ai")
+    return [script] if os.access(script, os.X_OK) else words
+
+
+def own_environment(environ: Mapping[str, str] = os.environ, *, libraries: bool = False) -> dict[str, str]:
+    """The environment of a Python child, without variables that would make it load other code.
+
+    libraries: keep the caller's LD_ variables, which some containers need to find NVML.
+    """
+    without = ("PYTHON",) if libraries else ("LD_", "PYTHON")
+    environment = {name: value for name, value in environ.items() if not name.startswith(without)}
+    # A relative folder would mean another one to the child.
+    folders = [folder for folder in environ.get("PYTHONPATH", "").split(":") if folder.startswith("/")]
+    home = os.path.dirname(os.path.dirname(os.path.abspath(iotop_ai.__file__)))
+    if os.path.basename(home) not in MODULE_FOLDERS:
+        folders.insert(0, home)  # a checkout: the child finds the package only by its path
+    if folders:
+        environment["PYTHONPATH"] = ":".join(folders)
+    return environment
+
+
+def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program by its absolute path, as ``subprocess.Popen`` does. Raises OSError."""
+    _must_be_absolute(argv[0])
+    return start_user_command(argv, **options)
+
+
+def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run a program by its absolute path to its end, as ``subprocess.run`` does. Raises OSError, TimeoutExpired."""
+    import subprocess
+
+    _must_be_absolute(argv[0])
+    with signals_unblocked():
+        return subprocess.run(list(argv), check=False, **{"cwd": SAFE_FOLDER, **options})
+
+
+async def start_async(argv: Sequence[str], **options: Any) -> Process:
+    """``start`` for asyncio, which blocks no signal. Raises OSError."""
+    import asyncio
+
+    _must_be_absolute(argv[0])
+    return await asyncio.create_subprocess_exec(*argv, **{"cwd": SAFE_FOLDER, **options})
+
+
+def start_user_command(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a command that the user gave, found in the user's PATH. Raises OSError."""
+    import subprocess  # slow import; not needed at start-up
+
+    with signals_unblocked():
+        return subprocess.Popen(list(argv), **{"stdin": subprocess.DEVNULL, "cwd": SAFE_FOLDER, **options})
+
+
+def _must_be_absolute(program: str) -> None:
+    if not program.startswith("/"):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)

@@ -1,0 +1,88 @@
+"""What root may trust: files that only root can change, and an environment that root has set."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, MutableMapping
+
+from iotop_ai.model.clean import clean
+
+_LOGIN = "/proc/self/loginuid"
+_UNSET = 2**32 - 1
+"""loginuid of a process that no login started, such as a service."""
+UNTRUSTED_VARIABLES: Mapping[str, str] = {
+    "IOTOP_AI_SMARTCTL": "--smartctl",
+    "IOTOP_AI_CONFIG": "--config",
+    "IOTOP_AI_PROCFS": "--procfs",
+    "IOTOP_AI_SYSFS": "--sysfs",
+    "XDG_CONFIG_HOME": "--config",
+    "XDG_STATE_HOME": "",
+    "XDG_RUNTIME_DIR": "",
+    "IOTOP_AI_LOG": "",
+    "IOTOP_AI_SOCKET": "",
+    "TEXTUAL_DRIVER": "",
+    "TEXTUAL_LOG": "",
+    "TEXTUAL_PRESS": "",
+    "TEXTUAL_SCREENSHOT": "",
+    "TEXTUAL_SCREENSHOT_LOCATION": "",
+    "TEXTUAL_SCREENSHOT_FILENAME": "",
+}
+"""Variables that name a program, a file or keys, with the flag that replaces each."""
+_IN_BROWSER = "textual.drivers.web_driver:WebDriver"
+"""The driver that ``iotop-ai web`` sets for its own sessions."""
+
+
+def why_untrusted(path: str) -> str:
+    """Why root must not trust a file: another user may change it or a folder above it; "" when none may."""
+    for one in _path_and_parents(path):
+        try:
+            found = os.lstat(one)
+        except OSError as error:
+            return f"{clean(one)}: {error.strerror}"
+        if found.st_uid != 0:
+            return f"{clean(one)} belongs to user {found.st_uid}, not to root"
+        if not stat.S_ISLNK(found.st_mode) and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return f"others than root may write {clean(one)}"
+    return ""
+
+
+def _path_and_parents(path: str) -> Iterator[str]:
+    """The path as written and as resolved, with all folders above each."""
+    seen = set()
+    for one in (os.path.abspath(path), os.path.realpath(path)):
+        while one not in seen:
+            seen.add(one)
+            yield one
+            one = os.path.dirname(one)
+
+
+def invoking_user(environ: Mapping[str, str]) -> int | None:
+    """UID of the user that became root; None for a root login, or when we are not root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("SUDO_UID", "PKEXEC_UID"):
+        if (uid := environ.get(name, "")).isdecimal() and int(uid) != 0:
+            return int(uid)
+    try:
+        with open(_LOGIN, encoding="ascii") as file:
+            login = int(file.read(16))
+    except (OSError, ValueError):
+        return None
+    return None if login in (0, _UNSET) else login
+
+
+def drop_untrusted_variables(environ: MutableMapping[str, str]) -> str:
+    """Remove variables that another user may have set for root; returns a warning line, or ""."""
+    named = [
+        name
+        for name in UNTRUSTED_VARIABLES
+        if environ.get(name) and (name, environ[name]) != ("TEXTUAL_DRIVER", _IN_BROWSER)
+    ]
+    if not named or (uid := invoking_user(environ)) is None:
+        return ""
+    for name in named:
+        del environ[name]
+    flags = [f"{UNTRUSTED_VARIABLES[name]} in place of {name}" for name in named if UNTRUSTED_VARIABLES[name]]
+    use = f"; use {', '.join(flags)}" if flags else ""
+    return f"warning: not believed as root, since user {uid} may have set it: {', '.join(named)}{use}"

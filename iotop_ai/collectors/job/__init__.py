@@ -1,0 +1,1 @@
+"""Training jobs and what their tasks wait for."""

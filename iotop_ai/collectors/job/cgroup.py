@@ -1,0 +1,204 @@
+"""The cgroups that recognised jobs run in; nothing is read while there is no job.
+
+Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html; of v1
+https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html and cpuacct.html.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Protocol
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup_paths import NO_MEMORY_LIMIT, parse_cgroups, unified_folder
+from iotop_ai.collectors.machine.pressure import RESOURCES, parse_pressure
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory, CgroupTable
+from iotop_ai.model.job.records import MOST_JOBS, Job
+from iotop_ai.model.process.records import ProcessKey
+
+TOP = "sys/fs/cgroup"
+_SIZE = 16_384
+"""memory.stat of v1 has 2 kB; io.stat has 100 bytes a device."""
+_IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
+_V1_WORDS = {b"Read": 0, b"Write": 1}
+
+
+class Jobs(Protocol):
+    """The part of JobCollector that is used here."""
+
+    @property
+    def jobs(self) -> Mapping[ProcessKey, Job]:
+        """The newest jobs."""
+        ...
+
+
+class CgroupCollector:
+    """Reads each job's own cgroup; jobs in one cgroup share a reading."""
+
+    field = "cgroups"
+    every_s = 2.0
+
+    def __init__(self, root: Root, clock: Clock, jobs: Jobs) -> None:
+        self._root = root
+        self._clock = clock
+        self._jobs = jobs
+        self._unified = unified_folder(root)
+        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._newest: CgroupTable | None = None
+        self._at_ns: int | None = None
+
+    def at_ns(self) -> int | None:
+        """Time of the newest table; without a job, of the first table without one."""
+        return self._at_ns
+
+    def read(self) -> CgroupTable:
+        """The cgroups now."""
+        groups: dict[str, Cgroup] = {}
+        jobs: dict[ProcessKey, str] = {}
+        for key, job in list(self._jobs.jobs.items())[:MOST_JOBS]:
+            paths = parse_cgroups(self._raw(f"proc/{job.ranks[0].key.pid if job.ranks else key.pid}/cgroup"))
+            path = own_path(paths)
+            if not path:
+                continue
+            jobs[key] = path
+            if path not in groups:
+                groups[path] = self._group(paths)
+        table = CgroupTable(groups, jobs, self._page_bytes)
+        if groups or table != self._newest:
+            self._newest, self._at_ns = table, self._clock.monotonic_ns()
+        return self._newest or table
+
+    def close(self) -> None:
+        """Nothing is kept open, since a cgroup ends with its job."""
+
+    def _raw(self, relative: str) -> bytes:
+        try:
+            return self._root.once(relative, _SIZE)
+        except OSError:
+            return b""
+
+    def _number(self, relative: str) -> int | None:
+        return number(self._raw(relative))
+
+    def _group(self, paths: Mapping[str, str]) -> Cgroup:
+        found = self._v2(f"{self._unified}{_below(paths.get(''))}") if _below(paths.get("")) else Cgroup()
+        if self._unified == TOP:
+            return found
+        # Where both are mounted a controller is in one of them.
+        io = self._v1_io(f"{TOP}/blkio{_below(paths.get('blkio'))}") if _below(paths.get("blkio")) else None
+        memory = self._v1_memory(f"{TOP}/memory{_below(paths.get('memory'))}") if _below(paths.get("memory")) else None
+        cpu = self._v1_cpu(_below(paths.get("cpu")), _below(paths.get("cpuacct")))
+        return found._replace(
+            io=found.io if io is None else io,
+            memory=memory or found.memory,
+            cpu=found.cpu if cpu == CgroupCpu() else cpu,
+        )
+
+    def _v2(self, here: str) -> Cgroup:
+        pressure = {name: parse_pressure(self._raw(f"{here}/{name}.pressure")) for name in RESOURCES}
+        raw = self._raw(f"{here}/io.stat")
+        io = parse_io_stat(raw) if raw or self._root.exists(f"{here}/io.stat") else None
+        stat, events = numbers(self._raw(f"{here}/memory.stat")), numbers(self._raw(f"{here}/memory.events"))
+        current, high, limit = (self._number(f"{here}/memory.{name}") for name in ("current", "high", "max"))
+        memory = CgroupMemory(
+            *(current, high, limit, stat.get(b"anon"), stat.get(b"file"), stat.get(b"workingset_refault_file")),
+            *(events.get(b"high"), events.get(b"max"), events.get(b"oom_kill")),
+        )
+        quota, period = (number(word) for word in (*self._raw(f"{here}/cpu.max").split(), b"", b"")[:2])
+        stat = numbers(self._raw(f"{here}/cpu.stat"))
+        cpu = CgroupCpu(
+            *(stat.get(b"usage_usec"), quota, period),
+            *(stat.get(b"nr_periods"), stat.get(b"nr_throttled"), stat.get(b"throttled_usec")),
+        )
+        return Cgroup(io, memory, cpu, {name: found for name, found in pressure.items() if found is not None})
+
+    def _v1_io(self, here: str) -> dict[str, CgroupIo] | None:
+        name = "throttle.io_service_bytes_recursive"
+        if not self._root.exists(f"{here}/blkio.{name}"):
+            name = "throttle.io_service_bytes"
+        moved = self._raw(f"{here}/blkio.{name}")
+        if not moved:
+            return None
+        return parse_v1_io(moved, self._raw(f"{here}/blkio.{name.replace('service_bytes', 'serviced')}"))
+
+    def _v1_memory(self, here: str) -> CgroupMemory | None:
+        current = self._number(f"{here}/memory.usage_in_bytes")
+        if current is None:
+            return None
+        limit = self._number(f"{here}/memory.limit_in_bytes")
+        stat = numbers(self._raw(f"{here}/memory.stat"))
+        refaults = stat.get(b"total_workingset_refault_file", stat.get(b"workingset_refault_file"))
+        return CgroupMemory(
+            *(current, None, None if limit is None or limit >= NO_MEMORY_LIMIT else limit),
+            *(stat.get(b"total_rss"), stat.get(b"total_cache"), refaults),
+            *(None, self._number(f"{here}/memory.failcnt")),
+            numbers(self._raw(f"{here}/memory.oom_control")).get(b"oom_kill"),
+        )
+
+    def _v1_cpu(self, quota_path: str, usage_path: str) -> CgroupCpu:
+        used = self._number(f"{TOP}/cpuacct{usage_path}/cpuacct.usage") if usage_path else None
+        if not quota_path:
+            return CgroupCpu(None if used is None else used // 1000)
+        here = f"{TOP}/cpu{quota_path}"
+        quota, period = (self._number(f"{here}/cpu.cfs_{name}_us") for name in ("quota", "period"))
+        stat = numbers(self._raw(f"{here}/cpu.stat"))
+        held_ns = stat.get(b"throttled_time")
+        return CgroupCpu(
+            *(None if used is None else used // 1000, quota, period),
+            *(stat.get(b"nr_periods"), stat.get(b"nr_throttled"), None if held_ns is None else held_ns // 1000),
+        )
+
+
+def own_path(paths: Mapping[str, str]) -> str:
+    """The cgroup by which a job is known: of v2, else of v1's memory, blkio or cpu; "" in the root's everywhere."""
+    return next((_below(paths.get(name)) for name in ("", "memory", "blkio", "cpu") if _below(paths.get(name))), "")
+
+
+def _below(path: str | None) -> str:
+    """A cgroup's path below the mount, "/a/b"; "" for the root's, for none, and for one that leads out of it."""
+    parts = (path or "").strip("/").split("/")
+    return "" if ".." in parts or parts == [""] else "/" + "/".join(parts)
+
+
+def number(raw: bytes) -> int | None:
+    """``4096``; None for ``max``, ``-1`` and no text."""
+    word = raw.strip()
+    return int(word) if word.isdigit() else None
+
+
+def numbers(raw: bytes) -> dict[bytes, int]:
+    """``nr_throttled 12``, one a line."""
+    out = {}
+    for line in raw.splitlines():
+        name, _, value = line.partition(b" ")
+        if value.isdigit():
+            out[name] = int(value)
+    return out
+
+
+def parse_io_stat(raw: bytes) -> dict[str, CgroupIo]:
+    """``254:0 rbytes=90112 wbytes=0 rios=22 wios=0 dbytes=0 dios=0``, one device a line."""
+    out = {}
+    for line in raw.splitlines():
+        device, *pairs = line.split() or (b"",)
+        found: list[int | None] = [None] * 4
+        for name, _, value in (pair.partition(b"=") for pair in pairs):
+            if name in _IO_NAMES and value.isdigit():
+                found[_IO_NAMES[name]] = int(value)
+        if any(value is not None for value in found):
+            out[clean_bytes(device, 16)] = CgroupIo(*found)
+    return out
+
+
+def parse_v1_io(moved: bytes, served: bytes) -> dict[str, CgroupIo]:
+    """``254:0 Read 90112`` of io_service_bytes and of io_serviced; the last line is ``Total 90112``."""
+    found: dict[bytes, list[int | None]] = {}
+    for first, raw in ((0, moved), (2, served)):
+        for line in raw.splitlines():
+            words = line.split()
+            if len(words) == 3 and words[1] in _V1_WORDS and words[2].isdigit():
+                found.setdefault(words[0], [None] * 4)[first + _V1_WORDS[words[1]]] = int(words[2])
+    return {clean_bytes(device, 16): CgroupIo(*values) for device, values in found.items()}

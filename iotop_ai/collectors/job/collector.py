@@ -1,0 +1,191 @@
+"""Training jobs in each tick: their processes (detected when processes start and exit) and their tasks' counts.
+
+Only candidates are inspected: Python programs, launchers, and processes on a GPU. The libraries that a process maps are
+read when it is first seen and a few times later, since a program imports its framework after its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.environment import EnvironmentReader
+from iotop_ai.collectors.job.task_sampler import TaskSampler
+from iotop_ai.model.job.detection import Look, find_jobs, is_candidate
+from iotop_ai.model.job.records import Job, JobPlace, JobTable
+from iotop_ai.model.process.change_tracking import changed, gone
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
+from iotop_ai.model.reading import Status
+
+if TYPE_CHECKING:
+    from iotop_ai.model.gpu.state import GpuTable
+
+LIBRARIES = (
+    (b"libtorch_python", "torch"),
+    (b"libtorch_cuda", "torch"),
+    (b"libtorch_cpu", "torch"),
+    (b"libtensorflow", "tensorflow"),
+    (b"_pywrap_tensorflow", "tensorflow"),
+    (b"libjax_common", "jax"),
+    (b"xla_extension", "jax"),
+    (b"libmxnet", "mxnet"),
+    (b"libpaddle", "paddle"),
+)
+DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
+"""Device files that only computing opens; monitors open /dev/nvidia0 as well."""
+AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
+"""Seconds after it was first seen at which a process is inspected."""
+LOOKS_A_TICK = 4
+PLACE_S = 2.0
+MOST_FDS = 512
+MOST_THREADS = 256
+BUSY_TICKS = 100
+BUSY_BYTES = 8 << 20
+_PIN = "pt_data_pin"
+
+
+class JobCollector:
+    """``see`` takes this tick's processes and GPUs; ``read`` returns the jobs."""
+
+    field = "jobs"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock, *, sampler: TaskSampler | None = None) -> None:
+        self._root = root
+        self._clock = clock
+        self._sampler = sampler or TaskSampler(root, clock)
+        self._places = EnvironmentReader(root)
+        self._place: dict[ProcessKey, JobPlace] = {}
+        self._place_due_ns = 0
+        self._table: ProcessTable | None = None
+        self._gpus: GpuTable | None = None
+        self._info: Mapping[ProcessKey, ProcessInfo] = {}
+        self._candidates: set[ProcessKey] = set()
+        self._due_ns: dict[ProcessKey, tuple[int, int]] = {}
+        self._looks: dict[ProcessKey, Look] = {}
+        self._basis: object = None
+        self._jobs: Mapping[ProcessKey, Job] = {}
+        self._own_pid = root.own_pid
+        self._newest: JobTable | None = None
+        self._at_ns: int | None = None
+
+    def at_ns(self) -> int | None:
+        """Time of the newest table; without a job, of the first table without one."""
+        return self._at_ns
+
+    @property
+    def jobs(self) -> Mapping[ProcessKey, Job]:
+        """The newest jobs."""
+        return self._jobs
+
+    def see(self, table: ProcessTable | None, gpus: GpuTable | None) -> None:
+        """Take this tick's processes and GPUs; None where unknown."""
+        self._table = table
+        self._gpus = gpus
+
+    def read(self) -> JobTable:
+        """The jobs now. Raises Unavailable without processes."""
+        table = self._table
+        if table is None:
+            raise Unavailable(Status.ABSENT, "processes are not known")
+        now = self._clock.monotonic_ns()
+        on_gpu = self._on_gpu()
+        self._follow(table, now)
+        looked = self._look_around(on_gpu, now)
+        wanted = self._candidates | {key for key in table.stat if key.pid in on_gpu} if on_gpu else self._candidates
+        busy = frozenset(key for key in self._candidates if _busy(table, key))
+        # The jobs depend only on these values: do not search again while they are equal.
+        basis = (frozenset(wanted), on_gpu, busy, [table.info[key] for key in sorted(self._candidates)])
+        if looked or basis != self._basis:
+            self._basis = basis
+            jobs = find_jobs(table.info, table.stat, wanted, self._looks, on_gpu, busy)
+            if jobs != self._jobs:
+                self._jobs = jobs
+        self._sampler.select(self._jobs)
+        if now >= self._place_due_ns:
+            self._place_due_ns = now + int(PLACE_S * 1e9)
+            self._places.forget(frozenset(self._jobs))
+            fresh = {key: self._places.read(job) for key, job in self._jobs.items()}
+            # Keep equal objects, so that a recording does not repeat them.
+            self._place = {key: old if (old := self._place.get(key)) == new else new for key, new in fresh.items()}
+        sampler = self._sampler
+        newest = JobTable(self._jobs, sampler.sweeps(), sampler.tasks(), self._place, sampler.cpu_ns)
+        # Without a job, repeat the table with its time, so that rules see no new sample.
+        if newest.jobs or newest != self._newest:
+            self._newest, self._at_ns = newest, self._clock.monotonic_ns()
+        return self._newest or newest
+
+    def close(self) -> None:
+        """End the sampling thread and close descriptors."""
+        self._sampler.close()
+        self._places.close()
+
+    def _on_gpu(self) -> dict[int, tuple[str, ...]]:
+        out: dict[int, tuple[str, ...]] = {}
+        for uuid, reading in (self._gpus or {}).items():
+            for process in () if reading.value is None else reading.value.processes or ():
+                if process.kind == "compute" and process.found:
+                    out[process.pid] = (*out.get(process.pid, ()), uuid)
+        return out
+
+    def _follow(self, table: ProcessTable, now: int) -> None:
+        """Update the candidates after starts, exits and changed names."""
+        old = self._info
+        for key in changed(table.info, old):
+            if is_candidate(table.info[key]) and key.pid != self._own_pid:
+                self._candidates.add(key)
+                self._due_ns.setdefault(key, (now, 0))
+            else:
+                self._candidates.discard(key)
+        for key in gone(table.info, old):
+            self._candidates.discard(key)
+            self._due_ns.pop(key, None)
+            self._looks.pop(key, None)
+        self._info = table.info
+
+    def _look_around(self, on_gpu: Mapping[int, tuple[str, ...]], now: int) -> bool:
+        """Inspect due candidates, at most ``LOOKS_A_TICK``; whether a result changed."""
+        changed, left = False, LOOKS_A_TICK
+        for key, (first, turn) in list(self._due_ns.items()):
+            if left == 0:
+                break
+            if turn >= len(AGES_S) or now < first + int(AGES_S[turn] * 1e9):
+                continue
+            # Skip ages that passed while it waited for its turn.
+            while turn < len(AGES_S) and now >= first + int(AGES_S[turn] * 1e9):
+                turn += 1
+            self._due_ns[key] = (first, turn)
+            look = self._look(key)
+            left -= 1
+            if look != self._looks.get(key):
+                self._looks[key] = look
+                changed = True
+        return changed
+
+    def _look(self, key: ProcessKey) -> Look:
+        here = f"proc/{key.pid}"
+        try:
+            maps = self._root.read(f"{here}/maps")
+        except OSError:
+            maps = b""
+        libraries = tuple(dict.fromkeys(name for word, name in LIBRARIES if word in maps))
+        links = (self._root.link(f"{here}/fd/{fd}") for fd in self._root.names(f"{here}/fd")[:MOST_FDS])
+        device = any(link.startswith(DEVICES) for link in links)
+        pin = 0
+        if libraries:
+            for tid in self._root.names(f"{here}/task")[:MOST_THREADS]:
+                if self._root.text_or(f"{here}/task/{tid}/comm") == _PIN:
+                    pin = int(tid)
+                    break
+        return Look(libraries, device, pin)
+
+
+def _busy(table: ProcessTable, key: ProcessKey) -> bool:
+    """Whether it has computed for a second or read 8 MiB from storage since it started."""
+    stat, io = table.stat.get(key), table.io.get(key)
+    if stat is not None and stat.utime_ticks + stat.stime_ticks >= BUSY_TICKS:
+        return True
+    return io is not None and io.read_bytes >= BUSY_BYTES

@@ -1,0 +1,256 @@
+"""A job's environment: the limits of its cgroups, its /dev/shm, and the mounts that it reads from.
+
+Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html (io.max, cpu.max, cpu.stat, memory.max, memory.events),
+https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html; /proc/PID/fdinfo's mnt_id and
+/proc/PID/mountinfo, https://docs.kernel.org/filesystems/proc.html.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.with_timeout import BackgroundWorker
+from iotop_ai.collectors.job.cgroup_paths import levels, parse_cgroups, tightest_memory_limit, unified_folder
+from iotop_ai.collectors.machine.mounts import parse_mountinfo
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.job.records import IoLimit, Job, JobMount, JobPlace
+from iotop_ai.model.process.records import ProcessKey
+
+V1_LIMITS = {
+    "blkio.throttle.read_bps_device": "read_bytes",
+    "blkio.throttle.read_iops_device": "read_ios",
+    "blkio.throttle.write_bps_device": "write_bytes",
+    "blkio.throttle.write_iops_device": "write_ios",
+}
+V2_LIMITS = {"rbps": "read_bytes", "riops": "read_ios", "wbps": "write_bytes", "wiops": "write_ios"}
+MOST_FILES = 256
+MOST_READERS = 4
+MOST_MOUNTS = 4
+SHM_TIMEOUT_S = 0.05
+"""After this time the size is unknown; the next call waits for the first to end."""
+SOCKETS_EVERY = 5
+"""Readings between two reads of a job's sockets."""
+Statvfs = Callable[[str], os.statvfs_result]
+_LISTEN, _ESTABLISHED = b"0A", b"01"
+_NOT_DATA = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
+_CODE = (".so", ".py", ".pyc", ".log", ".txt", ".out")
+
+
+def parse_v1_limits(raw: bytes, what: str, file: str) -> tuple[IoLimit, ...]:
+    """``254:0 8388608``, one device per line."""
+    out = []
+    for line in raw.splitlines():
+        fields = line.split()
+        if len(fields) == 2 and fields[1].isdigit() and int(fields[1]):
+            out.append(IoLimit(clean_bytes(fields[0], 16), what, int(fields[1]), file))
+    return tuple(out)
+
+
+def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
+    """``254:0 rbps=8388608 wbps=max riops=max wiops=max``, one device per line; "max": unlimited."""
+    out = []
+    for line in raw.splitlines():
+        device, _, rest = line.partition(b" ")
+        for part in rest.split():
+            name, _, value = part.partition(b"=")
+            what = V2_LIMITS.get(clean_bytes(name))
+            if what is not None and value.isdigit():
+                out.append(IoLimit(clean_bytes(device, 16), what, int(value), file))
+    return tuple(out)
+
+
+class EnvironmentReader:
+    """Reads a job's environment; remembers the mounts that each job reads from. statvfs: as os.statvfs."""
+
+    def __init__(self, root: Root, statvfs: Statvfs = os.statvfs) -> None:
+        self._root = root
+        self._unified = unified_folder(root)
+        self._statvfs = statvfs
+        self._shm_workers: dict[ProcessKey, BackgroundWorker] = {}
+        self._seen: dict[ProcessKey, Counter[JobMount]] = {}
+        self._turn = 0
+        self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
+
+    def read(self, job: Job) -> JobPlace:
+        """The environment of a job now."""
+        self._turn += 1
+        members = [*job.workers, *(rank.key for rank in job.ranks)]
+        key = members[0]
+        groups = parse_cgroups(self._raw(f"proc/{key.pid}/cgroup"))
+        cores, throttled = self._cpu(groups)
+        memory = tightest_memory_limit(self._root, groups, self._unified)
+        total, full = self._shm(job.key, key)
+        return JobPlace(
+            self._limits(groups),
+            cores,
+            throttled,
+            None if memory is None else memory.limit_bytes,
+            None if memory is None else memory.used_bytes,
+            None if memory is None else memory.hits,
+            total,
+            full,
+            self._allowed(key),
+            self._mounts(job, members),
+            *self._listens(job),
+            None if memory is None else memory.room_bytes,
+        )
+
+    def forget(self, jobs: frozenset[ProcessKey]) -> None:
+        """Forget other jobs."""
+        for key in self._seen.keys() - jobs:
+            del self._seen[key]
+        for key in self._sockets.keys() - jobs:
+            del self._sockets[key]
+        for key in self._shm_workers.keys() - jobs:
+            self._shm_workers.pop(key).close()
+
+    def close(self) -> None:
+        """End the threads."""
+        self.forget(frozenset())
+
+    def _raw(self, relative: str) -> bytes:
+        try:
+            return self._root.read(relative, 1 << 18)
+        except OSError:
+            return b""
+
+    def _limits(self, groups: dict[str, str]) -> tuple[IoLimit, ...]:
+        out: list[IoLimit] = []
+        for level in levels(groups.get("blkio", "/")):
+            for name, what in V1_LIMITS.items():
+                file = f"blkio/{level}/{name}".replace("//", "/")
+                out += parse_v1_limits(self._raw(f"sys/fs/cgroup/{file}"), what, file)
+        for level in levels(groups.get("", "/")):
+            file = f"{level}/io.max".lstrip("/")
+            out += parse_io_max(self._raw(f"{self._unified}/{file}"), file)
+        return tuple(out)
+
+    def _cpu(self, groups: dict[str, str]) -> tuple[float | None, int | None]:
+        """The tightest quota in cores and how often it ran out."""
+        best: tuple[float, int | None] | None = None
+        for level in levels(groups.get("", "/")):
+            fields = self._raw(f"{self._unified}/{level}/cpu.max").split()
+            if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit():
+                found = int(fields[0]) / int(fields[1]), self._throttled(f"{self._unified}/{level}/cpu.stat")
+                best = min(best or found, found, key=lambda pair: pair[0])
+        for level in levels(groups.get("cpu", "/")):
+            here = f"sys/fs/cgroup/cpu/{level}"
+            quota, period = (self._root.number_or_none(f"{here}/cpu.cfs_{n}_us") for n in ("quota", "period"))
+            if quota is not None and period and quota > 0:
+                found = quota / period, self._throttled(f"{here}/cpu.stat")
+                best = min(best or found, found, key=lambda pair: pair[0])
+        return best or (None, None)
+
+    def _throttled(self, relative: str) -> int | None:
+        for line in self._raw(relative).splitlines():
+            if line.startswith(b"nr_throttled ") and line[13:].isdigit():
+                return int(line[13:])
+        return None
+
+    def _shm(self, job: ProcessKey, key: ProcessKey) -> tuple[int | None, int | None]:
+        """Size and use of its /dev/shm. Its path crosses the job's mounts, whose server may be dead."""
+        out: list[tuple[int, int]] = []
+        path = self._root.join(f"proc/{key.pid}/root/dev/shm")
+
+        def ask() -> None:
+            with contextlib.suppress(OSError):
+                found = self._statvfs(path)
+                total = found.f_blocks * found.f_frsize
+                out.append((total, total - found.f_bavail * found.f_frsize))
+
+        worker = self._shm_workers.setdefault(job, BackgroundWorker("shm"))
+        if worker.submit(ask):
+            worker.wait(SHM_TIMEOUT_S)
+        return out[0] if out else (None, None)
+
+    def _allowed(self, key: ProcessKey) -> int | None:
+        for line in self._raw(f"proc/{key.pid}/status").splitlines():
+            if line.startswith(b"Cpus_allowed_list:"):
+                return count_cpus(line.partition(b":")[2])
+        return None
+
+    def _mounts(self, job: Job, members: list[ProcessKey]) -> tuple[JobMount, ...]:
+        """Mounts of data files that some members have open, now or at an earlier read."""
+        seen = self._seen.setdefault(job.key, Counter())
+        start = self._turn * MOST_READERS % len(members)
+        ids: Counter[int] = Counter()
+        for key in (members[start:] + members[:start])[:MOST_READERS]:
+            ids.update(self._open_files(key))
+        if ids:
+            raw = self._raw(f"proc/{members[0].pid}/mountinfo")
+            table = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}
+            for number, times in ids.items():
+                for mount in parse_mountinfo(table.get(number, b"")):
+                    seen[JobMount(mount.path, mount.fstype, mount.source, mount.device)] += times
+        return tuple(mount for mount, _ in seen.most_common(MOST_MOUNTS))
+
+    def _open_files(self, key: ProcessKey) -> Iterator[int]:
+        """mnt_id of each open regular file that may be data, not a library, script, log or terminal."""
+        here = f"proc/{key.pid}"
+        for name in self._root.names(f"{here}/fd")[:MOST_FILES]:
+            path = self._root.link(f"{here}/fd/{name}")
+            if not path.startswith("/") or path.startswith(_NOT_DATA) or path.endswith((*_CODE, " (deleted)")):
+                continue
+            facts = dict(
+                line.split(b":", 1) for line in self._raw(f"{here}/fdinfo/{name}").splitlines() if b":" in line
+            )
+            flags, mount = facts.get(b"flags", b"").strip(), facts.get(b"mnt_id", b"").strip()
+            # A file that is only written (a log) is not a source of data.
+            if mount.isdigit() and flags.isdigit() and int(flags, 8) & os.O_ACCMODE != os.O_WRONLY:
+                yield int(mount)
+
+    def _listens(self, job: Job) -> tuple[int | None, int | None]:
+        """(listening sockets of its training processes, connections to them); unknown for a job with workers."""
+        if job.workers:
+            return None, None
+        due, counts = self._sockets.get(job.key, (0, (None, None)))
+        if due > self._turn:
+            return counts
+        found = [self._sockets_of(rank.key) for rank in job.ranks[:MOST_READERS]]
+        listening = [pair[0] for pair in found if pair[0] is not None]
+        open_ones = [pair[1] for pair in found if pair[1] is not None]
+        counts = (sum(listening) if listening else None, sum(open_ones) if open_ones else None)
+        self._sockets[job.key] = (self._turn + SOCKETS_EVERY, counts)
+        return counts
+
+    def _sockets_of(self, key: ProcessKey) -> tuple[int | None, int | None]:
+        here = f"proc/{key.pid}"
+        names = self._root.names(f"{here}/fd")[:MOST_FILES]
+        if not names:
+            return None, None
+        links = (self._root.link(f"{here}/fd/{name}") for name in names)
+        own = frozenset(link[8:-1] for link in links if link.startswith("socket:["))
+        if not own:
+            return 0, 0
+        rows = [row for file in ("tcp", "tcp6") for row in parse_tcp(self._raw(f"{here}/net/{file}"))]
+        ports = {port for port, state, inode in rows if state == _LISTEN and inode in own}
+        open_ones = [row for row in rows if row[1] == _ESTABLISHED and row[0] in ports]
+        return len(ports), len(open_ones)
+
+
+def parse_tcp(raw: bytes) -> list[tuple[bytes, bytes, str]]:
+    """(local port, state, inode) of each socket of /proc/PID/net/tcp: state 0A listens, 01 is a connection.
+
+    ``0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 5127 1 0 100 0 0 10 0``
+    """
+    out = []
+    for line in raw.splitlines()[1:]:
+        fields = line.split(None, 10)
+        if len(fields) > 9:
+            out.append((fields[1].rpartition(b":")[2], fields[3], clean_bytes(fields[9], 20)))
+    return out
+
+
+def count_cpus(text: bytes) -> int | None:
+    """How many CPUs a list names: ``0-3,8`` is 5; None for anything else."""
+    total = 0
+    for part in text.strip().split(b","):
+        low, _, high = part.partition(b"-")
+        if not low.isdigit() or (high and not high.isdigit()):
+            return None
+        total += int(high or low) - int(low) + 1
+    return total

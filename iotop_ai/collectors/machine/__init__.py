@@ -1,0 +1,1 @@
+"""The rest of the host: CPU, memory, pressure, mounts, network, kernel log."""

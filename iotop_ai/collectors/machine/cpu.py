@@ -1,0 +1,98 @@
+"""CPU time per core, load average, and the number of usable cores."""
+
+from __future__ import annotations
+
+import os
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
+
+_CPUS = "sys/devices/system/cpu"
+_FIELDS = 9
+"""Of a line of /proc/stat: its name and eight counts; user and nice include guest time."""
+_UNCOUNTED = (0,) * (_FIELDS - 1)
+
+
+def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
+    """Ticks by core number from /proc/stat; an offline core has no line. Missing counts are 0.
+
+    Sample: cpu2 3130 0 1544 136911 572 0 27 7 5 0 (user nice system idle iowait irq softirq steal guest guest_nice).
+    Source: https://docs.kernel.org/filesystems/proc.html, part 1.7.
+    """
+    cores = {}
+    for line in raw.partition(b"\nintr")[0].splitlines():
+        name, *ticks = line.split(None, _FIELDS)[:_FIELDS]
+        if name[:3] == b"cpu" and name[3:].isdigit():
+            cores[int(name[3:])] = CpuTicks(*map(int, ticks), *_UNCOUNTED[len(ticks) :])
+    return cores
+
+
+class CpuCollector:
+    """Ticks of every online core from /proc/stat, and the number of physical cores.
+
+    That number is None in the first reading, since it takes a file per core. psutil counts them where the kernel's
+    topology is missing; importing it takes a megabyte.
+    """
+
+    field = "cpu"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._clk_tck = os.sysconf("SC_CLK_TCK")
+        self._stat: KeptFile | None = None
+        self._load: KeptFile | None = None
+        self._physical: int | None = None
+        self._online = -1
+
+    def read(self) -> CpuTable:
+        """All online cores. Raises OSError where /proc/stat cannot be read."""
+        first = self._stat is None
+        if self._stat is None:
+            self._stat = self._root.keep("proc/stat", 1 << 14)
+        cores = parse_cpu_stat(self._stat.read())
+        if self._root.live and not first and len(cores) != self._online:
+            # The number of physical cores changes only with the number of cores.
+            self._physical, self._online = cores_in_topology(self._root) or _physical_from_psutil(), len(cores)
+        allowed = len(os.sched_getaffinity(0)) if self._root.live else len(cores)
+        return CpuTable(cores, allowed, self._physical, self._load1(), clk_tck=self._clk_tck)
+
+    def _load1(self) -> float | None:
+        try:
+            if self._load is None:
+                self._load = self._root.keep("proc/loadavg", 256)
+            return float(self._load.read().split(None, 1)[0])
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def close(self) -> None:
+        """Close the kept files."""
+        for kept in (self._stat, self._load):
+            if kept is not None:
+                kept.close()
+        self._stat = self._load = None
+
+
+def cores_in_topology(root: Root) -> int | None:
+    """Number of physical cores: distinct sets of sibling threads; None where the kernel does not list them.
+
+    Source: core_cpus_list, until Linux 5.3 thread_siblings_list,
+    https://docs.kernel.org/admin-guide/cputopology.html.
+    """
+    for name in ("core_cpus_list", "thread_siblings_list"):
+        threads = {
+            root.text_or(f"{_CPUS}/{cpu}/topology/{name}")
+            for cpu in root.names(_CPUS)
+            if cpu[:3] == "cpu" and cpu[3:].isdigit()
+        } - {""}
+        if threads:
+            return len(threads)
+    return None
+
+
+def _physical_from_psutil() -> int | None:
+    import psutil
+
+    found: int | None = psutil.cpu_count(logical=False)
+    return found

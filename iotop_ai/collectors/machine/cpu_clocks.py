@@ -1,0 +1,95 @@
+"""Clocks of the CPU's cores and their thermal throttle counts, below /sys/devices/system/cpu."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.machine.cpu_clocks import ClockState
+from iotop_ai.model.reading import Status
+
+CPUS = "sys/devices/system/cpu"
+MOST_A_READING = 64
+"""Cores per reading, in turn: each takes two or three files, 10 us each."""
+
+
+class _Core(NamedTuple):
+    """The last values of a core; None: unknown."""
+
+    khz: int | None
+    throttles: int | None
+
+
+class ClocksCollector:
+    """Each reading reads up to ``MOST_A_READING`` cores and keeps the last values of the others."""
+
+    field = "clocks"
+    every_s = 5.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._cpus: list[str] | None = None
+        self._next = 0
+        self._cores: dict[str, _Core] = {}
+        self._packages: dict[str, str] = {}
+        self._base: tuple[int | None, int | None] = (None, None)
+
+    def read(self) -> ClockState:
+        """The clocks now. Raises Unavailable where no core has them, as in most virtual machines."""
+        if self._cpus is None:
+            self._find()
+        cpus = self._cpus or []
+        if not cpus:
+            raise Unavailable(Status.ABSENT, "no core tells its clock or its throttling")
+        turn = (cpus + cpus)[self._next : self._next + min(MOST_A_READING, len(cpus))]
+        self._next = (self._next + len(turn)) % len(cpus)
+        for cpu in turn:
+            here = f"{CPUS}/{cpu}"
+            self._cores[cpu] = _Core(
+                self._number(f"{here}/cpufreq/scaling_cur_freq"),
+                self._number(f"{here}/thermal_throttle/core_throttle_count"),
+            )
+        khz = [core.khz for core in self._cores.values() if core.khz is not None]
+        # The sum is complete only after each core was read once.
+        whole = len(self._cores) == len(cpus)
+        counts = [core.throttles for core in self._cores.values() if core.throttles is not None]
+        name = "thermal_throttle/package_throttle_count"
+        first = [self._number(f"{CPUS}/{cpu}/{name}") for cpu in self._packages.values()]
+        packages = [count for count in first if count is not None]
+        least, mean, most = (min(khz), sum(khz) // len(khz), max(khz)) if khz else (None, None, None)
+        return ClockState(
+            least,
+            mean,
+            most,
+            *self._base,
+            core_throttles=sum(counts) if counts and whole else None,
+            package_throttles=sum(packages) if packages else None,
+        )
+
+    def _find(self) -> None:
+        """Find the cores with clocks or throttle counts, the first core of each package, and constant clocks."""
+        names = [name for name in self._root.names(CPUS) if name[:3] == "cpu" and name[3:].isdigit()]
+        found = [
+            name
+            for name in sorted(names, key=lambda name: int(name[3:]))
+            if self._root.exists(f"{CPUS}/{name}/cpufreq") or self._root.exists(f"{CPUS}/{name}/thermal_throttle")
+        ]
+        for name in found:
+            self._packages.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/physical_package_id"), name)
+        if found:
+            here = f"{CPUS}/{found[0]}"
+            base = self._number(f"{here}/cpufreq/base_frequency")
+            nominal_mhz = self._number(f"{here}/acpi_cppc/nominal_freq") if base is None else None
+            base = nominal_mhz * 1000 if nominal_mhz else base
+            self._base = (base, self._number(f"{here}/cpufreq/cpuinfo_max_freq"))
+        self._cpus = found
+
+    def _number(self, relative: str) -> int | None:
+        try:
+            return int(self._root.once(relative, 32))
+        except (OSError, ValueError):
+            return None
+
+    def close(self) -> None:
+        """Nothing is kept open."""

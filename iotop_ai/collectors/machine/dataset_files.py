@@ -1,0 +1,141 @@
+"""Iterates over the files of a folder; memory holds only the names of one branch.
+
+Folders are opened by descriptor and not through symbolic links, so that concurrent changes cannot lead out of the tree.
+Folders on other filesystems are counted and left out.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+"""Opens only a folder, not the target of a symbolic link."""
+
+
+class Pinned(NamedTuple):
+    """A top that was resolved once: later links in its path have no effect.
+
+    folder, name: an open descriptor and a name in it, "." for the folder itself. path: for messages.
+    """
+
+    folder: int
+    name: str
+    path: str
+
+
+class Entry(NamedTuple):
+    """One entry of a tree. folder: descriptor of its folder, valid until the next entry.
+
+    path: relative to the top, "" for a top that is a file; surrogates stand for bytes that are not UTF-8.
+    """
+
+    folder: int
+    name: str
+    path: str
+    stat: os.stat_result
+
+    @property
+    def regular(self) -> bool:
+        """Whether it is a regular file."""
+        return stat.S_ISREG(self.stat.st_mode)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder; its entries follow it."""
+        return stat.S_ISDIR(self.stat.st_mode)
+
+    def open(self, flags: int = os.O_RDONLY) -> int:
+        """A descriptor of the file, if it is still a regular file. Raises OSError."""
+        handle = os.open(self.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=self.folder)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError(22, "no regular file any more", self.path)
+        return handle
+
+
+class Tree:
+    """Iterate once, from ``top`` down; top may be a link or a file. Raises OSError when it is missing.
+
+    unreadable: number of unreadable entries and folders; first_unreadable: the first of them, with its error.
+    elsewhere: folders left out because they are on another filesystem.
+    """
+
+    def __init__(self, top: str | Pinned) -> None:
+        self.top = top.path if isinstance(top, Pinned) else os.path.realpath(top)
+        self._pinned = top if isinstance(top, Pinned) else None
+        self._stat = (
+            os.stat(self.top)
+            if self._pinned is None
+            else os.stat(self._pinned.name, dir_fd=self._pinned.folder, follow_symlinks=False)
+        )
+        self.unreadable = 0
+        self.first_unreadable = ""
+        self.elsewhere = 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        at = None if self._pinned is None else self._pinned.folder
+        name = self.top if self._pinned is None else self._pinned.name
+        if not stat.S_ISDIR(self._stat.st_mode):
+            folder = os.open(os.path.dirname(self.top) if at is None else ".", FOLDER, dir_fd=at)
+            try:
+                yield Entry(folder, os.path.basename(name), "", self._stat)
+            finally:
+                os.close(folder)
+            return
+        # An explicit stack: a tree may be deeper than Python's recursion limit.
+        stack: list[tuple[int, str, list[str]]] = []
+        try:
+            self._enter(stack, at, name, "", self._stat)
+            while stack:
+                folder, path, names = stack[-1]
+                if not names:
+                    os.close(stack.pop()[0])
+                    continue
+                name = names.pop()
+                below = f"{path}/{name}" if path else name
+                try:
+                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                except OSError as error:
+                    self.lose(below, error)
+                    continue
+                if stat.S_ISDIR(found.st_mode) and found.st_dev != self._stat.st_dev:
+                    self.elsewhere += 1
+                    continue
+                yield Entry(folder, name, below, found)
+                if stat.S_ISDIR(found.st_mode):
+                    self._enter(stack, folder, name, below, found)
+        finally:
+            for folder, _, _ in stack:
+                os.close(folder)
+
+    def lose(self, path: str, error: OSError) -> None:
+        """Count an unreadable entry."""
+        self.unreadable += 1
+        self.first_unreadable = self.first_unreadable or f"{path or self.top}: {error.strerror}"
+
+    def _enter(
+        self,
+        stack: list[tuple[int, str, list[str]]],
+        parent: int | None,
+        name: str,
+        path: str,
+        seen: os.stat_result,
+    ) -> None:
+        try:
+            folder = os.open(name, FOLDER, dir_fd=parent)
+        except OSError as error:
+            self.lose(path, error)
+            return
+        try:
+            if not os.path.samestat(os.fstat(folder), seen):
+                raise OSError(errno.ESTALE, "became another folder while it was looked at")
+            names = sorted(os.listdir(folder), reverse=True)
+        except OSError as error:
+            os.close(folder)
+            self.lose(path, error)
+            return
+        stack.append((folder, path, names))

@@ -1,0 +1,140 @@
+"""statvfs of the relevant mounts, each on its own thread, so that a dead server blocks only its mount."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import Mount
+from iotop_ai.model.machine.filesystem import FilesystemUsage, is_remote
+from iotop_ai.model.reading import Reading, Status
+
+ASK_NS = 10_000_000_000
+PATIENCE_NS = 2_000_000_000
+_MEMORY_PATHS = ("/dev/shm", "/tmp")
+_IMAGES = frozenset(("squashfs", "iso9660", "erofs", "cramfs", "udf"))
+
+Statvfs = Callable[[str], os.statvfs_result]
+
+
+class Mounted(Protocol):
+    """The part of MountsCollector that is used here."""
+
+    mounts: tuple[Mount, ...]
+
+
+def mounts_to_ask(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
+    """One mount of each filesystem whose fullness matters.
+
+    Left out: read-only images, tmpfs except /dev/shm and /tmp, overlays except a container's root, and further mounts
+    of the same filesystem (bind mounts): a mount of the whole filesystem with the shortest path is preferred.
+    """
+    selected: dict[tuple[str, str], Mount] = {}
+    for mount in sorted(mounts, key=lambda m: (m.root != "/", len(m.path), m.path)):
+        if mount.fstype in _IMAGES or (mount.fstype == "overlay" and mount.path != "/"):
+            continue
+        if mount.fstype in ("tmpfs", "ramfs") and mount.path not in _MEMORY_PATHS:
+            continue
+        selected.setdefault((mount.device or mount.path, mount.source), mount)
+    return tuple(sorted(selected.values(), key=lambda m: m.path))
+
+
+class _StatvfsCall:
+    """One statvfs on its own daemon thread. It is a Collector, so that ``take_reading`` handles its errors."""
+
+    field = "filesystems"
+    every_s = 0.0
+
+    def __init__(self, path: str, statvfs: Statvfs, clock: Clock) -> None:
+        self.asked_ns = clock.monotonic_ns()
+        self.answer: Reading[FilesystemUsage] | None = None
+        self._path = path
+        self._statvfs = statvfs
+        self._clock = clock
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._run, name="statvfs", daemon=True).start()
+
+    def _run(self) -> None:
+        self.answer = take_reading(self, self._clock)
+
+    def read(self) -> FilesystemUsage:
+        """Wait for the kernel's answer. Raises OSError."""
+        s = self._statvfs(self._path)
+        block = s.f_frsize or s.f_bsize
+        return FilesystemUsage(s.f_blocks * block, s.f_bfree * block, s.f_bavail * block, s.f_files, s.f_ffree)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class _MountState(NamedTuple):
+    newest: Reading[FilesystemUsage]
+    call: _StatvfsCall | None
+    asked_ns: int | None
+
+
+class FilesystemCollector:
+    """Fullness by mount point, each its own Reading with its own time.
+
+    Each mount is queried every 10 s. Without an answer within 2 s it is ``failed`` with its age, and not queried again
+    until the answer arrives; a stuck mount costs one sleeping thread. ``read`` does not wait.
+    """
+
+    field = "filesystems"
+    every_s = 1.0
+
+    def __init__(self, root: Root, clock: Clock, mounts: Mounted, statvfs: Statvfs = os.statvfs) -> None:
+        self._root = root
+        self._clock = clock
+        self._mounts = mounts
+        self._statvfs = statvfs
+        self._asked: dict[str, _MountState] = {}
+        self._of: tuple[Mount, ...] | None = None
+        self._selected: tuple[Mount, ...] = ()
+        self._newest: dict[str, Reading[FilesystemUsage]] = {}
+
+    def read(self) -> dict[str, Reading[FilesystemUsage]]:
+        """The newest Readings by mount point, pending until a mount's first answer; the same object while unchanged."""
+        now = self._clock.monotonic_ns()
+        asked: dict[str, _MountState] = {}
+        if self._mounts.mounts is not self._of:
+            self._of, self._selected = self._mounts.mounts, mounts_to_ask(self._mounts.mounts)
+        for mount in self._selected:
+            asked[mount.path] = self._follow(
+                mount, self._asked.get(mount.path, _MountState(Reading(), None, None)), now
+            )
+        # The thread of a stuck mount that was unmounted lazily ends when the kernel releases it.
+        self._asked = asked
+        newest = {path: each.newest for path, each in asked.items()}
+        if newest != self._newest:
+            self._newest = newest
+        return self._newest
+
+    def _follow(self, mount: Mount, state: _MountState, now: int) -> _MountState:
+        call = state.call
+        if call is not None:
+            if call.answer is not None:
+                return _MountState(call.answer, None, state.asked_ns)
+            silent_ns = now - call.asked_ns
+            if silent_ns < PATIENCE_NS:
+                return state
+            reason = f"no answer for {silent_ns / 1e9:.0f} s"
+            remedy = f"look at the server of {mount.source}" if is_remote(mount.fstype, mount.source) else ""
+            newest: Reading[FilesystemUsage] = Reading(None, Status.FAILED, reason, remedy, now, silent_ns)
+            return state._replace(newest=newest)
+        if state.asked_ns is not None and now - state.asked_ns < ASK_NS:
+            return state
+        call = _StatvfsCall(self._root.place(mount.path), self._statvfs, self._clock)
+        call.start()
+        return _MountState(state.newest, call, now)
+
+    def close(self) -> None:
+        """Nothing to close: the threads are daemons without descriptors."""

@@ -1,0 +1,150 @@
+"""New records of the kernel log: /dev/kmsg, one record per read, without waiting.
+
+Source: https://docs.kernel.org/admin-guide/abi-testing.html (/dev/kmsg). It needs CAP_SYSLOG where
+kernel.dmesg_restrict is 1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections import Counter
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.kernel_log.device_names import AtaDisks, disk_of, nvme_at
+from iotop_ai.collectors.machine.kernel_log.event import ATA, FILESYSTEM, OOM_CGROUP, OOM_KILL, PCIE, LogEvent
+from iotop_ai.collectors.machine.kernel_log.parse import KERNEL, parse_line, parse_record
+from iotop_ai.model.machine.kernel_log import DeviceErrors, KernelLog
+from iotop_ai.model.reading import Status
+
+PATH = "dev/kmsg"
+_LARGEST = 1 << 14
+"""A record takes up to 8 KiB with its KEY=value lines; a smaller buffer gives EINVAL."""
+_MOST = 2000
+"""Records read per tick; more wait for the next tick."""
+_MOST_EVENTS = 8
+"""Events returned per tick and kind; the rest is counted."""
+_MOST_DEVICES = 256
+_INCIDENT_NS = 2_000_000_000
+"""A line this soon after an error may describe it."""
+
+
+class KernelLogCollector:
+    """Keeps its descriptor and starts at the end of the log, so that old records are not reported as new.
+
+    Uses only records of the kernel itself: any program may write others to /dev/kmsg.
+    """
+
+    field = "kernel"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self._fd: int | None = None
+        self._lack: Unavailable | None = None
+        self._errors: dict[str, DeviceErrors] = {}
+        self._log = KernelLog()
+        self._found: list[LogEvent] = []
+        self._ata = AtaDisks(root)
+        self._cgroups: dict[int | None, str] = {}
+
+    def read(self) -> KernelLog:
+        """The counts so far. Raises Unavailable where the log cannot be read, which is tried once."""
+        if self._lack is not None:
+            raise self._lack
+        try:
+            if self._fd is None:
+                self._fd = self._root.follow(PATH)
+                self._ata.update()
+            found, lost = self._new(self._fd)
+        except OSError as error:
+            self.close()
+            self._lack = self._why(error)
+            raise self._lack from None
+        if found or lost:
+            self._take(found, lost)
+        return self._log
+
+    def events(self) -> list[LogEvent]:
+        """Events since the last call, oldest first: one per kind and device, with the number of further ones."""
+        if not self._found:
+            return []
+        found, self._found = self._found, []
+        same = Counter((one.kind, one.subject, one.pid) for one in found)
+        kinds: Counter[str] = Counter()
+        out = []
+        for one in found:
+            more = same.pop((one.kind, one.subject, one.pid), 0) - 1
+            if more < 0:
+                continue
+            kinds[one.kind] += 1
+            if kinds[one.kind] <= _MOST_EVENTS:
+                out.append(one._replace(text=f"{one.text} (and {more} more)") if more else one)
+        return out
+
+    def _new(self, fd: int) -> tuple[list[LogEvent], int]:
+        found: list[LogEvent] = []
+        lost = 0
+        for _ in range(_MOST):
+            try:
+                raw = os.read(fd, _LARGEST)
+            except BlockingIOError:
+                break
+            except BrokenPipeError:  # records were overwritten before we read them; the next read continues
+                lost += 1
+                continue
+            if not raw:
+                break
+            record = parse_record(raw)
+            one = None if record is None or record.facility != KERNEL else parse_line(record.text)
+            if one is not None:
+                found.append(one)
+        return found, lost
+
+    def _take(self, found: list[LogEvent], lost: int) -> None:
+        now = self._clock.monotonic_ns()
+        for one in map(self._with_device, found):
+            if one.kind == OOM_CGROUP:
+                self._cgroups = {one.pid: one.subject}
+                continue
+            earlier = self._errors.get(one.subject)
+            if one.counts and (earlier is not None or len(self._errors) < _MOST_DEVICES):
+                self._errors[one.subject] = DeviceErrors((earlier.lines if earlier else 0) + 1, now, one.what)
+            elif one.what and earlier is not None and now - earlier.at_ns < _INCIDENT_NS:
+                # The line describes the error of an earlier line.
+                self._errors[one.subject] = earlier._replace(what=one.what)
+            self._found.append(one)
+        self._log = KernelLog(dict(self._errors), self._log.lost + lost)
+
+    def _with_device(self, one: LogEvent) -> LogEvent:
+        """The event with the disk of an ATA port or PCI address, or the cgroup that reached its limit."""
+        if one.kind == OOM_KILL and (cgroup := self._cgroups.pop(one.pid, "")):
+            return one._replace(text=f"{one.text} ({cgroup})")
+        name = ""
+        if one.kind == ATA:
+            name = self._ata.disk(one.subject)
+        elif one.kind == PCIE:
+            name = nvme_at(self._root, one.subject)
+        elif one.kind == FILESYSTEM and one.counts:
+            return one._replace(subject=disk_of(self._root, one.subject))
+        return one._replace(subject=name, text=f"{name}, {one.text}") if name else one
+
+    def _why(self, error: OSError) -> Unavailable:
+        if error.errno in (errno.EACCES, errno.EPERM):
+            restricted = self._root.text_or("proc/sys/kernel/dmesg_restrict") == "1"
+            remedy = "run as root, or: sudo sysctl kernel.dmesg_restrict=0" if restricted else "run as root"
+            return Unavailable(Status.DENIED, "the kernel's log may not be read", remedy)
+        if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
+            return Unavailable(Status.ABSENT, "there is no /dev/kmsg here (a container has none)")
+        return Unavailable(Status.FAILED, f"/dev/kmsg: {error.strerror or error}")
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._fd)
+            self._fd = None

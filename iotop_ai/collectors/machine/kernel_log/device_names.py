@@ -1,0 +1,60 @@
+"""Finds the disk of an ATA port or a PCI address from the kernel log.
+
+Source: the paths of /sys/block and /sys/bus/pci/devices: .../ata3/host2/target2:0:0/2:0:0:0/block/sda.
+"""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+
+_WAY = pattern(r"/(ata\d+)/(?:link\d+/dev[\d.]+/)?host\d+/target\d+:(\d+):(\d+)/")
+
+
+class _Spot(NamedTuple):
+    """A disk's connector. channel: of a port multiplier; number: on a cable with two disks."""
+
+    port: str
+    channel: int
+    number: int
+
+
+class AtaDisks:
+    """Remembers the disks of each port, since the log may report a disk after its removal."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._spots: dict[str, _Spot] = {}
+
+    def update(self) -> None:
+        """Record the present disks."""
+        for name in self._root.names("sys/block"):
+            match = _WAY.search(self._root.link(f"sys/block/{name}")) if name.startswith("sd") else None
+            if match:
+                spot = _Spot(match[1], int(match[2]), int(match[3]))
+                # A new disk replaces an earlier one at the same connector.
+                self._spots = {other: at for other, at in self._spots.items() if at != spot} | {name: spot}
+
+    def disk(self, subject: str) -> str:
+        """The disk of "ata3.00", or of "ata3" where it is the only one; "" when unknown."""
+        self.update()
+        port, _, number = subject.partition(".")
+        there = {name: spot for name, spot in self._spots.items() if spot.port == port}
+        if len(there) > 1 and number:
+            which = int(number)
+            there = {name: spot for name, spot in there.items() if spot.channel + spot.number == which}
+        return next(iter(there)) if len(there) == 1 else ""
+
+
+def nvme_at(root: Root, address: str) -> str:
+    """The NVMe controller at a PCI address; "" when there is none."""
+    return next((name for name in root.names(f"sys/bus/pci/devices/{address}/nvme") if name.startswith("nvme")), "")
+
+
+def disk_of(root: Root, name: str) -> str:
+    """The disk of a partition; other names unchanged."""
+    if not root.exists(f"sys/class/block/{name}/partition"):
+        return name
+    way = root.link(f"sys/class/block/{name}").split("/")
+    return way[-2] if len(way) > 1 else name

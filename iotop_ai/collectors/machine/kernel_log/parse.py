@@ -1,0 +1,220 @@
+"""Parses lines of the kernel log that explain a slow or failed training.
+
+The forms are those of block/blk-core.c (blk_print_req_error), drivers/nvme/host/pci.c (nvme_timeout), mm/oom_kill.c
+(__oom_kill_process, dump_oom_summary), kernel/hung_task.c, drivers/md/md.c and raid*.c, fs/ext4/super.c,
+fs/xfs/{xfs_fsops,xfs_error,xfs_log}.c, fs/btrfs/{messages,volumes}.c, net/sunrpc/clnt.c and fs/smb/client/connect.c of
+Linux 4.18 to 6.18, and of https://docs.nvidia.com/deploy/xid-errors/. hardware.py has the forms of hardware errors.
+"""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.machine.kernel_log.event import (
+    FILESYSTEM,
+    HUNG_TASK,
+    IO_ERROR,
+    OOM_CGROUP,
+    OOM_KILL,
+    RAID,
+    READ_ONLY,
+    SERVER,
+    TIMEOUT,
+    XID,
+    LogEvent,
+)
+from iotop_ai.collectors.machine.kernel_log.hardware import PARSERS as HARDWARE_PARSERS
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.clean import clean_bytes
+
+KERNEL = 0
+"""The kernel's own facility; records that programs write to /dev/kmsg never have it (printk docs)."""
+
+
+class Record(NamedTuple):
+    """One record of /dev/kmsg. facility: KERNEL or the writing program's."""
+
+    facility: int
+    text: str
+
+
+_RECORD = pattern(rb"(\d{1,4}),\d+,\d+,[^;]{0,64};")
+_ESCAPED = pattern(rb"\\x([0-9a-f]{2})")
+_NAME = r"([A-Za-z0-9!_.-]{1,32})"
+
+_REQUEST = pattern(
+    rf"^(?:(?:blk_update_request|print_req_error|end_request): )?([A-Za-z/ ]{{1,40}}) error, dev {_NAME}, "
+    r"sector (\d{1,20})(?: op 0x[0-9a-f]+:\(([A-Z_]{1,20})\))?"
+)
+_BUFFER = pattern(rf"^Buffer I/O error on dev(?:ice)? {_NAME}, logical block (\d{{1,20}}), lost ([a-z ]{{1,20}})$")
+_NVME = pattern(r"^nvme (nvme\d{1,5}): I/O (?:tag )?\d+.{0,60}? QID \d+ timeout, (aborting|reset|completion polled)")
+_OOM = pattern(r"^(Memory cgroup out of memory|Out of memory(?: \([a-z_]+\))?): Killed process (\d{1,10}) \((.*)\)")
+_XID = pattern(r"^NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{7,16})\): (\d{1,4})(?:, (.*))?$")
+_EXT4 = pattern(rf"^EXT4-fs \({_NAME}\): Remounting filesystem read-only")
+_XFS = pattern(rf"^XFS \({_NAME}\): .{{0,200}}?(?:Shutting down filesystem|Filesystem has been shut down)")
+_BTRFS = pattern(rf"^BTRFS info \(device {_NAME}(?: state [A-Z]+)?\): forced readonly")
+_MD_RUNS = pattern(rf"^md: (resync|recovery|reshape|data-check|requested-resync) of RAID array {_NAME}$")
+_MD_ENDS = pattern(rf"^md: {_NAME}: (resync|recovery|reshape|data-check|requested-resync) (done|interrupted)\.$")
+_MD_FAILS = pattern(rf"^md/raid\d*:{_NAME}: Disk failure on {_NAME}, disabling device")
+_HUNG = pattern(r"^INFO: task (.{1,64}):(\d{1,10}) blocked (?:in I/O wait )?for more than (\d{1,9}) seconds")
+_OOM_CGROUP = pattern(
+    r"^oom-kill:constraint=CONSTRAINT_MEMCG,.*,oom_memcg=(.{1,400}),task_memcg=.*,pid=(\d{1,10}),uid=\d+$"
+)
+_EXT4_ERROR = pattern(rf"^EXT4-fs error \(device {_NAME}\): (\w{{1,64}}):\d+: ")
+_XFS_ERROR = pattern(
+    rf"^XFS \({_NAME}\): (Metadata corruption|Metadata CRC error|[Mm]etadata I/O error|log I/O error|Internal error)\b"
+)
+_BTRFS_ERRORS = pattern(
+    rf"^BTRFS error \(device {_NAME}(?: state [A-Z]+)?\): bdev /dev/(\S{{1,64}}) errs: "
+    r"wr (\d+), rd (\d+), flush (\d+), corrupt (\d+), gen (\d+)$"
+)
+_BTRFS_CSUM = pattern(rf"^BTRFS warning \(device {_NAME}(?: state [A-Z]+)?\): csum failed root -?\d+ ino (\d+) ")
+_SERVER = pattern(r"^([a-z0-9_]{1,16}): server (\S{1,256}) (not responding, (?:still trying|timed out)|OK)$")
+_SMB = pattern(r"^CIFS: (?:VFS: )?\\\\(\S{1,256}) has not responded in (\d{1,9}) seconds\. Reconnecting")
+
+NOT_THE_DISKS = frozenset({"operation not supported", "nonblocking retry", "dm internal retry", "kernel resource"})
+"""Request errors that are not disk errors: unsupported operations and retries."""
+
+
+def parse_record(raw: bytes) -> Record | None:
+    """The record of one read of /dev/kmsg, without its KEY=value lines; None for anything else.
+
+    Source: https://docs.kernel.org/admin-guide/abi-testing.html, /dev/kmsg: ``priority,sequence,µs,flags;text``,
+    with bytes that are not printable as \\xNN.
+    """
+    head = _RECORD.match(raw)
+    if head is None:
+        return None
+    line = raw[head.end() :].split(b"\n", 1)[0]
+    return Record(int(head[1]) >> 3, clean_bytes(_ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), line)))
+
+
+def parse_line(text: str) -> LogEvent | None:
+    """The event of a kernel line; None for irrelevant lines."""
+    # This test skips most lines without a regular expression.
+    for words, parse in _ALL_PARSERS:
+        if words in text:
+            found = parse(text)
+            if found is not None:
+                return found
+    return None
+
+
+def _request(text: str) -> LogEvent | None:
+    match = _REQUEST.match(text)
+    if match is None or match[1] in NOT_THE_DISKS:
+        return None
+    what, name, sector, op = match.groups()
+    name = name.replace("!", "/")
+    at = f"{op.lower().replace('_', ' ')} at sector {sector}" if op else f"sector {sector}"
+    return LogEvent(IO_ERROR, name, f"{name}: {what} error, {at}", what, counts=True)
+
+
+def _buffer(text: str) -> LogEvent | None:
+    match = _BUFFER.match(text)
+    if match is None:
+        return None
+    name = match[1].replace("!", "/")
+    return LogEvent(IO_ERROR, name, f"{name}: lost {match[3]} at block {match[2]}", "lost write", counts=True)
+
+
+def _nvme(text: str) -> LogEvent | None:
+    match = _NVME.match(text)
+    return match and LogEvent(TIMEOUT, match[1], f"{match[1]}: a request timed out, {match[2]}", "timeout", counts=True)
+
+
+def _oom(text: str) -> LogEvent | None:
+    match = _OOM.match(text)
+    if match is None:
+        return None
+    # A process may put brackets into its name: the name ends where the kernel's figures begin.
+    name = match[3].split(") total-vm:", 1)[0][:16]
+    why = " by its cgroup's limit" if match[1].startswith("Memory cgroup") else ""
+    pid = int(match[2])
+    return LogEvent(OOM_KILL, name, f"the kernel killed {name} (pid {pid}) for memory{why}", pid=pid)
+
+
+def _xid(text: str) -> LogEvent | None:
+    match = _XID.match(text)
+    if match is None:
+        return None
+    bus, number, more = match[1], int(match[2]), match[3]
+    return LogEvent(XID, bus, f"{bus}: Xid {number}{', ' + more[:200] if more else ''}", number=number)
+
+
+def _read_only(text: str) -> LogEvent | None:
+    match = _EXT4.match(text) or _BTRFS.match(text)
+    if match is not None:
+        return LogEvent(READ_ONLY, match[1], f"{match[1]}: the kernel made its filesystem read-only after an error")
+    match = _XFS.match(text)
+    return match and LogEvent(READ_ONLY, match[1], f"{match[1]}: the kernel shut its filesystem down after an error")
+
+
+def _raid(text: str) -> LogEvent | None:
+    if match := _MD_RUNS.match(text):
+        return LogEvent(RAID, match[2], f"{match[2]}: {match[1]} began")
+    if match := _MD_ENDS.match(text):
+        return LogEvent(RAID, match[1], f"{match[1]}: {match[2]} {match[3]}")
+    match = _MD_FAILS.match(text)
+    return match and LogEvent(RAID, match[1], f"{match[1]}: {match[2]} failed and is out of the array")
+
+
+def _oom_cgroup(text: str) -> LogEvent | None:
+    match = _OOM_CGROUP.match(text)
+    return match and LogEvent(OOM_CGROUP, match[1], match[1], pid=int(match[2]))
+
+
+def _filesystem(text: str) -> LogEvent | None:
+    if match := _EXT4_ERROR.match(text):
+        return LogEvent(FILESYSTEM, match[1], f"{match[1]}: EXT4 found an error ({match[2]})")
+    if match := _XFS_ERROR.match(text):
+        return LogEvent(FILESYSTEM, match[1], f"{match[1]}: XFS found an error ({match[2][0].lower()}{match[2][1:]})")
+    if match := _BTRFS_CSUM.match(text):
+        return LogEvent(FILESYSTEM, match[1], f"{match[1]}: BTRFS found data of inode {match[2]} damaged")
+    match = _BTRFS_ERRORS.match(text)
+    if match is None:
+        return None
+    kinds = zip(("write", "read", "flush", "corruption", "generation"), map(int, match.groups()[2:]), strict=True)
+    said = ", ".join(f"{count} {kind}" for kind, count in kinds if count)
+    name = match[2].split("/")[-1]
+    return LogEvent(FILESYSTEM, name, f"{name}: BTRFS counts errors: {said}", "BTRFS", counts=True)
+
+
+def _server(text: str) -> LogEvent | None:
+    if match := _SERVER.match(text):
+        said = "answers again" if match[3] == "OK" else "does not answer"
+        return LogEvent(
+            SERVER, match[2], f"{match[1]} server {match[2]} {said}", what="" if match[3] == "OK" else "silent"
+        )
+    match = _SMB.match(text)
+    return match and LogEvent(
+        SERVER, match[1], f"SMB server {match[1]} has not answered for {match[2]} s", what="silent"
+    )
+
+
+def _hung(text: str) -> LogEvent | None:
+    match = _HUNG.match(text)
+    if match is None:
+        return None
+    said = f"{match[1]} (pid {match[2]}) is stuck in the kernel for more than {match[3]} s"
+    return LogEvent(HUNG_TASK, match[1], said, pid=int(match[2]))
+
+
+_PARSERS = (
+    (" error, dev ", _request),
+    (" lost ", _buffer),
+    (" timeout, ", _nvme),
+    ("Killed process ", _oom),
+    ("NVRM: Xid", _xid),
+    ("read-only", _read_only),
+    ("readonly", _read_only),
+    ("down", _read_only),
+    ("md", _raid),
+    (" for more than ", _hung),
+    ("oom-kill:constraint=CONSTRAINT_MEMCG", _oom_cgroup),
+    ("EXT4-fs error", _filesystem),
+    ("XFS (", _filesystem),
+    ("BTRFS ", _filesystem),
+    (": server ", _server),
+    ("CIFS: ", _server),
+)
+_ALL_PARSERS = (*_PARSERS, *HARDWARE_PARSERS)

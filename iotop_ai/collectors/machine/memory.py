@@ -1,0 +1,104 @@
+"""Memory and page cache from kept descriptors of /proc/meminfo and /proc/vmstat."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.model.machine.memory import MemoryState
+
+_DIRECT_SCANS = (b"pgscan_direct_dma", b"pgscan_direct_dma32", b"pgscan_direct_normal", b"pgscan_direct_movable")
+# Names in the order of MemoryState's fields; the fields between the three rows depend on the kernel's version.
+_LEVELS = tuple(
+    b"MemTotal MemAvailable MemFree Cached Buffers SReclaimable Dirty Writeback SwapTotal SwapFree Shmem".split()
+)
+_COUNTS = tuple(b"workingset_refault_anon pgmajfault pswpin pswpout pgpgin pgpgout nr_dirtied nr_written".split())
+_LAST = tuple(b"oom_kill drop_pagecache drop_slab nr_dirty_threshold nr_dirty_background_threshold".split())
+
+
+def parse_meminfo(raw: bytes) -> dict[bytes, int]:
+    """Name to bytes of every line in kB of /proc/meminfo; lines that count pages (HugePages_*) are left out.
+
+    ``MemTotal:       24654564 kB``
+    """
+    found: dict[bytes, int] = {}
+    for line in raw.splitlines():
+        name, _, rest = line.partition(b":")
+        words = rest.split()
+        if len(words) == 2 and words[1] == b"kB" and words[0].isdigit() and name.replace(b"_", b"").isalnum():
+            found[name] = int(words[0]) * 1024
+    return found
+
+
+def parse_vmstat(raw: bytes) -> dict[bytes, int]:
+    """Name to count of /proc/vmstat; other lines than "name number" are left out.
+
+    ``workingset_refault_file 122950``
+    """
+    words = raw.split()
+    try:
+        return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    except ValueError:
+        pairs = (line.split() for line in raw.splitlines())
+        return {p[0]: int(p[1]) for p in pairs if len(p) == 2 and p[1].isdigit()}
+
+
+def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page_bytes: int) -> MemoryState:
+    """The record of both files; a name that this kernel does not print is None.
+
+    Before 5.9 ``workingset_refault`` counts file pages only; before 4.13 ``allocstall`` and before 4.8
+    ``pgscan_direct_*`` are by zone.
+    """
+    count = vmstat.get
+    file_refaults = count(b"workingset_refault_file", count(b"workingset_refault"))
+    stalls = [vmstat[name] for name in vmstat if name[:10] == b"allocstall"]
+    scanned = count(b"pgscan_direct")
+    if scanned is None:
+        by_zone = [vmstat[name] for name in _DIRECT_SCANS if name in vmstat]
+        scanned = sum(by_zone) if by_zone else None
+    return MemoryState._make(
+        (
+            *map(meminfo.get, _LEVELS),
+            file_refaults,
+            *map(count, _COUNTS),
+            sum(stalls) if stalls else None,
+            scanned,
+            *map(count, _LAST),
+            page_bytes,
+        )
+    )
+
+
+class MemoryCollector:
+    """Levels of /proc/meminfo and counters of /proc/vmstat at one moment."""
+
+    field = "memory"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._meminfo: KeptFile | None = None
+        self._vmstat: KeptFile | None = None
+
+    def read(self) -> MemoryState:
+        """Both files; without /proc/vmstat its fields are None. Raises OSError without /proc/meminfo."""
+        if self._meminfo is None:
+            self._meminfo = self._root.keep("proc/meminfo")
+        meminfo = parse_meminfo(self._meminfo.read())
+        try:
+            if self._vmstat is None:
+                self._vmstat = self._root.keep("proc/vmstat")
+            vmstat = parse_vmstat(self._vmstat.read())
+        except OSError:
+            vmstat = {}
+        return memory_state(meminfo, vmstat, self._page_bytes)
+
+    def close(self) -> None:
+        """Close the kept files."""
+        for file in (self._meminfo, self._vmstat):
+            if file is not None:
+                file.close()
+        self._meminfo = self._vmstat = None

@@ -1,0 +1,226 @@
+"""/proc/PID/mountinfo: mounted filesystems, and the disks behind a folder."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Mapping, Sequence
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.block.counters import BlockInfo, Mount
+from iotop_ai.model.block.tree import chain_below, devices_of_mount, leaves_below, mount_of
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.machine.filesystem import IN_MEMORY, fuse_is_remote, is_fuse, is_remote
+
+__all__ = ["MountsCollector", "PathDevices", "every_mount", "mount_of", "parse_mountinfo", "resolve_path_devices"]
+
+_LOCAL_WITHOUT_DEVICE = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
+_MEMORY_FOR_DATA = frozenset(("tmpfs", "ramfs"))
+_KERNELS_OWN = ("/proc", "/sys", "/run", "/dev")
+_FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse"))
+_ESCAPE = pattern(rb"\\([0-7]{3})")
+_MOST_LAYERS = 8
+_MOST_FOLLOWED = 4
+"""Stacked filesystems that are followed down to a disk."""
+
+
+def _unescape(raw: bytes) -> str:
+    if b"\\" not in raw:
+        return clean_bytes(raw)
+    return clean_bytes(_ESCAPE.sub(lambda m: bytes((int(m[1], 8) & 255,)), raw))
+
+
+def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
+    """The filesystems that hold data, in the file's order, without mounts hidden by later ones.
+
+    Kept: on a device, btrfs, zfs, overlay, network, FUSE, and memory (tmpfs) outside /proc, /sys, /run and /dev but
+    for /dev/shm. Sample: ``36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``.
+    Source: https://docs.kernel.org/filesystems/proc.html, part 3.5.
+    """
+    return tuple(mount for mount in every_mount(raw) if _holds_data(mount))
+
+
+def every_mount(raw: bytes) -> tuple[Mount, ...]:
+    """All mounts, with the kernel's own and memory."""
+    found: dict[str, Mount] = {}
+    for line in raw.split(b"\n"):
+        left, dash, right = line.partition(b" - ")
+        own, what = left.split(b" "), right.split(b" ")
+        if not dash or len(own) < 6 or len(what) < 3:
+            continue
+        fstype, path, device = clean_bytes(what[0]), _unescape(own[4]), clean_bytes(own[2])
+        read_only = b"ro" in own[5].split(b",") or b"ro" in what[2].split(b",")
+        layers = _layers(what[2]) if fstype == "overlay" else ()
+        # A later mount hides an earlier one at the same path.
+        found.pop(path, None)
+        found[path] = Mount(path, fstype, _unescape(what[1]), read_only, device, _unescape(own[3]), layers)
+    return tuple(found.values())
+
+
+def _holds_data(mount: Mount) -> bool:
+    path, fstype = mount.path, mount.fstype
+    if fstype in _MEMORY_FOR_DATA:
+        kernels_own = any(path == top or path.startswith(top + "/") for top in _KERNELS_OWN)
+        return path == "/dev/shm" or not (mount.read_only or kernels_own)
+    if fstype in _FUSE_SERVICES:
+        return False
+    numbered = not mount.device.startswith("0:") or fstype in _LOCAL_WITHOUT_DEVICE
+    return numbered or is_fuse(fstype) or is_remote(fstype)
+
+
+def _layers(options: bytes) -> tuple[str, ...]:
+    """upperdir, then lowerdirs, of an overlay's super options."""
+    upper, lower = [], []
+    for option in options.split(b","):
+        name, _, value = option.partition(b"=")
+        if name == b"upperdir":
+            upper.append(_unescape(value))
+        elif name in (b"lowerdir", b"lowerdir+"):
+            lower += [_unescape(part) for part in value.split(b":") if part]
+    return tuple((upper + lower)[:_MOST_LAYERS])
+
+
+_REREAD_EVERY = 5
+"""Reads between two parses of an unreported change: poll does not report a filesystem that became read-only after an
+error."""
+
+
+class MountsCollector:
+    """The mounts of our own namespace, or of PID 1 for trees elsewhere.
+
+    generation: grows when they change. mounts: as of the newest read.
+
+    poll() on the table reports mounts and unmounts (fs/proc_namespace.c, mounts_poll).
+    """
+
+    field = "mounts"
+    every_s = 1.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._file: KeptFile | None = None
+        self._raw = b""
+        self._poll: select.poll | None = None
+        self._unread = 0
+        self.generation = 0
+        self.mounts: tuple[Mount, ...] = ()
+
+    def read(self) -> tuple[Mount, ...]:
+        """The mounts now; the same tuple while nothing changed. Raises OSError without /proc."""
+        if self._file is None:
+            self._file = self._root.keep(f"proc/{self._root.view}/mountinfo")
+            if self._root.live:
+                self._poll = select.poll()
+                self._poll.register(self._file.fd, select.POLLPRI)
+        elif self._poll is not None and self._unread < _REREAD_EVERY - 1 and not self._poll.poll(0):
+            self._unread += 1
+            return self.mounts
+        self._unread = 0
+        raw = self._file.read()
+        if raw != self._raw:
+            self._raw = raw
+            mounts = parse_mountinfo(raw)
+            if mounts != self.mounts:
+                self.mounts = mounts
+                self.generation += 1
+        return self.mounts
+
+    def every(self) -> tuple[Mount, ...]:
+        """All mounts as of the newest read, with the kernel's own and memory."""
+        return every_mount(self._raw)
+
+    def close(self) -> None:
+        """Close the file; a later read opens it again."""
+        if self._file is not None:
+            self._file.close()
+        self._file = self._poll = None
+
+
+class PathDevices(NamedTuple):
+    """The disks behind a folder.
+
+    devices: kernel names of the physical disks, () without any on this machine. chain: kernel names from the mounted
+    device down to its first disk. reason: why there are no devices; "" with devices.
+    """
+
+    path: str
+    mount: Mount | None
+    chain: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def resolve_path_devices(
+    path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], root: Root | None = None
+) -> PathDevices:
+    """Follow a folder or file to its disks: links, then mount, then partition, volume or array, then disks.
+
+    An overlay is followed into its upper folder, else its lower ones, where they can be seen from here. A file on a
+    loop device is followed to the disk that holds the loop's file. Raises FileNotFoundError when the path does not
+    exist.
+    """
+    root = root or Root()
+    inside = root.real(path.lstrip("/"))
+    if not os.path.lexists(inside):
+        raise FileNotFoundError(path)
+    top = os.path.realpath(root.path).rstrip("/")
+    return _follow("/" + inside.removeprefix(top).lstrip("/"), mounts, infos, root, depth=0)
+
+
+_OWN_NUMBERS = ("btrfs", "zfs", "bcachefs", "overlay")
+
+
+def of_another_mount(device: int, mount: Mount) -> bool:
+    """Whether st_dev differs from the mount's: another mount (/proc, tmpfs) hides it.
+
+    btrfs, zfs and overlay give files other device numbers, so theirs prove nothing.
+    """
+    if not mount.device or mount.fstype in _OWN_NUMBERS:
+        return False
+    return mount.device != f"{os.major(device)}:{os.minor(device)}"
+
+
+def _follow(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], root: Root, depth: int) -> PathDevices:
+    mount = mount_of(path, mounts)
+    if mount is None:
+        return PathDevices(path, None, reason="no mount holds it")
+    if mount.fstype == "overlay":
+        for layer in mount.layers:
+            if depth < _MOST_FOLLOWED and layer.startswith("/") and root.exists(layer.lstrip("/")):
+                below = _follow(layer, mounts, infos, root, depth + 1)
+                if below.devices:
+                    return below._replace(path=path, mount=mount)
+        return PathDevices(path, mount, reason="its overlay's layers cannot be seen from here")
+    direct = devices_of_mount(mount, infos)
+    if direct:
+        leaves = dict.fromkeys(leaf for name in direct for leaf in leaves_below(name, infos))
+        return PathDevices(path, mount, chain_below(direct[0], infos), tuple(leaves))
+    if _lies_on_a_folder(mount) and depth < _MOST_FOLLOWED and root.exists(mount.source.lstrip("/")):
+        below = _follow(mount.source, mounts, infos, root, depth + 1)
+        if below.devices:
+            return below._replace(path=path, mount=mount)
+    return PathDevices(path, mount, reason=_without_disk(mount))
+
+
+def _lies_on_a_folder(mount: Mount) -> bool:
+    """Whether its source is a folder or file of this machine: ecryptfs, bindfs, gocryptfs, squashfuse."""
+    stacked = mount.fstype == "ecryptfs" or (is_fuse(mount.fstype) and not is_remote(mount.fstype, mount.source))
+    return stacked and mount.source.startswith("/") and mount.source != mount.path
+
+
+def _without_disk(mount: Mount) -> str:
+    """Why a mount has no disk of this machine."""
+    fstype, source = mount.fstype, mount.source
+    if fstype == "zfs":
+        return f"its disks are those of the ZFS pool {source.split('/')[0]}"
+    if is_remote(fstype, source):
+        return f"{fstype} from {source}: no disk of this machine"
+    if fstype in IN_MEMORY:
+        return f"{fstype}: it lies in memory"
+    if is_fuse(fstype):
+        known = fuse_is_remote(fstype, source) is False
+        return f"{fstype}: " + ("its server does not say on which disk" if known else "unknown whether it is remote")
+    return f"{source} is no known block device"

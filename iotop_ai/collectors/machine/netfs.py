@@ -1,0 +1,171 @@
+"""Network filesystems: /proc/self/mountstats for NFS, /sys/fs/fuse/connections for FUSE."""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.model.block.counters import Mount
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.machine.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
+
+_BYTES = 6
+_OP_FIELDS = (9, 8)
+_SENDS_AT = {b"tcp": 5, b"rdma": 5, b"udp": 2, b"local": 4}
+"""Column of ``sends`` after the transport's name; the backlog is 4 further. Source: net/sunrpc/xprtsock.c."""
+
+
+class Mounted(Protocol):
+    """What is needed of the mounts' collector."""
+
+    mounts: tuple[Mount, ...]
+
+
+def parse_mountstats(raw: bytes) -> dict[str, NfsMount]:
+    """Mount point to the counters of each NFS mount; other filesystems' lines and broken blocks are left out.
+
+    Sample: ``device srv:/data mounted on /data with fstype nfs4 statvers=1.1``, then indented lines: ``age: 85``,
+    ``bytes: 8 numbers``, ``xprt: tcp ...`` (one for each connection of nconnect), ``READ: 8 or 9 numbers``.
+    Source: fs/nfs/super.c nfs_show_stats, net/sunrpc/stats.c rpc_clnt_show_stats.
+    """
+    found: dict[str, NfsMount] = {}
+    for block in raw.split(b"\ndevice "):
+        head, _, body = block.removeprefix(b"device ").partition(b"\n")
+        source, mounted, rest = head.partition(b" mounted on ")
+        path, _, fstype = rest.rpartition(b" with fstype ")
+        kind = fstype.split(b" ")[0]
+        if not mounted or kind not in (b"nfs", b"nfs4"):
+            continue
+        mount = _parse_nfs(_name(path), _name(source), clean_bytes(kind), body)
+        if mount is not None:
+            found[mount.mount] = mount
+    return found
+
+
+def _name(raw: bytes) -> str:
+    # mountstats escapes blanks as mountinfo does.
+    for octal, byte in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\")):
+        raw = raw.replace(octal, byte)
+    return clean_bytes(raw)
+
+
+def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | None:
+    moved: tuple[int, ...] = ()
+    sends: int | None = None
+    backlog: int | None = None
+    age: int | None = None
+    ops: dict[str, NfsOp] = {}
+    in_ops = False
+    for line in body.split(b"\n"):
+        label, colon, rest = line.strip().partition(b":")
+        fields = rest.split()
+        if not colon or not fields:
+            in_ops = in_ops or line.strip() == b"per-op statistics"
+            continue
+        try:
+            if in_ops and (op := _parse_op(fields)) is not None:
+                ops[clean_bytes(label)] = op
+            elif label == b"bytes" and len(fields) >= _BYTES:
+                moved = tuple(int(field) for field in fields[:_BYTES])
+            elif label == b"age":
+                age = int(fields[0])
+            elif label == b"xprt" and fields[0] in _SENDS_AT:
+                at = 1 + _SENDS_AT[fields[0]]
+                sends = (sends or 0) + int(fields[at])
+                backlog = (backlog or 0) + int(fields[at + 4])
+        except (ValueError, IndexError):
+            continue
+    if not moved:
+        return None
+    normal_read, normal_write, direct_read, direct_write, server_read, server_write = moved
+    return NfsMount(
+        path,
+        source,
+        fstype,
+        normal_read,
+        normal_write,
+        direct_read,
+        direct_write,
+        server_read,
+        server_write,
+        sends,
+        backlog,
+        ops,
+        age,
+    )
+
+
+def _parse_op(fields: list[bytes]) -> NfsOp | None:
+    """``ops trans timeouts sent received queue rtt execute [errors]``; the ninth since kernel 5.3."""
+    columns = next((n for n in _OP_FIELDS if len(fields) >= n), 0)
+    return NfsOp(*(int(field) for field in fields[:columns])) if columns else None
+
+
+class NetfsCollector:
+    """NFS mounts with their counters and FUSE connections with their waiting requests; both empty on most machines."""
+
+    field = "netfs"
+    every_s = 1.0
+
+    def __init__(self, root: Root, clock: Clock, mounts: Mounted) -> None:
+        self._root = root
+        self._mounts = mounts
+        self._file: KeptFile | None = None
+        self._of: tuple[Mount, ...] | None = None
+        self._has_nfs = False
+        self._by_minor: dict[str, Mount] = {}
+
+    def read(self) -> NetfsTable:
+        """The table now. NFS is looked for only while the mounts name one: mountstats lists every mount."""
+        mounts = self._mounts.mounts
+        if mounts is not self._of:
+            self._of = mounts
+            self._has_nfs = any(m.fstype in ("nfs", "nfs4") for m in mounts)
+            fuse = [m for m in mounts if m.fstype.startswith("fuse") and m.device.startswith("0:")]
+            self._by_minor = {m.device.partition(":")[2]: m for m in reversed(fuse)}
+        return NetfsTable(self._nfs(mounts) if self._has_nfs else {}, self._fuse())
+
+    def _nfs(self, mounts: tuple[Mount, ...]) -> dict[str, NfsMount]:
+        if self._file is None:
+            self._file = self._root.keep(f"proc/{self._root.view}/mountstats")
+        devices = {mount.path: mount.device for mount in mounts}
+        found: dict[tuple[str, str], NfsMount] = {}
+        for path, mount in parse_mountstats(self._file.read()).items():
+            # A bind mount or an autofs twin repeats the counters of one superblock: its shortest path stands for it.
+            key = (mount.source, devices.get(path) or path)
+            if key not in found or len(path) < len(found[key].mount):
+                found[key] = mount
+        return {mount.mount: mount for mount in found.values()}
+
+    def _fuse(self) -> dict[str, FuseMount]:
+        """By connection number, which is the minor number of the filesystem's device.
+
+        ``waiting`` is None while fusectl is not mounted and for another user's connection (mode 0400).
+        """
+        folder = "sys/fs/fuse/connections"
+        by_minor = self._by_minor
+        numbers = dict.fromkeys((*by_minor, *self._root.names(folder)))
+        out: dict[str, FuseMount] = {}
+        for number in numbers:
+            waiting = self._number(f"{folder}/{number}/waiting")
+            background = self._number(f"{folder}/{number}/max_background")
+            mount = by_minor.get(number)
+            path, source, fstype = (mount.path, mount.source, mount.fstype) if mount else ("", "", "fuse")
+            out[number] = FuseMount(path, source, fstype, waiting, background)
+        return out
+
+    def _number(self, path: str) -> int | None:
+        # fusectl opens its files as non-seekable (fs/fuse/control.c), so that they refuse pread.
+        try:
+            with self._root.keep(path) as file:
+                return int(os.read(file.fd, 64))
+        except (OSError, ValueError):
+            return None
+
+    def close(self) -> None:
+        """Give the descriptor back; a later read opens it again."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None

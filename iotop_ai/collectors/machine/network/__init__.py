@@ -1,0 +1,1 @@
+"""Network links, TCP and RDMA."""

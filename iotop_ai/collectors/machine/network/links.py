@@ -1,0 +1,231 @@
+"""Network interfaces and InfiniBand ports from kept descriptors below /sys/class."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.collectors.machine.network.stacking import INFINIBAND, NET, places_of, port_place
+from iotop_ai.model.clean import clean, clean_bytes
+from iotop_ai.model.machine.network import LinkCounters
+
+_COUNTERS = ("rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
+_IB_COUNTERS = ("port_rcv_data", "port_xmit_data", "port_rcv_errors", "port_xmit_discards")
+_IB_WORD_BYTES = 4
+_EFA_RECEIVED = ("recv_bytes", "rdma_read_bytes", "rdma_write_recv_bytes")
+_EFA_SENT = ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes")
+_EFA_COUNTERS = ("rx_bytes", "tx_bytes", "rx_drops", *_EFA_RECEIVED, *_EFA_SENT)
+"""AWS's adapter keeps no port counters but its own, in bytes (drivers/infiniband/hw/efa/efa_verbs.c)."""
+_REPEATING = (
+    "veth",
+    "docker",
+    "br-",
+    "virbr",
+    "cni",
+    "flannel",
+    "cali",
+    "ifb",
+    "dummy",
+    "vnet",
+    "tap",
+    "lxc",
+    "podman",
+)
+"""Virtual interfaces whose bytes pass another one of this machine once more."""
+_SPEED_EVERY = 30
+"""Reads between two looks at a link's speed: the file asks the driver, and it changes only with the link."""
+
+
+def parse_ib_rate(text: str) -> int | None:
+    """Bits per second of an InfiniBand port's ``rate``: "400 Gb/sec (4X NDR)"; None when it is no such text."""
+    words = text.split()
+    try:
+        return round(float(words[0]) * 1e9) if len(words) > 1 and words[1].startswith("Gb") else None
+    except (ValueError, IndexError):
+        return None
+
+
+class _Kept:
+    """The counter files of one link, opened once. Raises OSError when the link is gone."""
+
+    def __init__(self, root: Root, directory: str, names: tuple[str, ...], state: str) -> None:
+        self.files: dict[str, KeptFile] = {}
+        self.bits_per_s: int | None = None
+        self.seen_state = ""
+        self.reads = 0
+        self.raws: list[bytes] = []
+        self.counters: LinkCounters | None = None
+        try:
+            self.state_file = root.keep(state, 256)
+            for name in names:
+                try:
+                    self.files[name] = root.keep(f"{directory}/{name}", 256)
+                except FileNotFoundError:
+                    continue
+        except OSError:
+            self.close()
+            raise
+
+    def moved(self) -> bool:
+        """Read; whether any file says something new or the speed is to be looked at."""
+        raws = [file.read() for file in self.files.values()]
+        raws.append(self.state_file.read())
+        before, self.raws = self.raws, raws
+        self.reads += 1
+        return raws != before or self.counters is None or self.reads % _SPEED_EVERY == 1
+
+    def numbers(self) -> dict[str, int]:
+        return {name: int(raw) for name, raw in zip(self.files, self.raws, strict=False)}
+
+    def state(self) -> str:
+        return clean_bytes(self.raws[-1].strip())
+
+    def close(self) -> None:
+        for file in (*self.files.values(), getattr(self, "state_file", None)):
+            if file is not None:
+                file.close()
+
+
+class NetworkCollector:
+    """Counters of the links that carry bytes to and from this machine.
+
+    Left out: lo, interfaces that repeat another's bytes (veth, docker0, ...), and other virtual ones that have
+    carried nothing. Sources: Documentation/ABI/testing/sysfs-class-net-statistics, Documentation/ABI/stable/
+    sysfs-class-infiniband.
+    """
+
+    field = "network"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._kept: dict[str, _Kept] = {}
+        self._reads = 0
+        self._listed: list[str] = []
+        self._places: dict[str, str] = {}
+
+    def read(self) -> dict[str, LinkCounters]:
+        """By name; {} when there is no link. One that vanishes drops out."""
+        out = {}
+        seen = set()
+        names = [name for name in self._root.names(NET) if name != "lo" and not name.startswith(_REPEATING)]
+        self._place(names)
+        for name in names:
+            seen.add(name)
+            counters = self._nic(name)
+            if counters is not None:
+                out[clean(name)] = counters
+        for device in self._root.names(INFINIBAND):
+            for port in self._root.names(f"{INFINIBAND}/{device}/ports"):
+                key = f"{device}/{port}"
+                seen.add(key)
+                counters = self._ib(key, f"{INFINIBAND}/{device}/ports/{port}")
+                if counters is not None:
+                    out[clean(key)] = counters
+        for gone in self._kept.keys() - seen:
+            self._kept.pop(gone).close()
+        return out
+
+    def _place(self, names: list[str]) -> None:
+        """Look where the links lie: when others are there, and now and then, as a bond may have been made of them."""
+        if names != self._listed or self._reads % _SPEED_EVERY == 0:
+            self._listed, self._places = names, places_of(self._root, names)
+        self._reads += 1
+
+    def _open(self, key: str, directory: str, names: tuple[str, ...], state: str) -> _Kept:
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = _Kept(self._root, directory, names, state)
+        return kept
+
+    def _drop(self, key: str) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            kept.close()
+
+    def _nic(self, name: str) -> LinkCounters | None:
+        base = f"{NET}/{name}"
+        try:
+            kept = self._open(name, f"{base}/statistics", _COUNTERS, f"{base}/operstate")
+            place = self._places.get(name, "")
+            if not kept.moved() and kept.counters is not None and kept.counters.place == place:
+                return kept.counters
+            found = kept.numbers()
+            state = kept.state()
+        except (OSError, ValueError):
+            # A re-created interface of the same name has new files: the old ones answer ENODEV.
+            self._drop(name)
+            return None
+        rx, tx = found.get("rx_bytes"), found.get("tx_bytes")
+        if rx is None or tx is None:
+            self._drop(name)
+            return None
+        if not (rx or tx) and not self._root.exists(f"{base}/device"):
+            return None
+        if kept.reads % _SPEED_EVERY == 1 or state != kept.seen_state:
+            mbit = self._root.number_or_none(f"{base}/speed")
+            kept.bits_per_s = mbit * 1_000_000 if mbit is not None and 0 < mbit < 2**31 else None
+            kept.seen_state = state
+        kept.counters = LinkCounters(
+            rx,
+            tx,
+            found.get("rx_errors"),
+            found.get("tx_errors"),
+            found.get("rx_dropped"),
+            found.get("tx_dropped"),
+            kept.bits_per_s,
+            state,
+            place=place,
+        )
+        return kept.counters
+
+    def _ib(self, key: str, base: str) -> LinkCounters | None:
+        try:
+            kept = self._kept.get(key)
+            if kept is None:
+                own = self._root.exists(f"{base}/counters/port_rcv_data")
+                folder, names = ("counters", _IB_COUNTERS) if own else ("hw_counters", _EFA_COUNTERS)
+                kept = self._open(key, f"{base}/{folder}", names, f"{base}/state")
+            if not kept.moved():
+                return kept.counters
+            found = kept.numbers()
+            # "4: ACTIVE": the number repeats the word.
+            state = kept.state().partition(":")[2].strip().lower()
+        except (OSError, ValueError):
+            self._drop(key)
+            return None
+        counted = _ib_counted(found) if "port_rcv_data" in found else _efa_counted(found)
+        if counted is None:
+            return None
+        if kept.reads % _SPEED_EVERY == 1 or state != kept.seen_state:
+            kept.bits_per_s = parse_ib_rate(self._root.text_or(f"{base}/rate")) if state == "active" else None
+            kept.seen_state = state
+        place = port_place(self._root, key.partition("/")[0]) if kept.counters is None else kept.counters.place
+        kept.counters = LinkCounters(*counted, kept.bits_per_s, state, "ib", place)
+        return kept.counters
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for kept in self._kept.values():
+            kept.close()
+        self._kept.clear()
+
+
+_Counted = tuple[int, int, int | None, int | None, int | None, int | None]
+"""As LinkCounters begins: bytes, errors and drops, received and sent."""
+
+
+def _ib_counted(found: dict[str, int]) -> _Counted | None:
+    rx, tx = found.get("port_rcv_data"), found.get("port_xmit_data")
+    if rx is None or tx is None:
+        return None
+    errors, drops = found.get("port_rcv_errors"), found.get("port_xmit_discards")
+    return rx * _IB_WORD_BYTES, tx * _IB_WORD_BYTES, errors, None, None, drops
+
+
+def _efa_counted(found: dict[str, int]) -> _Counted | None:
+    """rx_bytes and tx_bytes are what passed the wire; where they leave RDMA out, the sum by operation is larger."""
+    if "rx_bytes" not in found or "tx_bytes" not in found:
+        return None
+    received = max(found["rx_bytes"], sum(found.get(name, 0) for name in _EFA_RECEIVED))
+    sent = max(found["tx_bytes"], sum(found.get(name, 0) for name in _EFA_SENT))
+    return received, sent, None, None, found.get("rx_drops"), None

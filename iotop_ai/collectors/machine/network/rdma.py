@@ -1,0 +1,51 @@
+"""Error and congestion counts of RDMA ports. Source: /sys/class/infiniband/*/ports/*/{counters,hw_counters}."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.network.stacking import INFINIBAND
+from iotop_ai.model.clean import clean
+from iotop_ai.model.machine.rdma import RdmaCounters
+from iotop_ai.model.reading import Status
+
+_OF_LINK = ("symbol_error", "link_downed", "link_error_recovery")
+_MOST_PORTS = 64
+
+
+class RdmaCollector:
+    """Read seldom: a driver may ask the adapter's firmware for each count."""
+
+    field = "rdma"
+    every_s = 5.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+
+    def read(self) -> dict[str, RdmaCounters]:
+        """By port ("mlx5_0/1"). Raises Unavailable on a machine without RDMA."""
+        out: dict[str, RdmaCounters] = {}
+        for device in self._root.names(INFINIBAND):
+            for port in self._root.names(f"{INFINIBAND}/{device}/ports"):
+                if len(out) < _MOST_PORTS:
+                    out[clean(f"{device}/{port}")] = self._port(f"{INFINIBAND}/{device}/ports/{port}")
+        if not out:
+            raise Unavailable(Status.ABSENT, "no RDMA port")
+        return out
+
+    def _port(self, here: str) -> RdmaCounters:
+        return RdmaCounters(*(self._count(f"{here}/{_folder(name)}/{name}") for name in RdmaCounters._fields))
+
+    def _count(self, relative: str) -> int | None:
+        try:
+            return int(self._root.once(relative, 32))
+        except (OSError, ValueError):
+            return None
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+def _folder(name: str) -> str:
+    return "counters" if name in _OF_LINK else "hw_counters"

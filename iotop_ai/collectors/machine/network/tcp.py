@@ -1,0 +1,49 @@
+"""TCP's own counts of the machine's network namespace. Source: /proc/net/snmp."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.model.machine.tcp import TcpCounters
+from iotop_ai.model.reading import Status
+
+_NAMES = (b"OutSegs", b"RetransSegs", b"InErrs")
+
+
+def parse_snmp(raw: bytes) -> TcpCounters | None:
+    """The Tcp lines, one of names and one of values; None without them.
+
+    ``Tcp: RtoAlgorithm ... OutSegs RetransSegs InErrs OutRsts`` and ``Tcp: 1 ... 5021 12 0 3``.
+    """
+    lines = [line.split() for line in raw.splitlines() if line.startswith(b"Tcp: ")]
+    if len(lines) < 2:
+        return None
+    values = dict(zip(lines[0], lines[1], strict=False))
+    return TcpCounters(*(int(v) if (v := values.get(name, b"")).isdigit() else None for name in _NAMES))
+
+
+class TcpCollector:
+    """The counts of the namespace that the monitor, or pid 1 of trees elsewhere, is in."""
+
+    field = "tcp"
+    every_s = 1.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._file: KeptFile | None = None
+
+    def read(self) -> TcpCounters:
+        """The counts now. Raises OSError without the file, Unavailable without TCP in it."""
+        if self._file is None:
+            self._file = self._root.keep(f"proc/{self._root.view}/net/snmp", 8192)
+        found = parse_snmp(self._file.read())
+        if found is None:
+            raise Unavailable(Status.ABSENT, "the kernel counts no TCP")
+        return found
+
+    def close(self) -> None:
+        """Give the descriptor back; a later read opens it again."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None

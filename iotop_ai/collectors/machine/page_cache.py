@@ -1,0 +1,182 @@
+"""How much of a file lies in the page cache: cachestat(2), else mincore(2).
+
+Sources: https://man7.org/linux/man-pages/man2/mincore.2.html and the kernel's mm/filemap.c. cachestat is there since
+Linux 6.5. Both tell only who owns the file or may write it (the kernel's answer to a side channel); of others' files
+nothing is known, which is None and never 0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, tightest_memory_limit, unified_folder
+from iotop_ai.collectors.machine.dataset_files import Tree
+from iotop_ai.collectors.machine.memory import parse_meminfo
+from iotop_ai.model.clean import clean
+from iotop_ai.model.machine.page_cache import Cached, Levels
+
+CACHESTAT = 451
+"""The same number on every architecture but alpha."""
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TELL_EVERY = 200
+_WINDOW = 1 << 30
+_PROT_READ, _MAP_SHARED = 1, 1
+_FAILED = ctypes.c_void_p(-1).value
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("off", ctypes.c_uint64), ("len", ctypes.c_uint64))
+
+
+class _CacheStat(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("cache", "dirty", "writeback", "evicted", "recently_evicted"))
+
+
+class Resident(NamedTuple):
+    """Bytes of one file in memory. dirty_bytes: not yet written out; None where mincore was asked."""
+
+    bytes: int
+    dirty_bytes: int | None
+
+
+class PageCache:
+    """Asks the kernel about open files. how: "cachestat", "mincore" or "auto", which finds out once."""
+
+    def __init__(self, how: str = "auto") -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.mmap.restype = ctypes.c_void_p
+        self._libc.mmap.argtypes = (
+            *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64),
+        )
+        self._libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+        self._libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+        self.how = how
+
+    def resident(self, handle: int) -> Resident | None:
+        """What of the file lies in memory; None where this user is not told. Raises OSError."""
+        found = os.fstat(handle)
+        if self.how != "mincore":
+            told = _CacheStat()
+            if not self._libc.syscall(CACHESTAT, handle, ctypes.byref(_Range(0, 0)), ctypes.byref(told), 0):
+                self.how = "cachestat"
+                whole = -(-found.st_size // PAGE_BYTES)
+                return Resident(
+                    min(min(told.cache, whole) * PAGE_BYTES, found.st_size), (told.dirty + told.writeback) * PAGE_BYTES
+                )
+            number = ctypes.get_errno()
+            if number == errno.EPERM and self.how == "cachestat":
+                return None
+            if number not in (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP):
+                raise OSError(number, os.strerror(number))
+            if number == errno.ENOSYS:
+                self.how = "mincore"
+        # mincore answers "all of it" about files of others.
+        if os.geteuid() not in (0, found.st_uid) and not _writable(handle):
+            return None
+        return Resident(min(self._mincore(handle, found.st_size), found.st_size), None)
+
+    def _mincore(self, handle: int, size: int) -> int:
+        pages = 0
+        for start in range(0, size, _WINDOW):
+            length = min(_WINDOW, size - start)
+            at = self._libc.mmap(None, length, _PROT_READ, _MAP_SHARED, handle, start)
+            if at in (None, _FAILED):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            try:
+                table = ctypes.create_string_buffer(-(-length // PAGE_BYTES))
+                if self._libc.mincore(at, length, table):
+                    raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            finally:
+                self._libc.munmap(at, length)
+            raw = table.raw
+            # The lowest bit says it; the others are undefined.
+            pages += len(raw) - raw.count(b"\0") if raw.strip(b"\0\1") == b"" else sum(byte & 1 for byte in raw)
+        return pages * PAGE_BYTES
+
+
+def read_cached(top: str, cache: PageCache, tell: Callable[[Cached], None] = lambda _: None) -> Cached:
+    """Look at every file below ``top``. tell: called with what is known so far, now and then. Raises OSError."""
+    tree = Tree(top)
+    files = size = resident = unknown = unknown_bytes = 0
+    seen: set[tuple[int, int]] = set()
+
+    def so_far() -> Cached:
+        return Cached(
+            clean(tree.top), files, size, resident, unknown, unknown_bytes,
+            tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
+        )  # fmt: skip
+
+    for entry in tree:
+        if not entry.regular or seen_before(seen, entry.stat):
+            continue
+        files += 1
+        size += entry.stat.st_size
+        try:
+            told = _of(entry.open(), cache) if entry.stat.st_size else Resident(0, 0)
+        except OSError as error:
+            tree.lose(entry.path, error)
+            told = None
+        if told is None:
+            unknown += 1
+            unknown_bytes += entry.stat.st_size
+        else:
+            resident += told.bytes
+        if files % TELL_EVERY == 0:
+            tell(so_far())
+    return so_far()
+
+
+def _writable(handle: int) -> bool:
+    return os.access(f"/proc/self/fd/{handle}", os.W_OK, effective_ids=True)
+
+
+def _of(handle: int, cache: PageCache) -> Resident | None:
+    try:
+        return cache.resident(handle)
+    finally:
+        os.close(handle)
+
+
+def seen_before(seen: set[tuple[int, int]], found: os.stat_result) -> bool:
+    """Whether a file came already under another name; only files with several names are remembered."""
+    if found.st_nlink < 2:
+        return False
+    key = found.st_dev, found.st_ino
+    if key in seen:
+        return True
+    seen.add(key)
+    return False
+
+
+def read_levels(root: Root) -> Levels:
+    """From /proc/meminfo. Raises OSError."""
+    found = parse_meminfo(root.read("proc/meminfo"))
+    names = (b"Cached", b"SReclaimable", b"MemFree", b"MemAvailable", b"Dirty", b"MemTotal")
+    return Levels(*(found.get(name) for name in names))
+
+
+def read_memory_room(root: Root) -> int | None:
+    """Bytes that the memory limits of our own cgroup and those above it leave for data; None without a limit.
+
+    Page cache and tmpfs count in it; cache that gives way is taken as free.
+    """
+    try:
+        groups = parse_cgroups(root.read("proc/self/cgroup"))
+    except OSError:
+        return None
+    limit = tightest_memory_limit(root, groups, unified_folder(root))
+    return None if limit is None else limit.room_bytes
+
+
+def room_for_data(memory: Levels, cgroup_room_bytes: int | None) -> int | None:
+    """Bytes that files may take in memory before something else has to go; None unknown.
+
+    MemAvailable, which counts what is cached already, or what the cgroups leave where that is less.
+    """
+    available = memory.available_bytes
+    return available if available is None or cgroup_room_bytes is None else min(available, cgroup_room_bytes)

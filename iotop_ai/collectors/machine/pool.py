@@ -1,0 +1,148 @@
+"""ZFS's cache and pools, btrfs' errors, Lustre's clients; nothing is read while no such filesystem is mounted."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.block.counters import Mount
+from iotop_ai.model.clean import clean, clean_bytes
+from iotop_ai.model.machine.pool import ArcCounters, BtrfsErrors, Moved, PoolTable
+from iotop_ai.model.reading import Status
+
+SPL = "proc/spl/kstat/zfs"
+BTRFS = "sys/fs/btrfs"
+LLITE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
+"""The second since Lustre 2.11."""
+MOST_SETS = 256
+"""Datasets of one pool whose counts are added up."""
+_SIZE = 16_384
+_BTRFS_NAMES = (b"write_errs", b"read_errs", b"flush_errs", b"corruption_errs", b"generation_errs")
+
+
+class Mounted(Protocol):
+    """What is needed of the mounts' collector."""
+
+    mounts: tuple[Mount, ...]
+
+
+def parse_kstat(raw: bytes) -> dict[bytes, int]:
+    """Name to number of a named kstat: ``hits  4  1234`` below a line of the table's own and one of titles."""
+    out = {}
+    for line in raw.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[2].isdigit():
+            out[words[0]] = int(words[2])
+    return out
+
+
+def parse_pool_io(raw: bytes) -> Moved | None:
+    """``io`` of a pool before OpenZFS 2.1: titles (``nread nwritten reads writes ...``) in the second line."""
+    lines = [line.split() for line in raw.splitlines()[1:3]]
+    if len(lines) < 2 or b"nread" not in lines[0]:
+        return None
+    found = {name: int(value) for name, value in zip(lines[0], lines[1], strict=False) if value.isdigit()}
+    return Moved(found.get(b"nread"), found.get(b"nwritten"), found.get(b"reads"), found.get(b"writes"))
+
+
+def parse_llite(raw: bytes) -> Moved:
+    """``read_bytes 4 samples [bytes] 0 4194304 12582912``: samples, least, most, sum; ``open 5 samples [regs]``."""
+    count: dict[bytes, int] = {}
+    moved: dict[bytes, int] = {}
+    for line in raw.splitlines():
+        words = line.split()
+        if len(words) >= 4 and words[1].isdigit() and words[2] == b"samples":
+            count[words[0]] = int(words[1])
+            if words[3] == b"[bytes]" and len(words) >= 7 and words[6].isdigit():
+                moved[words[0]] = int(words[6])
+    # A count that is not listed has not happened yet: only a file without any line says nothing.
+    none = None if not count and b"snapshot_time" not in raw else 0
+    return Moved(
+        moved.get(b"read_bytes", none),
+        moved.get(b"write_bytes", none),
+        count.get(b"read_bytes", none),
+        count.get(b"write_bytes", none),
+        count.get(b"open", none),
+    )
+
+
+class PoolCollector:
+    """What the kernel counts of the mounted pools and clients."""
+
+    field = "pools"
+    every_s = 2.0
+
+    def __init__(self, root: Root, clock: Clock, mounts: Mounted) -> None:
+        self._root = root
+        self._mounts = mounts
+        self._of: tuple[Mount, ...] | None = None
+        self._pools: tuple[str, ...] = ()
+        self._types: frozenset[str] = frozenset()
+
+    def read(self) -> PoolTable:
+        """The counts now. Raises Unavailable where neither is mounted."""
+        mounts = self._mounts.mounts
+        if mounts is not self._of:
+            self._of = mounts
+            self._types = frozenset(mount.fstype for mount in mounts) & {"zfs", "btrfs", "lustre"}
+            self._pools = tuple(dict.fromkeys(m.source.split("/")[0] for m in mounts if m.fstype == "zfs"))
+        if not self._types:
+            raise Unavailable(Status.ABSENT, "no ZFS, btrfs or Lustre is mounted")
+        return PoolTable(
+            self._arc() if "zfs" in self._types else None,
+            {pool: self._pool(pool) for pool in self._pools if pool and ".." not in pool},
+            self._btrfs() if "btrfs" in self._types else {},
+            self._lustre() if "lustre" in self._types else {},
+        )
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _raw(self, relative: str) -> bytes:
+        try:
+            return self._root.once(relative, _SIZE)
+        except OSError:
+            return b""
+
+    def _arc(self) -> ArcCounters:
+        found = parse_kstat(self._raw(f"{SPL}/arcstats"))
+        return ArcCounters(*(found.get(name) for name in (b"hits", b"misses", b"size", b"c_max")))
+
+    def _pool(self, pool: str) -> Moved:
+        whole = parse_pool_io(self._raw(f"{SPL}/{pool}/io"))
+        if whole is not None:
+            return whole
+        sets = [name for name in self._root.names(f"{SPL}/{pool}") if name.startswith("objset-")][:MOST_SETS]
+        each = [parse_kstat(self._raw(f"{SPL}/{pool}/{name}")) for name in sets]
+        if not each:
+            return Moved()
+        names = (b"nread", b"nwritten", b"reads", b"writes")
+        return Moved(*(sum(found.get(name, 0) for found in each) for name in names))
+
+    def _btrfs(self) -> dict[str, BtrfsErrors]:
+        out = {}
+        for uuid in self._root.names(BTRFS):
+            if "-" not in uuid:
+                continue
+            here = f"{BTRFS}/{uuid}"
+            files = [self._raw(f"{here}/devinfo/{n}/error_stats") for n in self._root.names(f"{here}/devinfo")]
+            each = [dict(line.split(b" ", 1) for line in raw.splitlines() if b" " in line) for raw in files if raw]
+            counts: list[int | None] = [
+                sum(int(found[name]) for found in each if found.get(name, b"").isdigit()) if each else None
+                for name in _BTRFS_NAMES
+            ]
+            out[clean(uuid)] = BtrfsErrors(clean_bytes(self._raw(f"{here}/label").strip()), *counts)
+        return out
+
+    def _lustre(self) -> dict[str, Moved]:
+        for folder in LLITE:
+            found = {
+                clean(n): parse_llite(raw)
+                for n in self._root.names(folder)
+                if (raw := self._raw(f"{folder}/{n}/stats"))
+            }
+            if found:
+                return found
+        return {}

@@ -1,0 +1,111 @@
+"""Pressure stall information of the system and of our own cgroup, from kept descriptors."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.machine.pressure import PressureTotals
+from iotop_ai.model.reading import Status
+
+RESOURCES = ("cpu", "io", "memory")
+
+
+def parse_pressure(raw: bytes) -> PressureTotals | None:
+    """Totals in µs of one pressure file; None without a ``some`` line.
+
+    ``some avg10=0.32 avg60=0.90 avg300=0.36 total=5914261``
+    ``full avg10=0.00 avg60=0.00 avg300=0.00 total=0``
+    """
+    totals: dict[bytes, int] = {}
+    for line in raw.splitlines():
+        name, _, shares = line.partition(b" ")
+        _, mark, us = shares.rpartition(b"total=")
+        if mark and name in (b"some", b"full") and us.isdigit():
+            totals[name] = int(us)
+    if b"some" not in totals:
+        return None
+    return PressureTotals(totals[b"some"], totals.get(b"full"))
+
+
+def own_cgroup(cgroup: bytes, mountinfo: bytes) -> tuple[str, str] | None:
+    """(path of our cgroup v2, its directory relative to the root); None without a mounted cgroup v2.
+
+    From /proc/self/cgroup (``0::/user.slice/session-1.scope``) and /proc/self/mountinfo (fields: root, mount point
+    and, after " - ", the type).
+    """
+    path = next((line[3:] for line in cgroup.splitlines() if line.startswith(b"0::/")), None)
+    if path is None:
+        return None
+    for line in mountinfo.splitlines():
+        head, _, tail = line.partition(b" - ")
+        fields = head.split()
+        if not tail.startswith(b"cgroup2 ") or len(fields) < 5:
+            continue
+        mounted = fields[3].rstrip(b"/")
+        if mounted and path != mounted and not path.startswith(mounted + b"/"):
+            continue
+        inside = path[len(mounted) :].strip(b"/")
+        directory = b"/".join(filter(None, (fields[4].strip(b"/"), inside)))
+        return clean_bytes(path), directory.decode("utf-8", "surrogateescape")
+    return None
+
+
+class PressureCollector:
+    """Totals under "cpu", "io", "memory", and "cgroup:<path>:io" and so on of the cgroup that we run in."""
+
+    field = "pressure"
+    every_s = 0.0
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._files: dict[str, KeptFile] | None = None
+
+    def read(self) -> dict[str, PressureTotals]:
+        """Totals of each readable file. Raises Unavailable(OFF) without any of the system's."""
+        if self._files is None:
+            self._files = self._open()
+        out = {}
+        for key, file in list(self._files.items()):
+            try:
+                totals = parse_pressure(file.read())
+            except OSError:
+                # The cgroup was removed, or the kernel refuses the read: do not try again.
+                self._files.pop(key).close()
+                continue
+            if totals is not None:
+                out[key] = totals
+        if not any(key in out for key in RESOURCES):
+            self.close()
+            raise Unavailable(Status.OFF, "PSI is off", "boot with psi=1")
+        return out
+
+    def _open(self) -> dict[str, KeptFile]:
+        paths = {name: f"proc/pressure/{name}" for name in RESOURCES}
+        own = self._own()
+        # The root cgroup has no cgroup.events, and its pressure is the system's.
+        if own is not None and self._root.exists(f"{own[1]}/cgroup.events"):
+            paths |= {f"cgroup:{own[0]}:{name}": f"{own[1]}/{name}.pressure" for name in RESOURCES}
+        files = {}
+        for key, path in paths.items():
+            try:
+                files[key] = self._root.keep(path, 4096)
+            except OSError:
+                continue
+        return files
+
+    def _own(self) -> tuple[str, str] | None:
+        """Our own cgroup; None with another machine's trees."""
+        if self._root.elsewhere:
+            return None
+        try:
+            return own_cgroup(self._root.read("proc/self/cgroup"), self._root.read("proc/self/mountinfo"))
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Close the kept files."""
+        for file in (self._files or {}).values():
+            file.close()
+        self._files = None

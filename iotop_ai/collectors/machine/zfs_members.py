@@ -1,0 +1,56 @@
+"""The block devices of ZFS pools, from udev's database: /proc and /sys do not list them.
+
+Source: udev(7), blkid's ID_FS_TYPE=zfs_member and ID_FS_LABEL (the pool) in /run/udev/data/bMAJOR:MINOR. A thread
+reads them, since they are outside /proc and /sys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.with_timeout import BackgroundWorker
+from iotop_ai.model.clean import clean_bytes
+
+FOLDER = "run/udev/data"
+_MOST = 4096
+
+
+def parse_udev(raw: bytes) -> str:
+    """The pool in ``E:ID_FS_LABEL=tank`` with ``E:ID_FS_TYPE=zfs_member``; "" for other devices."""
+    fields = dict(line[2:].split(b"=", 1) for line in raw.splitlines() if line.startswith(b"E:") and b"=" in line)
+    return clean_bytes(fields.get(b"ID_FS_LABEL", b"")) if fields.get(b"ID_FS_TYPE") == b"zfs_member" else ""
+
+
+class ZfsMembers:
+    """pools: pool by device number ("8:1"); a new mapping when the content changes."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._worker = BackgroundWorker("udev")
+        self.pools: Mapping[str, str] = {}
+
+    def ask(self) -> None:
+        """Start reading; does nothing while the previous read runs."""
+        self._worker.submit(self._read)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the result, at most ``seconds``."""
+        return self._worker.wait(seconds)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._worker.close()
+
+    def _read(self) -> None:
+        found = {}
+        for name in self._root.names(FOLDER)[:_MOST]:
+            if name[:1] == "b":
+                try:
+                    pool = parse_udev(self._root.once(f"{FOLDER}/{name}", 16_384))
+                except OSError:
+                    continue
+                if pool:
+                    found[name[1:]] = pool
+        if found != self.pools:
+            self.pools = found

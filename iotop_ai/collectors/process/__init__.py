@@ -1,0 +1,1 @@
+"""Processes: I/O, state, exits, users."""

@@ -1,0 +1,500 @@
+"""All processes in each tick: an exact sweep of /proc/PID/io over kept descriptors.
+
+A kept descriptor of a reaped process gives ESRCH even when its PID is in use again (a zombie still reads), so the hot
+path need not check identities. The bytes of an idle process do not change: only changed files are parsed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.adaptive import (
+    IO_COHORTS,
+    AdaptiveSelection,
+    EndedIo,
+    IoBytes,
+    match_inherited,
+    moved_since,
+)
+from iotop_ai.collectors.process.delay_accounting import DelayAccounting
+from iotop_ai.collectors.process.descriptors import (
+    ENDED,
+    FORBIDDEN,
+    IO_SIZE,
+    STAT_SIZE,
+    STAT_USUAL,
+    UNSEEN,
+    ProcessEntry,
+    descriptor_room,
+    read_kept_file,
+    read_once,
+)
+from iotop_ai.collectors.process.discovery import RECONCILE, PidDiscovery
+from iotop_ai.collectors.process.exit_codes import ExitWatch, exit_code
+from iotop_ai.collectors.process.parse import (
+    PF_KTHREAD,
+    interned,
+    parse_cgroup,
+    parse_cmdline,
+    parse_io,
+    parse_stat,
+    parse_status,
+)
+from iotop_ai.collectors.process.sweep import DescriptorBudget, IoSweep, StatSweep, io_weight
+from iotop_ai.collectors.process.threads import read_wchans, sample_threads
+from iotop_ai.collectors.process.users import Users
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.process.change_tracking import TrackedDictBuilder
+from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable, awake
+from iotop_ai.model.reading import Status
+
+COHORTS = 5
+"""Ticks in which the stat of every idle process is read once."""
+FINE = IO_COHORTS
+"""The same for an adaptive sweep; a multiple of COHORTS."""
+FULL_TICKS = 2
+"""First ticks that read every stat, so that the first interval knows the CPU time of each process."""
+CAPTURED_ROOM = 256
+"""Descriptors kept for a captured tree, where cost does not matter."""
+
+
+class ProcessCollector:
+    """Reads every process.
+
+    fd_cap: descriptors to keep; None keeps as many as the limits allow.
+    adaptive: selects the processes to read in a tick; None reads all.
+    """
+
+    field = "processes"
+    every_s = 0.0
+
+    def __init__(
+        self,
+        root: Root,
+        clock: Clock,
+        *,
+        fd_cap: int | None = None,
+        adaptive: AdaptiveSelection | None = None,
+        users: Users | None = None,
+    ) -> None:
+        self._root, self._clock = root, clock
+        cap = descriptor_room() if root.live else CAPTURED_ROOM
+        self._budget = DescriptorBudget(cap if fd_cap is None else fd_cap)
+        self._stats_kept = 0
+        self._sweep = IoSweep(root, self._budget)
+        self._discovery = PidDiscovery(root)
+        self._adaptive = adaptive
+        self._partial = False
+        self._io_since: dict[ProcessKey, int] = {}
+        self._ended_io: list[EndedIo] = []
+        self._grown: dict[int, IoBytes] = {}
+        self._users = users or Users(root)
+        self._clk_tck, self._page_bytes = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+        self._delay = DelayAccounting(root)
+        self._seq = -1
+        self._entries: dict[int, ProcessEntry] = {}
+        self._stats = StatSweep(root, FINE)
+        self._io: TrackedDictBuilder[ProcessKey, ProcessIo] = TrackedDictBuilder()
+        self._stat: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder(awake)
+        self._info: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
+        self._denied: frozenset[ProcessKey] = frozenset()
+        self._io_at = 0
+        self._io_stale: dict[ProcessKey, int] = {}
+        self._stat_at: tuple[int, ...] = (0,) * COHORTS
+        self._stat_out: dict[ProcessKey, int] = {}
+        self._exited: list[ProcessKey] = []
+        self._complete = True
+        self._retried_seq = 0
+        self._exit_watch: ExitWatch | None = None
+        self._codes: dict[int, int] = {}
+
+    def read(self) -> ProcessTable:
+        """One sweep. Raises Unavailable when no process is listed."""
+        self._seq += 1
+        self._exited = []
+        # The previous table holds these dicts: change copies.
+        for ledger in (self._io, self._stat, self._info):
+            ledger.turn()
+        self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
+        fresh = self._admit_new()
+        if not self._entries:
+            raise Unavailable(Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
+        moved = self._read_io(fresh)
+        stat_at = self._read_stat([*moved, *fresh])
+        delayacct, delayacct_since = self._delay.read(self._stat.now)
+        self._users.apply_late_names(self._info)
+        busy = sorted((entry for entry in moved if not entry.ended), key=moved.__getitem__, reverse=True)
+        keys = [entry.key for entry in busy]
+        for entry in fresh:
+            entry.published = not entry.ended
+        return ProcessTable(
+            io=self._io.now,
+            stat=self._stat.now,
+            info=self._info.now,
+            denied=self._denied,
+            io_at_ns=self._io_at,
+            stat_at_ns=stat_at,
+            stat_at=self._stat_at,
+            stat_out=self._stat_out,
+            io_stale=self._io_stale,
+            threads=sample_threads(self._root, keys, self._stat.now),
+            wchan=read_wchans(self._root, keys, self._stat.now),
+            gone=tuple(self._exited),
+            complete=self._complete,
+            delayacct=delayacct,
+            delayacct_since=delayacct_since,
+            clk_tck=self._clk_tck,
+            page_bytes=self._page_bytes,
+            exits=self._exits(),
+            **self._adaptive_fields(),
+        )
+
+    def _adaptive_fields(self) -> dict[str, Any]:
+        """The table's fields of an adaptive sweep; {} when every io is read."""
+        if not self._partial or self._adaptive is None:
+            return {}
+        out = {key: at for key, at in self._adaptive.io_out.items() if key in self._io.now}
+        return {"adaptive": True, "io_at": self._adaptive.io_at, "io_out": out, "io_since": self._io_since}
+
+    def close(self) -> None:
+        """Close every descriptor."""
+        if self._adaptive is not None:
+            self._adaptive.close()
+        for entry in self._entries.values():
+            entry.ended = True
+            self._budget.give_back(entry.io)
+            self._budget.give_back(entry.stat)
+            entry.io = entry.stat = None
+        self._users.close()
+        self._sweep.drop()
+        self._entries = {}
+        self._stats_kept = 0
+        self._stats.clear()
+        self._discovery.close()
+        self._stop_watching()
+        self._delay.close()
+
+    def _exits(self) -> dict[ProcessKey, int]:
+        """Known exit codes of exited processes and zombies."""
+        if self._root.live and self._seq == 0:
+            # Without CAP_NET_ADMIN, exit codes come from zombies only.
+            with contextlib.suppress(Unavailable):
+                self._exit_watch = ExitWatch(self._root)
+        if self._exit_watch is not None:
+            try:
+                self._codes.update(self._exit_watch.read())
+            except OSError:
+                self._stop_watching()
+        exits = {key: self._codes[key.pid] for key in self._exited if key.pid in self._codes}
+        self._codes = {pid: code for pid, code in self._codes.items() if pid in self._entries}
+        for pid in self._codes:
+            key = self._entries[pid].key
+            if self._stat.now[key].state == "Z":
+                exits[key] = self._codes[pid]
+        return exits
+
+    def _stop_watching(self) -> None:
+        if self._exit_watch is not None:
+            self._exit_watch.close()
+            self._exit_watch = None
+
+    def _admit_new(self) -> list[ProcessEntry]:
+        """Admit new processes; returns them oldest first."""
+        pids = self._discovery.find(self._entries, always=self._mostly_denied())
+        listed = self._discovery.listed
+        if self._adaptive is not None and (listed is not None or self._seq == FULL_TICKS):
+            # Only the kernel's exit messages reveal that a skipped process has exited.
+            self._adaptive.update_allowed(len(self._entries) if self._exit_watch is not None else 0)
+        if listed is not None:
+            vanished = [entry for pid, entry in self._entries.items() if pid not in listed]
+            for entry in vanished:
+                self._end(entry)
+            if vanished:
+                self._sweep.drop()
+        admitted: list[ProcessEntry] = []
+        missing: list[int] = []
+        hidden = False
+        for still, pid in zip(range(len(pids), 0, -1), pids, strict=True):
+            # io is read in every tick and stat in every fifth: io gets descriptors first.
+            outcome = self._admit(pid, self._budget.held + len(admitted) + still < self._budget.most)
+            if isinstance(outcome, ProcessEntry):
+                admitted.append(outcome)
+            elif outcome in FORBIDDEN:
+                hidden = True
+            elif outcome in ENDED:
+                missing.append(pid)
+        self._discovery.retry_missing(missing)
+        if listed is not None:
+            # Where other users' processes are hidden (hidepid=2), PID 1 is missing.
+            self._complete = not hidden and (not self._root.live or 1 in listed)
+            if self._seq - self._retried_seq >= RECONCILE:
+                self._retried_seq = self._seq
+                for key in self._denied:
+                    self._retry_denied(self._entries[key.pid])
+            self._discovery.listed = None  # frees a large set
+        admitted.sort(key=lambda entry: entry.key.start_ticks)
+        self._make_room(len(admitted))
+        self._deny(self._sweep.add(admitted))
+        return admitted
+
+    def _make_room(self, count: int) -> None:
+        """Close stat descriptors when fewer than ``count`` are free for io."""
+        lacking = self._budget.held + count - self._budget.most
+        if not count or lacking <= 0 or not self._stats_kept:
+            return
+        for entry in [entry for entry in self._entries.values() if entry.stat is not None][:lacking]:
+            self._budget.give_back(entry.stat)
+            entry.stat = None
+            self._stats_kept -= 1
+        self._stats.descriptors_changed()
+
+    def _mostly_denied(self) -> bool:
+        """Whether more than a tenth is unreadable: then listing /proc in each tick is the cheapest way to see exits."""
+        return len(self._denied) * 10 > len(self._entries)
+
+    def _admit(self, pid: int, keep_stat: bool) -> ProcessEntry | int:
+        """A ProcessEntry; 0 for a thread; the errno when it cannot be read. keep_stat: keep its descriptor."""
+        path = f"proc/{pid}/stat"
+        file = self._budget.keep(self._root, path, STAT_SIZE) if keep_stat else None
+        if isinstance(file, OSError):
+            return file.errno or errno.EIO
+        outcome = self._admit_stat(
+            pid, read_once(self._root, path, STAT_SIZE) if file is None else read_kept_file(file)
+        )
+        if not isinstance(outcome, ProcessEntry):
+            self._budget.give_back(file)
+        elif file is not None:
+            outcome.stat = file
+            self._stats_kept += 1
+        return outcome
+
+    def _admit_stat(self, pid: int, raw: bytes | OSError) -> ProcessEntry | int:
+        """As ``_admit``. raw: the content of its stat file."""
+        if isinstance(raw, OSError):
+            return raw.errno or errno.EIO
+        try:
+            stat = parse_stat(raw)
+            tgid, uid = pid, 0
+            if not stat.flags & PF_KTHREAD:  # a kernel thread belongs to root and has no threads
+                status = read_once(self._root, f"proc/{pid}/status", 4096)
+                if isinstance(status, OSError):
+                    return status.errno or errno.EIO
+                tgid, uid = parse_status(status)
+        except ValueError:  # a captured tree may hold half a process
+            return errno.ENOENT
+        if tgid != pid:
+            return 0
+        entry = ProcessEntry(ProcessKey(pid, stat.start_ticks), interned(stat.comm), uid, raw, young=self._seq > 0)
+        self._entries[pid] = entry
+        self._stats.add(entry)
+        self._stat.put(entry.key, stat.record)
+        self._info.put(entry.key, self._read_info(entry, stat.flags))
+        return entry
+
+    def _read_info(self, entry: ProcessEntry, flags: int) -> ProcessInfo:
+        """Name, command line, user and cgroup."""
+        here = f"proc/{entry.key.pid}/"
+        kernel = bool(flags & PF_KTHREAD)
+        cmdline = b"" if kernel else read_once(self._root, here + "cmdline", 1 << 15)
+        cgroup = read_once(self._root, here + "cgroup", 4096)
+        return interned(
+            ProcessInfo(
+                clean_bytes(entry.comm),
+                () if isinstance(cmdline, OSError) else parse_cmdline(cmdline),
+                self._users.name(entry.uid),
+                entry.uid,
+                kernel,
+                "" if isinstance(cgroup, OSError) else parse_cgroup(cgroup),
+            )
+        )
+
+    def _refresh_info(self, entry: ProcessEntry, flags: int) -> None:
+        """Read the info again after exec: name, arguments and user may differ."""
+        entry.young = False
+        status = read_once(self._root, f"proc/{entry.key.pid}/status", 4096)
+        if isinstance(status, bytes) and status:
+            entry.uid = parse_status(status)[1]
+        info = self._read_info(entry, flags)
+        if info != self._info.now[entry.key]:
+            self._info.put(entry.key, info)
+            self._retry_denied(entry)
+
+    def _retry_denied(self, entry: ProcessEntry) -> None:
+        """Try io again: a process that changed its user may have become readable."""
+        if entry.denied and isinstance(read_once(self._root, f"proc/{entry.key.pid}/io", IO_SIZE), bytes):
+            entry.denied = False
+            self._denied -= {entry.key}
+            self._deny(self._sweep.add([entry]))
+
+    def _deny(self, entries: Iterable[ProcessEntry]) -> None:
+        for entry in (entries := list(entries)):
+            entry.denied = True
+            self._budget.give_back(entry.io)
+            entry.io, entry.io_raw = None, b""
+            self._io.drop(entry.key)
+            self._io_stale.pop(entry.key, None)
+        self._denied |= {entry.key for entry in entries}
+
+    def _end(self, entry: ProcessEntry) -> None:
+        if entry.ended:
+            return
+        entry.ended = True
+        self._stats_kept -= entry.stat is not None
+        self._budget.give_back(entry.io)
+        self._budget.give_back(entry.stat)
+        entry.io = entry.stat = None
+        key, pid = entry.key, entry.key.pid
+        if self._entries.get(pid) is entry:  # else a new process has its pid
+            del self._entries[pid]
+            self._stats.drop(entry)
+        io, stat = self._io.drop(key), self._stat.drop(key)
+        if self._partial and io is not None and stat is not None and (io.read_bytes or io.write_bytes):
+            self._ended_io.append(EndedIo(self._seq, stat.ppid, IoBytes(io.read_bytes, io.write_bytes)))
+        self._info.drop(key)
+        self._stat_out.pop(key, None)
+        self._io_stale.pop(key, None)
+        if entry.denied:
+            self._denied -= {key}
+        if entry.published:
+            self._exited.append(key)
+        self._discovery.probe_exited(pid)
+
+    def _read_io(self, fresh: list[ProcessEntry]) -> dict[ProcessEntry, int]:
+        """Read io of all or of the selected processes; returns the growth in ``io_weight`` by process."""
+        before, stale, adaptive = self._io_at, self._io_stale, self._adaptive
+        self._io_stale, self._io_since = {}, {}
+        selected = None
+        if adaptive is not None:
+            # Read processes reported as exited, so they get removed.
+            ended = [self._entries[pid] for pid in self._codes if pid in self._entries]
+            turn = self._stats.due(self._seq % FINE, FINE) if self._partial else []
+            selected = adaptive.select(self._seq, turn, (*fresh, *ended))
+        moved: dict[ProcessEntry, int] = {}
+        self._grown = {}
+        # A parent may have been read before it reaped its child: keep a child's last counters for one more tick.
+        self._ended_io = [ended for ended in self._ended_io if ended.seq >= self._seq - 1]
+        done = self._store_io(self._sweep.run(selected), before, stale, moved)
+        if adaptive is not None and selected is not None:
+            seconds = (self._clock.monotonic_ns() - before) / 1e9
+            of_children, self._ended_io = match_inherited(self._ended_io, self._grown, self._entries)
+            if not adaptive.balanced(done, of_children, seconds):
+                count = len(moved)
+                self._store_io(self._sweep.run(), before, stale, moved)
+                adaptive.note_full_read(len(moved) > count)
+                selected = None
+        self._io_at = self._clock.monotonic_ns()
+        if adaptive is not None:
+            adaptive.note(self._seq, self._io_at, selected, moved)
+            self._partial = bool(adaptive.io_at)
+        return moved
+
+    def _store_io(
+        self,
+        changed: list[tuple[ProcessEntry, bytes | OSError]],
+        before: int,
+        stale: dict[ProcessKey, int],
+        moved: dict[ProcessEntry, int],
+    ) -> IoBytes:
+        """Store changed io and add its growth to ``moved``; returns the bytes that grew in this tick."""
+        denied: list[ProcessEntry] = []
+        read = written = 0
+        gone = False
+        for entry, raw in changed:
+            key = entry.key
+            if isinstance(raw, bytes):
+                try:
+                    old, new = self._io.now.get(key), parse_io(raw)
+                except ValueError:  # an empty file of a captured tree counts as unreadable
+                    denied.append(entry)
+                    continue
+                self._io.put(key, new)
+                moved[entry] = moved.get(entry, 0) + io_weight(new) - (io_weight(old) if old is not None else 0)
+                if self._partial and self._adaptive is not None:
+                    if self._adaptive.grew_this_tick(entry):
+                        grew = IoBytes(
+                            new.read_bytes - (old.read_bytes if old is not None else 0),
+                            new.write_bytes - (old.write_bytes if old is not None else 0),
+                        )
+                        self._grown[key.pid] = grew
+                        read, written = read + grew.read, written + grew.written
+                    elif (
+                        key not in self._io_since
+                        and (at := moved_since(self._last_io_ns(key), before, old, new)) is not None
+                    ):
+                        self._io_since[key] = at
+            elif raw.errno in ENDED:
+                gone = True
+                self._end(entry)
+            elif raw.errno in FORBIDDEN:
+                denied.append(entry)
+            elif key in self._io.now:  # out of memory or descriptors: keep the older record and its time
+                self._io_stale[key] = stale.get(key, before)
+        self._deny(denied)
+        if gone or denied:
+            self._sweep.drop()
+        return IoBytes(read, written)
+
+    def _last_io_ns(self, key: ProcessKey) -> int | None:
+        """Time of the last read of its io."""
+        if self._adaptive is None or not self._adaptive.io_at:
+            return None
+        return self._adaptive.io_out.get(key, self._adaptive.io_at[key.pid % IO_COHORTS])
+
+    def _read_stat(self, wanted: list[ProcessEntry]) -> int:
+        """Read the stat of this tick's cohort and of ``wanted``; returns the time of the sweep."""
+        cohorts = FINE if self._partial else COHORTS
+        if len(self._stat_at) < cohorts:
+            self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
+        turn, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
+        news = self._stats.changed(0, 1) if full else self._stats.changed(turn, cohorts)
+        others = [entry for entry in wanted if not entry.ended]
+        if not self._mostly_denied():  # they have no io descriptor that would show their exit
+            others += [self._entries[key.pid] for key in self._denied]
+        apart = () if full else dict.fromkeys(entry for entry in others if entry.key.pid % cohorts != turn)
+        answers = self._stats.read(apart)
+        at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
+        self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
+        # The cohort's time applies again to all its members, also to unchanged ones.
+        again = [key for key in self._stat_out if full or key.pid % cohorts == turn]
+        older = {key: self._stat_out.pop(key) for key in again}
+        for entry, raw in news:
+            if not self._store_answer(entry, raw):
+                key = entry.key
+                if entry.denied:
+                    self._end(entry)
+                else:
+                    self._stat_out[key] = older.get(key, before[key.pid % cohorts]) if entry.published else at
+        for entry, raw in answers:
+            if self._store_answer(entry, raw) or not (entry.denied or entry.published):
+                self._stat_out[entry.key] = at
+            elif entry.denied:
+                self._end(entry)
+        return at
+
+    def _store_answer(self, entry: ProcessEntry, raw: bytes | OSError) -> bool:
+        """Store a stat line; False for an error and for another process with the same PID."""
+        return isinstance(raw, bytes) and self._store_stat(entry, raw)
+
+    def _store_stat(self, entry: ProcessEntry, raw: bytes) -> bool:
+        """Store a stat line; False when another process has the PID now."""
+        if (seen := hash(raw)) == entry.stat_seen:
+            return True
+        parsed = parse_stat(raw)
+        if parsed.start_ticks != entry.key.start_ticks:
+            return False
+        if parsed.record != self._stat.now[entry.key]:
+            self._stat.put(entry.key, parsed.record)
+            if parsed.record.state == "Z" and not entry.denied:
+                self._codes[entry.key.pid] = exit_code(parsed.exit_status)
+        if entry.published and (entry.young or parsed.comm != entry.comm):
+            entry.comm = parsed.comm
+            self._refresh_info(entry, parsed.flags)
+        entry.stat_seen = UNSEEN if entry.young or len(raw) >= STAT_USUAL else seen
+        return True

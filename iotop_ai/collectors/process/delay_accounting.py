@@ -1,0 +1,59 @@
+"""Whether the kernel counts how long each task waits for block I/O, and for which tasks.
+
+Sources: kernel/delayacct.c (delayacct_setup_enable, delayacct_tsk_init), fs/proc/array.c (field 42 of stat),
+https://docs.kernel.org/accounting/delay-accounting.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.collectors.process.descriptors import open_kept
+from iotop_ai.model.process.records import ProcessKey, has_delay_switch
+
+SWITCH = "proc/sys/kernel/task_delayacct"
+
+
+class DelayAccounting:
+    """Follows kernel.task_delayacct. Linux before 5.14 has no switch: accounting is on without ``nodelayacct``."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._switch: KeptFile | OSError | None = None
+        self._without_switch: bool | None = None
+        self._from_boot = False
+        self._since: int | None = None
+
+    def read(self, keys: Iterable[ProcessKey]) -> tuple[bool | None, int | None]:
+        """(on, start time in ticks since which all tasks are counted); on None: unknown; time None: all tasks.
+
+        A task that starts while accounting is off is never counted (delayacct_tsk_init): its ticks stay 0. Accounting
+        that was on at our start may have been off earlier, so only tasks that start from now on are certainly counted.
+        keys: of the current processes.
+        """
+        on = self._on()
+        if not on:
+            self._since = None
+            self._from_boot = self._from_boot and on is None
+        elif self._since is None and not self._from_boot:
+            self._since = 1 + max((key.start_ticks for key in keys), default=-1)
+        return on, self._since
+
+    def _on(self) -> bool | None:
+        if self._switch is None:
+            self._switch = open_kept(self._root, SWITCH, 64)
+            words = self._root.text_or("proc/cmdline").split()
+            old = has_delay_switch(self._root.text_or("proc/sys/kernel/osrelease")) is False
+            self._from_boot = old or "delayacct" in words
+            # A newer kernel without the switch was built without accounting.
+            self._without_switch = "nodelayacct" not in words if old else None
+        if isinstance(self._switch, OSError):
+            return self._without_switch
+        return self._switch.read().strip() not in (b"", b"0")
+
+    def close(self) -> None:
+        """Close the switch; ``read`` opens it again."""
+        if isinstance(self._switch, KeptFile):
+            self._switch.close()
+        self._switch = None

@@ -1,0 +1,98 @@
+"""Finds new processes without listing /proc in each tick.
+
+The last field of /proc/loadavg is the newest PID in the reader's PID namespace (fs/proc/loadavg.c): an unchanged field
+means that no process started. A listing every ``RECONCILE`` ticks checks that /proc shows the same namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from iotop_ai.collectors.io.root import KeptFile, Root
+
+MOST_PROBED = 300
+"""Above this many new PIDs, one listing is cheaper than probing each."""
+RECONCILE = 30
+"""Ticks between two listings."""
+MID_FORK = 16
+"""Missing PIDs among this many newest ones are probed once more: the kernel assigns a PID before /proc shows it."""
+
+
+class PidDiscovery:
+    """PIDs that may have appeared since the last call of ``find``.
+
+    listed: all PIDs when that call listed /proc, else None.
+    """
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._live = root.live
+        self._file: KeptFile | None = None
+        self._last: int | None = None
+        self._due = 0
+        self._mismatch_ticks = 0
+        self._probe_again: list[int] = []
+        self._probed_twice: frozenset[int] = frozenset()
+        self.listed: set[int] | None = None
+
+    def find(self, known: Container[int], *, always: bool = False) -> list[int]:
+        """Unknown PIDs, ascending; without ``listed``, some may be threads or have exited. always: list /proc."""
+        before, now = self._last, self._last_pid()
+        self._due -= 1
+        if always or self._mismatch_ticks > 0 or self._due <= 0 or before is None or now is None:
+            return self._list(known, before, now)
+        if not 0 <= now - before <= MOST_PROBED:
+            return self._list(known, before, now)
+        self.listed = None
+        self._last = now
+        again, self._probe_again = self._probe_again, []
+        self._probed_twice = frozenset(again)
+        return [pid for pid in (*again, *range(before + 1, now + 1)) if pid not in known]
+
+    def retry_missing(self, pids: list[int]) -> None:
+        """Probe missing PIDs again if they are among the newest: they may be in the middle of fork."""
+        if self.listed is None and self._last is not None:
+            self._probe_again += [pid for pid in pids if pid > self._last - MID_FORK and pid not in self._probed_twice]
+
+    def probe_exited(self, pid: int) -> None:
+        """Probe the PID of an exited process: a new process may already have it."""
+        self._probe_again.append(pid)
+
+    def close(self) -> None:
+        """Close the kept file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _list(self, known: Container[int], before: int | None, now: int | None) -> list[int]:
+        pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
+        if not pids:  # the listing failed (no free descriptor)
+            self.listed = None
+            return []
+        new = sorted(pid for pid in pids if pid not in known)
+        self._mismatch_ticks -= 1
+        if before is not None:
+            after = self._last_pid()
+            if after is None or not all(self._is_new(pid, before, after) for pid in new):
+                self._mismatch_ticks = RECONCILE
+        self.listed = pids
+        self._last = now
+        self._due = RECONCILE
+        self._probe_again = []
+        return new
+
+    def _is_new(self, pid: int, before: int, after: int) -> bool:
+        if pid in self._probe_again:
+            return True
+        return before < pid <= after if after >= before else pid > before or pid <= after
+
+    def _last_pid(self) -> int | None:
+        """None when it cannot be read and in a captured tree, where it never changes."""
+        if not self._live:
+            return None
+        try:
+            if self._file is None:
+                self._file = self._root.keep("proc/loadavg", 512)
+            return int(self._file.read().rpartition(b" ")[2])
+        except (OSError, ValueError):
+            return None

@@ -1,0 +1,161 @@
+"""Exit codes of processes, sent by the kernel as they exit: the taskstats interface of generic netlink.
+
+Documentation: https://docs.kernel.org/accounting/taskstats.html; kernel: kernel/taskstats.c,
+include/uapi/linux/taskstats.h, include/uapi/linux/genetlink.h. It needs CAP_NET_ADMIN in the initial user namespace
+and a reader in the initial PID namespace.
+"""
+
+from __future__ import annotations
+
+import _socket as socket  # importing socket itself (selectors, enums) takes 2 ms of each start
+import contextlib
+import errno
+import os
+import struct
+from collections.abc import Iterator
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.reading import Status
+
+NETLINK_GENERIC = 16
+NLMSG_ERROR = 2
+NLM_F_REQUEST, NLM_F_ACK = 1, 4
+GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 16, 3, 1, 2
+TASKSTATS_CMD_GET, REGISTER_CPUMASK, DEREGISTER_CPUMASK = 1, 3, 4
+TYPE_PID, TYPE_STATS, TYPE_AGGR_PID, TYPE_AGGR_TGID = 1, 3, 4, 5
+ATTRIBUTE_TYPE = 0x3FFF
+"""Bits of an attribute's type; the two above are flags."""
+
+HEADER = struct.Struct("=IHHIIBBH")
+"""nlmsghdr (length, type, flags, sequence, port) and genlmsghdr (command, version, reserved)."""
+ATTRIBUTE = struct.Struct("=HH")
+VERSION_AND_CODE = struct.Struct("=HxxI")
+TGID_OFFSET = 368
+TGID_SINCE = 12
+"""ac_tgid stands at this offset of struct taskstats since this version (Linux 5.19)."""
+BUFFER_BYTES = 1 << 20
+MOST = 2000
+"""Messages per call: bounds the cost of a storm of exits, which then loses exit codes."""
+
+
+class ExitWatch:
+    """Listens to exits. Raises Unavailable where the kernel does not permit it."""
+
+    def __init__(self, root: Root) -> None:
+        self._buffer = bytearray(8192)
+        self._sequence = 0
+        self._cpus = root.text_or("sys/devices/system/cpu/possible", "0").encode() + b"\0"
+        try:
+            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
+        except OSError as error:
+            raise self._lack(error) from error
+        try:
+            self._socket.bind((0, 0))
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+            self._socket.settimeout(2.0)
+            self._family = self._find_family()
+            self._ask(self._family, TASKSTATS_CMD_GET, NLM_F_ACK, attribute(REGISTER_CPUMASK, self._cpus))
+            self._socket.setblocking(False)
+        except OSError as error:
+            self._socket.close()
+            raise self._lack(error) from error
+
+    def read(self) -> dict[int, int]:
+        """PID to exit code (0 to 255) or minus the signal, of processes that exited since the last call."""
+        ended: dict[int, int] = {}
+        view = memoryview(self._buffer)
+        for _ in range(MOST):
+            try:
+                size = self._socket.recv_into(view)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno == errno.ENOBUFS:  # some messages were lost; queued ones are intact
+                    continue
+                raise
+            found = parse_exit(bytes(view[:size]))
+            if found is not None:
+                pid, code = found
+                ended[pid] = code
+        return ended
+
+    def close(self) -> None:
+        """Stop listening; safe to call twice."""
+        if self._socket.fileno() >= 0:
+            # Without this, the kernel drops a closed listener only at the next exit on each CPU.
+            with contextlib.suppress(OSError):
+                self._send(self._family, TASKSTATS_CMD_GET, 0, attribute(DEREGISTER_CPUMASK, self._cpus))
+            self._socket.close()
+
+    def _send(self, family: int, command: int, flags: int, payload: bytes) -> None:
+        self._sequence += 1
+        size = HEADER.size + len(payload)
+        header = HEADER.pack(size, family, NLM_F_REQUEST | flags, self._sequence, 0, command, 1, 0)
+        self._socket.send(header + payload)
+
+    def _ask(self, family: int, command: int, flags: int, payload: bytes) -> bytes:
+        self._send(family, command, flags, payload)
+        answer = self._socket.recv(8192)
+        if HEADER.unpack_from(answer)[1] == NLMSG_ERROR:
+            code = -int(struct.unpack_from("=i", answer, 16)[0])
+            if code:
+                raise OSError(code, os.strerror(code))
+        return answer
+
+    def _find_family(self) -> int:
+        name = attribute(CTRL_ATTR_FAMILY_NAME, b"TASKSTATS\0")
+        answer = self._ask(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0, name)
+        found = dict(attributes(answer[HEADER.size :])).get(CTRL_ATTR_FAMILY_ID)
+        if found is None:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return int(struct.unpack_from("=H", found)[0])
+
+    @staticmethod
+    def _lack(error: OSError) -> Unavailable:
+        if error.errno in (errno.EPERM, errno.EACCES):
+            return Unavailable(Status.DENIED, "exit codes of others need root (CAP_NET_ADMIN)", "run as root")
+        return Unavailable(Status.UNSUPPORTED, f"no taskstats here: {error.strerror or error}")
+
+
+def attribute(kind: int, data: bytes) -> bytes:
+    """One netlink attribute, padded to four bytes."""
+    size = ATTRIBUTE.size + len(data)
+    return ATTRIBUTE.pack(size, kind) + data + b"\0" * (-size % 4)
+
+
+def attributes(raw: bytes) -> Iterator[tuple[int, bytes]]:
+    """(type, data) of each netlink attribute, up to the first damaged one."""
+    at = 0
+    while at + ATTRIBUTE.size <= len(raw):
+        size, kind = ATTRIBUTE.unpack_from(raw, at)
+        if size < ATTRIBUTE.size or at + size > len(raw):
+            return
+        yield kind & ATTRIBUTE_TYPE, raw[at + ATTRIBUTE.size : at + size]
+        at += (size + 3) & ~3
+
+
+def exit_code(status: int) -> int:
+    """A wait status in subprocess's form: the exit code 0 to 255, or minus the signal."""
+    return -(status & 0x7F) if status & 0x7F else (status >> 8) & 0xFF
+
+
+def parse_exit(message: bytes) -> tuple[int, int] | None:
+    """(pid, exit code) of a process from the message of an exiting thread; None for other messages.
+
+    The code is that of the thread group leader and again that of the last thread, whose message also holds the group's
+    totals: the leader may exit before another thread calls exit_group.
+    """
+    if len(message) < HEADER.size or HEADER.unpack_from(message)[1] <= GENL_ID_CTRL:
+        return None
+    parts = dict(attributes(message[HEADER.size :]))
+    inner = dict(attributes(parts.get(TYPE_AGGR_PID, b"")))
+    pid, stats = inner.get(TYPE_PID, b""), inner.get(TYPE_STATS, b"")
+    if len(pid) < 4 or len(stats) < TGID_OFFSET + 4:
+        return None
+    version, status = VERSION_AND_CODE.unpack_from(stats)
+    if version < TGID_SINCE:
+        return None
+    thread = int(struct.unpack("=I", pid)[0])
+    group = int(struct.unpack_from("=I", stats, TGID_OFFSET)[0])
+    return (group, exit_code(status)) if thread == group or TYPE_AGGR_TGID in parts else None

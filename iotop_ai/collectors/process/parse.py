@@ -1,0 +1,143 @@
+"""Parses /proc/PID files. Pure: bytes in, records out.
+
+Formats: proc_pid_stat(5), proc_pid_io(5), proc_pid_status(5), https://docs.kernel.org/filesystems/proc.html;
+kernel: fs/proc/array.c, fs/proc/base.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.process.records import ProcessIo, ProcessStat
+
+T = TypeVar("T", bound=Hashable)
+
+PF_KTHREAD = 0x00200000
+"""Bit of the flags field of /proc/PID/stat: a kernel thread (include/linux/sched.h)."""
+ARGUMENTS = 64
+"""Arguments kept of a command line; more would only enlarge recordings."""
+
+
+class ParsedStat(NamedTuple):
+    """One line of /proc/PID/stat: the record and what identifies the process.
+
+    comm: raw bytes between the outermost parentheses, not clean yet. exit_status: field 52, the wait status of a
+    zombie; 0 also where we may not read it.
+    """
+
+    comm: bytes
+    flags: int
+    start_ticks: int
+    record: ProcessStat
+    exit_status: int = 0
+
+
+def parse_stat(raw: bytes) -> ParsedStat:
+    """``9663 (cat) R 9657 9657 4140 0 -1 4194304 100 0 0 ...``: fields 1 to 52 of /proc/PID/stat.
+
+    comm is what stands between the first "(" and the last ")": it may hold spaces, parentheses and line ends.
+    Raises ValueError when the line has fewer fields than Linux 2.6.18 printed.
+    """
+    opening, closing = raw.find(b"("), raw.rfind(b")")
+    fields = raw[closing + 1 :].split()
+    if opening < 0 or closing < 0 or len(fields) < 40:
+        raise ValueError("a stat line has 42 fields")
+    return ParsedStat(
+        raw[opening + 1 : closing],
+        int(fields[6]),
+        int(fields[19]),
+        ProcessStat(
+            clean_bytes(fields[0], 1),
+            int(fields[1]),
+            int(fields[7]),
+            int(fields[8]),
+            int(fields[9]),
+            int(fields[11]),
+            int(fields[12]),
+            int(fields[17]),
+            int(fields[21]),
+            int(fields[39]),
+        ),
+        int(fields[49]) if len(fields) > 49 else 0,
+    )
+
+
+def parse_state(raw: bytes) -> tuple[str, int]:
+    """State letter and delayacct_blkio_ticks of /proc/PID/task/TID/stat. Raises ValueError like ``parse_stat``."""
+    fields = raw[raw.rfind(b")") + 1 :].split()
+    if len(fields) < 40:
+        raise ValueError("a stat line has 42 fields")
+    return clean_bytes(fields[0], 1), int(fields[39])
+
+
+def parse_io(raw: bytes) -> ProcessIo:
+    """``rchar: 6976`` to ``cancelled_write_bytes: 0``, seven lines. Raises ValueError when one is missing."""
+    fields = raw.split()
+    if len(fields) < 14:
+        raise ValueError("an io file has seven lines")
+    return ProcessIo(
+        int(fields[1]),
+        int(fields[3]),
+        int(fields[5]),
+        int(fields[7]),
+        int(fields[9]),
+        int(fields[11]),
+        int(fields[13]),
+    )
+
+
+def parse_status(raw: bytes) -> tuple[int, int]:
+    """(Tgid, effective uid) of /proc/PID/status: ``Tgid:\\t9663`` and ``Uid:\\t0\\t0\\t0\\t0`` (real, effective, ...).
+
+    The Name line comes first and escapes line ends, so a name cannot forge the others. Raises ValueError when one
+    is missing.
+    """
+    group = raw.find(b"\nTgid:")
+    user = raw.find(b"\nUid:")
+    if group < 0 or user < 0:
+        raise ValueError("a status file has Tgid and Uid")
+    tgid = int(raw[group + 6 : raw.index(b"\n", group + 1)])
+    return tgid, int(raw[user + 5 : raw.index(b"\n", user + 1)].split()[1])
+
+
+def interned(value: T) -> T:
+    """An equal earlier value: thousands of workers of a program share a record."""
+    found: T = _cached(value)
+    return found
+
+
+@lru_cache(256)
+def _cached(value: Hashable) -> Any:
+    return value
+
+
+@lru_cache(64)  # many processes often run few programs
+def parse_cmdline(raw: bytes) -> tuple[str, ...]:
+    """Arguments separated by NUL bytes, clean; at most ``ARGUMENTS``. () for a kernel thread or a zombie.
+
+    A program may overwrite its title (setproctitle): then there is one argument with spaces, or trailing NULs.
+    """
+    trimmed = raw.rstrip(b"\0")
+    return tuple(clean_bytes(part) for part in trimmed.split(b"\0")[:ARGUMENTS]) if trimmed else ()
+
+
+@lru_cache(256)  # most processes share a cgroup
+def parse_cgroup(raw: bytes) -> str:
+    """The cgroup that bounds a process's I/O: ``0::/user.slice`` (v2), else the v1 path of blkio, memory or any.
+
+    On a hybrid machine the v2 line is often "/" while the v1 controllers have the real path. "" without a line.
+    """
+    paths: dict[str, str] = {}
+    for line in raw.splitlines():
+        _, _, rest = line.partition(b":")
+        controllers, _, path = rest.partition(b":")
+        for name in clean_bytes(controllers).split(","):
+            paths[name] = clean_bytes(path)
+    for name in ("", "blkio", "memory"):
+        if paths.get(name, "/") != "/":
+            return paths[name]
+    return next((path for path in paths.values() if path != "/"), "/" if paths else "")

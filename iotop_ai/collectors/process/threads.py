@@ -1,0 +1,61 @@
+"""Threads and wait channels of the few active processes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_once
+from iotop_ai.collectors.process.parse import parse_state
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.process.records import ProcessKey, ProcessStat, ThreadLook, blocked
+
+MOST_THREADS = 64
+MOST_PROCESSES = 32
+MOST_WCHANS = 64
+
+
+def sample_threads(
+    root: Root, busy: Sequence[ProcessKey], stat: Mapping[ProcessKey, ProcessStat]
+) -> dict[ProcessKey, ThreadLook]:
+    """Thread states of the multi-threaded processes in ``busy`` (most bytes first), at most ``MOST_PROCESSES``.
+
+    Of each process the ``MOST_THREADS`` lowest thread IDs, so that two samples see the same threads. The monitor itself
+    is left out.
+    """
+    own = root.own_pid
+    several = [key for key in busy if key.pid != own and (record := stat.get(key)) and record.threads > 1]
+    looks: dict[ProcessKey, ThreadLook] = {}
+    for key in several[:MOST_PROCESSES]:
+        here = f"proc/{key.pid}/task"
+        states: Counter[str] = Counter()
+        ticks: list[tuple[int, int]] = []
+        for tid in sorted(int(name) for name in root.names(here) if name.isdecimal())[:MOST_THREADS]:
+            raw = read_once(root, f"{here}/{tid}/stat", STAT_SIZE)
+            if isinstance(raw, OSError):
+                continue
+            try:
+                state, blkio = parse_state(raw)
+            except ValueError:
+                continue
+            states[state] += 1
+            ticks.append((tid, blkio))
+        if ticks:
+            looks[key] = ThreadLook(tuple(states.most_common()), tuple(ticks))
+    return looks
+
+
+def read_wchans(
+    root: Root, busy: Sequence[ProcessKey], stat: Mapping[ProcessKey, ProcessStat]
+) -> dict[ProcessKey, str]:
+    """Kernel function in which the main thread sleeps: of processes in state D, then of those in ``busy``.
+
+    Reads at most ``MOST_WCHANS``. Leaves out "0": running, or not permitted.
+    """
+    out: dict[ProcessKey, str] = {}
+    for key in list(dict.fromkeys((*blocked(stat), *busy)))[:MOST_WCHANS]:
+        raw = read_once(root, f"proc/{key.pid}/wchan", 256)
+        if not isinstance(raw, OSError) and raw.strip() not in (b"", b"0"):
+            out[key] = clean_bytes(raw.strip(), 64)
+    return out

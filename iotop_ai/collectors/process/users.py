@@ -1,0 +1,77 @@
+"""User names by UID, each read once on a thread: the name service (NIS, LDAP, sssd) may be slow or never answer."""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Callable
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.with_timeout import BackgroundWorker
+from iotop_ai.model.clean import clean
+from iotop_ai.model.process.change_tracking import TrackedDictBuilder
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey
+
+TIMEOUT_S = 0.05
+"""A name of /etc/passwd takes 0.1 ms. Until a slower name arrives, the UID is shown."""
+
+Lookup = Callable[[int], str]
+
+
+def look_up_name(uid: int) -> str:
+    """The name of a UID from the machine's name service. Raises KeyError without one."""
+    return pwd.getpwuid(uid).pw_name
+
+
+class Users:
+    """Names by UID; a captured tree has none. look_up: as ``look_up_name``."""
+
+    def __init__(self, root: Root, look_up: Lookup = look_up_name, timeout_s: float = TIMEOUT_S) -> None:
+        self._live = root.live
+        self._timeout_s = timeout_s
+        self._look_up = look_up
+        self._names: dict[int, str] = {}
+        self._pending: list[int] = []
+        self._worker = BackgroundWorker("users")
+        self._arrived: list[tuple[int, str]] = []
+
+    def name(self, uid: int) -> str:
+        """The clean user name; the UID as text while the name is unknown."""
+        known = self._names.get(uid)
+        if known is not None:
+            return known
+        self._names[uid] = str(uid)
+        if self._live:
+            self._pending.append(uid)
+            self.late_names(self._timeout_s)
+        return self._names[uid]
+
+    def late_names(self, timeout_s: float = 0.0) -> dict[int, str]:
+        """Names that arrived since the last call, by UID. Starts the next lookups and waits for those at most."""
+        if not (self._pending or self._arrived):
+            return {}
+        if not self._worker.busy and self._pending:
+            uids, self._pending = self._pending, []
+            self._worker.submit(lambda: self._learn(uids))
+            self._worker.wait(timeout_s)
+        names: dict[int, str] = {}
+        while self._arrived:
+            uid, name = self._arrived.pop()
+            names[uid] = self._names[uid] = name
+        return names
+
+    def apply_late_names(self, info: TrackedDictBuilder[ProcessKey, ProcessInfo]) -> None:
+        """Put newly arrived names into the infos of their users' processes."""
+        if names := self.late_names():
+            for key, old in [(key, old) for key, old in info.now.items() if old.uid in names]:
+                info.put(key, old._replace(user=names[old.uid]))
+
+    def close(self) -> None:
+        """End the thread."""
+        self._worker.close()
+
+    def _learn(self, uids: list[int]) -> None:
+        for uid in uids:
+            try:
+                self._arrived.append((uid, clean(self._look_up(uid)) or str(uid)))
+            except (KeyError, OverflowError, OSError):
+                continue

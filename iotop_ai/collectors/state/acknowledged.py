@@ -1,0 +1,126 @@
+"""Acknowledged findings, kept across restarts: ``acknowledged.json`` in the state folder, mode 0600.
+
+``{"format": 1, "acknowledged": {"failing_disk:S1": {"value": "critical reallocated=312", "wall_s": 1794884000}}}``. A
+write creates a new file and renames it over the old one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from iotop_ai.collectors.state.folder import keep_file
+from iotop_ai.model.clean import clean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = "acknowledged.json"
+FORMAT = 1
+LONGEST = 200
+MOST = 256
+_LARGEST = 1 << 20
+
+
+class Acknowledged:
+    """The file in one state folder."""
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = folder
+        self._file = os.path.join(folder, FILE)
+        self._seen: tuple[int, int, int] | None = None
+        self._entries_read: dict[str, str] = {}
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        from pathlib import Path
+
+        return Path(self._file)
+
+    def read(self) -> dict[str, str]:
+        """Value by identity; {} without a file. Raises OSError, and ValueError for another kind of file."""
+        raw = self._raw()
+        return {} if raw is None else parse_acknowledged(raw)
+
+    def _raw(self) -> bytes | None:
+        try:
+            handle = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(handle, "rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                raise ValueError("belongs to somebody else")
+            return file.read(_LARGEST + 1)
+
+    def add(self, identity: str, value: str, wall_s: int) -> None:
+        """Acknowledge. Raises OSError and ValueError."""
+        self._write({**self._entries(), identity: {"value": value, "wall_s": wall_s}})
+
+    def remove(self, identity: str) -> bool:
+        """Remove an acknowledgement; whether it existed. Raises OSError and ValueError."""
+        entries = self._entries()
+        if identity not in entries:
+            return False
+        del entries[identity]
+        self._write(entries)
+        return True
+
+    def changes(self) -> list[tuple[str, str | None]]:
+        """(identity, value) of entries added or changed since the last call; value None: removed. Costs one stat.
+
+        An unreadable file gives no changes.
+        """
+        try:
+            found = os.stat(self._file, follow_symlinks=False)
+            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+        except OSError:
+            seen = (0, 0, 0)
+        if seen == self._seen:
+            return []
+        self._seen = seen
+        try:
+            now = self.read()
+        except (OSError, ValueError):
+            return []
+        before, self._entries_read = self._entries_read, now
+        out: list[tuple[str, str | None]] = [(name, value) for name, value in now.items() if before.get(name) != value]
+        return out + [(name, None) for name in before if name not in now]
+
+    def _entries(self) -> dict[str, dict[str, Any]]:
+        raw = self._raw()
+        if raw is None:
+            return {}
+        import json
+
+        parse_acknowledged(raw)
+        return dict(json.loads(raw)["acknowledged"])
+
+    def _write(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        import json
+
+        text = json.dumps({"format": FORMAT, "acknowledged": entries}, indent=1) + "\n"
+        keep_file(self._folder, FILE, text.encode(), lasting=True)
+
+
+def parse_acknowledged(raw: bytes) -> dict[str, str]:
+    """Value by identity of a file's content. Raises ValueError."""
+    if len(raw) > _LARGEST:
+        raise ValueError("too large")
+    import json
+
+    try:
+        whole = json.loads(raw)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    entries = whole.get("acknowledged") if isinstance(whole, dict) and whole.get("format") == FORMAT else None
+    if not isinstance(entries, dict) or len(entries) > MOST:
+        raise ValueError("not a file of this program")
+    out = {}
+    for name, entry in entries.items():
+        value = entry.get("value") if isinstance(entry, dict) else None
+        if not isinstance(value, str) or " " in name:
+            raise ValueError("not a file of this program")
+        out[clean(name, LONGEST)] = clean(value, LONGEST)
+    return out

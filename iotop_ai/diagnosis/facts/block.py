@@ -1,0 +1,191 @@
+"""A device over a window, compared with the normal figures of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+
+from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
+from iotop_ai.diagnosis.facts.window import Flags, Window, at_least, both, mean
+from iotop_ai.diagnosis.memory.read_latency_baseline import JUDGED_KINDS, NOTHING, Learned, baseline_ms
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
+from iotop_ai.model.sample import Sample
+
+_LOWER_LIMIT = 8
+"""Layers of stacked devices that are followed down; more of them are a loop in the description."""
+
+
+class DeviceFacts(NamedTuple):
+    """One device over a window; means are None when nothing was known or completed."""
+
+    name: str
+    info: BlockInfo
+    read_bytes_per_s: float | None
+    write_bytes_per_s: float | None
+    read_await_ms: float | None
+    """Weighted by requests."""
+    await_ms: float | None
+    read_size_bytes: float | None
+    busy_ratio: float | None
+    normal_ms: float
+    """The normal await of a read of this size: of its kind or, where that is lower, of this device so far."""
+    inflation: float | None
+    """Await over normal_ms."""
+    serial: bool
+    """Requests are served one after the other, so that %util shows the load."""
+    some: Flags
+    """Per sample: await above inflation_some times normal (serial: as saturated)."""
+    slow: Flags
+    """Per sample: await above inflation_slow times normal (serial: as saturated)."""
+    saturated: Flags
+    """Per sample: the classic rule's first level."""
+    bad: Flags
+    """Per sample: the classic rule's second level."""
+    steady: bool
+    """The throughput is flat while the device is always busy."""
+    reads_per_s: float | None = None
+    queue_size: float | None = None
+    """Mean requests queued or in service."""
+
+    @property
+    def judged_ms(self) -> float | None:
+        """Mean await of reads where there were any, else of all requests."""
+        return self.read_await_ms if self.read_await_ms is not None else self.await_ms
+
+    @property
+    def mount(self) -> str:
+        """The first mount of the device or of a device on it; "" when there is none."""
+        return self.info.mounts[0].path if self.info.mounts else ""
+
+
+def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
+    """The physical device below a stacked one: the first slave at each layer."""
+    for _ in range(_LOWER_LIMIT):
+        below = info.slaves or ((info.parent,) if info.kind in ("partition", "nvme-path") else ())
+        lower = next((infos[name] for name in below if name in infos), None)
+        if lower is None:
+            break
+        info = lower
+    return info
+
+
+def serves_serially(base: BlockInfo) -> bool:
+    """Whether busy means saturated: a rotating disk. ``rotational`` means something on SCSI and ATA only."""
+    return bool(base.rotational) and base.transport in ("ata", "scsi", "usb")
+
+
+def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS) -> float:
+    """The normal await of a read of this size on a device of this kind, by its transport."""
+    if base.transport == "nvme":
+        fixed, per_s = limits.nvme_prior_ms, limits.nvme_prior_bytes_per_s
+    elif base.transport in ("ata", "scsi", "usb", "mmc"):
+        fixed, per_s = limits.ssd_prior_ms, limits.ssd_prior_bytes_per_s
+        if serves_serially(base):
+            fixed, per_s = limits.hdd_prior_ms, limits.hdd_prior_bytes_per_s
+    else:
+        fixed, per_s = limits.network_prior_ms, limits.network_prior_bytes_per_s
+    return fixed + (size_bytes or 0.0) / per_s * 1000
+
+
+def _weighted(values: list[tuple[float | None, float | None]]) -> float | None:
+    known = [(v, w) for v, w in values if v is not None and w]
+    whole = sum(w for _, w in known)
+    return sum(v * w for v, w in known) / whole if whole else None
+
+
+def _await(rates: BlockRates | None) -> float | None:
+    if rates is None:
+        return None
+    return rates.read_await_ms if rates.read_await_ms is not None else rates.await_ms
+
+
+def _spread(values: list[float], level: float) -> float:
+    """The standard deviation around ``level``."""
+    # statistics.pstdev computes in fractions: far slower to run and to import.
+    return sqrt(sum([(v - level) ** 2 for v in values]) / len(values))
+
+
+def device_facts(
+    key: BlockKey,
+    info: BlockInfo,
+    infos: Mapping[str, BlockInfo],
+    look: Window,
+    limits: Thresholds = LIMITS,
+    learned: Learned = NOTHING,
+) -> DeviceFacts:
+    """One device over the window. learned: the read latency baselines."""
+    rates = [(s.block.value or {}).get(key) for s in look.samples]
+    known = [r for r in rates if r is not None]
+    base = base_of(info, infos)
+    serial = serves_serially(base)
+    awaits = [_await(r) for r in rates]
+    size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in known])
+    await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in known])
+    own = baseline_ms(learned, info, size, limits)
+    normal = prior_ms(base, size, limits)
+    # The lower of the two: a long stall must not become normal.
+    normal = normal if own is None else min(normal, own)
+    both_ms = mean([r.await_ms for r in known])
+    judged = await_ms if await_ms is not None else both_ms
+    if serial:
+        busy = [None if r is None else r.busy_ratio for r in rates]
+        saturated = both(at_least(busy, limits.disk_busy), at_least(awaits, limits.disk_await_ms))
+        bad = both(at_least(busy, limits.disk_busy_bad), at_least(awaits, limits.disk_await_bad_ms))
+        some = slow = saturated
+    else:
+        some = at_least(awaits, limits.inflation_some * normal)
+        # Most devices stay below the lowest limit, and then below the others too.
+        slow = saturated = bad = some
+        if True in some:
+            slow = at_least(awaits, limits.inflation_slow * normal)
+            saturated = at_least(awaits, limits.inflation_severe * normal)
+            bad = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
+    reads = [v for r in known if (v := r.read_bytes_per_s) is not None]
+    level, utilised = mean(reads), mean([r.busy_ratio for r in known])
+    flat = level and len(reads) >= look.needed and _spread(reads, level) <= limits.steady_variation * level
+    return DeviceFacts(
+        name=key.name,
+        info=info,
+        read_bytes_per_s=level,
+        write_bytes_per_s=mean([r.write_bytes_per_s for r in known]),
+        read_await_ms=await_ms,
+        await_ms=both_ms,
+        read_size_bytes=size,
+        busy_ratio=utilised,
+        normal_ms=normal,
+        inflation=None if judged is None else judged / normal,
+        serial=serial,
+        some=some,
+        slow=slow,
+        saturated=saturated,
+        bad=bad,
+        steady=bool(flat) and (utilised or 0.0) >= limits.steady_busy,
+        reads_per_s=mean([r.reads_per_s for r in known]),
+        queue_size=mean([r.queue_size for r in known]),
+    )
+
+
+def _active(sample: Sample) -> dict[BlockKey, None]:
+    return {key: None for key, rates in (sample.block.value or {}).items() if rates.active}
+
+
+def all_devices(
+    infos: Mapping[str, BlockInfo] | None,
+    look: Window,
+    cache: PerSampleCache[dict[BlockKey, None]],
+    limits: Thresholds = LIMITS,
+    learned: Learned = NOTHING,
+) -> tuple[DeviceFacts, ...]:
+    """Every disk, dm, md and loop device that was active in the window; () when nothing is known."""
+    if not infos:
+        return ()
+    active: dict[BlockKey, None] = {}
+    for some in cache.each(look.samples, (), _active):
+        active.update(some)
+    return tuple(
+        device_facts(key, info, infos, look, limits, learned)
+        for key in active
+        if (info := infos.get(key.name)) is not None and info.kind in JUDGED_KINDS
+    )

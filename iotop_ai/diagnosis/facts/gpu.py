@@ -1,0 +1,76 @@
+"""The GPUs over a window, and which of them are in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.diagnosis.facts.process import Family
+from iotop_ai.diagnosis.facts.window import Window, mean
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.reading import Status
+from iotop_ai.model.snapshot import Snapshot
+
+COMPUTE = "compute"
+_NONE = (Status.ABSENT, Status.UNSUPPORTED, Status.OFF)
+
+
+class GpuFacts(NamedTuple):
+    """The GPUs over a window. Neither seen nor none: unknown (pending, failed, denied)."""
+
+    seen: bool
+    """GPUs answer."""
+    none: bool
+    """There is certainly no GPU or no driver."""
+    all: int
+    """Number of GPUs."""
+    used: int
+    """Number of GPUs with a compute process, or with memory or work where no process is visible."""
+    busy: tuple[float | None, ...]
+    """Mean utilisation of those in use (of all, when none is), per sample; None unknown."""
+    power_ratio: float | None
+    """Mean power over limit of those in use."""
+    pids: frozenset[int] | None
+    """Processes on the GPUs and all below them; None where none of them is visible (a container)."""
+    on_gpu: frozenset[int]
+    """Processes on the GPUs."""
+    uuids: tuple[str, ...] = ()
+    """Those in use."""
+
+    @property
+    def busy_ratio(self) -> float | None:
+        """Mean utilisation over the window; None when unknown."""
+        return mean(self.busy)
+
+
+def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], look: Window, limits: Thresholds = LIMITS) -> GpuFacts:
+    """The GPUs over the window. tree: gives the processes; called when one is on a GPU."""
+    reading = snapshot.gpu
+    unknown: tuple[float | None, ...] = (None,) * len(look.samples)
+    if reading.value is None:
+        return GpuFacts(False, reading.status in _NONE, 0, 0, unknown, None, None, frozenset())
+    states = {uuid: r.value for uuid, r in reading.value.items() if r.value is not None}
+    if not states:
+        return GpuFacts(False, not reading.value, len(reading.value), 0, unknown, None, None, frozenset())
+
+    def over_window(uuid: str, field: str) -> list[float | None]:
+        return [getattr((s.gpu.value or {}).get(uuid), field, None) for s in look.samples]
+
+    used = [
+        uuid
+        for uuid, state in states.items()
+        if any(p.kind == COMPUTE for p in state.processes or ())
+        # A container hides the processes; a desktop lists them, and its work is not training.
+        or (not state.processes and (state.memory_used_bytes or 0) >= limits.gpu_used_bytes)
+        or (not state.processes and (mean(over_window(uuid, "busy_ratio")) or 0.0) >= limits.idle_gpu)
+    ]
+    judged = used or list(states)
+    columns = [over_window(uuid, "busy_ratio") for uuid in judged]
+    busy = tuple(mean(row) for row in zip(*columns, strict=True))
+    power = []
+    for uuid in judged:
+        watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
+        power.append(watts / limit if watts is not None and limit else None)
+    on_gpu = frozenset(p.pid for state in states.values() for p in state.processes or () if p.kind == COMPUTE)
+    pids = tree().below(on_gpu) if on_gpu else frozenset()
+    return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu, tuple(used))

@@ -1,0 +1,162 @@
+"""The GPUs of one job, each with its rates over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.window import Window, mean
+from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.finding import Evidence, Finding
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuRates, GpuState
+
+
+class OneGpu:
+    """One GPU: its state now, and its rates in those samples of a window in which it answered."""
+
+    __slots__ = ("_means", "detail", "rates", "state")
+
+    def __init__(self, state: GpuState, detail: GpuDetail | None, rates: tuple[GpuRates, ...]) -> None:
+        self.state = state
+        self.detail = detail
+        self.rates = rates
+        self._means: dict[str, float | None] = {}
+
+    def mean(self, field: str) -> float | None:
+        """The mean of one of its rates; None when unknown throughout."""
+        if field not in self._means:
+            self._means[field] = mean(map(attrgetter(field), self.rates))
+        return self._means[field]
+
+    @property
+    def busy(self) -> float | None:
+        """Mean utilisation."""
+        return self.mean("busy_ratio")
+
+    @property
+    def watts(self) -> float | None:
+        """Mean power."""
+        return self.mean("power_watts")
+
+    @property
+    def power_ratio(self) -> float | None:
+        """Mean power over its limit."""
+        return ratio(self.watts, self.mean("power_limit_watts"))
+
+    @property
+    def clock_ratio(self) -> float | None:
+        """SM clock over the highest one."""
+        return ratio(self.mean("sm_mhz"), self.state.sm_max_mhz)
+
+
+class GpuGroup(NamedTuple):
+    """The GPUs of one job; with job None those in use by no known job."""
+
+    job: JobFacts | None
+    gpus: tuple[OneGpu, ...]
+    look: Window
+
+    @property
+    def subject(self) -> str:
+        """Names the group in a finding: its job's pid."""
+        return "" if self.job is None else self.job.subject
+
+    @property
+    def settled(self) -> bool:
+        """Whether its job is past its first seconds."""
+        return self.job is None or self.job.age_s is None or self.job.age_s >= LIMITS.settle_s
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """A part of a whole; None when either is unknown or the whole is 0."""
+    return None if part is None or not whole else part / whole
+
+
+def gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
+    """The GPUs in use, by job, over the last ``seconds``; () when none is in use or none answers."""
+    if not facts.gpu.uuids:
+        return ()
+    return facts.lazy.once(f"gpu groups {seconds:g}", lambda: _gpu_groups(facts, seconds))
+
+
+def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
+    readings = facts.snapshot.gpu.value
+    if readings is None:
+        return ()
+    look = facts.window(seconds, ("gpu",))
+    tables = [sample.gpu.value or {} for sample in look.samples]
+    details = facts.snapshot.gpu_slow.value or {}
+
+    def one(uuid: str) -> OneGpu | None:
+        state = readings[uuid].value
+        detail = details.get(uuid)
+        if state is None:
+            return None
+        rates = tuple(table[uuid] for table in tables if uuid in table)
+        return OneGpu(state, None if detail is None else detail.value, rates)
+
+    used, out = facts.gpu.uuids, []
+    for job in facts.jobs:
+        mine = [uuid for uuid in used if uuid in job.job.gpus]
+        if not mine and len(facts.jobs) == 1 and facts.gpu.pids is None:
+            # A container hides the processes on the GPUs.
+            mine = list(used)
+        out.append((job, mine))
+    left = [uuid for uuid in used if not any(uuid in mine for _, mine in out)]
+    groups: list[tuple[JobFacts | None, list[str]]] = [*out, (None, left)]
+    return tuple(
+        GpuGroup(job, found, look)
+        for job, uuids in groups
+        if (found := tuple(gpu for uuid in uuids if (gpu := one(uuid)) is not None))
+    )
+
+
+def names(gpus: Sequence[OneGpu], of: int = 0) -> str:
+    """ "GPU 3", "GPUs 3, 5", or "8 GPUs" when they are all ``of`` them or many."""
+    numbers = sorted(gpu.state.number for gpu in gpus)
+    if len(numbers) == 1:
+        return f"GPU {numbers[0]}"
+    if len(numbers) > 4 or len(numbers) == of:
+        return f"{len(numbers)} GPUs"
+    return f"GPUs {', '.join(map(str, numbers))}"
+
+
+def group_args(facts: Facts, group: GpuGroup, affected: Sequence[OneGpu]) -> Args:
+    """The job, its affected GPUs and their utilisation, for the sentences."""
+    job: Args = ()
+    if group.job is not None:
+        job = (("job", group.job.job.name), ("job_pid", float(group.job.job.key.pid)))
+    return (
+        *job,
+        ("who", names(affected, len(group.gpus))),
+        ("gpus", float(len(affected))),
+        ("team", float(len(group.gpus))),
+        ("gpus_all", float(facts.gpu.all)),
+        ("gpu_busy", mean(gpu.busy for gpu in affected)),
+    )
+
+
+def metric(gpu: OneGpu, field: str) -> str:
+    """The name of one of its figures as evidence."""
+    return f"gpus.{gpu.state.number}.{field}"
+
+
+def most_of(values: Iterable[float | None]) -> float | None:
+    """The largest; None when one is unknown or there is none."""
+    known = list(values)
+    numbers = [value for value in known if value is not None]
+    return max(numbers) if numbers and len(numbers) == len(known) else None
+
+
+def known_evidence(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    """The figures that are known."""
+    return tuple(one for one in evidence if one.value is not None)
+
+
+def group_claim(group: GpuGroup, finding: Finding, level: float) -> Claim:
+    """A claim about means over the group's window."""
+    return Claim(finding, 1.0, len(group.look.samples), group.look.needed, level)

@@ -1,0 +1,278 @@
+"""The training jobs over a window: the share of time without data, and its cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter, mul
+
+from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.gpu import GpuFacts
+from iotop_ai.diagnosis.facts.window import Periods, Window, mean, window
+from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
+from iotop_ai.diagnosis.memory.jobs import Memory
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.job.records import Job, JobMount, JobPlace
+from iotop_ai.model.job.task_states import JobRates
+from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse, is_remote
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+
+NO_PLACE = JobPlace()
+NO_MEMORY: Memory = {}
+_ACTIVE = 0.1
+"""Share of a core, or of time in state D, below which a job without workers and GPU is idle."""
+
+
+class JobFacts(NamedTuple):
+    """One job over a window. Ratios are means over the sweeps in it, 0..1; None unknown.
+
+    disk, running, net and other are what the workers that are not idle do while the trainer waits; without workers the
+    trainer's own shares of the time (net and other 0).
+    """
+
+    job: Job
+    place: JobPlace
+    look: Window
+    stall: float | None
+    """Share of time in which the trainer has no data."""
+    long_stall: float | None
+    """The same over the long window."""
+    disk: float | None
+    running: float | None
+    net: float | None
+    other: float | None
+    main_disk_ratio: float | None
+    main_running_ratio: float | None
+    main_disk: tuple[float | None, ...]
+    """Per sample, for events."""
+    blocked_tasks: float | None
+    """Tasks in state D at one moment."""
+    blind: bool
+    """The place where the trainer sleeps is hidden."""
+    worker_disk: float | None
+    worker_cpu: float | None
+    worker_cpu_wait: float | None
+    worker_idle: float | None
+    grown_bytes_per_s: float | None
+    read_bytes_per_s: float | None
+    read_chars_per_s: float | None
+    write_bytes_per_s: float | None
+    cpu_ratio: float | None
+    gpu_busy: float | None
+    """Mean utilisation of its GPUs; None when unknown or without one."""
+    gpus: int
+    age_s: float | None
+    """Of its oldest trainer."""
+
+    @property
+    def workers(self) -> int:
+        """Loader processes of all ranks."""
+        return len(self.job.workers)
+
+    @property
+    def active(self) -> bool:
+        """Whether it works: a notebook that only has its framework loaded does not."""
+        busy = max(self.cpu_ratio or 0.0, self.main_disk_ratio or 0.0, self.main_running_ratio or 0.0)
+        return bool(self.workers or self.gpus) or busy >= _ACTIVE
+
+    @property
+    def subject(self) -> str:
+        """Names the job in a finding: the pid at its top."""
+        return str(self.job.key.pid)
+
+    @property
+    def remote_mount(self) -> JobMount | None:
+        """The mount from which it reads most, when it is a network filesystem; else None."""
+        first = self.place.mounts[0] if self.place.mounts else None
+        return first if first is not None and is_remote(first.fstype, first.source) else None
+
+    @property
+    def reads_locally(self) -> bool:
+        """Whether the mount from which it reads most is known not to be a network filesystem."""
+        first = self.place.mounts[0] if self.place.mounts else None
+        if first is None:
+            return False
+        return fuse_is_remote(first.fstype, first.source) is False if is_fuse(first.fstype) else not self.remote_mount
+
+    @property
+    def through_fuse(self) -> bool:
+        """Whether it reads through a FUSE program of this machine, whose own waits do not show in the job."""
+        return bool(self.place.mounts) and is_fuse(self.place.mounts[0].fstype)
+
+
+_OF = {field: itemgetter(place) for place, field in enumerate(JobRates._fields)}
+_SWEEPS = _OF["sweeps"]
+
+
+def _rates(look: Window, key: ProcessKey) -> list[JobRates]:
+    return [r for s in look.samples if s.jobs.value is not None and (r := s.jobs.value.jobs.get(key)) is not None]
+
+
+def _weighted(rates: Sequence[JobRates], field: str) -> float | None:
+    """The mean of a share, weighted by the sweeps of each interval."""
+    values, sweeps = [*map(_OF[field], rates)], [*map(_SWEEPS, rates)]
+    if None in values:
+        sweeps = [count for value, count in zip(values, sweeps, strict=True) if value is not None]
+        values = [value for value in values if value is not None]
+    whole = sum(sweeps)
+    return sum(map(mul, values, sweeps)) / whole if whole else None
+
+
+def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> float | None:
+    """Share of time without data; at most the GPUs' idle share.
+
+    Without workers the trainer loads its data: blocked, it waits for a device; running, it prepares data, unless the
+    GPU is busy meanwhile: a trainer often spins while it waits for the GPU.
+    """
+    idle = 1.0 if gpu_busy is None else max(0.0, 1 - gpu_busy)
+    if workers:
+        stall = _weighted(rates, "stall_ratio")
+        return None if stall is None else min(stall, idle)
+    disk, running = _weighted(rates, "main_disk_ratio"), _weighted(rates, "main_running_ratio")
+    if disk is None or running is None:
+        return None
+    return disk + min(running, max(0.0, idle - disk))
+
+
+def _decider(rates: Sequence[JobRates], workers: int) -> tuple[float | None, ...]:
+    if not workers:
+        disk, running = _weighted(rates, "main_disk_ratio"), _weighted(rates, "main_running_ratio")
+        return (None,) * 4 if disk is None else (disk, running, 0.0, 0.0)
+    counts = [sum(getattr(r, f"wait_{kind}") for r in rates) for kind in ("disk", "running", "net", "other")]
+    whole = sum(counts)
+    return tuple(count / whole for count in counts) if whole else (None,) * 4
+
+
+class _Moved(NamedTuple):
+    """The totals of all processes of a job, bytes per second and cores; None unknown."""
+
+    read: float | None
+    rchar: float | None
+    write: float | None
+    cpu: float | None
+
+
+def _moved(samples: Sequence[Sample], job: Job, unreadable: bool, unlisted: bool) -> _Moved:
+    """unreadable: the I/O of one of them may not be read; unlisted: the processes are unknown."""
+    members, sums, known = job.members, [0.0] * 4, 0
+    for sample in samples:
+        if sample.processes.value is None or not sample.processes.renewed:
+            continue
+        known += 1
+        listed = sample.processes.value.rates
+        for rates in [listed[key] for key in members if key in listed]:
+            read, write, _, rchar, _, _, _, cpu, *_ = rates
+            sums[0] += read or 0.0
+            sums[1] += rchar or 0.0
+            sums[2] += write or 0.0
+            sums[3] += cpu or 0.0
+    if not known:
+        return _Moved(None, None, None, None)
+    read, rchar, write, cpu = (value / known for value in sums)
+    if unreadable:
+        return _Moved(None, None, None, None if unlisted else cpu)
+    return _Moved(read, rchar, write, cpu)
+
+
+def job_facts(
+    snapshot: Snapshot,
+    history: tuple[Sample, ...],
+    gpu: GpuFacts,
+    limits: Thresholds = LIMITS,
+    periods: Periods | None = None,
+    memory: Memory = NO_MEMORY,
+) -> tuple[JobFacts, ...]:
+    """Every job of the Snapshot over the window; () when none is known."""
+    table = snapshot.jobs.value
+    if table is None or not table.jobs:
+        return ()
+    look = window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
+    long = window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
+    processes = snapshot.processes.value
+    # A start time counts ticks since boot, suspend included.
+    up_s = (snapshot.at_ns + (snapshot.suspended_ns or 0)) / 1e9
+    out = []
+    for key, job in table.jobs.items():
+        rates, more = _rates(look, key), _rates(long, key)
+        # Between two sets of workers a job has none for a moment; it is still not a job that loads by itself.
+        workers = len(job.workers) or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
+        busy = _gpu_busy(look, job, gpu, len(table.jobs))
+        disk, running, net, other = _decider(rates, workers)
+        denied = processes is None or not job.members.isdisjoint(processes.denied)
+        tick = 100 if processes is None else processes.clk_tck
+        moved = _moved(look.samples, job, denied, processes is None)
+        blocked = _weighted(rates, "blocked_tasks")
+        blind, waits = sum(r.blind for r in rates), sum(r.waits for r in rates)
+        out.append(
+            JobFacts(
+                job,
+                table.places.get(key, NO_PLACE),
+                look,
+                _stall(rates, workers, busy),
+                _stall(more, workers, _gpu_busy(long, job, gpu, len(table.jobs))),
+                disk,
+                running,
+                net,
+                other,
+                _weighted(rates, "main_disk_ratio"),
+                _weighted(rates, "main_running_ratio"),
+                tuple(
+                    None if s.jobs.value is None or (r := s.jobs.value.jobs.get(key)) is None else r.main_disk_ratio
+                    for s in look.samples
+                ),
+                None if blocked is None else blocked * len(job.ranks),
+                bool(blind) and blind * 2 >= waits,
+                _weighted(rates, "worker_disk_ratio"),
+                _weighted(rates, "worker_cpu_ratio"),
+                _weighted(rates, "worker_cpu_wait_ratio"),
+                _weighted(rates, "worker_idle_ratio"),
+                _growth(look, job),
+                *moved,
+                busy,
+                len(job.gpus) or (gpu.used if len(table.jobs) == 1 else 0),
+                max((up_s - rank.key.start_ticks / tick for rank in job.ranks), default=None),
+            )
+        )
+    return tuple(out)
+
+
+def _growth(look: Window, job: Job) -> float | None:
+    """Growth of its trainers' memory, bytes per second."""
+    ranks = [rank.key for rank in job.ranks]
+    return mean(
+        task.grown_bytes_per_s
+        for s in look.samples
+        if s.jobs.value is not None
+        for key in ranks
+        if (task := s.jobs.value.tasks.get(key)) is not None
+    )
+
+
+def _gpu_busy(look: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
+    """The mean of its own GPUs; of all in use where it is the only job and its GPUs are not visible."""
+    own = job.gpus
+    if own:
+        return mean(
+            rates.busy_ratio for s in look.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in own
+        )
+    return gpu.busy_ratio if jobs == 1 and gpu.used and gpu.pids is None else None
+
+
+def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
+    """The device that it reads from: behind its mounts, else one that delivers about as much as it reads.
+
+    part: the share of the job's reads that a device must deliver.
+    """
+    read = facts.read_bytes_per_s
+    reading = [d for d in devices if d.read_bytes_per_s and (read is None or d.read_bytes_per_s >= part * read)]
+    for mount in facts.place.mounts:
+        for device in reading:
+            info = device.info
+            if mount.device == f"{info.major}:{info.minor}" or any(m.path == mount.path for m in info.mounts):
+                return device
+    if not read:
+        return None
+    near = [d for d in reading if (d.read_bytes_per_s or 0.0) * part <= read]
+    return max(near, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)

@@ -1,0 +1,108 @@
+"""The job that the verdict is about, and the hours that each job has lost so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from iotop_ai.diagnosis.facts.gather import Facts
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
+
+_HOUR_NS = 3_600_000_000_000
+_GAP = 3.0
+"""A step longer than this many intervals was not observed and counts as 0."""
+_DIGITS = 9
+
+
+def job_pid(finding: Finding) -> int | None:
+    """The pid at the top of the job that a finding is about; None for one about the machine."""
+    value = dict(finding.args).get("job_pid")
+    return None if value is None or isinstance(value, str) else int(value)
+
+
+def job_with(snapshot: Snapshot, pid: int) -> Job | None:
+    """The job that a process belongs to; None when it belongs to none."""
+    table = snapshot.jobs.value
+    jobs = () if table is None else table.jobs.values()
+    return next((job for job in jobs if any(key.pid == pid for key in job.members | {job.key})), None)
+
+
+def lost_so_far(
+    before: Mapping[ProcessKey, float],
+    facts: Facts,
+    findings: Iterable[Finding],
+    decided_ns: int | None,
+) -> Mapping[ProcessKey, float]:
+    """Hours lost by each job: adds its largest lost share times the time since the last decision.
+
+    A job that ended is forgotten. decided_ns: None at the first decision.
+    """
+    now, interval_s = facts.snapshot.at_ns, facts.snapshot.interval_s
+    step = 0 if decided_ns is None else now - decided_ns
+    hours = step / _HOUR_NS if 0 < step <= _GAP * max(interval_s, facts.limits.decide_s) * 1e9 else 0.0
+    shares: dict[int, float] = {}
+    for finding in findings:
+        pid = job_pid(finding)
+        if pid is not None and finding.state in LOSING:
+            shares[pid] = max(shares.get(pid, 0.0), finding.lost_ratio or 0.0)
+    out = {}
+    for job in facts.jobs:
+        key = job.job.key
+        lost = round(before.get(key, 0.0) + hours * shares.get(key.pid, 0.0), _DIGITS)
+        if lost:
+            out[key] = lost
+    return out
+
+
+def _costs(finding: Finding) -> bool:
+    """Whether it ranks its job before a healthy one: time is lost, or a GPU is idle beside it."""
+    return finding.state in LOSING or (CLASS_SPECS[finding.class_id].wastes and finding.severity is not Severity.INFO)
+
+
+def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[ProcessKey, float]) -> JobFacts | None:
+    """The job that the verdict is about; None without a job.
+
+    For an ordinary user the user's own jobs first; then jobs that lose time now; then by lost GPU-hours and lost hours.
+    """
+    euid = facts.snapshot.host.euid
+    losing = {job_pid(finding) for finding in findings if _costs(finding)}
+
+    def order(job: JobFacts) -> tuple[bool, bool, bool, float, float, int]:
+        key = job.job.key
+        hours = lost.get(key, 0.0)
+        of_other = bool(euid) and job.job.uid != euid
+        return (of_other, key.pid not in losing, not job.active, -hours * job.gpus, -hours, key.pid)
+
+    return min(facts.jobs, key=order, default=None)
+
+
+def split_by_job(
+    facts: Facts, findings: Iterable[Finding], lead: JobFacts | None
+) -> tuple[list[Finding], list[Finding]]:
+    """(findings about the leading job and the machine, losses of other jobs)."""
+    others = {job.job.key.pid for job in facts.jobs}
+    if lead is not None:
+        others.discard(lead.job.key.pid)
+    front, back = [], []
+    for finding in findings:
+        pid = job_pid(finding)
+        # While the leading job works, the death of another one is a finding of that other job.
+        of_other = finding.class_id == "job_died" and lead is not None and lead.active and pid != lead.job.key.pid
+        if pid not in others and not of_other:
+            front.append(finding)
+        elif _costs(finding):
+            back.append(finding)
+    return front, back
+
+
+def with_hours(facts: Facts, finding: Finding, lost: Mapping[ProcessKey, float]) -> Finding:
+    """The finding with the GPU-hours that its job has lost so far; None where none of its GPUs is visible."""
+    pid = job_pid(finding)
+    job = next((job for job in facts.jobs if job.job.key.pid == pid), None)
+    if job is None or job.gpu_busy is None or not job.gpus:
+        return finding._replace(gpu_hours_lost=None)
+    return finding._replace(gpu_hours_lost=round(lost.get(job.job.key, 0.0) * job.gpus, _DIGITS))

@@ -1,0 +1,142 @@
+"""Other users of a job's device or cores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.gather import Facts
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.process import TaskFacts
+from iotop_ai.diagnosis.facts.window import share
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.job.batch_ids import job_ids
+from iotop_ai.model.job.detection import is_python, script_name
+
+RESYNC, PROCESS, UNSEEN = "resync", "process", "unseen"
+_BOUND = 1.3
+"""A group with more than this many times the others' traffic on the device has most of it elsewhere."""
+_BUSY = 0.8
+_COUNTS = 0.1
+
+
+class Neighbour(NamedTuple):
+    """Another user of the job's device or cores."""
+
+    kind: str
+    """RESYNC of an md array, PROCESS, or UNSEEN (another user's or container's, whose I/O cannot be read)."""
+    name: str
+    """Of the process, or of the array."""
+    pid: int
+    """Of one of the processes; 0 without one."""
+    many: int
+    """Number of processes of that name."""
+    where: str
+    """Its unit, batch job or container; "" unknown."""
+    theirs: float
+    """Use by others: bytes per second, or cores."""
+    own: float
+    """Use by the job, in the same unit."""
+
+    @property
+    def share(self) -> float:
+        """The part of the traffic, or of the CPU, that others have."""
+        return self.theirs / (self.theirs + self.own)
+
+
+def disk_neighbour(
+    facts: Facts, job: JobFacts, device: DeviceFacts | None, *, idle_queue: bool = False
+) -> Neighbour | None:
+    """The other user that keeps the job's device busy; None when the job has most of it, or when unknown.
+
+    idle_queue: the job's readers are blocked, but few of their requests are in the device's queue.
+    """
+    if device is None or job.read_bytes_per_s is None:
+        return None
+    own = job.read_bytes_per_s + (job.write_bytes_per_s or 0.0)
+    on = facts.on("noisy_neighbour", job.subject)
+    ease = facts.limits.leave_level if on else 1.0
+    sync = _resync(facts, device, own)
+    if sync is not None and sync.share >= ease * facts.limits.other_share:
+        return sync
+    whole = _moved(device)
+    others = whole - own
+    if others <= 0 or others < ease * facts.limits.other_share * whole or own * ease >= facts.limits.own_share * whole:
+        return None
+    pressed = share(device.some) >= facts.limits.leave_share or (device.busy_ratio or 0.0) >= _BUSY or idle_queue
+    if not pressed:
+        return None
+    inside = {key.pid for key in job.job.members}
+    strangers = [task for task in facts.tasks if task.key.pid not in inside]
+    needed = ease * facts.limits.other_share * whole
+    found = _largest(facts, ((t, _moved(t)) for t in strangers), needed, _BOUND * others)
+    if found is not None:
+        return found._replace(theirs=others, own=own)
+    table = facts.snapshot.processes.value
+    hidden = table is None or bool(table.denied) or not table.complete or bool(facts.snapshot.host.container)
+    return Neighbour(UNSEEN, "", 0, 0, "", others, own) if hidden else None
+
+
+def _moved(one: TaskFacts | DeviceFacts) -> float:
+    return (one.read_bytes_per_s or 0.0) + (one.write_bytes_per_s or 0.0)
+
+
+def _resync(facts: Facts, device: DeviceFacts, own: float) -> Neighbour | None:
+    """An md array below the job's files that checks or rebuilds itself: its members have more traffic than it has."""
+    infos = facts.snapshot.disks.value or {}
+    arrays = [device.info, *(infos[name] for name in (*device.info.slaves, *device.info.holders) if name in infos)]
+    array = next((info for info in arrays if info.kind == "md" and info.md_sync), None)
+    if array is None:
+        return None
+    members = {infos[name].parent or name for name in array.slaves if name in infos}
+    moved = sum(_moved(d) for d in facts.devices if d.name in members)
+    return Neighbour(RESYNC, f"{array.md_sync} of {array.name}", 0, 1, "", moved - own, own) if moved > own else None
+
+
+def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
+    """The other user that keeps the cores busy while the job's workers wait for one; None when the job has its share.
+
+    A CPU quota that runs out looks the same to the workers, but is not a neighbour.
+    """
+    waits, runs, limits = job.worker_cpu_wait, job.worker_cpu, facts.limits
+    ease = limits.leave_level if facts.on("noisy_neighbour", job.subject) else 1.0
+    if waits is None or runs is None or not job.workers or job.cpu_ratio is None or facts.cpu_busy_ratio is None:
+        return None
+    quota = job.place.cpu_cores
+    if quota is not None and job.cpu_ratio >= quota * limits.worker_busy:
+        return None
+    # Equals get half of the time each: a neighbour is a cause only with more of the cores than the job.
+    if waits < limits.cores_short * ease or waits < limits.crowded * runs * ease:
+        return None
+    cpu = facts.snapshot.cpu.value
+    cores = 0 if cpu is None else (len(cpu.cores) or cpu.allowed)
+    used = facts.cpu_busy_ratio * cores
+    others = used - job.cpu_ratio
+    if others <= 0 or others < ease * limits.own_share * used:
+        return None
+    inside = {key.pid for key in job.job.members}
+    strangers = ((t, t.cpu_ratio or 0.0) for t in facts.tasks if t.key.pid not in inside)
+    found = _largest(facts, strangers, ease * limits.other_share * used, _BOUND * used)
+    return None if found is None else found._replace(theirs=others, own=job.cpu_ratio)
+
+
+def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float) -> Neighbour | None:
+    """The name whose processes together have the most traffic, within bounds."""
+    groups: dict[tuple[str, int], list[tuple[float, int]]] = {}
+    for task, moved in tasks:
+        if moved > 0:
+            groups.setdefault((task.name, task.uid), []).append((moved, task.key.pid))
+    fitting = {key: rows for key, rows in groups.items() if needed <= sum(row[0] for row in rows) <= most}
+    if not fitting:
+        return None
+    key = max(fitting, key=lambda k: (sum(row[0] for row in fitting[k]), k))
+    rows = fitting[key]
+    pid = max(rows)[1]
+    table = facts.snapshot.processes.value
+    who = facts.family.keys.get(pid)
+    info = None if table is None or who is None else table.info.get(who)
+    where = "" if info is None else job_ids(info.cgroup).label
+    # An interpreter is named by its script; a process with hardly any traffic does not count.
+    name = key[0] if info is None or not is_python(info) else script_name(info)
+    many = sum(row[0] >= _COUNTS * max(rows)[0] for row in rows)
+    return Neighbour(PROCESS, name, pid, many, where, sum(row[0] for row in rows), 0.0)

@@ -1,0 +1,57 @@
+"""The monitor's own processes, which no verdict counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import compress
+from operator import itemgetter
+
+from iotop_ai.model.process.change_tracking import TrackedDict, follows
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat, ProcessTable
+
+_PPID = itemgetter(ProcessStat._fields.index("ppid"))
+
+
+class MonitorPids:
+    """Finds the monitor's processes in a table; keeps the last answer, because most tables differ by few processes."""
+
+    def __init__(self) -> None:
+        self._stat: Mapping[ProcessKey, ProcessStat] = {}
+        self._own_pid = 0
+        self._children: dict[ProcessKey, ProcessInfo] = {}
+        self._pids: frozenset[int] = frozenset()
+
+    def of(self, table: ProcessTable, own_pid: int) -> frozenset[int]:
+        """The monitor, its helpers and the processes below them (smartctl), but not a command that it records."""
+        if self._own_pid != own_pid or not self._still_valid(table):
+            self._own_pid = own_pid
+            self._find(table)
+        self._stat = table.stat
+        return self._pids
+
+    def _find(self, table: ProcessTable) -> None:
+        own_pid = self._own_pid
+        parents = [*map(_PPID, table.stat.values())]
+        children = {key: table.info[key] for key in compress(table.stat, map(own_pid.__eq__, parents))}
+        found = {own_pid}
+        newest = {
+            key.pid for key, info in children.items() if any(part.startswith("iotop_ai.") for part in info.cmdline)
+        }
+        while newest - found:
+            found |= newest
+            newest = {key.pid for key in compress(table.stat, map(newest.__contains__, parents))}
+        self._children, self._pids = children, frozenset(found)
+
+    def _still_valid(self, table: ProcessTable) -> bool:
+        """Whether no process appeared, exited or moved below the known ones, and the children are unchanged."""
+        stat, before, pids = table.stat, self._stat, self._pids
+        if stat is not before:
+            if not isinstance(stat, TrackedDict) or not follows(stat, before):
+                return False
+            for key in stat.touched:
+                old, new = before.get(key), stat.get(key)
+                old_ppid, new_ppid = None if old is None else old.ppid, None if new is None else new.ppid
+                if old_ppid != new_ppid and (old_ppid in pids or new_ppid in pids):
+                    return False
+        info = table.info
+        return all(info.get(key) is child for key, child in self._children.items())

@@ -1,0 +1,350 @@
+"""Processes over a window, grouped by name and user."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from operator import attrgetter
+
+from iotop_ai.diagnosis.facts.fold_cache import FoldCache
+from iotop_ai.diagnosis.facts.process_columns import CPU, DELAY, LOOKS, READ, WRITE, WindowTotals, window_totals
+from iotop_ai.diagnosis.facts.window import Window, mean
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
+
+LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
+"""Names that PyTorch gives to DataLoader workers (comm, 15 characters)."""
+_DELAY_SEEN = 0.05
+_FEW = 8
+_WHO = attrgetter("name", "uid")
+
+
+class TaskFacts(NamedTuple):
+    """One process over a window. Ratios are means, None unknown.
+
+    blocked_ratio: by delay accounting where it shows a delay, else the share of samples in state D.
+    """
+
+    key: ProcessKey
+    name: str
+    uid: int
+    ppid: int
+    threads: int
+    blocked_ratio: float
+    cpu_ratio: float | None
+    read_bytes_per_s: float | None
+    write_bytes_per_s: float | None
+
+    @property
+    def loader(self) -> bool:
+        """Whether it is a DataLoader worker by its name."""
+        return self.name.startswith(LOADER_NAMES)
+
+
+class Group(NamedTuple):
+    """Processes of one name and user with the same behaviour."""
+
+    name: str
+    pid: int
+    """Of one of them."""
+    doing: int
+    """Number of processes with this behaviour."""
+    whole: int
+    """Number of all processes of that name and user."""
+    blocked_ratio: float
+    """Mean share of time in state D."""
+    cpu_ratio: float | None
+    """Mean CPU of one process; 1.0 is one core."""
+    read_bytes_per_s: float | None
+    """Of all of them together; None when unknown for all."""
+    write_bytes_per_s: float | None
+    """Of all of them together; None when unknown for all."""
+
+
+class Family(NamedTuple):
+    """The process tree. keys: by pid; children: the child pids of each pid."""
+
+    keys: Mapping[int, ProcessKey]
+    children: Mapping[int, Collection[int]]
+
+    def below(self, roots: Iterable[int]) -> frozenset[int]:
+        """The pids of ``roots`` that exist, and of all their descendants."""
+        found: set[int] = set()
+        todo = [pid for pid in roots if pid in self.keys]
+        while todo:
+            pid = todo.pop()
+            if pid not in found:
+                found.add(pid)
+                todo.extend(self.children.get(pid, ()))
+        return frozenset(found)
+
+
+NO_FAMILY = Family({}, {})
+
+
+def family(table: ProcessTable | None) -> Family:
+    """The process tree of a table."""
+    if table is None:
+        return NO_FAMILY
+    children: dict[int, list[int]] = {}
+    for key, stat in table.stat.items():
+        below = children.get(stat.ppid)
+        if below is None:
+            children[stat.ppid] = [key.pid]
+        else:
+            below.append(key.pid)
+    return Family({key.pid: key for key in table.stat}, children)
+
+
+_Row = tuple[float, float, float, float]
+"""Of one process: blocked, CPU, bytes read and written."""
+
+
+class _Ratios:
+    """Means over a window, one per process in the order of WindowTotals; unknown counts as 0."""
+
+    def __init__(self, sums: WindowTotals) -> None:
+        self._sums = sums
+        self._known = sums.known or 1
+
+    @cached_property
+    def blocked(self) -> list[float]:
+        delays, looks, known = self._sums.column(DELAY), self._sums.column(LOOKS), self._known
+        # ``_blocked`` inline: a call per process costs too much.
+        return [
+            min(1.0, d) if (d := delay / known) >= _DELAY_SEEN else look / known
+            for delay, look in zip(delays[:-1], looks, strict=False)
+        ]
+
+    @cached_property
+    def cpu(self) -> list[float]:
+        return self._mean(CPU)
+
+    @cached_property
+    def read(self) -> list[float]:
+        return self._mean(READ)
+
+    @cached_property
+    def write(self) -> list[float]:
+        return self._mean(WRITE)
+
+    @cached_property
+    def rows(self) -> list[_Row]:
+        """The figures of each."""
+        return [*zip(self.blocked, self.cpu, self.read, self.write, strict=True)]
+
+    def of(self, i: int) -> _Row:
+        """The figures of one alone."""
+        of, known = self._sums.of, self._known
+        blocked = _blocked(of(DELAY, i) / known, of(LOOKS, i) / known)
+        return blocked, of(CPU, i) / known, of(READ, i) / known, of(WRITE, i) / known
+
+    def _mean(self, number: int) -> list[float]:
+        known = self._known
+        return [summed / known for summed in self._sums.column(number)[:-1]]
+
+
+def _blocked(delay: float, look: float) -> float:
+    # Delay accounting is exact but counts block devices only: where it shows no delay, the samples decide.
+    return min(1.0, delay) if delay >= _DELAY_SEEN else look
+
+
+class Tasks:
+    """Every living process that did or waited for something in a window, without the monitor's own.
+
+    TaskFacts are made on demand: most rules need a few of a thousand. only: the wanted pids; None all.
+    """
+
+    def __init__(
+        self,
+        table: ProcessTable | None,
+        look: Window,
+        own_pid: int,
+        *,
+        cache: FoldCache | None = None,
+        only: frozenset[int] | None = None,
+        tree: Family | None = None,
+    ) -> None:
+        self._table = table
+        self._selected: dict[tuple[str, float], tuple[TaskFacts, ...]] = {}
+        self._known: dict[int, TaskFacts | None] = {}
+        self._groups: dict[float, tuple[Group, ...]] = {}
+        if table is None:
+            return
+        cache = cache or FoldCache()
+        keys = None
+        if only is not None:
+            tree = tree or family(table)
+            keys = [tree.keys[pid] for pid in sorted(only) if pid in tree.keys]
+        self._sums = window_totals(look, cache.process_columns, keys)
+        self._ratios = _Ratios(self._sums)
+        self._rows: list[_Row] = []
+        self._own_pids = cache.monitor_pids.of(table, own_pid)
+
+    def all(self) -> tuple[TaskFacts, ...]:
+        """All of them."""
+        return self._once("all", 0.0, lambda: range(len(self._sums.keys)))
+
+    def blocked(self, least: float) -> tuple[TaskFacts, ...]:
+        """Those in state D for at least that share of the time, which is above 0."""
+        return self._once("blocked", least, lambda: self._where_blocked(least))
+
+    def busy(self, least: float) -> tuple[TaskFacts, ...]:
+        """Those that use at least that much CPU, which is above 0."""
+        if self._table is None:
+            return ()
+        if self._sums.no_cpu:
+            return tuple(task for task in self.all() if (task.cpu_ratio or 0.0) >= least)
+        return self._once("busy", least, lambda: [i for i, cpu in enumerate(self._ratios.cpu) if cpu >= least])
+
+    def busiest(self) -> TaskFacts | None:
+        """The one that uses most CPU, of those of which it is known; None without any."""
+        if self._table is None:
+            return None
+        if self._sums.no_cpu:
+            known = [task for task in self.all() if task.cpu_ratio is not None]
+            return max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
+        cpu, places = self._sums.column(CPU), range(len(self._sums.keys))
+        most = next(self._made([max(places, key=cpu.__getitem__)] if places else ()), None)
+        # What uses most is seldom one that does not count.
+        return most or next(self._made(sorted(places, key=cpu.__getitem__, reverse=True)), None)
+
+    def blocked_groups(self, least: float) -> tuple[Group, ...]:
+        """The same by name and user, as ``grouped``."""
+        table = self._table
+        if table is None:
+            return ()
+        if least not in self._groups:
+            unknown = bool(table.denied or self._sums.no_io or self._sums.no_cpu)
+            found = grouped(self.blocked(least), table) if unknown else self._grouped(self._where_blocked(least))
+            self._groups[least] = found
+        return self._groups[least]
+
+    def loaders(self) -> tuple[TaskFacts, ...]:
+        """The DataLoader workers by their names."""
+        info = {} if self._table is None else self._table.info
+        return self._once(
+            "loaders",
+            0.0,
+            lambda: [
+                i for i, key in enumerate(self._sums.keys) if key in info and info[key].name.startswith(LOADER_NAMES)
+            ],
+        )
+
+    def _grouped(self, places: Iterable[int]) -> tuple[Group, ...]:
+        """``grouped`` of many of which everything is known, without making them first."""
+        table, keys, ours, ratios = self._table, self._sums.keys, self._own_pids, self._ratios
+        assert table is not None
+        blocked, cpu, read, write = ratios.blocked, ratios.cpu, ratios.read, ratios.write
+        by: dict[tuple[str, int], list[int]] = {}
+        for i in places:
+            key = keys[i]
+            info = table.info.get(key)
+            if info is not None and not info.kernel and key.pid not in ours and key in table.stat:
+                by.setdefault((info.name, info.uid), []).append(i)
+        alive = _alive(table) if by else {}
+        return _in_order(
+            Group(
+                name,
+                keys[doing[0]].pid,
+                len(doing),
+                max(len(doing), alive.get((name, uid), 0)),
+                mean([blocked[i] for i in doing]) or 0.0,
+                mean([cpu[i] for i in doing]),
+                sum([read[i] for i in doing]),
+                sum([write[i] for i in doing]),
+            )
+            for (name, uid), doing in by.items()
+        )
+
+    def _once(self, what: str, least: float, places: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
+        if self._table is None:
+            return ()
+        found = self._selected.get((what, least))
+        if found is None:
+            selected = [*places()]
+            if len(selected) > _FEW:
+                self._rows = self._ratios.rows
+            found = self._selected[what, least] = tuple(self._made(selected))
+        return found
+
+    def _where_blocked(self, least: float) -> list[int]:
+        return [i for i, blocked in enumerate(self._ratios.blocked) if blocked >= least]
+
+    def _made(self, places: Iterable[int]) -> Iterator[TaskFacts]:
+        """The tasks at these indices that count, in this order."""
+        known = self._known
+        for i in places:
+            if i not in known:
+                known[i] = self._task(i)
+            task = known[i]
+            if task is not None:
+                yield task
+
+    def _task(self, i: int) -> TaskFacts | None:
+        table, sums = self._table, self._sums
+        assert table is not None
+        key = sums.keys[i]
+        stat, info = table.stat.get(key), table.info.get(key)
+        if stat is None or info is None or info.kernel or key.pid in self._own_pids:
+            return None
+        cpu: float | None
+        read: float | None
+        write: float | None
+        blocked, cpu, read, write = self._rows[i] if self._rows else self._ratios.of(i)
+        if key in sums.no_cpu:
+            times = sums.known - sums.no_cpu[key]
+            cpu = sums.column(CPU)[i] / times if times else None
+        if key in table.denied:
+            # It is listed only when it used CPU: its I/O stays unknown.
+            read = write = None
+        elif key in sums.no_io:
+            times = sums.known - sums.no_io[key]
+            read, write = (sums.column(column)[i] / times if times else None for column in (READ, WRITE))
+        return TaskFacts(key, info.name, info.uid, stat.ppid, stat.threads, blocked, cpu, read, write)
+
+
+def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Group, ...]:
+    """The tasks by name and user, the largest group first."""
+    by: dict[tuple[str, int], list[TaskFacts]] = {}
+    for task in tasks:
+        by.setdefault((task.name, task.uid), []).append(task)
+    alive = _alive(table) if table is not None and by else {}
+    groups = []
+    for (name, uid), doing in by.items():
+        read = [task.read_bytes_per_s for task in doing if task.read_bytes_per_s is not None]
+        write = [task.write_bytes_per_s for task in doing if task.write_bytes_per_s is not None]
+        groups.append(
+            Group(
+                name,
+                doing[0].key.pid,
+                len(doing),
+                max(len(doing), alive.get((name, uid), 0)),
+                mean([task.blocked_ratio for task in doing]) or 0.0,
+                mean([task.cpu_ratio for task in doing]),
+                sum(read) if read else None,
+                sum(write) if write else None,
+            )
+        )
+    return _in_order(groups)
+
+
+def _alive(table: ProcessTable) -> Mapping[tuple[str, int], int]:
+    """The number of processes of each name and user."""
+    return Counter(map(_WHO, filter(None, map(table.info.get, table.stat))))
+
+
+def _in_order(groups: Iterable[Group]) -> tuple[Group, ...]:
+    return tuple(sorted(groups, key=lambda group: (-group.doing, group.name)))
+
+
+def blocked_tasks(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[TaskFacts, ...]:
+    """The tasks blocked long enough for an active finding about them to stay."""
+    return tasks.blocked(limits.blocked * limits.leave_level)
+
+
+def blocked_groups(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[Group, ...]:
+    """The same by name and user, the largest group first."""
+    return tasks.blocked_groups(limits.blocked * limits.leave_level)

@@ -1,0 +1,149 @@
+"""The totals of each process over a window, summed column by column: a thousand processes in ten samples are many.
+
+A sample is in ten windows or more, so its columns are made once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from itertools import chain
+from operator import itemgetter
+
+from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
+from iotop_ai.diagnosis.facts.window import Window
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.process.records import ProcessKey, ProcessRates
+from iotop_ai.model.sample import Sample
+
+_NAMES = ("read_bytes_per_s", "write_bytes_per_s", "cpu_ratio", "io_delay_ratio")
+_FIELDS = tuple(itemgetter(ProcessRates._fields.index(name)) for name in _NAMES)
+_FEW = 256
+"""Up to this many entries a column is summed entry by entry: summing it in C takes longer to prepare."""
+READ, WRITE, CPU, DELAY, LOOKS = range(5)
+"""SampleColumns: bytes read and written, CPU, time blocked by delay accounting, looks in state D."""
+
+Figures = tuple[tuple[float, ...], ...]
+
+
+class SampleColumns(NamedTuple):
+    """The processes of one sample, column by column."""
+
+    keys: tuple[ProcessKey, ...]
+    """The processes that are listed or wait."""
+    place: Mapping[ProcessKey, int]
+    """The index of each in ``keys``."""
+    figures: Figures
+    """One figure per process in the order of ``keys``, 0 where it is unknown, and a 0 at the end."""
+    no_io: tuple[ProcessKey, ...]
+    """Processes with unknown I/O."""
+    no_cpu: tuple[ProcessKey, ...]
+    """Processes with unknown CPU time."""
+
+
+class WindowTotals:
+    """The sums of a window.
+
+    keys: the processes that did or waited for something, in the order of their first sample. known: number of samples.
+    no_io, no_cpu: the number of samples in which a process's figures are unknown; without the processes that have none.
+    """
+
+    def __init__(self, parts: tuple[SampleColumns, ...]) -> None:
+        self.keys = _together(parts)
+        self.known = len(parts)
+        self.no_io = _times([part.no_io for part in parts if part.no_io])
+        self.no_cpu = _times([part.no_cpu for part in parts if part.no_cpu])
+        self._parts = parts
+        self._entries = sum([len(part.keys) for part in parts])
+        self._columns: dict[int, tuple[float, ...]] = {}
+
+    @cached_property
+    def _picks(self) -> list[itemgetter[tuple[float, ...]] | None]:
+        """Brings each sample's figures into the order of ``keys``; None where they are in it."""
+        return [None if part.keys == self.keys else _in_order_of(part, self.keys) for part in self._parts]
+
+    def column(self, number: int) -> tuple[float, ...]:
+        """READ, WRITE, CPU, DELAY or LOOKS summed: one figure per process in the order of ``keys``, then a 0."""
+        found = self._columns.get(number)
+        if found is None:
+            found = self._columns[number] = self._few(number) if self._entries <= _FEW else self._many(number)
+        return found
+
+    def _few(self, number: int) -> tuple[float, ...]:
+        out: dict[ProcessKey, float] = dict.fromkeys(self.keys, 0)
+        for part in self._parts:
+            for key, figure in zip(part.keys, part.figures[number], strict=False):
+                out[key] += figure
+        return (*out.values(), 0)
+
+    def _many(self, number: int) -> tuple[float, ...]:
+        both = zip(self._parts, self._picks, strict=True)
+        rows = [part.figures[number] if pick is None else pick(part.figures[number]) for part, pick in both]
+        return tuple(map(sum, zip(*rows, strict=True)))
+
+    def of(self, number: int, i: int) -> float:
+        """``column(number)[i]``; computed for this process alone while the whole column is not needed."""
+        found = self._columns.get(number)
+        if found is not None:
+            return found[i]
+        key = self.keys[i]
+        # A process that a sample does not list gets the 0 at the end.
+        return sum([part.figures[number][part.place.get(key, -1)] for part in self._parts])
+
+
+def _times(lacking: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
+    return Counter(chain.from_iterable(lacking)) if lacking else {}
+
+
+def window_totals(
+    look: Window, cache: PerSampleCache[SampleColumns], only: Collection[ProcessKey] | None = None
+) -> WindowTotals:
+    """The sums of a window; a process that a sample does not list did nothing in it. only: these processes, None: all.
+
+    cache: holds the columns of all processes.
+    """
+    samples = tuple([s for s in look.samples if s.processes.value is not None])
+    if only is not None:
+        return WindowTotals(tuple([_make(sample, only) for sample in samples]))
+    return WindowTotals(cache.each(samples, (), _make))
+
+
+def _together(parts: tuple[SampleColumns, ...]) -> tuple[ProcessKey, ...]:
+    """The processes of all samples, in the order of their first sample."""
+    first = parts[0].keys if parts else ()
+    if all(part.keys == first for part in parts):
+        return first
+    return tuple(dict.fromkeys(chain.from_iterable(part.keys for part in parts)))
+
+
+def _in_order_of(part: SampleColumns, keys: tuple[ProcessKey, ...]) -> itemgetter[tuple[float, ...]]:
+    """Picks a column's figures in the order of ``keys``; a process that is not in it gets the 0 at the end."""
+    last, place = len(part.keys), part.place.get
+    return itemgetter(*[place(key, last) for key in keys], last)
+
+
+def _make(sample: Sample, only: Collection[ProcessKey] | None = None) -> SampleColumns:
+    listed = {} if sample.processes.value is None else sample.processes.value.rates
+    waits = sample.waits
+    if only is not None:
+        listed = {key: listed[key] for key in only if key in listed}
+        waits = {key: waits[key] for key in only if key in waits}
+    keys = (*listed, *(key for key in waits if key not in listed))
+    more = len(keys) - len(listed) + 1
+    read, write, cpu, delay = (tuple(map(field, listed.values())) for field in _FIELDS)
+    no_io: tuple[ProcessKey, ...] = ()
+    no_cpu: tuple[ProcessKey, ...] = ()
+    if None in read or None in write:
+        lacks = [a is None or b is None for a, b in zip(read, write, strict=True)]
+        no_io = tuple(key for key, lack in zip(listed, lacks, strict=True) if lack)
+        read, write = (tuple(0.0 if lack else v for v, lack in zip(row, lacks, strict=True)) for row in (read, write))
+    if None in cpu:
+        no_cpu = tuple(key for key, v in zip(listed, cpu, strict=True) if v is None)
+        cpu = tuple(v or 0.0 for v in cpu)
+    if None in delay:
+        delay = tuple(v or 0.0 for v in delay)
+    zeros = (0.0,) * more
+    looks = (*(1 if key in waits else 0 for key in keys), 0)
+    figures = (*((*row, *zeros) for row in (read, write, cpu, delay)), looks)
+    return SampleColumns(keys, {key: i for i, key in enumerate(keys)}, figures, no_io, no_cpu)

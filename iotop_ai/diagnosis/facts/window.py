@@ -1,0 +1,169 @@
+"""Conditions over a window of seconds: only renewed samples count, and gaps are left out."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import HISTORY_S
+from iotop_ai.model.sample import Sample
+
+Flags = tuple[bool, ...]
+"""One truth value per sample of a window; unknown is false."""
+
+
+class Window(NamedTuple):
+    """The samples of a span of time."""
+
+    samples: tuple[Sample, ...]
+    """Oldest first, none a gap."""
+    seconds: float
+    """The width."""
+    needed: int
+    """With fewer samples no condition holds."""
+
+
+_OF = {field: itemgetter(place) for place, field in enumerate(Sample._fields)}
+"""Getters of a Sample's fields."""
+_AT = _OF["at_ns"]
+
+
+def _intervals(samples: Sequence[Sample], field: str) -> list[float]:
+    """The times between two readings of one subsystem, without gaps."""
+    rows = map(_OF[field], samples)
+    return [
+        seconds for s, (_, _, seconds, renewed) in zip(samples, rows, strict=True) if renewed and seconds and not s.gap
+    ]
+
+
+def _middle(known: list[float]) -> float | None:
+    return known[len(known) // 2] if known else None
+
+
+class Intervals:
+    """The sorted intervals of a history's subsystems, updated from history to history.
+
+    The next history differs by one Sample at each end, and sorting 60 intervals of ten subsystems anew would take a
+    third of a decision.
+    """
+
+    def __init__(self) -> None:
+        self._history: Sequence[Sample] = ()
+        self._sorted: dict[str, list[float]] = {}
+
+    def of(self, history: Sequence[Sample], field: str) -> list[float]:
+        """The times between two readings of one subsystem, ascending."""
+        if history is not self._history:
+            self._move_to(history)
+        found = self._sorted.get(field)
+        if found is None:
+            found = self._sorted[field] = sorted(_intervals(history, field))
+        return found
+
+    def _move_to(self, history: Sequence[Sample]) -> None:
+        before = self._history
+        dropped = len(before) + 1 - len(history)
+        if history and 0 <= dropped <= len(before) and before[dropped:] == history[:-1]:
+            for field, intervals in self._sorted.items():
+                for interval in _intervals(before[:dropped], field):
+                    del intervals[bisect_left(intervals, interval)]
+                for interval in _intervals(history[-1:], field):
+                    insort(intervals, interval)
+        else:
+            self._sorted = {}
+        self._history = history
+
+
+class Periods:
+    """The periods of a history's subsystems, each computed once."""
+
+    __slots__ = ("_history", "_intervals", "_periods")
+
+    def __init__(self, history: Sequence[Sample], intervals: Intervals | None = None) -> None:
+        self._history = history
+        self._intervals = intervals or Intervals()
+        self._periods: dict[str, float | None] = {}
+
+    def of(self, field: str) -> float | None:
+        """The median time between two readings of one subsystem; None before there are two."""
+        if field not in self._periods:
+            self._periods[field] = _middle(self._intervals.of(self._history, field))
+        return self._periods[field]
+
+
+def window(
+    history: Sequence[Sample],
+    now_ns: int,
+    seconds: float,
+    fields: Iterable[str],
+    limits: Thresholds = LIMITS,
+    known: Periods | None = None,
+) -> Window:
+    """The samples of the last ``seconds``, or of three periods of the slowest of ``fields`` where that is longer.
+
+    A sample counts when the slowest of the fields was read again in it: else one reading of a slow subsystem would
+    fill several samples. Where the history is too short for three periods, two samples suffice: each is then the
+    mean of a long interval. known: the periods of this history, if the caller has them.
+    """
+    known = known or Periods(history)
+    slowest, period = "", 0.0
+    for field in fields:
+        one = known.of(field)
+        if one is not None and one > period:
+            slowest, period = field, one
+    if not slowest:
+        return Window((), seconds, limits.least_samples)
+    long_s = limits.periods * period
+    width = max(seconds, long_s)
+    needed = limits.least_samples if long_s <= HISTORY_S else 2
+    recent = history[bisect_right(history, now_ns - int(width * 1e9), key=_AT) :]
+    chosen = [
+        s
+        for s, (_, _, took, renewed) in zip(recent, map(_OF[slowest], recent), strict=True)
+        if renewed and took is not None and s.at_ns <= now_ns and not s.gap
+    ]
+    return Window(tuple(chosen), width, needed)
+
+
+def share(flags: Flags) -> float:
+    """The part of the samples that is true; 0 without samples."""
+    return sum(flags) / len(flags) if flags else 0.0
+
+
+def both(*conditions: Flags) -> Flags:
+    """True where all are true; the conditions belong to the same samples."""
+    return tuple(map(all, zip(*conditions, strict=True)))
+
+
+def either(*conditions: Flags) -> Flags:
+    """True where any is true."""
+    return tuple(map(any, zip(*conditions, strict=True)))
+
+
+def at_least(values: Sequence[float | None], limit: float) -> Flags:
+    """Where a value is known and not below the limit."""
+    return tuple([v is not None and v >= limit for v in values])
+
+
+def below(values: Sequence[float | None], limit: float) -> Flags:
+    """Where a value is known and below the limit."""
+    return tuple([v is not None and v < limit for v in values])
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the known values; None when there is none."""
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known else None
+
+
+def graded(value: float | None, enter: float, leave: float, at_leave: float) -> float:
+    """A level for a class with an entry and an exit of its own: 1 at ``enter``, ``at_leave`` at ``leave``.
+
+    ``enter`` may lie on either side of ``leave``. 0 when the value is unknown; never below 0.
+    """
+    if value is None:
+        return 0.0
+    return max(0.0, at_leave + (1 - at_leave) * (value - leave) / (enter - leave))

@@ -1,0 +1,1 @@
+"""What the fold remembers from Sample to Sample."""

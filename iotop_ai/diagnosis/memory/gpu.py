@@ -1,0 +1,57 @@
+"""The fold's memory of each GPU: its power while it computed, and since when it is idle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.model.fold_state import GpuMemory
+from iotop_ai.model.gpu.state import GpuRates, GpuState
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+
+Past = Mapping[str, GpuMemory]
+_DIGITS = 3
+_SMOOTH_S = 10.0
+NOTHING = GpuMemory()
+
+
+def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Past:
+    """The memory after one more Sample. A GPU that is gone or without known values is forgotten, a late one is not."""
+    table, rated = snapshot.gpu.value, sample.gpu
+    if table is None or (not table and not past):
+        return {} if table is not None else past
+    if not rated.renewed or sample.gap or rated.seconds is None or rated.value is None:
+        return past
+    out = {}
+    for uuid, reading in table.items():
+        old, rates = past.get(uuid, NOTHING), rated.value.get(uuid)
+        new = old if reading.value is None or rates is None else _step(old, reading.value, rates, snapshot, limits)
+        if reading.value is not None and rates is not None:
+            new = _peak(new, rates, rated.seconds, limits)
+        if new != NOTHING:
+            out[uuid] = new
+    return out
+
+
+def _step(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, limits: Thresholds) -> GpuMemory:
+    pids = tuple(sorted(p.pid for p in state.processes or () if p.kind == "compute"))
+    # The power of another program does not apply to this one.
+    known = old if not old.pids or not pids or set(old.pids) & set(pids) else NOTHING
+    held = rates.memory_used_bytes is not None and rates.memory_used_bytes >= limits.gpu_used_bytes and bool(pids)
+    idle = rates.busy_ratio is not None and rates.busy_ratio < limits.idle_gpu
+    since = known.idle_ns if known.idle_ns is not None else snapshot.at_ns
+    return GpuMemory(pids, since if held and idle else None, known.power, known.peak if pids else None)
+
+
+def _peak(new: GpuMemory, rates: GpuRates, seconds: float, limits: Thresholds) -> GpuMemory:
+    """The memory with the highest power over its limit while busy, smoothed over 10 s."""
+    watts, limit = rates.power_watts, rates.power_limit_watts
+    if not new.pids or watts is None or not limit or (rates.busy_ratio or 0.0) < limits.gpu_bound:
+        return new._replace(power=None)
+    share = watts / limit
+    part = min(1.0, seconds / _SMOOTH_S)
+    power = share if new.power is None else new.power + part * (share - new.power)
+    # The first figure after a pause is not a mean yet.
+    peak = new.peak if new.power is None else max(new.peak or 0.0, power)
+    return new._replace(power=round(power, _DIGITS), peak=None if peak is None else round(peak, _DIGITS))

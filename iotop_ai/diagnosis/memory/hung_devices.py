@@ -1,0 +1,37 @@
+"""The fold's memory of devices that hold requests and complete none: since when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.model.sample import Sample
+
+Hung = Mapping[str, int]
+"""By kernel name: the time of the first sample in whose interval nothing completed while requests were in flight."""
+NONE: Hung = {}
+
+
+def hung_since(known: Hung, sample: Sample) -> Hung:
+    """The memory after one more Sample; the same mapping when nothing changed.
+
+    Source: Documentation/admin-guide/iostats.rst: field 9 is the level of requests in flight, fields 1, 5, 12 and 16
+    count those that completed.
+    """
+    block = sample.block
+    if block.value is None or not block.renewed:
+        return known
+    waiting = [(key.name, rates) for key, rates in block.value.items() if rates.in_flight]
+    if not waiting:
+        return NONE if known else known
+    out = {
+        name: known.get(name, sample.at_ns)
+        for name, rates in waiting
+        if rates.reads_per_s == 0 and rates.writes_per_s == 0 and not (rates.discards_per_s or rates.flushes_per_s)
+    }
+    return known if out == known else out
+
+
+def hung_s(known: Hung, name: str, now_ns: int) -> float:
+    """Seconds for which a device has completed nothing that it holds; 0 while it answers or holds nothing."""
+    since = known.get(name)
+    return 0.0 if since is None else max(0.0, (now_ns - since) / 1e9)

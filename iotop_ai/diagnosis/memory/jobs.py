@@ -1,0 +1,83 @@
+"""The fold's memory of each job: when all its workers were replaced, and how much time that cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.diagnosis.facts.window import mean
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.model.fold_state import JobMemory, WorkerRestart
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.task_states import JobRates
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+
+MOST_RESTARTS = 8
+_WAITING = 0.5
+_AT_LEAST_S = 2.0
+"""New workers are followed for at least this long: the batches of the old ones may last until then."""
+NOTHING = JobMemory()
+
+Memory = Mapping[ProcessKey, JobMemory]
+
+
+def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Memory:
+    """The memory after one more Sample. A job that ended is forgotten."""
+    table, rated = snapshot.jobs.value, sample.jobs
+    if table is None or (not table.jobs and not memory):
+        return memory
+    fresh = rated.renewed and not sample.gap and rated.seconds is not None and rated.value is not None
+    rates = rated.value.jobs if fresh and rated.value is not None else {}
+    seconds = rated.seconds if fresh and rated.seconds is not None else 0.0
+    out = {}
+    for key, job in table.jobs.items():
+        old = memory.get(key, NOTHING)
+        lost = _lost(job, rates.get(key), sample) * seconds
+        new = _step(old, job, snapshot.at_ns, lost, lost >= _WAITING * seconds > 0, limits)
+        if new != NOTHING:
+            out[key] = new
+    return out
+
+
+def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
+    """The share of the interval without data. Between two sets of workers the trainer waits or starts new ones."""
+    if rates is None:
+        return 0.0
+    if job.workers:
+        return rates.stall_ratio or 0.0
+    gpus = sample.gpu.value or {}
+    busy = mean(gpus[uuid].busy_ratio for uuid in job.gpus if uuid in gpus)
+    waits = (rates.main_queue_ratio or 0.0) + (rates.main_running_ratio or 0.0)
+    return max(0.0, min(waits, 1.0 - (busy or 0.0)))
+
+
+def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
+    # One rank stands for all: with several, there is no moment at which all of their workers are new.
+    starts = [worker.start_ticks for worker in job.ranks[0].workers]
+    if not starts:
+        return old._replace(idle_s=round(old.idle_s + lost_s, 3), following=False) if old.newest_ticks else old
+    newest = max(old.newest_ticks, *starts)
+    if old.newest_ticks and min(starts) > old.newest_ticks:
+        restart = WorkerRestart(at_ns, round(old.idle_s + lost_s, 3), 0.0)
+        before = old.turns
+        if old.following and before:
+            before = (*before[:-1], _unrelated(before[-1]))
+        return JobMemory(newest, (*before, restart)[-MOST_RESTARTS:], True)
+    if not old.turns:
+        return JobMemory(newest)
+    last, lost_s = old.turns[-1], lost_s + old.idle_s
+    age_s = (at_ns - last.at_ns) / 1e9
+    following = old.following and (waiting or age_s < _AT_LEAST_S)
+    if old.following and age_s > limits.respawn_most_s:
+        last, following = _unrelated(last), False
+    if old.following and age_s <= limits.respawn_most_s:
+        last = last._replace(lost_s=round(last.lost_s + lost_s, 3))
+    else:
+        last = last._replace(other_s=round(last.other_s + lost_s, 3))
+    return JobMemory(newest, (*old.turns[:-1], last), following)
+
+
+def _unrelated(restart: WorkerRestart) -> WorkerRestart:
+    """A restart after which the wait did not end: the restart is not its cause."""
+    return restart._replace(lost_s=0.0, other_s=round(restart.other_s + restart.lost_s, 3))

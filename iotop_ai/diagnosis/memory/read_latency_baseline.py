@@ -1,0 +1,87 @@
+"""The fold's memory of each device: how long its reads take when nothing is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.model.block.counters import BlockInfo, BlockRates
+from iotop_ai.model.block.read_latency_baseline import MINUTE_NS, DeviceBaseline, size_of, with_minute
+from iotop_ai.model.sample import Sample
+
+MOST_DEVICES = 64
+JUDGED_KINDS = ("disk", "dm", "md", "loop")
+"""Kinds of devices whose awaits are judged and learned."""
+
+Learned = Mapping[str, DeviceBaseline]
+NOTHING: Learned = {}
+
+
+def identity(info: BlockInfo) -> str:
+    """The key of a device: its serial number, without one its name."""
+    return info.serial or info.name
+
+
+def seeded(learned: Learned, known: Learned) -> Learned:
+    """The baselines with those of an earlier session for devices that have none yet."""
+    fresh = {
+        name: learned.get(name, DeviceBaseline())._replace(sizes=one.sizes)
+        for name, one in known.items()
+        if name not in learned or not any(size.minutes for size in learned[name].sizes)
+    }
+    return {**fresh, **{name: one for name, one in learned.items() if name not in fresh}} if fresh else learned
+
+
+def learn(
+    learned: Learned, sample: Sample, infos: Mapping[str, BlockInfo], frozen: bool, limits: Thresholds = LIMITS
+) -> Learned:
+    """The baselines after one more Sample. frozen: a storage finding is active; the current minute is then dropped."""
+    block, at = sample.block, sample.at_ns
+    if frozen:
+        running = any(one.minute is not None for one in learned.values())
+        return {name: DeviceBaseline(sizes=one.sizes) for name, one in learned.items()} if running else learned
+    if block.value is None or not block.renewed or sample.gap or not block.seconds:
+        return learned
+    out: dict[str, DeviceBaseline] | None = None
+    for key, rates in block.value.items():
+        info = infos.get(key.name)
+        if info is None or info.kind not in JUDGED_KINDS or not rates.reads_per_s or rates.read_await_ms is None:
+            continue
+        name = identity(info)
+        if out is None:
+            out = dict(learned)
+        # Ordered by the newest reads: the first is dropped first.
+        out[name] = _added(out.pop(name, DeviceBaseline()), at, rates, block.seconds, limits)
+    if out is None:
+        return learned
+    for name in list(out)[: max(0, len(out) - MOST_DEVICES)]:
+        del out[name]
+    return out
+
+
+def _added(one: DeviceBaseline, at_ns: int, rates: BlockRates, seconds: float, limits: Thresholds) -> DeviceBaseline:
+    minute = at_ns // MINUTE_NS
+    reads = round((rates.reads_per_s or 0.0) * seconds)
+    if one.minute != minute:
+        sizes = one.sizes
+        if one.minute is not None and one.reads >= limits.baseline_reads:
+            bucket = size_of(one.size_bytes / one.reads)
+            full = with_minute(sizes[bucket], one.minute * MINUTE_NS, one.wait_us / one.reads / 1000)
+            sizes = (*sizes[:bucket], full, *sizes[bucket + 1 :])  # type: ignore[assignment]
+        one = DeviceBaseline(minute, sizes=sizes)
+    return one._replace(
+        reads=one.reads + reads,
+        wait_us=one.wait_us + round(reads * (rates.read_await_ms or 0.0) * 1000),
+        size_bytes=one.size_bytes + round(reads * (rates.read_size_bytes or 0.0)),
+    )
+
+
+def baseline_ms(
+    learned: Learned, info: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS
+) -> float | None:
+    """The 10th percentile of the device's minutes with reads of this size; None while too few are known."""
+    one = learned.get(identity(info))
+    if one is None or size_bytes is None:
+        return None
+    baseline = one.sizes[size_of(size_bytes)]
+    return baseline.low_ms() if baseline.minutes >= limits.baseline_minutes else None

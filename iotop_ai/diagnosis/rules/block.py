@@ -1,0 +1,233 @@
+"""Rules about block devices: processes that wait for them, and disks that fail."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence, gpu_args, gpu_evidence
+from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.process import Group, blocked_groups
+from iotop_ai.diagnosis.facts.window import Flags, below, both, share
+from iotop_ai.diagnosis.verdict.advice import storage_advice
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+BASE = 0.85
+WITHOUT_GPU = 0.6
+WITHOUT_MAPPING = 0.75
+WITHOUT_IO = 0.55
+ALMOST_NORMAL = 0.6
+THREAD_ONLY = 0.5
+
+
+class _Stall(NamedTuple):
+    """A waiting group of processes, the device that it waits for, and the time lost."""
+
+    group: Group | None
+    device: DeviceFacts
+    lost: float
+
+
+def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
+    """The device to name: the bottom one of a stack, and of several the one farthest above normal."""
+    return max(devices, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)
+
+
+def carried(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
+    """The devices to whose reads the group contributes enough; all where its reads are unknown."""
+    read = group.read_bytes_per_s
+    if read is None:
+        return devices
+    if read <= 0 or read < (group.write_bytes_per_s or 0.0):
+        return []
+    return [d for d in devices if d.read_bytes_per_s is not None and read >= part * d.read_bytes_per_s]
+
+
+def _lost(facts: Facts, blocked: float) -> float:
+    busy = facts.gpu.busy_ratio
+    return min(1 - busy, blocked) if facts.gpu.used and busy is not None else blocked
+
+
+def _args(facts: Facts, stall: _Stall) -> Args:
+    group, device = stall.group, stall.device
+    out: Args = (
+        ("device", device.name),
+        ("label", device.info.label or device.name),
+        ("mount", facts.mount(device)),
+        ("read_bytes_per_s", device.read_bytes_per_s),
+        ("read_size_bytes", device.read_size_bytes),
+        ("await_ms", device.judged_ms),
+        ("normal_ms", device.normal_ms),
+        ("disk_busy", device.busy_ratio),
+        ("lost", stall.lost),
+        *gpu_args(facts),
+    )
+    if group is not None:
+        out += (
+            ("task", group.name),
+            ("pid", float(group.pid)),
+            ("tasks", float(group.doing)),
+            ("tasks_all", float(group.whole)),
+            ("blocked", group.blocked_ratio),
+        )
+    return out
+
+
+def _evidence(facts: Facts, stall: _Stall, await_limit: float, gpu_limit: float) -> tuple[Evidence, ...]:
+    device, group = stall.device, stall.group
+    disk = f"disks.{device.name}"
+    out = [Evidence(f"{disk}.read_await_ms", device.read_await_ms or device.await_ms, "ms", round(await_limit, 3))]
+    if device.serial:
+        out.append(Evidence(f"{disk}.busy_ratio", device.busy_ratio, "ratio", facts.limits.disk_busy))
+    out.append(Evidence(f"{disk}.read_bytes_per_s", device.read_bytes_per_s, "B/s"))
+    if group is not None:
+        out.append(
+            Evidence(f"processes.{group.name}.blocked_ratio", group.blocked_ratio, "ratio", facts.limits.blocked)
+        )
+    if facts.gpu.used:
+        out.extend(gpu_evidence(facts, gpu_limit))
+    if facts.io_pressure_ratio is not None:
+        out.append(Evidence("pressure.io.some_ratio", facts.io_pressure_ratio, "ratio", facts.limits.pressure))
+    return tuple(out)
+
+
+def _families(facts: Facts, tasks: bool) -> int:
+    pressed = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
+    return 1 + tasks + pressed + bool(facts.gpu.used)
+
+
+def _caps(facts: Facts, group: Group | None) -> list[float]:
+    caps = []
+    if not facts.gpu.used:
+        caps.append(WITHOUT_GPU)
+    elif facts.gpu.pids is None:
+        caps.append(WITHOUT_MAPPING)
+    if group is not None and group.read_bytes_per_s is None:
+        caps.append(WITHOUT_IO)
+    return caps or [1.0]
+
+
+def _finding(facts: Facts, stall: _Stall, evidence: tuple[Evidence, ...], severe: bool, sure: float) -> Finding:
+    return Finding(
+        "storage_read",
+        Severity.CRITICAL if severe else Severity.WARNING,
+        sure,
+        stall.device.name,
+        _args(facts, stall),
+        evidence,
+        advice=storage_advice(facts, stall.device, stall.lost, stall.group),
+        lost_ratio=stall.lost,
+    )
+
+
+def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
+    """Processes wait for a device that is slower than is normal for its kind.
+
+    Claim: storage_read: the processes that feed the GPUs (without a GPU: some process) wait for reads.
+    Evidence: their share of time in state D; await of the device that carries their reads; GPU; I/O pressure.
+    Threshold: D >= 50 %; await >= 3 times normal (1.5 where the rate is flat at 100 % busy; a rotating disk: %util
+        >= 80 and await >= 20 ms); GPU < 70 %. Ours but for the disk's, which are the classic ones for one HDD. Only
+        where no job's tasks are sampled.
+    Blind spot: waits in poll for a worker's answer are not counted; a limit on the process (io.max) leaves the
+        device idle and does not show here; a read from a network filesystem has no device.
+    """
+    limits = facts.limits
+    if facts.judged:
+        return ()
+    out = []
+    slow = [
+        d
+        for d in facts.devices
+        if share(d.slow) >= limits.leave_share or (d.steady and share(d.some) >= limits.leave_share)
+    ]
+    for group in blocked_groups(facts.feeding, limits) if slow else ():
+        device = slowest(carried(group, slow, limits.carried_share))
+        lost = _lost(facts, group.blocked_ratio)
+        if device is None or lost < limits.gate:
+            continue
+        clear = share(device.slow) >= limits.leave_share
+        flags: Flags = device.slow if clear else device.some
+        if facts.gpu.used:
+            flags = both(flags, below(facts.gpu.busy, limits.gpu_fair))
+        factor = limits.inflation_slow if clear else limits.inflation_some
+        await_limit = limits.disk_await_ms if device.serial else factor * device.normal_ms
+        stall = _Stall(group, device, lost)
+        caps = [*_caps(facts, group), 1.0 if clear else ALMOST_NORMAL]
+        sure = confidence(BASE, _families(facts, tasks=True), *caps)
+        evidence = _evidence(facts, stall, await_limit, limits.gpu_fair)
+        finding = _finding(facts, stall, evidence, severe=False, sure=sure)
+        out.append(claim(facts, finding, flags, group.blocked_ratio / limits.blocked))
+    return tuple(out)
+
+
+def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
+    """The GPUs idle while a disk is saturated and the CPU side waits or spins on one thread.
+
+    Claim: storage_read: the job is limited by loading data.
+    Evidence: GPU utilisation; workers in state D or one busy CPU thread; %util and await of a device.
+    Threshold: GPU < 30 %; thread >= 90 % of a core; %util >= 80 and await >= 20 ms, critical at 99 and 50 ms. A
+        device that serves requests in parallel needs await >= 8 times normal instead, since its %util proves
+        nothing, and a rotating disk needs workers in D as well, since 20 ms is normal for it under load. Only where no
+        job's tasks are sampled.
+    Blind spot: without workers in D the disk may be busy for another program, so that confidence is low.
+    """
+    limits = facts.limits
+    if not facts.gpu.used or facts.judged:
+        return ()
+    idle = below(facts.gpu.busy, limits.gpu_starved)
+    device = slowest([d for d in facts.devices if share(d.saturated) >= limits.leave_share])
+    if device is None or share(idle) < limits.leave_share:
+        return ()
+    waiting = blocked_groups(facts.feeding, limits)
+    group = next((g for g in waiting if carried(g, [device], limits.carried_share)), None)
+    spinning = [t for t in facts.related if limits.thread_busy <= (t.cpu_ratio or 0.0) <= limits.thread_most]
+    if group is None and (device.serial or not spinning):
+        return ()
+    busy = facts.gpu.busy_ratio
+    lost = _lost(facts, group.blocked_ratio if group else 1.0)
+    if busy is None or lost < limits.gate:
+        return ()
+    await_limit = limits.disk_await_ms if device.serial else limits.inflation_severe * device.normal_ms
+    stall = _Stall(group, device, lost)
+    evidence = _evidence(facts, stall, await_limit, limits.gpu_starved)
+    if spinning:
+        top = max(spinning, key=lambda t: t.cpu_ratio or 0.0)
+        evidence += (Evidence(f"processes.{top.name}.cpu_ratio", top.cpu_ratio, "ratio", limits.thread_busy),)
+    caps = [*_caps(facts, group), 1.0 if group else THREAD_ONLY]
+    sure = confidence(BASE, _families(facts, tasks=group is not None), *caps)
+    severe = share(device.bad) >= limits.enter_share
+    level = 1.0 if group is None else group.blocked_ratio / limits.blocked
+    return (claim(facts, _finding(facts, stall, evidence, severe, sure), both(idle, device.saturated), level),)
+
+
+def disk_fails(facts: Facts) -> tuple[Claim, ...]:
+    """A disk reports that it fails.
+
+    Claim: failing_disk: the disk's own health report is critical.
+    Evidence: SMART severity with its reasons (overall status, pre-fail attributes, critical warning bits).
+    Threshold: severity critical (docs/health.md); at once, without a window, for as long as it reports so.
+    Blind spot: about a quarter of failed disks gave no warning (Backblaze, 2016); without permission SMART is unknown.
+    """
+    out = []
+    for name, reading in (facts.snapshot.smart.value or {}).items():
+        state = reading.value
+        if state is None or state.severity != "critical":
+            continue
+        infos = facts.snapshot.disks.value or {}
+        args: Args = (
+            ("device", name),
+            ("mount", mount_on(name, infos)),
+            ("reasons", ", ".join(state.reasons)),
+            ("model", state.model),
+        )
+        evidence = (
+            Evidence(f"smart.{name}.critical", 1.0, "count", 1.0),
+            *(
+                Evidence(f"smart.{name}.{field}", float(value), "count", 0.0)
+                for field in ("reallocated", "pending", "uncorrectable", "media_errors")
+                if (value := getattr(state, field))
+            ),
+        )
+        advice = (Advice("replace_disk", (("device", name),)),)
+        finding = Finding("failing_disk", Severity.CRITICAL, 0.95, name, args, evidence, advice=advice)
+        out.append(Claim(finding, 1.0, 1, 1, at_once=True))
+    return tuple(out)

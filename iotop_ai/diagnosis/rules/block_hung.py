@@ -1,0 +1,81 @@
+"""A device that holds requests and completes none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
+from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.memory.hung_devices import hung_s
+from iotop_ai.diagnosis.memory.read_latency_baseline import JUDGED_KINDS
+from iotop_ai.model.block.counters import BlockInfo, BlockKey
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+SURE, WITHOUT_WAIT = 0.96, 0.8
+_FIRST = 1.5
+"""Intervals: a count that was stuck in the first of a session may have been stuck for ever."""
+
+
+def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
+    """A device has requests in flight and completes none.
+
+    Claim: failing_disk: the device, its server or the path to it hangs.
+    Evidence: in flight > 0 and no read, write, discard or flush completed for N s; processes in state D.
+    Threshold: hung_s = 10 s, longer than a disk takes to spin up; critical from hung_bad_s = 30 s on, the time after
+        which the kernel's NVMe and SCSI drivers give up a request (nvme_core.io_timeout, sd's timeout), with a
+        process in state D. Of a stack the lowest device is named.
+    Blind spot: kernels that miscount requests in flight show some for ever: a count that was stuck when the monitor
+        started is reported only while a process is in state D. A throttled cgroup holds its requests before they are in
+        flight.
+    """
+    if not facts.carry.hung or facts.snapshot.block.value is None:
+        return ()
+    limits, now, infos = facts.limits, facts.snapshot.at_ns, facts.snapshot.disks.value or {}
+    ages = {name: hung_s(facts.carry.hung, name, now) for name in facts.carry.hung}
+    silent = {name for name, age in ages.items() if age >= limits.hung_s}
+    first_ns = _FIRST * max(1.0, facts.snapshot.interval_s) * 1e9
+    waits = bool(facts.history and facts.history[-1].waits)
+    out = []
+    for key, counters in facts.snapshot.block.value.items():
+        info = infos.get(key.name)
+        if key.name not in silent or info is None or info.kind not in JUDGED_KINDS or _below(info, infos) & silent:
+            continue
+        since = facts.carry.hung[key.name]
+        if not waits and since - (facts.carry.started_ns or 0) < first_ns:
+            continue
+        out.append(_claim(facts, key, info, ages[key.name], counters.in_flight, waits))
+    return tuple(out)
+
+
+def _below(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> set[str]:
+    """All devices below a device."""
+    found: set[str] = set()
+    left = [*info.slaves, *([info.parent] if info.parent else [])]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            lower = infos.get(name)
+            left += [] if lower is None else [*lower.slaves, *([lower.parent] if lower.parent else [])]
+    return found
+
+
+def _claim(facts: Facts, key: BlockKey, info: BlockInfo, age: float, in_flight: int | None, waits: bool) -> Claim:
+    limits, name = facts.limits, key.name
+    args: Args = (
+        ("device", name),
+        ("mount", mount_on(name, facts.snapshot.disks.value or {})),
+        ("hung_s", age),
+        ("in_flight", None if in_flight is None else float(in_flight)),
+        ("model", info.model),
+    )
+    evidence = (
+        Evidence(f"disks.{name}.hung_s", age, "s", limits.hung_s),
+        Evidence(f"disks.{name}.in_flight", None if in_flight is None else float(in_flight), "count", 1.0),
+    )
+    advice = (
+        Advice("resume_device" if info.kind == "dm" else "reach_device", (("device", name), ("label", info.label))),
+    )
+    severity = Severity.CRITICAL if waits and age >= limits.hung_bad_s else Severity.WARNING
+    sure = SURE if waits else WITHOUT_WAIT
+    return Claim(Finding("failing_disk", severity, sure, name, args, evidence, advice=advice), 1.0, 1, 1, at_once=True)

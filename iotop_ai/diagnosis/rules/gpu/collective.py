@@ -1,0 +1,340 @@
+"""Rules about GPUs of one job that wait for each other: in a collective, or for a late one."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.facts.gpu_groups import (
+    GpuGroup,
+    OneGpu,
+    gpu_groups,
+    group_args,
+    group_claim,
+    known_evidence,
+    metric,
+    most_of,
+    ratio,
+)
+from iotop_ai.diagnosis.facts.window import graded, mean
+from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.job.records import Rank
+
+COMM_BASE = 0.8
+COMM_BY_TENSOR = 0.9
+COMM_UNCLEAR = 0.65
+IMBALANCE_BASE = 0.7
+IMBALANCE_BY_POWER = 0.85
+_LATE_FEW = 0.5
+"""At most this part of the GPUs is late: a majority is the norm."""
+
+
+class _Comm(NamedTuple):
+    """Signs of GPUs that spin. power: over its limit, of the one that draws most. tensor: activity of the tensor cores.
+    stopped: no batch comes.
+
+    link: the fullest network link and its share, or without known speeds the one with most bytes; "" and None when none
+    is known. link_bytes: what it carries per second in its busier direction. before: power over the limit that they
+    drew when they computed, None where they draw no less now or that is not known.
+    """
+
+    power: float
+    tensor: float | None
+    sm: float | None
+    stopped: bool
+    link: str
+    link_busy: float | None
+    link_bytes: float | None
+    level: float
+    before: float | None
+
+
+def _network(facts: Facts, group: GpuGroup) -> tuple[str, float | None, float | None]:
+    """The fullest link over the window, its share, and its bytes per second."""
+    busy: dict[str, list[float]] = {}
+    moved: dict[str, list[float]] = {}
+    for sample in group.look.samples:
+        for name, rates in (sample.network.value or {}).items():
+            if rates.busy_ratio is not None:
+                busy.setdefault(name, []).append(rates.busy_ratio)
+            if rates.rx_bytes_per_s is not None and rates.tx_bytes_per_s is not None:
+                moved.setdefault(name, []).append(max(rates.rx_bytes_per_s, rates.tx_bytes_per_s))
+    shares = {name: sum(values) / len(values) for name, values in busy.items()}
+    rates_of = {name: sum(values) / len(values) for name, values in moved.items()}
+    by = shares or {name: value for name, value in rates_of.items() if value > 0}
+    name = max(by, key=lambda n: (by[n], n), default="")
+    return name, shares.get(name), rates_of.get(name)
+
+
+def _stopped(facts: Facts, group: GpuGroup) -> bool:
+    """Whether the loaders are idle and deliver no batch; False when unknown.
+
+    A worker writes to its queue for every batch, so that the calls of all of them count the batches.
+    """
+    job, limits = group.job, facts.limits
+    if job is None or not job.workers or (job.worker_idle or 0.0) < limits.workers_rest:
+        return False
+    processes = facts.snapshot.processes.value
+    if processes is None or any(key in processes.denied for key in job.job.workers):
+        return False
+    totals = []
+    for sample in group.look.samples:
+        if sample.processes.value is not None and sample.processes.renewed and sample.processes.seconds:
+            rates = sample.processes.value.rates
+            totals.append(sum(rates[key].write_calls_per_s or 0.0 for key in job.job.workers if key in rates))
+    calls = mean(totals)
+    return calls is not None and calls < limits.batch_writes
+
+
+def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
+    """The evidence that all of them spin; None when they do not, or when unknown."""
+    limits = facts.limits
+    if len(group.gpus) < 2 or not group.settled or not group.look.samples:
+        return None
+    if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in group.gpus):
+        return None
+    # If one draws much more power than the others, they wait for it.
+    power = most_of(gpu.power_ratio for gpu in group.gpus)
+    sm = mean(gpu.mean("sm_ratio") for gpu in group.gpus)
+    if power is None or (sm is not None and sm >= limits.sm_idle):
+        return None
+    tensor = mean(gpu.mean("tensor_ratio") for gpu in group.gpus)
+    stopped = _stopped(facts, group)
+    sure = stopped or (tensor is not None and tensor < limits.tensor_none)
+    most = limits.spin_power_sure if sure else limits.spin_power
+    level = graded(power, most, most * limits.spin_leave, limits.leave_level)
+    past = [memory.peak for g in group.gpus if (memory := facts.carry.gpus.get(g.state.uuid)) is not None]
+    before = mean(past) if len(past) == len(group.gpus) else None
+    fallen = 0.0
+    if before is not None and before >= limits.power_share:
+        fallen = graded(power / before, limits.spin_fallen, limits.spin_fallen_leave, limits.leave_level)
+    link, link_busy, link_bytes = _network(facts, group)
+    # Enter is a level of 1 and no more: how far below the limit it lies says nothing about how sure it is.
+    before = before if fallen >= 1 else None
+    return _Comm(power, tensor, sm, stopped, link, link_busy, link_bytes, min(1.0, max(level, fallen)), before)
+
+
+def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
+    """All GPUs of a job are never idle and draw little: they spin in a collective.
+
+    Claim: comm_wait: the ranks wait for a late one, elsewhere or hung, or for the network between them.
+    Evidence: utilisation and power of each GPU, tensor and SM activity (GPM), NVLink and network traffic, the write
+        calls of the loaders, which show the step rate.
+    Threshold: over 20 s at least 2 GPUs, each >= 90 % busy and below 25 % of its power limit; below 40 % where the
+        tensor cores rest (< 2 %) or the loaders rest >= 80 % and hand no batch over; or below 40 % of the highest power
+        of the same processes (until > 60 %). Not with SM activity >= 50 %. A network link >= 80 % full is named as the
+        cause. Ours; an H100 that spins draws about 14 %.
+    Blind spot: without GPM, without loaders and for a job that was never observed computing, tiny kernels look the
+        same: confidence is then at most 65 %.
+    """
+    return tuple(
+        group_claim(group, _comm(facts, group, comm), comm.level)
+        for group in gpu_groups(facts, facts.limits.comm_window_s)
+        if (comm := _spins(facts, group)) is not None and comm.level >= facts.limits.leave_level
+    )
+
+
+def _comm(facts: Facts, group: GpuGroup, comm: _Comm) -> Finding:
+    limits = facts.limits
+    quiet = comm.tensor is not None and comm.tensor < limits.tensor_none
+    crowded = comm.link_busy is not None and comm.link_busy >= limits.network_full
+    nvlink = [gpu.mean("nvlink_rx_bytes_per_s") for gpu in group.gpus]
+    details = [gpu.detail for gpu in group.gpus if gpu.detail is not None]
+    down = sum((d.nvlinks or 0) - (d.nvlinks_active or 0) for d in details if d.nvlinks_active)
+    sure = quiet or comm.stopped or crowded or comm.before is not None
+    lost = 1.0 if comm.stopped else None if comm.before is None else max(0.0, 1 - comm.power / comm.before)
+    args: Args = (
+        *group_args(facts, group, group.gpus),
+        ("busy", mean(gpu.busy for gpu in group.gpus)),
+        ("watts", mean(gpu.watts for gpu in group.gpus)),
+        ("limit", mean(gpu.mean("power_limit_watts") for gpu in group.gpus)),
+        ("power", comm.power),
+        ("tensor", comm.tensor),
+        ("stopped", float(comm.stopped)),
+        ("sure", float(sure)),
+        ("before", comm.before),
+        ("link", comm.link),
+        ("link_busy", comm.link_busy),
+        ("link_bytes_per_s", comm.link_bytes),
+        ("crowded", float(crowded)),
+        ("nvlink", mean(nvlink)),
+        ("nvlinks_down", float(down)),
+        ("pid", None if group.job is None else float(group.job.job.ranks[0].key.pid)),
+        ("lost", lost),
+    )
+    evidence = [
+        Evidence("gpus.busy_ratio", mean(gpu.busy for gpu in group.gpus), "ratio", limits.gpu_bound),
+        Evidence(
+            "gpus.power_ratio", comm.power, "ratio", limits.spin_power_sure if comm.stopped else limits.spin_power
+        ),
+    ]
+    if comm.before is not None:
+        share = comm.power / comm.before
+        evidence.append(Evidence("gpus.power_of_most_ratio", share, "ratio", limits.spin_fallen))
+    if comm.tensor is not None:
+        evidence.append(Evidence("gpus.tensor_ratio", comm.tensor, "ratio", limits.tensor_none))
+    if comm.sm is not None:
+        evidence.append(Evidence("gpus.sm_ratio", comm.sm, "ratio", limits.sm_idle))
+    if mean(nvlink) is not None:
+        evidence.append(Evidence("gpus.nvlink_rx_bytes_per_s", mean(nvlink), "B/s"))
+    if comm.link:
+        evidence.append(Evidence(f"network.{comm.link}.busy_ratio", comm.link_busy, "ratio", limits.network_full))
+        evidence.append(Evidence(f"network.{comm.link}.bytes_per_s", comm.link_bytes, "B/s"))
+    if group.job is not None and group.job.worker_idle is not None:
+        name = f"jobs.{group.job.subject}.worker_idle_ratio"
+        evidence.append(Evidence(name, group.job.worker_idle, "ratio", limits.workers_rest))
+    base = COMM_BY_TENSOR if quiet else COMM_BASE if sure else COMM_UNCLEAR
+    template = "wider_network" if crowded else "ask_peers"
+    return Finding(
+        "comm_wait",
+        Severity.CRITICAL if comm.stopped else Severity.WARNING,
+        confidence(base, 2 + sure),
+        group.subject,
+        args,
+        known_evidence(evidence),
+        advice=(Advice(template, args),),
+        lost_ratio=lost,
+    )
+
+
+class _Late(NamedTuple):
+    """One GPU that differs. how: the others spin ("spins"), this one has "less" to do, "" not known.
+
+    loud: whether the others wait for it. lost: share of their time that this costs.
+    """
+
+    gpu: OneGpu
+    others: tuple[OneGpu, ...]
+    level: float
+    how: str
+    loud: bool
+    lost: float | None
+
+
+def _late(group: GpuGroup, limits: Thresholds) -> _Late | None:
+    """The GPU that differs from its peers; None when they are alike or too little is known."""
+    known = [gpu for gpu in group.gpus if gpu.busy is not None]
+    if len(known) < 2 or len(known) < len(group.gpus) or not group.settled:
+        return None
+    if group.job is None:
+        # Unrelated programs may differ.
+        return None
+    by_busy = sorted(known, key=lambda gpu: (gpu.busy or 0.0, gpu.state.number))
+    late, others = by_busy[0], tuple(by_busy[1:])
+    most = max(gpu.busy or 0.0 for gpu in others)
+    level = graded(most - (late.busy or 0.0), limits.spread, limits.spread_leave, limits.leave_level)
+    if level >= limits.leave_level:
+        return _less_busy(known, late, others, most, level, limits)
+    if min(gpu.busy or 0.0 for gpu in known) < limits.gpu_bound or any(not gpu.watts for gpu in known):
+        return None
+    late = max(known, key=lambda gpu: (gpu.watts or 0.0, -gpu.state.number))
+    others = tuple(gpu for gpu in known if gpu is not late)
+    # The highest power of the others: all of them must draw less, else several compute.
+    share = ratio(max(gpu.watts or 0.0 for gpu in others), late.watts)
+    level = graded(share, limits.peer_power, limits.peer_power_leave, limits.leave_level)
+    return _Late(late, others, level, "spins", True, None if share is None else max(0.0, 1 - share))
+
+
+def _less_busy(
+    known: list[OneGpu], late: OneGpu, others: tuple[OneGpu, ...], most: float, level: float, limits: Thresholds
+) -> _Late:
+    """Peers that are busier: they spin meanwhile, or they truly compute and this one has less to do."""
+    mine, theirs = late.watts, mean(gpu.watts for gpu in others)
+    peers = mean(gpu.busy for gpu in others) or 0.0
+    how = ""
+    if mine is not None and theirs is not None:
+        # A computing GPU draws power in proportion: peers that are busier and draw no more only spin.
+        how = "spins" if theirs * (late.busy or 0.0) < limits.peer_power * mine * peers else "less"
+    apart = sum(most - (gpu.busy or 0.0) >= limits.spread for gpu in known)
+    loud = how != "less" and most >= limits.gpu_bound and apart <= max(1, _LATE_FEW * len(known))
+    return _Late(late, others, level, how, loud, max(0.0, 1 - (late.busy or 0.0)) if loud else None)
+
+
+def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
+    """One GPU of a job differs from the others, which wait for it.
+
+    Claim: imbalance: every step lasts as long as that rank's.
+    Evidence: utilisation and power of each GPU of the job; what that rank's loaders do, its clock and its link against
+        the others'.
+    Threshold: over 60 s a difference of >= 25 points of utilisation (until < 15), the others at >= 90 %; or all alike
+        busy while the others draw < 60 % of that one's power (until > 75 %): they spin in a collective. Where the
+        others have idle time as well, or compute all the time, it is shown beside the verdict. Ours.
+    Blind spot: ranks on other machines; GPUs without a known job; stages of a pipeline are unequal by design.
+    """
+    return tuple(
+        group_claim(group, _imbalance(facts, group, late), late.level)
+        for group in gpu_groups(facts, facts.limits.long_window_s)
+        if (late := _late(group, facts.limits)) is not None and late.level >= facts.limits.leave_level
+    )
+
+
+def _rank_of(group: GpuGroup, gpu: OneGpu) -> Rank | None:
+    ranks = group.job.job.ranks if group.job is not None else ()
+    return next((rank for rank in ranks if gpu.state.uuid in rank.gpus), None)
+
+
+def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | None, float | None]:
+    """(blocked, computing or waiting for a core): mean shares of time of a rank's loaders; None unknown."""
+    workers = () if rank is None else rank.workers
+    rates = [
+        task
+        for sample in group.look.samples
+        if sample.jobs.value is not None
+        for key in workers
+        if (task := sample.jobs.value.tasks.get(key)) is not None
+    ]
+    needed = (None if t.cpu_ratio is None else t.cpu_ratio + (t.cpu_wait_ratio or 0.0) for t in rates)
+    return mean(task.disk_ratio for task in rates), mean(needed)
+
+
+def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
+    limits, gpu = facts.limits, late.gpu
+    rank = _rank_of(group, gpu)
+    blocked, computes = _loaders(facts, group, rank)
+    clock, their_clock = gpu.mean("sm_mhz"), mean(other.mean("sm_mhz") for other in late.others)
+    slow_clock = (ratio(clock, their_clock) or 1.0) < limits.clock_low
+    why, share = "", None
+    if blocked is not None and blocked >= limits.blocked:
+        why, share = "blocked", blocked
+    elif computes is not None and computes >= limits.worker_busy:
+        why, share = "computes", computes
+    elif slow_clock:
+        why, share = "clock", clock
+    elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
+        why = "longer"
+    peer_watts = mean(other.watts for other in late.others)
+    busy, peers = gpu.busy, mean(other.busy for other in late.others)
+    args: Args = (
+        *group_args(facts, group, (gpu,)),
+        ("late", f"GPU {gpu.state.number}"),
+        ("pid", None if rank is None else float(rank.key.pid)),
+        ("busy", busy),
+        ("peers", peers),
+        ("watts", gpu.watts),
+        ("peer_watts", peer_watts),
+        ("others", float(len(late.others))),
+        ("how", late.how),
+        ("why", why),
+        ("share", share),
+        ("mhz", clock),
+        ("peer_mhz", their_clock),
+        ("lost", late.lost),
+    )
+    evidence = (
+        Evidence(metric(gpu, "busy_ratio"), busy, "ratio"),
+        Evidence("gpus.others.busy_ratio", peers, "ratio", None if busy is None else min(1.0, busy + limits.spread)),
+        Evidence(metric(gpu, "power_watts"), gpu.watts, "W"),
+        Evidence("gpus.others.power_watts", peer_watts, "W", limits.peer_power * (gpu.watts or 0.0)),
+        Evidence(metric(gpu, "loaders_blocked_ratio"), blocked, "ratio", limits.blocked),
+        Evidence(metric(gpu, "loaders_cpu_ratio"), computes, "ratio", limits.worker_busy),
+    )
+    return Finding(
+        "imbalance",
+        Severity.WARNING if late.loud else Severity.INFO,
+        confidence(IMBALANCE_BY_POWER if late.how == "spins" else IMBALANCE_BASE, 3),
+        group.subject,
+        args,
+        known_evidence(evidence),
+        advice=(Advice("help_late", args),),
+        lost_ratio=late.lost,
+    )

@@ -1,0 +1,144 @@
+"""The rule about GPU faults, of the board or of its program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
+from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.gpu.xid import MENDED, OF_THE_BOARD
+from iotop_ai.model.machine.kernel_log import DeviceErrors
+from iotop_ai.model.reading import Reading, Status
+
+SURE = 0.95
+LESS_SURE = 0.75
+_FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
+"""Faults whose figure has another name."""
+_YES = ("rows_failed", "sram_exceeded")
+_RECOVERY = {1: "reset_gpu", 2: "reboot_node", 3: "drain_gpu", 4: "drain_gpu"}
+
+
+def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
+    """A GPU is gone, reports a fault, or waits for its recovery.
+
+    Claim: gpu_fault: training on it stops, or its results cannot be trusted.
+    Evidence: whether it still answers; Xid events; hangs, resets and PCIe errors of its address in the kernel's log
+        (AMD, Intel); uncorrected memory errors, failed row remaps, too many errors in
+        its SRAM and the recovery that the driver asks for.
+    Threshold: any of them, at once. A fault of the board stays until it is acknowledged or the monitor restarts; one
+        that the program itself caused (Xid 13, 31, 43, 45, 94) is shown for 10 minutes; an error that the board has
+        repaired (63, 92) is shown on the GPU's own page only. A fault of a GPU that no job uses is shown beside the
+        verdict of the others. Source: NVIDIA's catalogue of Xids.
+    Blind spot: events from before the monitor started; a GPU that was lost before that is not listed at all.
+    """
+    out = []
+    details = facts.snapshot.gpu_slow.value or {}
+    for number, (uuid, reading) in enumerate((facts.snapshot.gpu.value or {}).items()):
+        slow = details.get(uuid)
+        finding = _fault(facts, uuid, number, reading, None if slow is None else slow.value)
+        if finding is not None:
+            out.append(Claim(finding, 1.0, 1, 1, at_once=True))
+    return tuple(out)
+
+
+def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
+    """The Xid that still counts."""
+    number, at_ns = state.last_xid, state.last_xid_at_ns
+    if number is None or number in MENDED:
+        return None
+    fresh = at_ns is None or now_ns - at_ns < limits.xid_program_s * 1e9
+    return number if number in OF_THE_BOARD or fresh else None
+
+
+def _log_errors(facts: Facts, bus_id: str) -> DeviceErrors | None:
+    """The kernel log's recent errors of the GPU at an address (NVML's has a longer domain)."""
+    log = facts.snapshot.kernel.value
+    errors = None if log is None else log.errors.get(bus_id.lower()[-len("0000:00:00.0") :])
+    if errors is None or facts.snapshot.at_ns - errors.at_ns >= facts.limits.error_memory_s * 1e9:
+        return None
+    return errors
+
+
+def _fault(
+    facts: Facts, uuid: str, number: int, reading: Reading[GpuState], detail: GpuDetail | None
+) -> Finding | None:
+    state, now_ns = reading.value, facts.snapshot.at_ns
+    if state is None:
+        if reading.status is not Status.FAILED:
+            return None
+        return _finding(facts, uuid, f"GPU {number}", "lost", 0, SURE, True, "reset_gpu", reason=reading.reason)
+    name = f"GPU {state.number}"
+    # A GPU that answers and has no process does not slow the jobs on other GPUs.
+    ours = not facts.jobs or bool(state.processes) or any(uuid in job.job.gpus for job in facts.jobs)
+    xid = _xid(state, now_ns, facts.limits)
+    if xid is not None:
+        board = xid in OF_THE_BOARD
+        ago = None if state.last_xid_at_ns is None else max(0.0, (now_ns - state.last_xid_at_ns) / 1e9)
+        template = "replace_gpu" if xid == 64 else "reset_gpu" if board else "debug_kernel"
+        return _finding(facts, uuid, name, "xid", xid, SURE, board, template, loud=ours, ago=ago, state=state)
+    logged = _log_errors(facts, state.bus_id)
+    if logged is not None:
+        ago = max(0.0, (now_ns - logged.at_ns) / 1e9)
+        more: dict[str, Any] = {"loud": ours, "reason": logged.what, "ago": ago, "state": state}
+        return _finding(facts, uuid, name, "reset", logged.lines, SURE, True, "read_gpu_log", **more)
+    if detail is None:
+        return None
+    if detail.rows_failed:
+        return _finding(facts, uuid, name, "rows_failed", 0, SURE, True, "replace_gpu", loud=ours, state=state)
+    if detail.sram_exceeded:
+        return _finding(facts, uuid, name, "sram_exceeded", 0, SURE, True, "replace_gpu", loud=ours, state=state)
+    if detail.recovery:
+        template = _RECOVERY.get(detail.recovery, "drain_gpu")
+        return _finding(facts, uuid, name, "recovery", detail.recovery, SURE, True, template, loud=ours, state=state)
+    if detail.ecc_uncorrected:
+        errors = detail.ecc_uncorrected
+        return _finding(facts, uuid, name, "ecc", errors, LESS_SURE, False, "reset_gpu", loud=ours, state=state)
+    return None
+
+
+def _finding(
+    facts: Facts,
+    uuid: str,
+    name: str,
+    what: str,
+    figure: int,
+    sure: float,
+    grave: bool,
+    template: str,
+    *,
+    loud: bool = True,
+    reason: str = "",
+    ago: float | None = None,
+    state: GpuState | None = None,
+) -> Finding:
+    job = next((one for one in facts.jobs if uuid in one.job.gpus), None)
+    args: Args = (
+        *(() if job is None else (("job", job.job.name), ("job_pid", float(job.job.key.pid)))),
+        ("gpu", name),
+        ("gpus", 1.0),
+        ("gpus_all", float(facts.gpu.all)),
+        ("what", what),
+        ("xid", float(figure) if what == "xid" else None),
+        ("errors", float(figure) if what in ("ecc", "reset") else None),
+        ("recovery", float(figure) if what == "recovery" else None),
+        ("reason", reason),
+        ("ago_s", ago),
+        ("bus", "" if state is None else state.bus_id),
+    )
+    short = name.removeprefix("GPU ")
+    field = _FIELDS.get(what, what)
+    value = 0.0 if what == "lost" else 1.0 if what in _YES else float(figure)
+    unit = "bool" if what == "lost" or what in _YES else "count"
+    severity = Severity.CRITICAL if grave else Severity.WARNING
+    return Finding(
+        "gpu_fault",
+        severity if loud else Severity.INFO,
+        sure,
+        uuid,
+        args,
+        (Evidence(f"gpus.{short}.{field}", value, unit, 1.0 if what == "lost" else 0.0),),
+        advice=(Advice(template, args),),
+    )

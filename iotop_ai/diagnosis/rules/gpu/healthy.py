@@ -1,0 +1,102 @@
+"""Rules that give positive evidence that all is well."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Claim, Facts, claim, confidence, gpu_args, gpu_evidence
+from iotop_ai.diagnosis.facts.gpu_groups import gpu_groups
+from iotop_ai.diagnosis.facts.process import blocked_tasks
+from iotop_ai.diagnosis.facts.window import at_least, mean
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+BOUND_BASE = 0.8
+BOUND_BY_SM = 0.95
+HEALTHY_BASE = 0.75
+WITHOUT_POWER = 0.6
+
+
+def _most_blocked(facts: Facts) -> float | None:
+    """The largest share of time that a process of the job is in state D; None when processes are unknown."""
+    if facts.snapshot.processes.value is None:
+        return None
+    return max((t.blocked_ratio for t in facts.related), default=0.0)
+
+
+def _sm(facts: Facts) -> float | None:
+    """Mean SM activity (GPM) of the GPUs in use; None where the cards do not report it."""
+    newest = facts.look.samples[-1].gpu.value if facts.look.samples else None
+    if newest is None or all(rates.sm_ratio is None for rates in newest.values()):
+        return None
+    return mean(gpu.mean("sm_ratio") for group in gpu_groups(facts, facts.limits.window_s) for gpu in group.gpus)
+
+
+def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
+    """The GPUs are busy, and their power or SM activity confirms it: they are the limit.
+
+    Claim: gpu_bound: the GPUs have all the data that they can take.
+    Evidence: utilisation of the GPUs in use, their power against its limit and their SM activity (GPM), where the
+        driver reports them.
+    Threshold: >= 90 %, and power >= 40 % of the limit or SM activity >= 50 %; ours, since utilisation alone counts any
+        running kernel. SM activity >= 80 % makes it sure; below 50 % the kernels are too small to fill the GPU (DCGM
+        user guide), which the verdict says. A main thread that is always busy does not show loading: it spins for the
+        GPU.
+    Blind spot: without power and GPM a GPU that spins in a collective looks the same: confidence stays at 60 %.
+    """
+    limits = facts.limits
+    power = facts.gpu.power_ratio
+    if not facts.gpu.used:
+        return ()
+    sm = _sm(facts)
+    if power is not None and power < limits.power_share and (sm is None or sm < limits.sm_idle):
+        return ()
+    flags = at_least(facts.gpu.busy, limits.gpu_bound)
+    evidence = gpu_evidence(facts, limits.gpu_bound)
+    if power is not None:
+        evidence += (Evidence("gpus.power_ratio", power, "ratio", limits.power_share),)
+    if sm is not None:
+        evidence += (Evidence("gpus.sm_ratio", sm, "ratio", limits.sm_idle),)
+    agrees = power is not None or (sm is not None and sm >= limits.sm_idle)
+    small = sm is not None and sm < limits.sm_idle
+    base = BOUND_BY_SM if sm is not None and sm >= limits.sm_busy else BOUND_BASE
+    finding = Finding(
+        "gpu_bound",
+        Severity.INFO,
+        confidence(base, 3, 1.0 if agrees else WITHOUT_POWER),
+        "",
+        (
+            *gpu_args(facts),
+            ("power", power),
+            ("sm", sm),
+            ("small", float(small)),
+            ("blocked", _most_blocked(facts)),
+        ),
+        evidence,
+        advice=(Advice("larger_kernels" if small else "gpu_limits"),),
+    )
+    return (claim(facts, finding, flags, (facts.gpu.busy_ratio or 0.0) / limits.gpu_bound),)
+
+
+def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
+    """The GPUs are mostly busy and no process that feeds them waits.
+
+    Claim: healthy: no process of the job waits for a device while the GPUs work.
+    Evidence: utilisation of the GPUs in use; no process in state D for a third of the time.
+    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Ours. Only where no job's tasks are
+        sampled.
+    Blind spot: short stalls between samples, and waits that are not in state D.
+    """
+    limits = facts.limits
+    power = facts.gpu.power_ratio
+    if facts.judged or not facts.gpu.used or (power is not None and power < limits.power_share):
+        return ()
+    if facts.snapshot.processes.value is None or blocked_tasks(facts.feeding, limits):
+        return ()
+    flags = at_least(facts.gpu.busy, limits.gpu_fair)
+    finding = Finding(
+        "healthy",
+        Severity.INFO,
+        confidence(HEALTHY_BASE, 2 + (power is not None), 1.0 if facts.gpu.pids is not None else WITHOUT_POWER),
+        "",
+        (*gpu_args(facts), ("power", power), ("blocked", _most_blocked(facts))),
+        gpu_evidence(facts, limits.gpu_fair),
+    )
+    return (claim(facts, finding, flags, (facts.gpu.busy_ratio or 0.0) / limits.gpu_fair),)

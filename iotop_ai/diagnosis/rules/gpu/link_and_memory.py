@@ -1,0 +1,224 @@
+"""Rules about GPUs that are slowed by their link or limited by their memory."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.facts.gpu_groups import (
+    GpuGroup,
+    OneGpu,
+    gpu_groups,
+    group_args,
+    group_claim,
+    known_evidence,
+    metric,
+    ratio,
+)
+from iotop_ai.diagnosis.facts.window import graded
+from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+LINK_BASE = 0.85
+LINK_UNFELT = 0.6
+MEMORY_BASE = 0.9
+GEN_5 = 5
+
+
+class _Link:
+    """What is wrong with one GPU's PCIe link. level: of the worst part of it; felt: whether it costs time."""
+
+    def __init__(self, facts: Facts, gpu: OneGpu) -> None:
+        limits = facts.limits
+        self.gpu = gpu
+        self.narrow, self.slow, best = _widths(gpu, limits)
+        self.replays = gpu.mean("pcie_replays_per_s")
+        self.received, self.sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
+        known = [rate for rate in (self.received, self.sent) if rate is not None]
+        self.rate = max(known, default=None)
+        # An idle link lowers its generation to save power: the best of the window carried the bytes.
+        self.possible = limits.link_bytes_per_s * (1 << best[0]) / (1 << GEN_5) * best[1] / 16 if best[1] else None
+        self.full = ratio(self.rate, self.possible)
+        at_leave = limits.leave_level
+        levels = (
+            self.narrow / limits.enter_share,
+            self.slow / limits.enter_share,
+            (self.replays or 0.0) / limits.replays_per_s,
+            graded(self.full, limits.link_full, limits.link_full_leave, at_leave),
+        )
+        self.level = max(levels)
+        self.degraded = max(levels[:2]) >= at_leave
+        self.crowded = levels[3] >= at_leave
+        self.felt = (
+            self.crowded
+            or (self.degraded and (self.full or 0.0) >= limits.link_felt)
+            or (self.replays or 0.0) >= limits.replays_felt
+        )
+
+
+def _widths(gpu: OneGpu, limits: Thresholds) -> tuple[float, float, tuple[int, int]]:
+    """Shares of the loaded readings with fewer lanes and with a lower generation than board and slot can do together,
+    and the best generation and width of all readings.
+    """
+    lanes, generation = gpu.state.pcie_max_width or 0, gpu.state.pcie_max_generation or 0
+    loaded = narrow = slow = 0
+    best = (0, 0)
+    for rates in gpu.rates:
+        if rates.pcie_generation is None or rates.pcie_width is None:
+            continue
+        best = max(best, (rates.pcie_generation, rates.pcie_width))
+        if (rates.busy_ratio or 0.0) >= limits.gpu_loaded:
+            loaded += 1
+            narrow += rates.pcie_width < lanes
+            slow += rates.pcie_generation < generation
+    return (narrow / loaded, slow / loaded, best) if loaded else (0.0, 0.0, best)
+
+
+def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
+    """A GPU's PCIe link is full, or slower than it should be.
+
+    Claim: pcie: data reaches the GPU more slowly than it could.
+    Evidence: bytes over the link against what its generation and width carry; width and generation under load against
+        what board and slot can do together; retransmitted packets.
+    Threshold: over 30 s: >= 80 % of the link's practical rate (until < 65 %); width or generation below the possible in
+        >= 70 % of the readings with the GPU >= 20 % busy, or >= 1 packet retransmitted a second. A degraded link names
+        the state only where it is felt: it carries >= 50 % of its rate or retransmits 1,000 packets a second; else it
+        is shown beside the verdict. x16 carries about 12, 25 and 50 GB/s in generations 3, 4 and 5. Ours.
+    Blind spot: a slot with fewer lanes by design counts as full; a virtual machine may report a fictitious link.
+    """
+    limits, out = facts.limits, []
+    for group in gpu_groups(facts, limits.gpu_window_s):
+        links = [link for gpu in group.gpus if (link := _Link(facts, gpu)).level >= limits.leave_level]
+        if not links or not group.settled:
+            continue
+        worst = max(links, key=lambda link: (link.felt, link.level, -link.gpu.state.number))
+        out.append(group_claim(group, _short(facts, group, links, worst), worst.level))
+    return tuple(out)
+
+
+def _short(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Link) -> Finding:
+    limits, gpu, state = facts.limits, worst.gpu, worst.gpu.state
+    affected = [link.gpu for link in links if link.felt == worst.felt]
+    # An unmeasured link may be the cause, unless another one is known.
+    unknown = worst.degraded and worst.rate is None and (group.job is None or (group.job.stall or 0.0) < limits.gate)
+    last = gpu.rates[-1]
+    why = "full" if worst.crowded else "narrow" if worst.narrow else "slow" if worst.slow else "replays"
+    args: Args = (
+        *group_args(facts, group, affected),
+        ("worst", f"GPU {state.number}"),
+        ("why", why),
+        ("degraded", float(worst.degraded)),
+        ("generation", None if last.pcie_generation is None else float(last.pcie_generation)),
+        ("width", None if last.pcie_width is None else float(last.pcie_width)),
+        ("generation_max", None if state.pcie_max_generation is None else float(state.pcie_max_generation)),
+        ("width_max", None if state.pcie_max_width is None else float(state.pcie_max_width)),
+        ("rate", worst.rate),
+        ("possible", worst.possible),
+        ("received", float((worst.received or 0.0) >= (worst.sent or 0.0))),
+        ("replays", worst.replays),
+        ("felt", float(worst.felt)),
+    )
+    evidence = [Evidence(metric(gpu, "pcie_full_ratio"), worst.full, "ratio", limits.link_full)]
+    evidence.append(Evidence(metric(gpu, "pcie_rx_bytes_per_s"), worst.received, "B/s", worst.possible))
+    evidence.append(Evidence(metric(gpu, "pcie_tx_bytes_per_s"), worst.sent, "B/s", worst.possible))
+    for field, most in (("pcie_width", state.pcie_max_width), ("pcie_generation", state.pcie_max_generation)):
+        value = getattr(last, field)
+        evidence.append(Evidence(metric(gpu, field), value, "count", most))
+    evidence.append(Evidence(metric(gpu, "pcie_replays_per_s"), worst.replays, "1/s", limits.replays_per_s))
+    advice: tuple[Advice, ...] = ()
+    if worst.degraded or not worst.crowded:
+        advice += (Advice("reseat", args),)
+    if worst.crowded:
+        advice += (Advice("send_less", args),)
+    return Finding(
+        "pcie",
+        Severity.WARNING if worst.felt or unknown else Severity.INFO,
+        confidence(LINK_BASE, 3, LINK_UNFELT if unknown else 1.0),
+        group.subject,
+        args,
+        known_evidence(evidence),
+        advice=advice,
+    )
+
+
+def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
+    """A GPU's memory is nearly full.
+
+    Claim: gpu_memory: the next allocation may fail.
+    Evidence: memory in use, its growth over 30 s, and how many programs share it.
+    Threshold: >= 95 % used (until < 92 %); it names the state where it grows so that it is full within 10 minutes, or
+        where processes of more than one program hold it. Full and steady is shown beside the verdict: PyTorch keeps
+        what it has freed, so that "used" is not what it needs. Ours.
+    Blind spot: the memory that the allocator holds in reserve, and its fragmentation.
+    """
+    limits, out = facts.limits, []
+    for group in gpu_groups(facts, limits.gpu_window_s):
+        found = []
+        for gpu in group.gpus:
+            used, total = gpu.mean("memory_used_bytes"), gpu.mean("memory_total_bytes")
+            if gpu.rates and gpu.rates[-1].memory_used_bytes is not None:
+                used = gpu.rates[-1].memory_used_bytes
+            level = graded(ratio(used, total), limits.gpu_memory, limits.gpu_memory_leave, limits.leave_level)
+            if level >= limits.leave_level and used is not None and total:
+                end = _seconds_left(group, gpu, used, total)
+                found.append((gpu, level, used, total, end))
+        if not found or not group.settled:
+            continue
+        found.sort(key=lambda one: (one[4] if one[4] is not None else 1e9, -one[2] / one[3], one[0].state.number))
+        gpu, level, used, total, end = found[0]
+        finding = _memory(facts, group, [one[0] for one in found], gpu, used, total, end)
+        out.append(group_claim(group, finding, level))
+    return tuple(out)
+
+
+def _seconds_left(group: GpuGroup, gpu: OneGpu, used: float, total: float) -> float | None:
+    """When its memory will be full at the pace of the window; None when it does not grow steadily.
+
+    Growth counts where both halves of the window grew: an allocator takes a step now and then and rests.
+    """
+    known = [rates.memory_used_bytes for rates in gpu.rates if rates.memory_used_bytes is not None]
+    seconds = sum(sample.seconds or 0.0 for sample in group.look.samples)
+    if len(known) < 4 or not seconds:
+        return None
+    middle = len(known) // 2
+    first, second = known[middle] - known[0], known[-1] - known[middle]
+    if min(first, second) <= 0:
+        return None
+    pace = (known[-1] - known[0]) / (seconds * (len(known) - 1) / len(known))
+    return max(0.0, total - used) / pace
+
+
+def _memory(
+    facts: Facts, group: GpuGroup, affected: list[OneGpu], gpu: OneGpu, used: float, total: float, end: float | None
+) -> Finding:
+    limits = facts.limits
+    pids = {process.pid: process for process in gpu.state.processes or () if process.kind == "compute"}
+    inside = {key.pid for key in group.job.job.members} if group.job is not None else set()
+    others = [process for pid, process in pids.items() if pid not in inside] if inside else []
+    soon = end is not None and end <= limits.gpu_memory_end_s
+    args: Args = (
+        *group_args(facts, group, affected),
+        ("worst", f"GPU {gpu.state.number}"),
+        ("used", used),
+        ("total", total),
+        ("ratio", used / total),
+        ("end_s", end),
+        ("soon", float(soon)),
+        ("sharers", float(len(others))),
+        ("other_pid", float(others[0].pid) if others and others[0].found else None),
+        ("other_bytes", None if not others or others[0].memory_bytes is None else float(others[0].memory_bytes)),
+    )
+    evidence = (
+        Evidence(metric(gpu, "memory_used_ratio"), used / total, "ratio", limits.gpu_memory),
+        Evidence(metric(gpu, "memory_full_in_s"), end, "s", limits.gpu_memory_end_s),
+        Evidence(metric(gpu, "processes"), float(len(pids)), "count"),
+    )
+    loud = Severity.CRITICAL if soon else Severity.WARNING if others else Severity.INFO
+    advice = (Advice("end_sharer", args),) if others else ()
+    return Finding(
+        "gpu_memory",
+        loud,
+        confidence(MEMORY_BASE, 3),
+        group.subject,
+        args,
+        known_evidence(evidence),
+        advice=(*advice, Advice("less_gpu_memory", args)),
+    )

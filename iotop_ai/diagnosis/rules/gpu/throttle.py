@@ -1,0 +1,167 @@
+"""The rule about GPUs that heat or power slows."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.facts.gpu_groups import (
+    GpuGroup,
+    OneGpu,
+    gpu_groups,
+    group_args,
+    group_claim,
+    known_evidence,
+    metric,
+)
+from iotop_ai.diagnosis.facts.window import graded, mean
+from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+THROTTLE_BASE = 0.95
+THROTTLE_BY_MASK = 0.75
+CAPPED_BASE = 0.75
+HOT_BASE = 0.75
+_REASONS = (
+    ("hw_thermal", "hw_thermal_ratio"),
+    ("sw_thermal", "sw_thermal_ratio"),
+    ("power_brake", "power_brake_ratio"),
+)
+
+
+def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
+    """(level, why, share of time) of a GPU whose clock is held back: by counters, else by the mask of reasons."""
+    shares = [(share, why) for why, field in _REASONS if (share := gpu.mean(field)) is not None]
+    if shares:
+        share, why = max(shares)
+        return graded(share, limits.throttled, limits.throttled_leave, limits.leave_level), why, share
+    masks = mean(None if rates.slowed is None else float(rates.slowed) for rates in gpu.rates)
+    level = graded(masks, limits.throttled_mask, limits.throttled_mask_leave, limits.leave_level)
+    return level, "", masks
+
+
+def _capped(gpu: OneGpu, limits: Thresholds) -> float:
+    """Level of a GPU at a lowered power limit."""
+    default = None if gpu.detail is None else gpu.detail.default_limit_mw
+    if default is None or gpu.state.power_limit_mw is None or gpu.state.power_limit_mw > limits.limit_lowered * default:
+        return 0.0
+    return graded(gpu.mean("power_cap_ratio"), limits.capped, limits.capped_leave, limits.leave_level)
+
+
+def _hot(gpu: OneGpu, limits: Thresholds) -> float:
+    """Level of a GPU that is near the temperature at which it slows down."""
+    slowdown = None if gpu.detail is None else gpu.detail.slowdown_celsius
+    most = limits.gpu_hot_celsius if slowdown is None else min(limits.gpu_hot_celsius, slowdown - limits.hot_margin)
+    if gpu.state.temperature_sensor is not None:
+        # The classic limit is that of the usual sensor: a junction may be far hotter without harm.
+        if slowdown is None:
+            return 0.0
+        most = slowdown - limits.hot_margin
+    return graded(gpu.mean("temperature_celsius"), most, most - limits.hot_margin, limits.leave_level)
+
+
+def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
+    """A busy GPU runs below its clock, for heat or for power.
+
+    Claim: gpu_throttle: the GPU slows itself down, and with it every rank that waits for it.
+    Evidence: the driver's counters of time held back (software and hardware thermal slowdown, power brake), without
+        them its mask of reasons at each reading; clock, temperature and power against their limits.
+    Threshold: over 30 s held back >= 5 % of the time (until < 1 %), or in >= 30 % of the readings (until < 10 %), GPU
+        >= 50 % busy. At its power limit >= 30 % of the time counts only where that limit is <= 90 % of the board's
+        own: reaching the board's own limit is normal at full load. Ours. A GPU at 85 C (a classic limit) or within
+        3 C of its own slowdown that is not held back yet is shown beside the verdict.
+    Blind spot: a GPU that warms up slowly does not show yet; a card that reports neither counters nor reasons.
+    """
+    limits, out = facts.limits, []
+    for group in gpu_groups(facts, limits.gpu_window_s):
+        found, warm = [], []
+        for gpu in group.gpus:
+            if (gpu.busy or 0.0) < limits.gpu_working:
+                continue
+            level, why, share = _held_back(gpu, limits)
+            capped = _capped(gpu, limits)
+            if capped > level:
+                level, why, share = capped, "power_cap", gpu.mean("power_cap_ratio")
+            if level >= limits.leave_level:
+                found.append((level, share or 0.0, gpu, why))
+            if (hot := _hot(gpu, limits)) >= limits.leave_level:
+                warm.append((hot, gpu))
+        if not group.settled:
+            continue
+        if warm and not found:
+            out.append(group_claim(group, _warm(facts, group, [gpu for _, gpu in warm]), max(hot for hot, _ in warm)))
+        if not found:
+            continue
+        level, share, worst, why = max(found, key=lambda one: (one[0], one[1], -one[2].state.number))
+        affected = [gpu for _, _, gpu, _ in found]
+        out.append(group_claim(group, _throttle(facts, group, affected, worst, why, share), level))
+    return tuple(out)
+
+
+def _warm(facts: Facts, group: GpuGroup, affected: list[OneGpu]) -> Finding:
+    """A GPU that may slow down soon."""
+    worst = max(affected, key=lambda gpu: (gpu.mean("temperature_celsius") or 0.0, -gpu.state.number))
+    celsius, detail = worst.mean("temperature_celsius"), worst.detail
+    slowdown = None if detail is None or detail.slowdown_celsius is None else float(detail.slowdown_celsius)
+    args: Args = (
+        *group_args(facts, group, affected),
+        ("worst", f"GPU {worst.state.number}"),
+        ("why", "hot"),
+        ("celsius", celsius),
+        ("slowdown", slowdown),
+        ("mhz", worst.mean("sm_mhz")),
+        ("mhz_max", None if worst.state.sm_max_mhz is None else float(worst.state.sm_max_mhz)),
+    )
+    evidence = (
+        Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", facts.limits.gpu_hot_celsius),
+        Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", facts.limits.gpu_working),
+    )
+    advice = (Advice("cool_gpu", args),)
+    return Finding(
+        "gpu_throttle", Severity.INFO, HOT_BASE, group.subject, args, known_evidence(evidence), advice=advice
+    )
+
+
+def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneGpu, why: str, share: float) -> Finding:
+    limits, state, detail = facts.limits, worst.state, worst.detail
+    clock = worst.clock_ratio
+    # No GPU runs at its highest clock all the time: only a larger difference is lost time.
+    lost = None if clock is None else max(0.0, 1 - clock / limits.clock_low)
+    by_counter = worst.mean("sw_thermal_ratio") is not None or why == "power_cap"
+    base = CAPPED_BASE if why == "power_cap" else THROTTLE_BASE if by_counter else THROTTLE_BY_MASK
+    celsius = worst.mean("temperature_celsius")
+    args: Args = (
+        *group_args(facts, group, affected),
+        ("worst", f"GPU {state.number}"),
+        ("why", why),
+        ("share", share),
+        ("mhz", worst.mean("sm_mhz")),
+        ("mhz_max", None if state.sm_max_mhz is None else float(state.sm_max_mhz)),
+        ("celsius", celsius),
+        ("memory_celsius", None if state.memory_celsius is None else float(state.memory_celsius)),
+        ("slowdown", None if detail is None or detail.slowdown_celsius is None else float(detail.slowdown_celsius)),
+        ("watts", worst.watts),
+        ("limit", worst.mean("power_limit_watts")),
+        ("default", None if detail is None or detail.default_limit_mw is None else detail.default_limit_mw / 1000),
+        ("lost", lost),
+    )
+    field = dict(_REASONS).get(why, "power_cap_ratio" if why == "power_cap" else "slowed_ratio")
+    limit = limits.capped if why == "power_cap" else limits.throttled if why else limits.throttled_mask
+    slowdown = None if detail is None else detail.slowdown_celsius
+    evidence = (
+        Evidence(metric(worst, field), share, "ratio", limit),
+        Evidence(metric(worst, "sm_clock_ratio"), clock, "ratio", limits.clock_low),
+        Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", slowdown or limits.gpu_hot_celsius),
+        Evidence(metric(worst, "power_watts"), worst.watts, "W", worst.mean("power_limit_watts")),
+        Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", limits.gpu_working),
+    )
+    template = {"power_cap": "raise_power", "power_brake": "check_power"}.get(why, "cool_gpu")
+    families = 3 if by_counter or clock is not None else 2
+    return Finding(
+        "gpu_throttle",
+        Severity.WARNING,
+        confidence(base, families),
+        group.subject,
+        args,
+        known_evidence(evidence),
+        advice=(Advice(template, args),),
+        lost_ratio=lost,
+    )

@@ -1,0 +1,150 @@
+"""Rules about unused GPUs: the training runs on the CPU, or only holds their memory."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.window import Flags, mean
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+BASE = 0.8
+FRAMEWORKS = ("torch", "tensorflow", "jax")
+
+
+def _trains(facts: Facts, job: JobFacts) -> bool:
+    """Whether it is certainly a training program at work: a framework or its loaders, and CPU time."""
+    evidence = job.job.evidence
+    known = "loader" in evidence or ("library" in evidence and job.job.framework in FRAMEWORKS)
+    # A program that has a GPU's device open is built for one; it is about to begin.
+    return known and "device" not in evidence and _work(facts, job) >= facts.limits.leave_level
+
+
+def _work(facts: Facts, job: JobFacts) -> float:
+    """Level of the CPU time that it uses."""
+    return (job.cpu_ratio or 0.0) / facts.limits.trains
+
+
+def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
+    """Per sample whether some GPU was certainly free, and which GPUs are now; ((), ()) when unknown."""
+    limits, readings = facts.limits, facts.snapshot.gpu.value or {}
+    look = facts.window(limits.unused_window_s, ("gpu",))
+    free = {}
+    for uuid, reading in readings.items():
+        state = reading.value
+        if state is None or state.mig:
+            continue
+        if state.processes is None or any(not process.found for process in state.processes):
+            return (), ()
+        if state.processes or uuid in facts.gpu.uuids:
+            continue
+        free[uuid] = state.number
+    if not free:
+        return (), ()
+    flags = tuple(
+        any((rates.busy_ratio if rates.busy_ratio is not None else 1.0) < limits.idle_gpu for rates in rows)
+        for sample in look.samples
+        if (rows := [r for uuid, r in (sample.gpu.value or {}).items() if uuid in free])
+    )
+    return flags, tuple(sorted(free.values()))
+
+
+def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
+    """A job trains on the CPU while a GPU of this machine is free.
+
+    Claim: no_gpu: the training runs without the GPU that is there.
+    Evidence: NVML's list of processes on each GPU, none of them the job's; the framework or loaders that make it a
+        training job, and the CPU that it uses.
+    Threshold: for 30 s a GPU without a process and < 5 % busy, the job at >= 0.1 cores and older than 15 s. Ours.
+    Blind spot: NVML's list must be complete, so there is no claim where it holds processes that are not visible here; a
+        job that is meant for the CPU looks the same, and one that uses 1 of 8 GPUs is taken as wanted.
+    """
+    limits = facts.limits
+    if not facts.gpu.seen or facts.gpu.none:
+        return ()
+    idle = [job for job in facts.jobs if not job.job.gpus and _trains(facts, job)]
+    idle = [job for job in idle if job.age_s is not None and job.age_s >= limits.settle_s]
+    if not idle:
+        return ()
+    flags, free = _free(facts)
+    if not flags:
+        return ()
+    held = sum(flags) / len(flags)
+    names = f"GPU {free[0]}" if len(free) == 1 else f"{len(free)} GPUs"
+    out = []
+    for job in idle:
+        inside = {key.pid for key in job.job.members}
+        if inside & facts.gpu.on_gpu:
+            continue
+        args: Args = (
+            ("job", job.job.name),
+            ("job_pid", float(job.job.key.pid)),
+            ("pid", float(job.job.ranks[0].key.pid)),
+            ("framework", job.job.framework or ("torch" if "loader" in job.job.evidence else "")),
+            ("cpu", job.cpu_ratio),
+            ("free", names),
+            ("gpus_all", float(facts.gpu.all)),
+            ("memory", mean(_total(facts, number) for number in free)),
+        )
+        evidence = (
+            Evidence(f"jobs.{job.subject}.gpus", 0.0, "count", 1.0),
+            Evidence(f"jobs.{job.subject}.cpu_ratio", job.cpu_ratio, "ratio", limits.trains),
+            Evidence("gpus.free", float(len(free)), "count", 1.0),
+        )
+        sure = confidence(BASE, 3 if "library" in job.job.evidence else 2)
+        advice = (Advice("use_gpu", args),)
+        finding = Finding("no_gpu", Severity.WARNING, sure, job.subject, args, evidence, advice=advice)
+        out.append(Claim(finding, held, len(flags), limits.least_samples, min(1.0, _work(facts, job))))
+    return tuple(out)
+
+
+def _total(facts: Facts, number: int) -> float | None:
+    states = [r.value for r in (facts.snapshot.gpu.value or {}).values() if r.value is not None]
+    return next((float(s.memory_total_bytes) for s in states if s.number == number and s.memory_total_bytes), None)
+
+
+def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
+    """A program holds a GPU's memory and has not used the GPU for a long time.
+
+    Claim: no_gpu: a job that hangs, is forgotten, or sits in a notebook keeps others from using the GPU.
+    Evidence: memory in use, the processes that hold it, and how long its utilisation has been 0.
+    Threshold: >= 512 MiB held by a compute process, < 5 % busy for 10 observed minutes. Ours. It is shown beside the
+        verdict: only its owner knows if it is wanted.
+    Blind spot: idleness from before the monitor started; a GPU that computes for a moment every few minutes.
+    """
+    limits, out = facts.limits, []
+    for uuid, reading in (facts.snapshot.gpu.value or {}).items():
+        state, memory = reading.value, facts.carry.gpus.get(uuid)
+        if state is None or memory is None or memory.idle_ns is None:
+            continue
+        idle_s = (facts.snapshot.at_ns - memory.idle_ns) / 1e9
+        if idle_s < limits.gpu_held_s:
+            continue
+        pid, name, user = _holder(facts, memory.pids)
+        used = None if state.memory_used_bytes is None else float(state.memory_used_bytes)
+        args: Args = (
+            ("what", "held"),
+            ("gpu", f"GPU {state.number}"),
+            ("gpus_all", float(facts.gpu.all)),
+            ("used", used),
+            ("idle_s", idle_s),
+            ("task", name),
+            ("user", user),
+            ("pid", None if pid is None else float(pid)),
+        )
+        evidence = (
+            Evidence(f"gpus.{state.number}.idle_s", round(idle_s, 1), "s", limits.gpu_held_s),
+            Evidence(f"gpus.{state.number}.memory_used_bytes", used, "B", float(limits.gpu_used_bytes)),
+        )
+        advice = (Advice("look_into", (("pid", float(pid)),)),) if pid is not None else ()
+        finding = Finding("no_gpu", Severity.INFO, BASE, uuid, args, evidence, advice=advice)
+        out.append(Claim(finding, 1.0, limits.least_samples, limits.least_samples))
+    return tuple(out)
+
+
+def _holder(facts: Facts, pids: tuple[int, ...]) -> tuple[int | None, str, str]:
+    """Pid, name and user of the first visible process; else the first pid, "" and ""."""
+    table = facts.snapshot.processes.value
+    for key, info in table.info.items() if table is not None else ():
+        if key.pid in pids:
+            return key.pid, info.name, info.user
+    return None, "", ""

@@ -1,0 +1,120 @@
+"""The parts that the rules about jobs share: gate, figures, evidence and caps."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.model.finding import Evidence, Finding, Severity
+
+WITHOUT_GPU = 0.75
+BLIND = 0.55
+WEAK = 0.6
+UNCLEAR = 0.6
+
+
+def gate(facts: Facts, job: JobFacts) -> float:
+    """How far the share of time lost is over its gate: 1.0 and above counts; 0 while it cannot be judged.
+
+    A job that just started still imports and fills its queues.
+    """
+    limits = facts.limits
+    if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
+        return 0.0
+    return max(job.stall / limits.gate, (job.long_stall or 0.0) / limits.long_gate)
+
+
+def lost(job: JobFacts) -> float:
+    """The share of time lost."""
+    return job.stall or 0.0
+
+
+def severity(facts: Facts, job: JobFacts) -> Severity:
+    """How much its loss matters; grave only where GPUs are seen to wait."""
+    grave = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
+    return Severity.CRITICAL if grave else Severity.WARNING
+
+
+def caps(job: JobFacts, share: float, sure: float) -> list[float]:
+    """The limits of the confidence. share: of the deciding signal; below ``sure`` it decides weakly."""
+    out = []
+    if job.gpu_busy is None:
+        out.append(WITHOUT_GPU)
+    if job.blind:
+        out.append(BLIND)
+    if job.job.weak:
+        out.append(WEAK)
+    if share < sure:
+        out.append(UNCLEAR)
+    return out
+
+
+def job_args(facts: Facts, job: JobFacts) -> Args:
+    """Names, counts and shares for the sentences."""
+    gpus = job.gpus if job.gpu_busy is not None else 0
+    return (
+        ("job", job.job.name),
+        ("job_pid", float(job.job.key.pid)),
+        ("task", _worker_name(facts, job)),
+        ("pid", float((job.job.workers or (job.job.ranks[0].key,))[0].pid)),
+        ("ranks", float(len(job.job.ranks))),
+        ("tasks", float(job.workers or len(job.job.ranks))),
+        ("tasks_all", float(job.workers or len(job.job.ranks))),
+        ("workers", float(job.workers)),
+        ("stall", job.stall),
+        ("lost", lost(job)),
+        ("disk_share", job.disk),
+        ("run_share", job.running),
+        ("cpu", job.worker_cpu if job.workers else job.main_running_ratio),
+        ("cpu_wait", job.worker_cpu_wait),
+        ("blocked", job.worker_disk if job.workers else job.main_disk_ratio),
+        ("idle", job.worker_idle),
+        ("gpus", float(gpus)),
+        ("gpus_all", float(facts.gpu.all)),
+        ("gpu_busy", job.gpu_busy),
+    )
+
+
+def _worker_name(facts: Facts, job: JobFacts) -> str:
+    table = facts.snapshot.processes.value
+    key = (job.job.workers or (job.job.ranks[0].key,))[0]
+    info = None if table is None else table.info.get(key)
+    return job.job.name if info is None or not job.workers else info.name
+
+
+def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
+    """The device with its figures; () without one."""
+    if device is None:
+        return ()
+    return (
+        ("device", device.name),
+        ("label", device.info.label or device.name),
+        ("mount", mount_on(device.name, facts.snapshot.disks.value or {})),
+        ("read_bytes_per_s", device.read_bytes_per_s),
+        ("read_size_bytes", device.read_size_bytes),
+        ("await_ms", device.judged_ms),
+        ("normal_ms", device.normal_ms),
+        ("disk_busy", device.busy_ratio),
+        ("queue", device.queue_size),
+    )
+
+
+def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Evidence, ...]:
+    """The share of time lost, the workers' states meanwhile, then the rule's own evidence."""
+    limits, name = facts.limits, f"jobs.{job.subject}"
+    out = [Evidence(f"{name}.stall_ratio", job.stall, "ratio", limits.gate)]
+    if job.disk is not None:
+        out.append(Evidence(f"{name}.waits_in_disk_ratio", job.disk, "ratio", limits.decider))
+        out.append(Evidence(f"{name}.waits_in_running_ratio", job.running, "ratio", limits.decider))
+    if job.worker_idle is not None:
+        out.append(Evidence(f"{name}.worker_idle_ratio", job.worker_idle, "ratio"))
+    if job.gpu_busy is not None:
+        out.append(Evidence("gpus.busy_ratio", job.gpu_busy, "ratio", limits.gpu_fair))
+    return (*out, *more)
+
+
+def job_claim(facts: Facts, job: JobFacts, finding: Finding, level: float) -> Claim:
+    """A claim about means over the job's window: the level decides, not a vote of the samples."""
+    samples = len(job.look.samples)
+    return Claim(finding, 1.0, samples, job.look.needed, level)

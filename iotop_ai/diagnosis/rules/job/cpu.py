@@ -1,0 +1,135 @@
+"""Rules about a job whose loaders compute, or sleep in sockets, while the trainer waits."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.neighbours import core_neighbour
+from iotop_ai.diagnosis.facts.window import mean
+from iotop_ai.diagnosis.rules.job.common import caps, gate, job_args, job_claim, lost, severity, stall_evidence
+from iotop_ai.diagnosis.verdict.advice import job_idle_cores, job_worker_advice
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.machine.network import received_bytes_per_s
+
+BASE = 0.85
+SINGLE_BASE = 0.75
+SINGLE_WITHOUT_GPU = 0.55
+STREAM_BASE = 0.7
+
+
+def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders compute while the trainer waits for them.
+
+    Claim: cpu_prep: decoding and transforming on the CPU is slower than the training.
+    Evidence: joint samples of trainer and workers; the workers' time on a core and in the queue for one.
+    Threshold: time lost >= 8 % of 10 s or 5 % of 60 s; >= 50 % of the busy workers running. Workers runnable without a
+        core >= 30 % of the time: too few cores, else too few workers. Measured.
+    Blind spot: a worker that spins looks busy.
+    """
+    out, limits = [], facts.limits
+    for job in facts.jobs:
+        over, running = gate(facts, job), job.running
+        if over < limits.leave_level or running is None or not job.workers:
+            continue
+        level = min(over, running / limits.decider)
+        if level < limits.leave_level or core_neighbour(facts, job) is not None:
+            continue
+        families = 2 + (facts.cpu_busy_ratio is not None) + (job.gpu_busy is not None)
+        sure = confidence(BASE, families, *caps(job, running, limits.decider_sure))
+        evidence = (
+            Evidence(f"jobs.{job.subject}.worker_cpu_ratio", job.worker_cpu, "ratio"),
+            Evidence(f"jobs.{job.subject}.worker_cpu_wait_ratio", job.worker_cpu_wait, "ratio", limits.cores_short),
+            Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio"),
+        )
+        out.append(_computing(facts, "cpu_prep", job, sure, evidence, level))
+    return tuple(out)
+
+
+def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
+    """A job without loader workers prepares its data in the training thread.
+
+    Claim: single_thread: one thread loads, prepares and trains in turn.
+    Evidence: samples of the trainer, 20 a second; the GPU is idle meanwhile.
+    Threshold: no workers; the trainer runs >= 30 % of the time and more than it is blocked; GPU < 70 %, or none. Ours.
+    Blind spot: training on the CPU itself looks the same: without a GPU the confidence is at most 55 %; a thread that
+        spins for a busy GPU does not count.
+    """
+    out, limits = [], facts.limits
+    for job in facts.jobs:
+        over, running = gate(facts, job), job.running
+        if job.workers or over < limits.leave_level or running is None or running <= (job.disk or 0.0):
+            continue
+        # A job that had loaders starts new ones or ends.
+        if facts.carry.memory.get(job.job.key) is not None:
+            continue
+        busy = job.gpu_busy
+        if (busy is not None and busy >= limits.gpu_fair) or (job.cpu_ratio or 0.0) > limits.thread_most:
+            continue
+        level = min(over, running / limits.main_share)
+        if level < limits.leave_level:
+            continue
+        cap = 1.0 if busy is not None else SINGLE_WITHOUT_GPU
+        sure = confidence(SINGLE_BASE, 3 if busy is not None else 2, *caps(job, 1.0, 0.0), cap)
+        evidence = (Evidence(f"jobs.{job.subject}.main_running_ratio", running, "ratio", limits.main_share),)
+        out.append(_computing(facts, "single_thread", job, sure, evidence, level))
+    return tuple(out)
+
+
+def _computing(
+    facts: Facts, class_id: str, job: JobFacts, sure: float, evidence: tuple[Evidence, ...], level: float
+) -> Claim:
+    args: Args = (
+        *job_args(facts, job),
+        ("idle_cores", job_idle_cores(facts, job)),
+        ("cores", None if facts.allowed_cores is None else float(facts.allowed_cores)),
+        ("quota", job.place.cpu_cores),
+    )
+    finding = Finding(
+        class_id,
+        severity(facts, job),
+        sure,
+        job.subject,
+        args,
+        stall_evidence(facts, job, *evidence),
+        advice=job_worker_advice(facts, job),
+        lost_ratio=lost(job),
+    )
+    return job_claim(facts, job, finding, level)
+
+
+def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders sleep in sockets while the trainer waits.
+
+    Claim: object_stream: the data comes over the network, and too slowly.
+    Evidence: joint samples of trainer and workers; bytes received by the network links.
+    Threshold: time lost >= 8 % of 10 s or 5 % of 60 s; >= 50 % of the busy workers asleep in a socket. Ours.
+    Blind spot: a client that polls with a timeout sleeps in poll and counts as idle.
+    """
+    out, limits = [], facts.limits
+    for job in facts.jobs:
+        over = gate(facts, job)
+        if over < limits.leave_level or job.net is None or not job.workers:
+            continue
+        level = min(over, job.net / limits.decider)
+        if level < limits.leave_level:
+            continue
+        received = mean(_received(facts))
+        sure = confidence(STREAM_BASE, 2 + (job.gpu_busy is not None), *caps(job, job.net, limits.decider_sure))
+        args: Args = (*job_args(facts, job), ("net", job.net), ("received", received))
+        evidence = stall_evidence(
+            facts,
+            job,
+            Evidence(f"jobs.{job.subject}.waits_in_sockets_ratio", job.net, "ratio", limits.decider),
+            Evidence("network.received_bytes_per_s", received, "B/s"),
+        )
+        advice = (Advice("more_connections", args), *job_worker_advice(facts, job, io=True))
+        finding = Finding(
+            "object_stream", Severity.WARNING, sure, job.subject, args, evidence, advice=advice, lost_ratio=lost(job)
+        )
+        out.append(job_claim(facts, job, finding, level))
+    return tuple(out)
+
+
+def _received(facts: Facts) -> list[float | None]:
+    links = facts.snapshot.network.value or {}
+    return [received_bytes_per_s(links, sample.network.value or {}) for sample in facts.look.samples]

@@ -1,0 +1,105 @@
+"""The rule about a job whose process failed."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.job.exits import ENDED, TRAINER, WORKER, how_it_ended
+from iotop_ai.model.snapshot import Event
+
+OOM_KILL = "oom_kill"
+ENDS = (ENDED, OOM_KILL)
+"""Kinds of events that this rule reads."""
+SURE = 0.95
+UNKNOWN_END = 0.6
+_INT, _KILL, _BUS, _SEGV, _TERM = -2, -9, -7, -11, -15
+_CRASHES = (_KILL, _BUS, _SEGV, -6, -4, -8)
+_WANTED = (0, _INT, 130)
+"""Wanted exits: done, or Ctrl-C."""
+
+
+def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
+    """A trainer or one of its workers was ended by a signal or the kernel's OOM killer, or exited with an error.
+
+    Claim: job_died: the training does not go on.
+    Evidence: the exit code or signal of the job's processes (as root, or of our own child), OOM kills.
+    Threshold: a trainer that ended neither with 0 nor by Ctrl-C; a worker that was killed or crashed; an end of
+        unknown cause beside an OOM kill (60 % sure). At once, kept for 10 minutes or until a job that
+        began later is at work.
+    Blind spot: without root the ends of others are unknown, and are shown only beside such a kill; a worker that exits
+        with an error of its own.
+    """
+    events = facts.carry.ended
+    kills = [event.pid for event in events if event.kind == OOM_KILL]
+    worst: dict[int, Event] = {}
+    for event in events:
+        if event.kind != ENDED or event.pid is None or not _bad(event, _killed(event, kills)):
+            continue
+        pid = event.job_pid if event.job_pid is not None else event.pid
+        known = worst.get(pid)
+        # Workers end with their trainer; of the two the one that was killed is the cause.
+        if known is None or (known.code not in _CRASHES and event.code in _CRASHES):
+            worst[pid] = event
+    return tuple(_claim(facts, pid, event, _killed(event, kills)) for pid, event in worst.items())
+
+
+def _killed(event: Event, kills: list[int | None]) -> bool:
+    """Whether the OOM killer killed it; also true where the killed process is unknown."""
+    return event.code in (None, _KILL) and any(pid is None or pid == event.pid for pid in kills)
+
+
+def _bad(event: Event, killed: bool) -> bool:
+    if event.code is None:
+        return killed
+    if event.role == TRAINER:
+        return event.code not in _WANTED
+    return event.role == WORKER and event.code in _CRASHES
+
+
+def _names(event: Event) -> tuple[str, str]:
+    """(the job, its worker or ""), from the event's text."""
+    what = event.text.removeprefix(f"{event.role} ").rsplit(": ", 1)[0]
+    name, _, job = what.partition(" of ")
+    name = name.rsplit(" (pid", 1)[0]
+    return (job, name) if event.role == WORKER and job else (name, "")
+
+
+def _advice(facts: Facts, event: Event, killed: bool, args: Args) -> tuple[Advice, ...]:
+    if event.code == _BUS:
+        return (Advice("larger_shm", args),)
+    if killed or event.code == _KILL:
+        return (Advice("less_memory", args),) if killed else (Advice("who_killed", args),)
+    if event.code == _TERM:
+        return (Advice("who_stopped", args),)
+    if event.code is not None and event.code < 0:
+        return (Advice("fault_handler", args),)
+    return (Advice("read_log", args),)
+
+
+def _claim(facts: Facts, pid: int, event: Event, killed: bool) -> Claim:
+    job, worker = _names(event)
+    memory = facts.snapshot.memory.value
+    args: Args = (
+        ("job", job),
+        ("job_pid", float(pid)),
+        ("pid", None if event.pid is None else float(event.pid)),
+        ("worker", worker),
+        ("end", how_it_ended(event.code)),
+        ("oom", 1.0 if killed else 0.0),
+        ("available", None if memory is None else memory.available_bytes),
+    )
+    finding = Finding(
+        "job_died",
+        Severity.WARNING if event.code == _TERM else Severity.CRITICAL,
+        SURE if event.code is not None else UNKNOWN_END,
+        str(pid),
+        args,
+        _evidence(pid, event, killed),
+        advice=_advice(facts, event, killed, args),
+    )
+    return Claim(finding, 1.0, 1, 1, at_once=True)
+
+
+def _evidence(pid: int, event: Event, killed: bool) -> tuple[Evidence, ...]:
+    out = (Evidence(f"jobs.{pid}.exit_code", None if event.code is None else float(event.code), "count", 0.0),)
+    return (*out, Evidence("memory.oom_kills", 1.0, "count", 0.0)) if killed else out

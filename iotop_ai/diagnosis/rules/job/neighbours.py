@@ -1,0 +1,110 @@
+"""Rules about a job that another program slows, on its device or its cores."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.facts.neighbours import RESYNC, UNSEEN, Neighbour, core_neighbour, disk_neighbour
+from iotop_ai.diagnosis.rules.job.common import caps, gate, job_args, job_claim, lost, severity, stall_evidence
+from iotop_ai.diagnosis.rules.job.storage import families, wait_finding, waits_of
+from iotop_ai.model.finding import Advice, Evidence, Finding
+
+BASE = 0.85
+NOT_SEEN = 0.5
+
+
+def _args(neighbour: Neighbour, kind: str) -> Args:
+    return (
+        ("other", neighbour.name),
+        ("other_kind", neighbour.kind),
+        ("other_pid", float(neighbour.pid) if neighbour.pid else None),
+        ("others", float(neighbour.many)),
+        ("other_where", neighbour.where),
+        ("theirs", neighbour.theirs),
+        ("own", neighbour.own),
+        ("other_share", neighbour.share),
+        ("what", kind),
+    )
+
+
+def _advice(neighbour: Neighbour, args: Args) -> tuple[Advice, ...]:
+    if neighbour.kind == RESYNC:
+        return (Advice("slow_resync", args),)
+    if neighbour.kind == UNSEEN:
+        return (Advice("run_as_root"), Advice("ask_for_share", args))
+    return (Advice("calm_neighbour", args),)
+
+
+def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders are blocked by a device that mostly serves other programs.
+
+    Claim: noisy_neighbour: another program, container or a RAID check takes the device's time.
+    Evidence: as storage_read; bytes that the job moves against those of the device; the owner of the others.
+    Threshold: as storage_read; others have >= 40 % of the device's bytes and the job < 50 %, the device is slow or busy
+        or its queue does not hold the job's readers; one program's bytes explain the others'. Ours.
+    Blind spot: bytes and not requests are compared; others whose I/O may not be read are inferred (at most 50 %
+        sure); a program's writes count when they enter the page cache.
+    """
+    out = []
+    for wait in waits_of(facts, "noisy_neighbour"):
+        neighbour = disk_neighbour(facts, wait.job, wait.device, idle_queue=True)
+        if neighbour is None or wait.device is None:
+            continue
+        hidden = [NOT_SEEN] if neighbour.kind == UNSEEN else []
+        sure = confidence(
+            BASE, 1 + families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure), *hidden
+        )
+        args = _args(neighbour, "disk")
+        cure: Args = (*args, ("device", wait.device.name))
+        name = f"disks.{wait.device.name}"
+        evidence = (
+            Evidence(f"{name}.others_ratio", neighbour.share, "ratio", facts.limits.other_share),
+            Evidence(f"{name}.others_bytes_per_s", neighbour.theirs, "B/s"),
+            Evidence(f"jobs.{wait.job.subject}.bytes_per_s", neighbour.own, "B/s"),
+        )
+        finding = wait_finding(facts, "noisy_neighbour", wait, sure, _advice(neighbour, cure), args, evidence)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)
+
+
+def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders are ready to compute, but other programs use the cores.
+
+    Claim: noisy_neighbour: other programs take the CPU time that the loaders need.
+    Evidence: joint samples of trainer and workers; the workers' time on a core and in the queue for one; CPU by
+        program.
+    Threshold: as cpu_prep; the workers wait for a core >= 30 % of the time and 1.5 times as long as they have one;
+        others use >= half of the busy cores, one program >= 40 %. Ours; a job with its fair share is cpu_prep.
+    Blind spot: programs inside other containers or guests on the same host.
+    """
+    out, limits = [], facts.limits
+    for job in facts.jobs:
+        over, running = gate(facts, job), job.running
+        if over < limits.leave_level or running is None or running < limits.decider * limits.leave_level:
+            continue
+        neighbour = core_neighbour(facts, job)
+        if neighbour is None:
+            continue
+        count = 2 + (job.gpu_busy is not None)
+        sure = confidence(BASE, count, *caps(job, running, limits.decider_sure))
+        args: Args = (*job_args(facts, job), *_args(neighbour, "cpu"))
+        name = f"jobs.{job.subject}"
+        evidence = stall_evidence(
+            facts,
+            job,
+            Evidence(f"{name}.worker_cpu_wait_ratio", job.worker_cpu_wait, "ratio", limits.cores_short),
+            Evidence(f"{name}.worker_cpu_ratio", job.worker_cpu, "ratio"),
+            Evidence("cpu.others_cores", neighbour.theirs, "count"),
+            Evidence("cpu.others_ratio", neighbour.share, "ratio", limits.own_share),
+        )
+        finding = Finding(
+            "noisy_neighbour",
+            severity(facts, job),
+            sure,
+            job.subject,
+            args,
+            evidence,
+            advice=(Advice("calm_cpu", args),),
+            lost_ratio=lost(job),
+        )
+        out.append(job_claim(facts, job, finding, min(over, running / limits.decider)))
+    return tuple(out)

@@ -1,0 +1,191 @@
+"""Rules about a job that does not wait for data: it is fed, it starts, or it writes a checkpoint."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.window import at_least, mean
+from iotop_ai.diagnosis.rules.job.common import BLIND, WEAK, job_args, stall_evidence
+from iotop_ai.model.block.counters import BlockKey
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.sample import Sample
+
+HEALTHY_BASE = 0.75
+WITHOUT_GPU = 0.6
+STARTING_BASE = 0.85
+SAVE_BASE = 0.85
+SAVE_WITHOUT_GPU = 0.8
+COMPILERS = ("cc1", "cc1plus", "gcc", "g++", "as", "ld", "ptxas", "cicc", "nvcc", "ninja", "cudafe++")
+"""Programs that a job starts while it compiles its kernels."""
+
+
+def _calm(facts: Facts, job: JobFacts) -> bool:
+    """Whether little time is lost over long enough windows, and no part of the job waits."""
+    limits = facts.limits
+    if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
+        return False
+    if job.stall >= limits.gate or (job.long_stall or 0.0) >= limits.long_gate:
+        return False
+    return (job.main_disk_ratio or 0.0) < limits.main_share
+
+
+def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
+    """The trainer finds its data ready.
+
+    Claim: healthy: loading does not limit the job.
+    Evidence: joint samples of trainer and workers; GPU utilisation where there is one.
+    Threshold: time lost below 8 % of 10 s and 5 % of 60 s, the trainer in state D < 30 %; GPU >= 70 %. Without a GPU
+        there must be workers, and confidence is at most 60 %.
+    Blind spot: without a GPU the speed of the training itself is unknown.
+    """
+    out = []
+    limits = facts.limits
+    for job in facts.jobs:
+        busy = job.gpu_busy
+        seen = bool(job.workers) if busy is None else busy >= limits.gpu_fair
+        power = facts.gpu.power_ratio
+        if not seen or not _calm(facts, job) or (busy is not None and power is not None and power < limits.power_share):
+            continue
+        limit = [WITHOUT_GPU] if busy is None else []
+        limit += [BLIND] if job.blind else []
+        limit += [WEAK] if job.job.weak else []
+        sure = confidence(HEALTHY_BASE, 2 + (busy is not None), *limit)
+        finding = Finding(
+            "healthy",
+            Severity.INFO,
+            sure,
+            job.subject,
+            (*job_args(facts, job), ("power", power)),
+            stall_evidence(facts, job),
+        )
+        out.append(Claim(finding, 1.0, len(job.look.samples), job.look.needed))
+    return tuple(out)
+
+
+def _child_compiles(facts: Facts, job: JobFacts) -> str:
+    """The name of a compiler below the job; "" when there is none."""
+    table = facts.snapshot.processes.value
+    if table is None:
+        return ""
+    parents = {key.pid: stat.ppid for key, stat in table.stat.items()}
+    inside = {key.pid for key in job.job.members}
+    for task in facts.tasks:
+        if task.name not in COMPILERS:
+            continue
+        up, steps = task.ppid, 0
+        while up in parents and up not in inside and steps < 8:
+            up, steps = parents[up], steps + 1
+        if up in inside:
+            return task.name
+    return ""
+
+
+def job_starts(facts: Facts) -> tuple[Claim, ...]:
+    """A young job without loaders still imports, loads its weights or compiles.
+
+    Claim: starting: it has not begun to train.
+    Evidence: its age, its loaders, its GPU in all observed time, compilers below it, growth of its memory.
+    Threshold: younger than 20 minutes, no loader, no GPU above 5 % in the last minute, and a compiler below it or
+        memory growing by 5 MB/s. Ours.
+    Blind spot: a job without loaders that keeps its data in memory grows as well.
+    """
+    limits, out = facts.limits, []
+    if not facts.jobs:
+        return ()
+    used = any(
+        (rates.busy_ratio or 0.0) >= limits.idle_gpu for s in facts.history for rates in (s.gpu.value or {}).values()
+    )
+    for job in facts.jobs:
+        if job.workers or used or job.age_s is None or job.age_s >= limits.starting_s:
+            continue
+        compiler, grown = _child_compiles(facts, job), job.grown_bytes_per_s
+        if not compiler and (grown or 0.0) < limits.growing_bytes_per_s * limits.leave_level:
+            continue
+        level = 1.0 if compiler else (grown or 0.0) / limits.growing_bytes_per_s
+        name = f"jobs.{job.subject}"
+        evidence = (
+            Evidence(f"{name}.age_s", round(job.age_s, 1), "s", limits.starting_s),
+            Evidence(f"{name}.grown_bytes_per_s", grown, "B/s", limits.growing_bytes_per_s),
+        )
+        args: Args = (*job_args(facts, job), ("age_s", job.age_s), ("compiler", compiler), ("grown", grown))
+        sure = confidence(STARTING_BASE, 3, *([WITHOUT_GPU] if facts.gpu.none else []))
+        finding = Finding("starting", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("wait"),))
+        out.append(Claim(finding, 1.0, len(job.look.samples), job.look.needed, level))
+    return tuple(out)
+
+
+def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> tuple[BlockKey, float] | None:
+    """The leaf that is written while the trainer is blocked, with bytes per second; None if no checkpoint."""
+    limits = facts.limits
+    if disk is None or disk < limits.decider or sample.block.value is None or sample.processes.value is None:
+        return None
+    infos = facts.snapshot.disks.value or {}
+    written = {
+        key: rates.write_bytes_per_s
+        for key, rates in sample.block.value.items()
+        if rates.write_bytes_per_s and key.name in infos and infos[key.name].kind != "partition"
+    }
+    if not written:
+        return None
+    # A file on a loop or a stack is written once per layer: the layer of the job's files comes first.
+    mounts = {mount.device for mount in job.place.mounts}
+    best = max(written, key=lambda k: (f"{infos[k.name].major}:{infos[k.name].minor}" in mounts, written[k]))
+    rates = sample.processes.value.rates
+    read = sum(rates[key].read_bytes_per_s or 0.0 for key in job.job.members if key in rates)
+    if written[best] < limits.save_bytes_per_s or read >= limits.save_reads * written[best]:
+        return None
+    return best, written[best]
+
+
+def job_saves(facts: Facts) -> tuple[Claim, ...]:
+    """The trainer is blocked while a disk is being written.
+
+    Claim: checkpoint_write: it waits until its checkpoint is on the disk.
+    Evidence: samples of the trainer, 20 a second; bytes written by the disk and by the job; what the job reads
+        meanwhile.
+    Threshold: the trainer in state D in >= 50 % of the samples in 3 ticks of 10 s, in which the job reads less than 10
+        % of what the disk writes; the job wrote >= 20 % of that in the window. Measured: single signals mislead.
+    Blind spot: a checkpoint that a separate process writes, and writes below 1 MB/s.
+    """
+    limits, out = facts.limits, []
+    for job in facts.jobs:
+        disks = dict(zip((s.at_ns for s in job.look.samples), job.main_disk, strict=True))
+        found = [(s, saved) for s in job.look.samples if (saved := _saves(facts, job, s, disks.get(s.at_ns)))]
+        if len(found) < limits.save_ticks or job.write_bytes_per_s is None:
+            continue
+        seconds = sum(s.seconds or 0.0 for s in job.look.samples)
+        whole = sum(bytes_per_s * (s.seconds or 0.0) for s, (_, bytes_per_s) in found)
+        if job.write_bytes_per_s * seconds < limits.save_writes * whole:
+            continue
+        key = found[-1][1][0]
+        rate = mean(bytes_per_s for _, (_, bytes_per_s) in found)
+        lost = mean(job.main_disk) or 0.0
+        args: Args = (
+            *job_args(facts, job),
+            ("device", key.name),
+            ("mount", mount_on(key.name, facts.snapshot.disks.value or {})),
+            ("write_bytes_per_s", rate),
+            ("lost", lost),
+            ("seconds", sum(s.seconds or 0.0 for s, _ in found)),
+            ("window_s", seconds),
+        )
+        evidence = (
+            Evidence(f"jobs.{job.subject}.main_disk_ratio", lost, "ratio", limits.decider),
+            Evidence(f"disks.{key.name}.write_bytes_per_s", rate, "B/s"),
+            Evidence(f"jobs.{job.subject}.write_bytes_per_s", job.write_bytes_per_s, "B/s"),
+        )
+        sure = SAVE_BASE if job.gpu_busy is not None else SAVE_WITHOUT_GPU
+        finding = Finding(
+            "checkpoint_write",
+            Severity.WARNING,
+            sure,
+            job.subject,
+            args,
+            evidence,
+            advice=(Advice("save_async", args),),
+            lost_ratio=lost,
+        )
+        flags = at_least(job.main_disk, limits.decider)
+        out.append(claim(facts, finding, flags)._replace(share=1.0, at_once=True))
+    return tuple(out)

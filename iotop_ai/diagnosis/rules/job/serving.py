@@ -1,0 +1,63 @@
+"""The rule about a server that waits for requests: its GPU rests, and nothing is wrong."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.window import mean
+from iotop_ai.diagnosis.rules.job.common import BLIND, job_args
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+BASE = 0.7
+WITHOUT_GPU = 0.5
+_TRAINS = ("launcher", "loader")
+
+
+def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
+    """A program with a framework listens for clients, and sleeps.
+
+    Claim: serving: an inference server without requests; nothing starves.
+    Evidence: TCP sockets on which it listens; looks at its main thread; its CPU, reads and GPU.
+    Threshold: one process without loaders or launcher that listens; its main thread asleep in a queue or socket >= 60 %
+        of up to 60 s; < half a core, < 1 MB/s read, GPU < 70 %. Ours.
+    Blind spot: a server that is busy is judged as any job; one behind a Unix socket or a message queue.
+    """
+    out, limits = [], facts.limits
+    for job in facts.jobs:
+        listening = job.place.listening
+        if job.workers or not listening or len(job.job.ranks) != 1 or any(w in _TRAINS for w in job.job.evidence):
+            continue
+        asleep = _asleep(facts, job)
+        works = (job.cpu_ratio or 0.0) >= limits.idle_thread or (job.read_bytes_per_s or 0.0) >= limits.idle_bytes_per_s
+        if asleep is None or works or (job.gpu_busy is not None and job.gpu_busy >= limits.gpu_fair):
+            continue
+        name = f"jobs.{job.subject}"
+        evidence = (
+            Evidence(f"{name}.listening", float(listening), "count", 1.0),
+            Evidence(f"{name}.main_asleep_ratio", asleep, "ratio", limits.asleep_share),
+            Evidence(f"{name}.cpu_ratio", job.cpu_ratio, "ratio", limits.idle_thread),
+        )
+        args: Args = (
+            *job_args(facts, job),
+            ("listening", float(listening)),
+            ("connections", None if job.place.connections is None else float(job.place.connections)),
+            ("asleep", asleep),
+        )
+        cap = [WITHOUT_GPU] if job.gpu_busy is None else []
+        sure = confidence(BASE, 3, *cap, *([BLIND] if job.blind else []))
+        finding = Finding(
+            "serving", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("more_requests"),)
+        )
+        out.append(Claim(finding, 1.0, len(job.look.samples), job.look.needed, asleep / limits.asleep_share))
+    return tuple(out)
+
+
+def _asleep(facts: Facts, job: JobFacts) -> float | None:
+    """The share of looks that find its main thread asleep in a queue or a socket."""
+    look = facts.window(facts.limits.serving_window_s, ("jobs",))
+    shares = []
+    for sample in look.samples:
+        rates = None if sample.jobs.value is None else sample.jobs.value.jobs.get(job.job.key)
+        if rates is not None and rates.main_queue_ratio is not None:
+            shares.append(rates.main_queue_ratio + (rates.main_net_ratio or 0.0))
+    return mean(shares)

@@ -1,0 +1,352 @@
+"""Rules about a job whose loaders are blocked: by a device, a limit, the network or the page cache."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.facts.job import JobFacts, job_device
+from iotop_ai.diagnosis.facts.neighbours import disk_neighbour
+from iotop_ai.diagnosis.facts.window import mean, share
+from iotop_ai.diagnosis.rules.job.common import (
+    caps,
+    device_args,
+    gate,
+    job_args,
+    job_claim,
+    lost,
+    severity,
+    stall_evidence,
+)
+from iotop_ai.diagnosis.verdict.advice import job_worker_advice, storage_advice
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import block_totals
+from iotop_ai.model.finding import Advice, Evidence, Finding
+from iotop_ai.model.job.records import IoLimit
+
+BASE = 0.85
+FUSE_BASE = 0.75
+THRASH_BASE = 0.9
+LIMIT_BASE = 0.9
+LIMIT_GUESS = 0.6
+SERIAL_BASE = 0.75
+NEARLY_SLOW = 0.6
+WITHOUT_DEVICE = 0.5
+MOST_READS = 0.8
+
+
+class Wait(NamedTuple):
+    """A job held up by blocked readers. level: the main signal over its threshold."""
+
+    job: JobFacts
+    device: DeviceFacts | None
+    share: float
+    level: float
+
+
+def held_by_disk(facts: Facts) -> list[Wait]:
+    """Jobs over their gate whose workers (without workers: the trainer) mostly sit in state D meanwhile."""
+    limits, out = facts.limits, []
+    for job in facts.jobs:
+        over = gate(facts, job)
+        disk, running = job.disk, job.running
+        if over < limits.leave_level or disk is None:
+            continue
+        if job.workers:
+            level = min(over, disk / limits.decider)
+        else:
+            level = min(over, disk / limits.main_share) if disk >= (running or 0.0) else 0.0
+            # Of the time that it has no data: what it computes meanwhile is no wait for the device.
+            disk = disk / max(job.stall or 0.0, disk) if disk else 0.0
+        if level >= limits.leave_level:
+            out.append(Wait(job, job_device(job, facts.devices, limits.carried_share), disk, level))
+    return out
+
+
+def wait_finding(
+    facts: Facts,
+    class_id: str,
+    wait: Wait,
+    sure: float,
+    advice: tuple[Advice, ...],
+    args: Args = (),
+    evidence: tuple[Evidence, ...] = (),
+) -> Finding:
+    """A finding about a job held up by blocked readers: the common figures, then the class's own."""
+    job = wait.job
+    whole = (*job_args(facts, job), *device_args(facts, wait.device), *args)
+    return Finding(
+        class_id,
+        severity(facts, job),
+        sure,
+        job.subject,
+        whole,
+        stall_evidence(facts, job, *_device_evidence(facts, wait.device), *evidence),
+        advice=advice,
+        lost_ratio=lost(job),
+    )
+
+
+def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence, ...]:
+    if device is None:
+        return ()
+    name, limits = f"disks.{device.name}", facts.limits
+    out = [Evidence(f"{name}.read_await_ms", device.read_await_ms, "ms", round(device.normal_ms, 3))]
+    out.append(Evidence(f"{name}.read_bytes_per_s", device.read_bytes_per_s, "B/s"))
+    out.append(Evidence(f"{name}.read_size_bytes", device.read_size_bytes, "B", limits.small_read_bytes))
+    out.append(Evidence(f"{name}.queue_size", device.queue_size, "count"))
+    return tuple(out)
+
+
+def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
+    """The cgroup limit at which the job reads: one on the device that it reads from, or on what lies below that."""
+    job, limits = wait.job, facts.limits
+    near = limits.limit_leave if facts.on("io_limit", job.subject) else limits.limit_near
+    reads = None if wait.device is None else wait.device.reads_per_s
+    below = None if wait.device is None else _numbers(facts, wait.device)
+    for limit in job.place.limits:
+        # A limit on another device cannot hold it up, however near the figures are.
+        if below is not None and limit.device not in below:
+            continue
+        rate = {"read_bytes": job.read_bytes_per_s, "read_ios": reads}.get(limit.what)
+        if rate is not None and abs(rate - limit.value) <= near * limit.value:
+            return limit
+    return None
+
+
+def _numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
+    """ "major:minor" of a device and of all that it is made of."""
+    infos, out, left = facts.snapshot.disks.value or {}, set(), [device.info]
+    while left:
+        info = left.pop()
+        number = f"{info.major}:{info.minor}"
+        if number not in out:
+            out.add(number)
+            left += [infos[name] for name in (*info.slaves, info.parent) if name in infos]
+    return frozenset(out)
+
+
+def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
+    """Readers are blocked, but the device has neither them in its queue nor is it slow."""
+    device, blocked = wait.device, wait.job.blocked_tasks
+    if blocked is None or blocked < facts.limits.decider or wait.job.remote_mount is not None:
+        return False
+    if device is None:
+        return not wait.job.through_fuse and _on_known_devices(facts, wait.job)
+    limits = facts.limits
+    slow = (device.inflation or 0.0) >= limits.inflation_slow
+    part = limits.queue_leave if facts.on("io_limit", wait.job.subject) else limits.queue_share
+    return not slow and device.queue_size is not None and device.queue_size < part * blocked
+
+
+def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
+    """Whether the devices behind the mount that it reads from are known: those of a ZFS pool may not be."""
+    first, infos = job.place.mounts[0] if job.place.mounts else None, facts.snapshot.disks.value or {}
+    if first is None or facts.snapshot.block.value is None:
+        return False
+    return any(
+        first.device == f"{info.major}:{info.minor}" or any(mount.path == first.path for mount in info.mounts)
+        for info in infos.values()
+    )
+
+
+def _refault(facts: Facts, wait: Wait) -> float | None:
+    """Pages read again soon after they were dropped, over what the job reads; None where others read too.
+
+    The count is the whole machine's, so that the job must make most of all disks' reads.
+    """
+    read, infos = wait.job.read_bytes_per_s, facts.snapshot.disks.value
+    samples = facts.window(facts.limits.thrash_window_s, ("memory",))
+    if not read or not infos:
+        return None
+    again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in samples.samples)
+    if again is None or again < facts.limits.leave_level * facts.limits.refault_ratio * read:
+        return None if again is None else again / read
+    whole = mean(
+        block_totals(s.block.value, infos.values()).read_bytes_per_s
+        for s in samples.samples
+        if s.block.value is not None
+    )
+    if not whole or read < MOST_READS * whole:
+        return None
+    return again / read
+
+
+def _class_of(facts: Facts, wait: Wait) -> str:
+    """The one class of a job held by blocked readers, the specific before the general."""
+    limits, device, subject = facts.limits, wait.device, wait.job.subject
+    if wait.job.remote_mount is not None and device is None:
+        return "network_fs"
+    if _limit(facts, wait) is not None:
+        return "io_limit"
+    if disk_neighbour(facts, wait.job, device, idle_queue=_not_in_the_queue(facts, wait)) is not None:
+        return "noisy_neighbour"
+    if _not_in_the_queue(facts, wait):
+        return "io_limit"
+    again = limits.refault_leave if facts.on("cache_thrash", subject) else limits.refault_ratio
+    if (_refault(facts, wait) or 0.0) >= again:
+        return "cache_thrash"
+    if device is None:
+        return "storage_read"
+    small = limits.small_read_leave_bytes if facts.on("small_random", subject) else limits.small_read_bytes
+    if device.read_size_bytes is not None and device.read_size_bytes < small:
+        return "small_random"
+    slow = share(device.slow) >= limits.leave_share
+    most = limits.serial_leave if facts.on("loader_serial", subject) else limits.inflation_some
+    if not device.serial and not slow and (device.inflation or 0.0) < most:
+        return "loader_serial"
+    return "storage_read"
+
+
+def waits_of(facts: Facts, class_id: str) -> list[Wait]:
+    """The jobs held up by blocked readers that are of this class."""
+    if not facts.jobs:
+        return []
+    waits = facts.lazy.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in held_by_disk(facts)])
+    return [wait for known, wait in waits if known == class_id]
+
+
+def families(facts: Facts, wait: Wait) -> int:
+    """How many families of signals agree: task states, device, pressure, GPU."""
+    pressed = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
+    return 1 + (wait.device is not None) + pressed + (wait.job.gpu_busy is not None)
+
+
+def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders are blocked by a device that answers slowly.
+
+    Claim: storage_read: the trainer waits, and meanwhile its loaders are blocked in reads of a slow device.
+    Evidence: joint samples of trainer and workers, 20 a second; await of the device behind the job's files.
+    Threshold: time lost >= 8 % of 10 s or 5 % of 60 s; >= 50 % of the busy workers in state D (no workers: the trainer
+        itself >= 30 %); await >= 3 times normal, or a busy rotating disk. Measured.
+    Blind spot: await of 1.5 to 3 times normal may be depth or speed: confidence stays at 60 %; without a device
+        behind the files 50 %.
+    """
+    out = []
+    for wait in waits_of(facts, "storage_read"):
+        device, sure = wait.device, facts.limits.decider_sure
+        slow = device is not None and share(device.slow) >= facts.limits.leave_share
+        more = [] if slow else [NEARLY_SLOW] if device is not None else [WITHOUT_DEVICE]
+        confident = confidence(BASE, families(facts, wait), *caps(wait.job, wait.share, sure), *more)
+        advice: tuple[Advice, ...] = () if device is None else storage_advice(facts, device, lost(wait.job), None)
+        if not slow and wait.job.workers:
+            advice = (*job_worker_advice(facts, wait.job, io=True), *advice)
+        finding = wait_finding(facts, "storage_read", wait, confident, advice)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)
+
+
+def job_reads_small(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders are blocked in many small reads.
+
+    Claim: small_random: each request is small, so that latency and not bandwidth limits.
+    Evidence: as storage_read; mean size of the device's reads.
+    Threshold: as storage_read, and reads below 48 KiB; ours. No slow device is needed: small reads starve a fast one.
+    Blind spot: metadata that is cached by the server, and requests that the kernel merges.
+    """
+    out = []
+    for wait in waits_of(facts, "small_random"):
+        sure = confidence(BASE, families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        size = None if wait.device is None else wait.device.read_size_bytes
+        advice = (Advice("pack_files", (("read_size_bytes", size),)), *job_worker_advice(facts, wait.job, io=True))
+        out.append(job_claim(facts, wait.job, wait_finding(facts, "small_random", wait, sure, advice), wait.level))
+    return tuple(out)
+
+
+def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders are blocked in a network or FUSE filesystem.
+
+    Claim: network_fs: the filesystem's server or the way to it is slow.
+    Evidence: as storage_read; the filesystem of the job's open files; no local device delivers what it reads.
+    Threshold: as storage_read; no local device with 20 % of the bytes. Ours.
+    Blind spot: a file that is closed again between two looks hides its mount; a FUSE server with a local cache.
+    """
+    out = []
+    for wait in waits_of(facts, "network_fs"):
+        mount = wait.job.remote_mount
+        if mount is None:
+            continue
+        base = FUSE_BASE if mount.fstype.startswith("fuse") else BASE
+        sure = confidence(base, 1 + families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        where: Args = (
+            ("mount", mount.path),
+            ("fstype", mount.fstype),
+            ("source", mount.source),
+            ("rchar", wait.job.read_chars_per_s),
+        )
+        advice = (Advice("stage_local", where), *job_worker_advice(facts, wait.job, io=True))
+        finding = wait_finding(facts, "network_fs", wait, sure, advice, where)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)
+
+
+def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
+    """A limit set on the job holds its reads back, not the device.
+
+    Claim: io_limit: the loaders are blocked before their requests reach the device.
+    Evidence: as storage_read; limits of the job's cgroup and of those above it; requests queued in the device.
+    Threshold: read rate within 15 % of a limit (io.max, blkio.throttle) on its device, or fewer than 0.3 queued per
+        blocked task while the await is below 3 times normal. Measured: .005 under a limit, .9 and above else.
+    Blind spot: a limit outside this machine (a cloud volume's) shows in the device's own await.
+    """
+    out = []
+    for wait in waits_of(facts, "io_limit"):
+        limit = _limit(facts, wait)
+        base = LIMIT_GUESS if limit is None else LIMIT_BASE
+        count = families(facts, wait) + (2 if limit is not None else 0)
+        sure = confidence(base, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
+        args: Args = (("blocked_tasks", wait.job.blocked_tasks), ("rate", wait.job.read_bytes_per_s))
+        evidence: tuple[Evidence, ...] = (
+            Evidence(f"jobs.{wait.job.subject}.blocked_tasks", wait.job.blocked_tasks, "count"),
+        )
+        if limit is not None:
+            args += (("limit", float(limit.value)), ("what", limit.what), ("file", limit.file))
+            rate = wait.job.read_bytes_per_s
+            unit = "B/s"
+            if limit.what == "read_ios":
+                rate, unit = (None if wait.device is None else wait.device.reads_per_s), "1/s"
+            evidence += (Evidence(f"jobs.{wait.job.subject}.{limit.what}", rate, unit, float(limit.value)),)
+        advice = (Advice("raise_limit", args),)
+        finding = wait_finding(facts, "io_limit", wait, sure, advice, args, evidence)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)
+
+
+def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
+    """A job reads again what the page cache just dropped.
+
+    Claim: cache_thrash: the data almost fits into memory, and each epoch pushes out what the next one needs.
+    Evidence: as storage_read; refaults of file pages against the job's reads.
+    Threshold: refaults >= 30 % of the bytes read, over 30 s, where the job makes at least 80 % of all
+        disks' reads. Measured.
+    Blind spot: refaults are the whole machine's; beside another reader there is no claim.
+    """
+    out = []
+    for wait in waits_of(facts, "cache_thrash"):
+        ratio = _refault(facts, wait)
+        count = 1 + families(facts, wait)
+        sure = confidence(THRASH_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
+        memory = facts.snapshot.memory.value
+        args: Args = (("refault", ratio), ("available", None if memory is None else memory.available_bytes))
+        args += (("memory_limit", wait.job.place.memory_limit_bytes),)
+        evidence = (Evidence("memory.refault_ratio", ratio, "ratio", facts.limits.refault_ratio),)
+        finding = wait_finding(facts, "cache_thrash", wait, sure, (Advice("more_cache", args),), args, evidence)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)
+
+
+def job_asks_for_too_little(facts: Facts) -> tuple[Claim, ...]:
+    """A job's loaders wait for a device that is not slow.
+
+    Claim: loader_serial: too few reads are on their way at once; the device has headroom.
+    Evidence: as storage_read; await at most 1.5 times normal, about as many requests queued as loaders blocked.
+    Threshold: as storage_read, await < 1.5 times normal and reads >= 48 KiB. Ours.
+    Blind spot: "normal" is that of the device's kind: a slow one with constant latency looks the same.
+    """
+    out = []
+    for wait in waits_of(facts, "loader_serial"):
+        sure = confidence(SERIAL_BASE, families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure))
+        args: Args = (("blocked_tasks", wait.job.blocked_tasks),)
+        advice = job_worker_advice(facts, wait.job, io=True)
+        finding = wait_finding(facts, "loader_serial", wait, sure, advice, args)
+        out.append(job_claim(facts, wait.job, finding, wait.level))
+    return tuple(out)

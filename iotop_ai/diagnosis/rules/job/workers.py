@@ -1,0 +1,68 @@
+"""The rule about loader workers that are started anew for each epoch."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.rules.job.common import BLIND, job_args, job_claim
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+BASE = 0.9
+WITHOUT_GPU = 0.85
+_QUIET = 3.0
+"""After so many usual epochs without a turn it is over."""
+
+
+def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
+    """A job ends all of its loader workers after each epoch and starts new ones.
+
+    Claim: worker_respawn: training waits while they start, import and fill their queues again.
+    Evidence: start times of the workers; joint looks at trainer and workers right after they were replaced.
+    Threshold: all workers of the first rank replaced twice, each time with >= 1 s lost; that is >= 5 % of the time
+        since the first, and at least half of all that was lost. Ours.
+    Blind spot: a validation with a loader of its own replaces them as well; epochs of more than ten minutes.
+    """
+    out, limits = [], facts.limits
+    now = facts.snapshot.at_ns
+    for job in facts.jobs:
+        memory = facts.carry.memory.get(job.job.key)
+        if memory is None:
+            continue
+        turns = [turn for turn in memory.turns if turn.lost_s >= limits.respawn_s]
+        if len(turns) < limits.respawn_turns:
+            continue
+        period_s = (turns[-1].at_ns - turns[0].at_ns) / 1e9 / (len(turns) - 1)
+        # The last epoch is not over: it counts as one of the usual length.
+        span_s = period_s * len(turns)
+        if period_s <= 0 or (now - turns[-1].at_ns) / 1e9 > _QUIET * period_s + limits.respawn_most_s:
+            continue
+        cost_s = sum(turn.lost_s for turn in turns)
+        whole_s = cost_s + sum(turn.other_s for turn in memory.turns)
+        ratio = min(1.0, cost_s / span_s)
+        level = min(ratio / limits.long_gate, cost_s / whole_s / 0.5)
+        name = f"jobs.{job.subject}"
+        evidence = (
+            Evidence(f"{name}.worker_turns", float(len(turns)), "count", float(limits.respawn_turns)),
+            Evidence(f"{name}.lost_at_turns_ratio", ratio, "ratio", limits.long_gate),
+            Evidence(f"{name}.lost_a_turn_s", cost_s / len(turns), "s", limits.respawn_s),
+            Evidence(f"{name}.epoch_s", period_s, "s"),
+        )
+        args: Args = (
+            *(pair for pair in job_args(facts, job) if pair[0] != "lost"),
+            ("lost", ratio),
+            ("turn_s", cost_s / len(turns)),
+            ("epoch_s", period_s),
+            ("turns", float(len(turns))),
+        )
+        limit = [WITHOUT_GPU] if job.gpu_busy is None else []
+        finding = Finding(
+            "worker_respawn",
+            Severity.WARNING,
+            confidence(BASE, 3, *limit, *([BLIND] if job.blind else [])),
+            job.subject,
+            args,
+            evidence,
+            advice=(Advice("keep_workers", args),),
+            lost_ratio=ratio,
+        )
+        out.append(job_claim(facts, job, finding, level))
+    return tuple(out)

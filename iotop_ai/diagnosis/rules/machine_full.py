@@ -1,0 +1,133 @@
+"""Rules about resources that run out: memory, shared memory, and space in a filesystem."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, pressure_ratio
+from iotop_ai.diagnosis.facts.window import at_least, either, mean
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+
+MEMORY_BASE = 0.9
+SURE = 0.95
+_MEMORY_FILESYSTEMS = ("tmpfs", "ramfs", "squashfs", "iso9660", "erofs")
+
+
+def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
+    """Programs wait for memory.
+
+    Claim: mem_pressure: reclaiming or swapping slows the machine.
+    Evidence: memory pressure (PSI), bytes swapped in, allocations that had to reclaim first.
+    Threshold: some task waits >= 10 % of the time, or >= 1 MB/s are swapped in. Ours.
+    Blind spot: without PSI only swapping is visible; file pages that are read again count as pressure too, so a cache
+        that is too small for the data raises it (then nothing is swapped in, and PSI alone must be twice as high).
+    """
+    limits, look = facts.limits, facts.look
+    swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in look.samples]
+    some, swap = pressure_ratio(look, "memory"), mean(swapped) or 0.0
+    if max((some or 0.0) / limits.memory_pressure, swap / limits.swap_bytes_per_s) < limits.leave_level:
+        return ()
+    pressed = [None if (p := (s.pressure.value or {}).get("memory")) is None else p.some_ratio for s in look.samples]
+    again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in look.samples)
+    # Waiting for file pages concerns the page cache and not the programs' own memory.
+    factor = 2.0 if (again or 0.0) > limits.swap_bytes_per_s and swap < limits.swap_bytes_per_s else 1.0
+    flags = either(
+        at_least(pressed, factor * limits.memory_pressure * limits.leave_level),
+        at_least(swapped, limits.swap_bytes_per_s * limits.leave_level),
+    )
+    level = max((some or 0.0) / limits.memory_pressure / factor, swap / limits.swap_bytes_per_s)
+    if level < limits.leave_level:
+        return ()
+    memory = facts.snapshot.memory.value
+    rss = _largest(facts)
+    args: Args = (
+        ("pressure", some),
+        ("swap_in", mean(swapped)),
+        ("available", None if memory is None else memory.available_bytes),
+        ("total", None if memory is None else memory.total_bytes),
+        ("task", rss[0]),
+        ("rss", rss[1]),
+        ("lost", some),
+    )
+    evidence = (
+        Evidence("pressure.memory.some_ratio", some, "ratio", limits.memory_pressure),
+        Evidence("memory.swap_in_bytes_per_s", mean(swapped), "B/s", limits.swap_bytes_per_s),
+        Evidence("memory.available_bytes", None if memory is None else memory.available_bytes, "B"),
+    )
+    advice = (Advice("less_memory", args),)
+    finding = Finding("mem_pressure", Severity.WARNING, MEMORY_BASE, "", args, evidence, advice=advice, lost_ratio=some)
+    return (claim(facts, finding, flags, level),)
+
+
+def _largest(facts: Facts) -> tuple[str, float | None]:
+    """Name and resident bytes of the largest process."""
+    table = facts.snapshot.processes.value
+    if table is None or not table.stat:
+        return "", None
+    key = max(table.stat, key=lambda k: table.stat[k].rss_pages)
+    info = table.info.get(key)
+    return ("" if info is None else info.name), float(table.stat[key].rss_pages * table.page_bytes)
+
+
+def shared_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
+    """A job's /dev/shm is full.
+
+    Claim: shm_full: loaders cannot hand over their batches, and are killed by SIGBUS or fail.
+    Evidence: statvfs of /dev/shm in the job's own mount namespace.
+    Threshold: >= 90 % used, until < 80 %; at once. Ours.
+    Blind spot: the batch that does not fit is not visible, only the data that is in it already.
+    """
+    limits, out = facts.limits, []
+    for job in facts.jobs:
+        total, used = job.place.shm_total_bytes, job.place.shm_used_bytes
+        if not total or used is None or used / total < limits.shm_leave:
+            continue
+        ratio = used / total
+        full = ratio >= limits.shm_full
+        args: Args = (
+            ("job", job.job.name),
+            ("used", ratio),
+            ("total", float(total)),
+            ("workers", float(job.workers)),
+            ("container", 1.0 if "container" in job.job.label or "pod" in job.job.label else 0.0),
+        )
+        evidence = (Evidence(f"jobs.{job.subject}.shm_used_ratio", round(ratio, 4), "ratio", limits.shm_full),)
+        finding = Finding(
+            "shm_full", Severity.CRITICAL, SURE, job.subject, args, evidence, advice=(Advice("larger_shm", args),)
+        )
+        out.append(Claim(finding, 1.0, 1, 1, 1.0 if full else limits.leave_level, at_once=full))
+    return tuple(out)
+
+
+def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
+    """A filesystem is full.
+
+    Claim: fs_full: the next checkpoint or log line cannot be written.
+    Evidence: statvfs of the mounted filesystems: bytes and inodes.
+    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. Ours.
+    Blind spot: quotas, and the blocks that a filesystem reserves for root.
+    """
+    limits, out = facts.limits, []
+    kinds = {m.path: m for info in (facts.snapshot.disks.value or {}).values() for m in info.mounts}
+    for path, reading in (facts.snapshot.filesystems.value or {}).items():
+        usage, mount = reading.value, kinds.get(path)
+        if usage is None or path == "/dev/shm":
+            continue
+        if mount is not None and (mount.read_only or mount.fstype in _MEMORY_FILESYSTEMS):
+            continue
+        used, inodes = usage.used_ratio, usage.inodes_used_ratio
+        no_room = used is not None and used >= limits.full_ratio and usage.available_bytes < limits.full_bytes
+        no_inodes = inodes is not None and inodes >= limits.full_ratio
+        if not no_room and not no_inodes:
+            continue
+        args: Args = (
+            ("mount", path),
+            ("used", used),
+            ("available", float(usage.available_bytes)),
+            ("inodes", inodes if no_inodes else None),
+        )
+        evidence = (
+            Evidence(f"filesystems.{path}.used_ratio", used, "ratio", limits.full_ratio),
+            Evidence(f"filesystems.{path}.inodes_used_ratio", inodes, "ratio", limits.full_ratio),
+        )
+        finding = Finding("fs_full", Severity.CRITICAL, SURE, path, args, evidence, advice=(Advice("make_room", args),))
+        out.append(Claim(finding, 1.0, 1, 1, at_once=True))
+    return tuple(out)

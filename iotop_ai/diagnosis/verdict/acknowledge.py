@@ -1,0 +1,91 @@
+"""Acknowledged findings: they never clear by themselves, and are hidden until they get worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.model.verdict_class import CLASS_SPECS
+
+ACK, UNDONE = "ack", "ack_undone"
+"""Kinds of the events that (un)acknowledge. Text: the identity; for ACK followed by a blank and the value."""
+_SOURCES = ("smart.", "gpus.")
+_CODES = ("xid", "recovery", "answers")
+"""Figures that are codes of a fault and not counts: any other code is worse."""
+_SEVERITIES = tuple(severity.value for severity in Severity)
+
+
+def identity(finding: Finding, snapshot: Snapshot) -> str:
+    """ "failing_disk:SERIAL", "gpu_fault:UUID": independent of the device's current name.
+
+    "" for a finding that clears by itself, such as a device that does not answer. A disk without a serial number is
+    identified by its name.
+    """
+    if not CLASS_SPECS[finding.class_id].lasting or any(name == "hung_s" for name, _ in finding.args):
+        return ""
+    reading = (snapshot.smart.value or {}).get(finding.subject)
+    serial = "" if reading is None or reading.value is None else reading.value.serial
+    return f"{finding.class_id}:{'_'.join((serial or finding.subject).split())}"
+
+
+def value_of(finding: Finding) -> str:
+    """Its severity and figures: "critical critical=1 reallocated=312"."""
+    figures = _figures(finding)
+    return " ".join([finding.severity.value, *(f"{name}={value:g}" for name, value in sorted(figures.items()))])
+
+
+def _figures(finding: Finding) -> dict[str, float]:
+    """The figures that only grow, by name without the device."""
+    return {
+        one.metric.rpartition(".")[2]: one.value
+        for one in finding.evidence
+        if one.value is not None and one.metric.startswith(_SOURCES)
+    }
+
+
+def worse(finding: Finding, value: str) -> bool:
+    """Whether it is worse now than when it was acknowledged at ``value``."""
+    severity, *words = value.split() or [""]
+    if severity not in _SEVERITIES or _SEVERITIES.index(finding.severity.value) > _SEVERITIES.index(severity):
+        return True
+    then = {}
+    for word in words:
+        name, _, figure = word.partition("=")
+        try:
+            then[name] = float(figure)
+        except ValueError:
+            return True
+    now = _figures(finding)
+    # The value has six digits: a large count is not worse because of its rounding.
+    return any(name not in then or _worse(name, float(f"{one:g}"), then[name]) for name, one in now.items())
+
+
+def _worse(name: str, now: float, then: float) -> bool:
+    return now != then if name in _CODES else now > then
+
+
+def apply_ack_events(acked: Mapping[str, str], events: Iterable[Event]) -> Mapping[str, str]:
+    """The acknowledged values after these events; the same mapping when no event concerns them."""
+    out = None
+    for event in events:
+        if event.kind in (ACK, UNDONE):
+            name, _, value = event.text.partition(" ")
+            out = dict(acked if out is None else out)
+            if event.kind == ACK:
+                out[name] = value
+            else:
+                out.pop(name, None)
+    return acked if out is None else out
+
+
+def open_findings(findings: Iterable[Finding], acked: Mapping[str, str], snapshot: Snapshot) -> list[Finding]:
+    """The findings without those that are acknowledged and not worse since."""
+    if not acked:
+        return list(findings)
+    return [one for one in findings if not _silenced(one, acked, snapshot)]
+
+
+def _silenced(finding: Finding, acked: Mapping[str, str], snapshot: Snapshot) -> bool:
+    value = acked.get(identity(finding, snapshot))
+    return value is not None and not worse(finding, value)

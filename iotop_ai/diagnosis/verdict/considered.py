@@ -1,0 +1,63 @@
+"""The other claims of the rules about the same window, and what keeps each from being a finding."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Claim, Facts
+from iotop_ai.diagnosis.rules import RULES
+from iotop_ai.diagnosis.verdict.hysteresis import merged
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.finding import Finding, Verdict
+from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.verdict_class import PRECEDENCE
+
+LEAST = 0.2
+"""Share or level below which a claim is not a sign."""
+SAMPLES, LEVEL, SHARE, WAITS, BEHIND = "samples", "level", "share", "waits", "behind"
+
+
+class Considered(NamedTuple):
+    """One claim that is not in the verdict."""
+
+    finding: Finding
+    why: str
+    """SAMPLES, LEVEL or SHARE: too low; WAITS: it must hold longer; BEHIND: active, but another finding excludes it."""
+    share: float
+    """Part of the samples in which it held; it needs ``enter``."""
+    enter: float
+    level: float
+    """The main signal over its threshold."""
+    samples: int
+    needed: int
+    seconds: float
+    """For how long it has held."""
+
+
+def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Considered, ...]:
+    """Claims of all rules beside the verdict's findings, highest confidence first; one per class and subject."""
+    shown = {(one.class_id, one.subject) for one in verdict.findings}
+    enter, now = facts.limits.enter_share, facts.snapshot.at_ns
+    out = []
+    for key, claim in merged(found for rule in RULES for found in rule(facts)).items():
+        if key in shown or (not claim.at_once and min(claim.level, claim.share) < LEAST):
+            continue
+        seconds = max(0, now - carry.pending.get(key, now)) / 1e9
+        why = BEHIND if key in carry.held or claim.at_once else _lacks(claim, enter)
+        out.append(
+            Considered(claim.finding, why, claim.share, enter, claim.level, claim.samples, claim.needed, seconds)
+        )
+    return tuple(sorted(out, key=lambda one: (-one.finding.confidence, PRECEDENCE.index(one.finding.class_id))))
+
+
+def _lacks(claim: Claim, enter: float) -> str:
+    if claim.samples < claim.needed:
+        return SAMPLES
+    if claim.level < 1:
+        return LEVEL
+    return SHARE if claim.share < enter else WAITS
+
+
+def without_a_sign(verdict: Verdict, others: tuple[Considered, ...]) -> tuple[str, ...]:
+    """The classes that no rule claimed or ruled out, in the order of precedence."""
+    mentioned = {one.class_id for one in verdict.findings} | {one.finding.class_id for one in others}
+    mentioned |= {one.class_id for one in verdict.primary.ruled_out} | {"unknown"}
+    return tuple(class_id for class_id in PRECEDENCE if class_id not in mentioned)

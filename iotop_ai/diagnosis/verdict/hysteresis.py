@@ -1,0 +1,108 @@
+"""Hysteresis: a claim becomes a finding when it lasts, and the finding leaves some time after the claim ceased."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.diagnosis.facts.gather import Claim, Facts
+from iotop_ai.model.finding import Severity
+from iotop_ai.model.fold_state import ActiveFinding, FoldState
+from iotop_ai.model.reading import Status
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.verdict_class import CLASS_SPECS, RIVALS
+
+Key = tuple[str, str]
+
+_SEVERITIES = tuple(Severity)
+
+
+def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
+    """One claim per class and subject: that of highest confidence, with the gravest severity and all evidence."""
+    out: dict[Key, Claim] = {}
+    for claim in claims:
+        key = (claim.finding.class_id, claim.finding.subject)
+        other = out.get(key)
+        if other is None:
+            out[key] = claim
+            continue
+        first, second = sorted((other, claim), key=lambda c: (-c.share, -c.finding.confidence))
+        known = {e.metric for e in first.finding.evidence}
+        finding = first.finding._replace(
+            severity=max((first.finding.severity, second.finding.severity), key=_SEVERITIES.index),
+            confidence=max(first.finding.confidence, second.finding.confidence),
+            evidence=first.finding.evidence + tuple(e for e in second.finding.evidence if e.metric not in known),
+        )
+        out[key] = first._replace(finding=finding)
+    return out
+
+
+def _rival(key: Key, others: Iterable[Key]) -> bool:
+    """Whether one of the others is another cause of the same job's wait."""
+    return key[0] in RIVALS and any(o != key and o[1] == key[1] and o[0] in RIVALS for o in others)
+
+
+def hold(
+    carry: FoldState, claims: Iterable[Claim], facts: Facts, spare_s: float
+) -> tuple[dict[Key, ActiveFinding], dict[Key, int]]:
+    """(the active findings, since when the conditions of the others hold).
+
+    spare_s: observed beyond the shortest window; negative while measuring, when only events enter.
+    """
+    now, limits = facts.snapshot.at_ns, facts.limits
+    held: dict[Key, ActiveFinding] = {}
+    pending: dict[Key, int] = {}
+    entered = []
+    for key, claim in merged(claims).items():
+        old, spec = carry.held.get(key), CLASS_SPECS[key[0]]
+        enters = claim.at_once
+        if claim.samples >= claim.needed and claim.share >= limits.enter_share and claim.level >= 1:
+            since = carry.pending.get(key, now)
+            pending[key] = since
+            lasts = max(spec.confirm_s, limits.confirm_s) if _rival(key, carry.held) else spec.confirm_s
+            enters |= spare_s >= 0 and (now - since) / 1e9 >= min(lasts, spare_s)
+        leave = limits.leave_level if spec.leave is None else spec.leave
+        stays = old is not None and claim.share >= limits.leave_share and claim.level >= leave
+        if enters or stays:
+            pending.pop(key, None)
+            at = now if old is None else old.entered_ns
+            held[key] = ActiveFinding(claim.finding._replace(since_ns=at), at, now)
+            if old is None:
+                entered.append(key)
+    for key, old in carry.held.items():
+        if key not in held and _kept(key, old, facts, entered, pending):
+            held[key] = old
+    return held, pending
+
+
+def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pending: dict[Key, int]) -> bool:
+    """Whether a finding stays although its condition does not hold; it keeps the figures of when it last held."""
+    now, limits, keep_s = facts.snapshot.at_ns, facts.limits, CLASS_SPECS[key[0]].keep_s
+    if key[0] == "failing_disk" and any(e.metric.startswith("smart.") for e in old.finding.evidence):
+        return _silent(facts.snapshot, key[1])
+    if key[0] == "gpu_fault" and key[1] not in (facts.snapshot.gpu.value or {}):
+        # A GPU that the driver no longer lists is not repaired; nor is any while the driver does not answer.
+        return True
+    if key[0] == "job_died" and _restarted(facts, old):
+        return False
+    if _rival(key, entered):
+        return False
+    if _rival(key, pending):
+        return True
+    keep_s = limits.keep_s if keep_s is None else keep_s
+    return 0 <= now - old.entered_ns < limits.dwell_s * 1e9 or 0 <= now - old.last_true_ns < keep_s * 1e9
+
+
+def _restarted(facts: Facts, death: ActiveFinding) -> bool:
+    """Whether a job that started after the death is active: it was started again."""
+    ago_s = (facts.snapshot.at_ns - death.last_true_ns) / 1e9
+    return any(job.active and job.age_s is not None and job.age_s < ago_s for job in facts.jobs)
+
+
+def _silent(snapshot: Snapshot, disk: str) -> bool:
+    """Whether a failing disk has not answered since: silence is not a recovery."""
+    smart = snapshot.smart.value
+    if smart is None:
+        return True
+    if disk not in smart:
+        return False
+    return smart[disk].value is None or smart[disk].status not in (Status.OK, Status.ASLEEP)

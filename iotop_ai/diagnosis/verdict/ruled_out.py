@@ -1,0 +1,168 @@
+"""Why a class does not hold, and the finding when none does; as (template id, arguments)."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.gather import Args, Facts, gpu_args
+from iotop_ai.diagnosis.facts.gpu_groups import gpu_groups
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.process import Group, blocked_groups
+from iotop_ai.diagnosis.facts.window import share
+from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.model.finding import Advice, Evidence, Finding, RuledOut, Severity
+from iotop_ai.model.signal_coverage import signal_groups
+
+
+def waiting_group(facts: Facts) -> Group | None:
+    """The group of processes that is blocked most; None when none is."""
+    groups = blocked_groups(facts.all_tasks, facts.limits)
+    return max(groups, key=lambda g: g.blocked_ratio, default=None)
+
+
+def busiest_device(facts: Facts) -> DeviceFacts | None:
+    """The active device farthest above its normal await; None when none is active."""
+    return max(facts.devices, key=lambda d: (d.inflation or 0.0, d.busy_ratio or 0.0), default=None)
+
+
+def _storage(facts: Facts) -> RuledOut | None:
+    device = busiest_device(facts)
+    if device is None:
+        return RuledOut("storage_read", "disks_idle") if facts.look.samples and facts.snapshot.disks.value else None
+    if share(device.slow) < facts.limits.leave_share:
+        args: Args = (("device", device.name), ("await_ms", device.judged_ms), ("normal_ms", device.normal_ms))
+        return RuledOut("storage_read", "disks_calm", args)
+    if waiting_group(facts) is None and facts.snapshot.processes.value is not None:
+        return RuledOut("storage_read", "nobody_waits", (("device", device.name),))
+    return None
+
+
+def _cpu(facts: Facts) -> RuledOut | None:
+    if facts.snapshot.processes.value is None:
+        return None
+    top = facts.feeding.busiest()
+    if top is None:
+        return RuledOut("cpu_prep", "nobody_computes")
+    if (top.cpu_ratio or 0.0) >= facts.limits.worker_busy:
+        return None
+    return RuledOut("cpu_prep", "cpu_low", (("task", top.name), ("cpu", top.cpu_ratio)))
+
+
+def _job(job: JobFacts, limits: Thresholds) -> tuple[RuledOut | None, ...]:
+    """The causes that do not slow the job."""
+    subject: Args = (("job", job.job.name),)
+    if (job.stall or 0.0) < limits.gate:
+        return (
+            RuledOut("storage_read", "no_wait", (*subject, ("stall", job.stall))),
+            RuledOut("cpu_prep", "no_wait", (*subject, ("stall", job.stall))),
+        )
+    disk, running = job.disk, job.running
+    blocked = RuledOut("storage_read", "workers_blocked", (*subject, ("share", disk)))
+    computes = RuledOut("cpu_prep", "workers_run", (*subject, ("share", running)))
+    mount = job.place.mounts[0].path if job.place.mounts else ""
+    return (
+        blocked if disk is not None and disk < limits.decider else None,
+        computes if running is not None and running < limits.decider else None,
+        RuledOut("io_limit", "no_limit", subject) if not job.place.limits else None,
+        RuledOut("network_fs", "path_local", (("mount", mount),)) if job.reads_locally else None,
+    )
+
+
+def _gpu(facts: Facts) -> RuledOut | None:
+    if facts.gpu.none:
+        return RuledOut("gpu_bound", "no_gpu")
+    busy = facts.gpu.busy_ratio
+    if busy is None or busy >= facts.limits.gpu_bound:
+        return None
+    return RuledOut("gpu_bound", "gpu_low", (("busy", busy),))
+
+
+def _held_back(facts: Facts) -> RuledOut | None:
+    """gpu_throttle, when the driver's counters show that heat and power do not lower the clocks."""
+    limits = facts.limits
+    gpus = [gpu for group in gpu_groups(facts, limits.gpu_window_s) for gpu in group.gpus]
+    fields = ("hw_thermal_ratio", "sw_thermal_ratio", "power_brake_ratio")
+    shares = [share for gpu in gpus for field in fields if (share := gpu.mean(field)) is not None]
+    if not shares or max(shares) >= limits.throttled_leave:
+        return None
+    return RuledOut("gpu_throttle", "clocks_free", (("share", max(shares)),))
+
+
+def _spin(facts: Facts) -> RuledOut | None:
+    """comm_wait, when several busy GPUs draw as much power as computing does."""
+    power, busy = facts.gpu.power_ratio, facts.gpu.busy_ratio
+    if facts.gpu.used < 2 or power is None or busy is None or busy < facts.limits.gpu_bound:
+        return None
+    return RuledOut("comm_wait", "gpus_draw", (("power", power),)) if power >= facts.limits.spin_power_sure else None
+
+
+def _smart(facts: Facts) -> RuledOut | None:
+    smart = facts.snapshot.smart.value
+    known = [r.value for r in (smart or {}).values() if r.value is not None and r.value.severity != "unknown"]
+    if not known:
+        return None
+    return RuledOut("failing_disk", "smart_fine", (("disks", float(len(known))),))
+
+
+def ruled_out(facts: Facts, on: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
+    """The inactive classes and why; without classes that could not be judged. lead: the verdict's job."""
+    job = _sampled(lead)
+    first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits)
+    every = (*first, _gpu(facts), _held_back(facts), _spin(facts), _smart(facts))
+    return tuple(r for r in every if r is not None and r.class_id not in on)
+
+
+def _sampled(lead: JobFacts | None) -> JobFacts | None:
+    """The job if its tasks were sampled, else None."""
+    return lead if lead is not None and lead.stall is not None else None
+
+
+def unknown(facts: Facts, reason: str, since_ns: int | None, lead: JobFacts | None) -> Finding:
+    """The finding when no rule holds. reason: "measuring" or "nothing fits". lead: the verdict's job."""
+    snapshot = facts.snapshot
+    group, device = waiting_group(facts), busiest_device(facts)
+    args: Args = (("reason", reason), *gpu_args(facts), ("cpu", facts.cpu_busy_ratio))
+    job = _sampled(lead)
+    if lead is not None:
+        args += (("job_pid", float(lead.job.key.pid)),)
+    if job is not None:
+        shares = (("w_cpu", job.worker_cpu), ("w_blocked", job.worker_disk), ("w_idle", job.worker_idle))
+        args += (("job", job.job.name), ("stall", job.stall), ("lost", job.stall), ("workers", float(job.workers)))
+        args += shares if job.workers else ()
+    evidence = []
+    if facts.gpu.busy_ratio is not None:
+        evidence.append(Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", facts.limits.gpu_fair))
+    if facts.gpu.power_ratio is not None:
+        args += (("power", facts.gpu.power_ratio),)
+    args += (("gpu_known", 1.0 if facts.gpu.none or facts.gpu.seen else 0.0),)
+    if group is not None:
+        blocked = group.blocked_ratio
+        args += (("task", group.name), ("pid", float(group.pid)), ("tasks", float(group.doing)))
+        args += (("blocked", blocked), ("write_bytes_per_s", group.write_bytes_per_s))
+        evidence.append(Evidence(f"processes.{group.name}.blocked_ratio", blocked, "ratio", facts.limits.blocked))
+    if device is not None:
+        mount = mount_on(device.name, snapshot.disks.value or {})
+        args += (
+            ("device", device.name),
+            ("mount", mount),
+            ("await_ms", device.judged_ms),
+            ("normal_ms", device.normal_ms),
+        )
+        args += (("disk_busy", device.busy_ratio),)
+        evidence.append(Evidence(f"disks.{device.name}.await_ms", device.judged_ms, "ms", device.normal_ms))
+    if facts.cpu_busy_ratio is not None:
+        evidence.append(Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio"))
+    advice: tuple[Advice, ...] = ()
+    if reason != "measuring":
+        _, missing = signal_groups(snapshot)
+        if "not root" in missing:
+            advice += (Advice("run_as_root"),)
+        if "PSI off" in missing:
+            advice += (Advice("psi_on"),)
+        if job is not None and reason != "measuring" and (job.stall or 0.0) >= facts.limits.gate:
+            advice += (Advice("look_into", (("pid", float(job.job.ranks[0].key.pid)),)),)
+        elif facts.gpu.used and facts.gpu.on_gpu:
+            advice += (Advice("look_into", (("pid", float(min(facts.gpu.on_gpu))),)),)
+        elif group is not None:
+            advice += (Advice("look_into", (("pid", float(group.pid)),)),)
+    return Finding("unknown", Severity.INFO, 0.0, "", args, tuple(evidence), advice=advice, since_ns=since_ns)

@@ -1,0 +1,86 @@
+"""Sums up the verdict, Frame by Frame or from earlier sums."""
+
+from __future__ import annotations
+
+from iotop_ai.model.finding import Finding
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_class import LOSING, State
+from iotop_ai.model.verdict_totals import FindingTotal, VerdictSpan, VerdictTotals
+
+_STALLED = (State.STARVED, State.BLOCKED)
+
+Key = tuple[str, str]
+"""A finding's class and subject."""
+
+
+class VerdictTotalsBuilder:
+    """Adds Frames, and totals of the time that follows.
+
+    Holds one finding per class and subject, and the changes of the verdict. It counts nothing before a rule has a full
+    window.
+    """
+
+    def __init__(self) -> None:
+        self.stretches: list[VerdictSpan] = []
+        self.measuring_ns = self.stall_ns = self.known_ns = 0
+        self.needed_s = 0.0
+        self.shares: dict[Key, FindingTotal] = {}
+
+    def add(self, frame: Frame) -> None:
+        """Count an interval; a gap, and the time before the first pair, count as 0."""
+        took_ns = 0 if frame.sample.gap else round((frame.sample.seconds or 0.0) * 1e9)
+        verdict = frame.verdict
+        if verdict.measuring:
+            self.measuring_ns += took_ns
+            self.needed_s = verdict.needed_s
+            if verdict.primary.class_id == "unknown":
+                return
+        for rank, finding in enumerate(verdict.findings):
+            lost_ns = round((finding.lost_ratio or 0.0) * took_ns) if finding.state in LOSING else 0
+            first = (0, 0) if rank else (took_ns, lost_ns)
+            self._share(FindingTotal(finding, took_ns, lost_ns, *first))
+        stall = stall_ratio(verdict.primary)
+        if stall is not None and took_ns:
+            self.stall_ns += round(stall * took_ns)
+            self.known_ns += took_ns
+        primary = verdict.primary
+        self._stand(VerdictSpan(frame.snapshot.wall_ns - took_ns, primary.class_id, primary.state, took_ns))
+
+    def join(self, later: VerdictTotals) -> None:
+        """Add the totals of the time that follows."""
+        self.measuring_ns += later.measuring_ns
+        self.needed_s = later.needed_s or self.needed_s
+        self.stall_ns += later.stall_ns
+        self.known_ns += later.known_ns
+        for share in later.shares:
+            self._share(share)
+        for stretch in later.stretches:
+            self._stand(stretch)
+
+    def totals(self) -> VerdictTotals:
+        """The totals so far."""
+        shares, stretches = tuple(self.shares.values()), tuple(self.stretches)
+        return VerdictTotals(self.measuring_ns, self.needed_s, self.stall_ns, self.known_ns, shares, stretches)
+
+    def _share(self, more: FindingTotal) -> None:
+        key = (more.finding.class_id, more.finding.subject)
+        known = self.shares.get(key)
+        if known is not None:
+            surest = more.finding if more.finding.confidence >= known.finding.confidence else known.finding
+            more = FindingTotal(surest, *(a + b for a, b in zip(known[1:], more[1:], strict=True)))
+        self.shares[key] = more
+
+    def _stand(self, more: VerdictSpan) -> None:
+        last = self.stretches[-1] if self.stretches else None
+        if last is not None and last.class_id == more.class_id:
+            self.stretches[-1] = last._replace(stood_ns=last.stood_ns + more.stood_ns)
+        else:
+            self.stretches.append(more)
+
+
+def stall_ratio(finding: Finding) -> float | None:
+    """The share of time without data by a finding; None where it has none."""
+    stall = dict(finding.args).get("stall")
+    if isinstance(stall, float | int):
+        return float(stall)
+    return finding.lost_ratio if finding.state in _STALLED else None

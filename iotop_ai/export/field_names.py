@@ -1,0 +1,88 @@
+"""Rates in the units and under the names of iostat, pidstat and nvidia-smi, from the Metric beside each field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from iotop_ai.model.block.counters import BlockRates
+from iotop_ai.model.metric import Metric, metrics_of
+
+KIB = 1024
+_SCALE = {"B/s": 1 / KIB, "B": 1 / KIB, "ratio": 100.0}
+"""Factors from base units to those tools' units: their kB is 1024 B, their ratios are percent."""
+SIGNIFICANT = 6
+
+IOSTAT_KEYS = (
+    *("r/s", "w/s", "d/s", "f/s", "rkB/s", "wkB/s", "dkB/s", "rrqm/s", "wrqm/s", "drqm/s", "rrqm", "wrqm", "drqm"),
+    *("r_await", "w_await", "d_await", "f_await", "rareq-sz", "wareq-sz", "dareq-sz", "aqu-sz", "util"),
+    *("await", "areq-sz", "in_flight"),
+)
+"""The keys of ``iostat -x -o JSON`` in its order, then the combined figures of -s."""
+
+IOSTAT_COLUMNS = (
+    *("r/s", "rkB/s", "rrqm/s", "rrqm", "r_await", "rareq-sz"),
+    *("w/s", "wkB/s", "wrqm/s", "wrqm", "w_await", "wareq-sz"),
+    *("d/s", "dkB/s", "drqm/s", "drqm", "d_await", "dareq-sz"),
+    *("f/s", "f_await", "aqu-sz", "util"),
+)
+"""The columns of ``iostat -x`` in its order; a ratio's title starts with %."""
+
+
+class Term(NamedTuple):
+    """A field under its standard name. scale: factor from the stored unit to that name's unit."""
+
+    field: str
+    metric: Metric
+    scale: float
+
+    @property
+    def title(self) -> str:
+        """The column title: "%util" for iostat's JSON key "util"."""
+        term = self.metric.term
+        return f"%{term}" if self.metric.unit == "ratio" and not term.startswith("%") else term
+
+    def of(self, record: tuple[object, ...]) -> float | None:
+        """The record's value in the term's unit; None when unknown or undefined."""
+        value = getattr(record, self.field)
+        return None if value is None else value * self.scale
+
+
+def terms_of(record: type) -> dict[str, Term]:
+    """The Terms of a record class, by standard name."""
+    return {
+        metric.term: Term(field, metric, _SCALE.get(metric.unit, 1))
+        for field, metric in metrics_of(record).items()
+        if metric.term
+    }
+
+
+def device_terms() -> dict[str, Term]:
+    """The Terms of a block device's rates, including all IOSTAT_KEYS and IOSTAT_COLUMNS."""
+    return terms_of(BlockRates)
+
+
+def rounded(value: float | None) -> float | int | None:
+    """The number with SIGNIFICANT digits: no noise in JSON, and a small rate does not become 0."""
+    if value is None or isinstance(value, int):
+        return value
+    return float(f"{value:.{SIGNIFICANT}g}")
+
+
+def iostat_object(rates: BlockRates) -> dict[str, float | int | None]:
+    """One device's figures under iostat's JSON keys; null where unknown or undefined (no request completed)."""
+    terms = device_terms()
+    return {key: rounded(terms[key].of(rates)) for key in IOSTAT_KEYS}
+
+
+def rates_object(rates: tuple[object, ...]) -> dict[str, float | int | None]:
+    """A rates record under its own field names, in base units, ratios 0..1."""
+    return {name: rounded(getattr(rates, name)) for name in metrics_of(type(rates))}
+
+
+def merged(*parts: Mapping[str, object]) -> dict[str, object]:
+    """The mappings as one dict; later ones override earlier ones."""
+    out: dict[str, object] = {}
+    for part in parts:
+        out.update(part)
+    return out

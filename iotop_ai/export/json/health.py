@@ -1,0 +1,69 @@
+"""Disks' health as JSON: each disk's attributes, its judgements with their rules, its history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from iotop_ai.model.health.growth import wear_left_days
+from iotop_ai.model.health.smart import HealthPoint, SmartState
+from iotop_ai.model.reading import Reading, Status
+
+Object = dict[str, Any]
+
+
+def state_object(state: SmartState | None) -> Object:
+    """Every field but the device node; records as objects, times as RFC 3339. {} without a state."""
+    if state is None:
+        return {}
+    out: Object = state._asdict()
+    del out["device"]
+    for name in ("attributes", "judgements", "self_test_log", "error_log"):
+        out[name] = [entry._asdict() for entry in out[name]]
+    out["reasons"] = list(state.reasons)
+    out["messages"] = list(state.messages)
+    out["earlier"] = None if state.earlier is None else point_object(state.earlier)
+    out["past"] = [point_object(point) for point in state.past]
+    out["read"] = moment(out.pop("read_wall_s"))
+    out["wear_left_days"] = wear_left_days(state)
+    return out
+
+
+def point_object(point: Any) -> Object:
+    """A point of the history, its time first."""
+    figures: Object = point._asdict()
+    return {"time": moment(figures.pop("wall_s")), **figures}
+
+
+def moment(wall_s: int | None) -> str | None:
+    """A time in UTC, "2026-11-21T08:46:02Z"."""
+    return None if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def render_health_json(wall_ns: int, disks: Mapping[str, Reading[SmartState]], exit_code: int) -> str:
+    """One object: ``time``, ``exit_code``, ``disks`` with ``name``, ``status``, ``reason``, ``remedy``, ``severity``.
+
+    severity is null when there is nothing to judge; status "ok" only means that the disk answered.
+    """
+    listed = []
+    for name, reading in disks.items():
+        state = state_object(reading.value)
+        judged = (
+            None if reading.value is None or reading.status not in (Status.OK, Status.ASLEEP) else state["severity"]
+        )
+        head = {"name": name, "status": reading.status.value, "reason": reading.reason, "remedy": reading.remedy}
+        listed.append({**head, **state, "severity": None if judged == "unknown" else judged})
+    return json.dumps(
+        {"time": moment(wall_ns // 1_000_000_000), "exit_code": exit_code, "disks": listed}, indent=2, allow_nan=False
+    )
+
+
+def render_history_json(histories: Sequence[tuple[str, str, str, Sequence[HealthPoint]]]) -> str:
+    """The points of each (name, serial, model, points), oldest first."""
+    listed = [
+        {"name": name, "serial": serial, "model": model, "points": [point_object(point) for point in points]}
+        for name, serial, model, points in histories
+    ]
+    return json.dumps({"disks": listed}, indent=2, allow_nan=False)

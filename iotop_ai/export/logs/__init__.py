@@ -1,0 +1,1 @@
+"""Logs in the format of other tools."""

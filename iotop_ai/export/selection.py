@@ -1,0 +1,91 @@
+"""The disks and processes of an output, in order, and a process's command as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.store.format.redact import command_names
+from iotop_ai.store.format.secrets import command_redacted
+
+_FOLDED_KINDS = ("partition", "nvme-path")
+_QUIET_KINDS = ("loop", "ram", "zram", "rom", "floppy")
+_COMMAND: Mapping[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
+    "names": command_names,
+    "redacted": command_redacted,
+    "full": tuple,
+}
+
+
+def device_info(snapshot: Snapshot, name: str) -> BlockInfo | None:
+    """A device's identity; None when unknown."""
+    return None if snapshot.disks.value is None else snapshot.disks.value.get(name)
+
+
+def device_rates(
+    frame: Frame, devices: Sequence[str] = (), only_active: bool = False
+) -> list[tuple[BlockKey, BlockRates]]:
+    """The listed devices with their rates, in the kernel's order; [] without rates.
+
+    devices: exactly these, partitions too; () whole devices, and loop, ram, zram, rom and floppy only if used since
+    boot, as in iostat.
+    """
+    rates = frame.sample.block.value or {}
+    table = frame.snapshot.block.value or {}
+    out = []
+    for key, rate in rates.items():
+        if devices:
+            listed = key.name in devices
+        else:
+            info = device_info(frame.snapshot, key.name)
+            kind = "disk" if info is None else info.kind
+            now = table.get(key)
+            used = now is not None and any((now.rd_ios, now.wr_ios, now.dc_ios, now.fl_ios))
+            listed = kind not in _FOLDED_KINDS and (kind not in _QUIET_KINDS or used)
+        if listed and (rate.active or not only_active):
+            out.append((key, rate))
+    return out
+
+
+def process_rows(frame: Frame, only_active: bool = False) -> list[tuple[ProcessKey, ProcessRates]]:
+    """Processes with a rate, in state D or unreadable, by I/O in descending order.
+
+    only_active: those that did I/O, waited for it, or are in state D.
+    """
+    sample = frame.sample.processes.value
+    table = frame.snapshot.processes.value
+    if table is None:
+        return []
+    rates = dict(sample.rates) if sample is not None else {}
+    for key in table.denied:
+        rates.setdefault(key, UNKNOWN_PROCESS_RATES)
+    rows = [(key, rate) for key, rate in rates.items() if key in table.info]
+    if only_active:
+        rows = [
+            (key, rate)
+            for key, rate in rows
+            if rate.read_bytes_per_s or rate.write_bytes_per_s or rate.io_delay_ratio or _state(frame, key) == "D"
+        ]
+    return sorted(rows, key=_weight, reverse=True)
+
+
+def _state(frame: Frame, key: ProcessKey) -> str:
+    table = frame.snapshot.processes.value
+    stat = None if table is None else table.stat.get(key)
+    return "?" if stat is None else stat.state
+
+
+def _weight(row: tuple[ProcessKey, ProcessRates]) -> tuple[float, float, float, int]:
+    key, rate = row
+    moved = (rate.read_bytes_per_s or 0.0) + (rate.write_bytes_per_s or 0.0)
+    return moved, rate.io_delay_ratio or 0.0, rate.cpu_ratio or 0.0, -key.pid
+
+
+def command_words(info: ProcessInfo, level: str) -> str:
+    """A process's command at a level of CMDLINE_LEVELS; a kernel thread as [name]."""
+    if not info.cmdline:
+        return f"[{info.name}]" if info.kernel else info.name
+    return " ".join(_COMMAND[level](info.cmdline)) or info.name

@@ -1,0 +1,1 @@
+"""Frames as tables: one row per interval and object."""

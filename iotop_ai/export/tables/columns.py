@@ -1,0 +1,106 @@
+"""Columns of the tables: names, kinds and units, from the Metric beside each record's field."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from iotop_ai.export.field_names import Term
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.metric import metrics_of
+
+Cell = str | float | int | bool | None
+Row = tuple[Cell, ...]
+
+_KINDS = {bool: "bool", int: "int", float: "real", str: "text"}
+_IOSTAT_UNITS = {"B/s": "KiB/s", "B": "KiB", "ratio": "%"}
+_UNITS = (
+    ("_bytes_per_s", "B/s"),
+    ("_per_s", "1/s"),
+    ("_bytes", "B"),
+    ("_ratio", "ratio"),
+    ("_percent", "%"),
+    ("_celsius", "celsius"),
+    ("_watts", "W"),
+    ("_mhz", "MHz"),
+    ("_mw", "mW"),
+    ("_mj", "mJ"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+    ("_hours", "h"),
+    ("_minutes", "min"),
+    ("_rpm", "1/min"),
+)
+
+
+class Column(NamedTuple):
+    """kind: time (Unix ns), text, real, int, bool. key: the JSON key if it differs from the name."""
+
+    name: str
+    kind: str
+    unit: str = ""
+    text: str = ""
+    key: str = ""
+
+    @property
+    def json_key(self) -> str:
+        """The name in JSON."""
+        return self.key or self.name
+
+
+class Table(NamedTuple):
+    """rows: the rows of one Frame, each as long as ``columns``."""
+
+    name: str
+    columns: tuple[Column, ...]
+    rows: Callable[[Frame], Iterable[Row]]
+
+
+TIME = Column("time", "time", "", "When the interval ended.")
+INTERVAL = Column("interval_s", "real", "s", "Seconds between the two readings.")
+
+
+def unit_of(name: str) -> str:
+    """The unit by the suffix of a field's name; "" for none."""
+    return next((unit for end, unit in _UNITS if name.endswith(end)), "")
+
+
+def texts(*names: str) -> tuple[Column, ...]:
+    """Columns of text."""
+    return tuple(Column(name, "text") for name in names)
+
+
+def metric_columns(record: type, prefix: str = "") -> tuple[Column, ...]:
+    """The fields of a rates record with a Metric, in order."""
+    return tuple(Column(prefix + n, "real", m.unit, m.text) for n, m in metrics_of(record).items())
+
+
+def metric_cells(record: Any, kind: type) -> Row:
+    """Their values; all None without a record."""
+    return tuple(None if record is None else getattr(record, name) for name in metrics_of(kind))
+
+
+def term_column(term: Term) -> Column:
+    """A figure under its standard name, in that name's unit."""
+    unit = _IOSTAT_UNITS.get(term.metric.unit, term.metric.unit)
+    return Column(term.title, "real", unit, term.metric.text, term.metric.term)
+
+
+def scalar_columns(record: type, skip: Collection[str] = ()) -> tuple[Column, ...]:
+    """The fields of a record that hold one text, number or flag, in order."""
+    out = []
+    for name, hint in get_type_hints(record).items():
+        kinds = [a for a in get_args(hint) if a is not type(None)] if _is_union(hint) else [hint]
+        if name not in skip and len(kinds) == 1 and kinds[0] in _KINDS:
+            out.append(Column(name, _KINDS[kinds[0]], unit_of(name)))
+    return tuple(out)
+
+
+def _is_union(hint: Any) -> bool:
+    return get_origin(hint) in (Union, types.UnionType)
+
+
+def scalar_cells(record: Any, columns: Iterable[Column]) -> Row:
+    """Their values; all None without a record."""
+    return tuple(None if record is None else getattr(record, column.name) for column in columns)

@@ -1,0 +1,267 @@
+"""Frames as tables: one row per interval and object, the same columns in every format.
+
+Disks have iostat's names and units (kB is 1024 B, ratios are percent), all else is snake_case with a unit suffix, base
+units, ratios 0..1. None is unknown or undefined (a mean time without requests); 0 is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from json import dumps
+from typing import Any
+
+from iotop_ai.diagnosis.memory.hung_devices import hung_s
+from iotop_ai.export.field_names import IOSTAT_KEYS, device_terms
+from iotop_ai.export.selection import command_words, device_info, device_rates, process_rows
+from iotop_ai.export.tables.columns import (
+    INTERVAL,
+    TIME,
+    Column,
+    Row,
+    Table,
+    metric_cells,
+    metric_columns,
+    scalar_cells,
+    scalar_columns,
+    term_column,
+    texts,
+)
+from iotop_ai.export.tables.system import SYSTEM
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.gpu.state import GpuRates, GpuState
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.job.cgroup import CgroupMemory, CgroupRates
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.machine.network import LinkRates
+from iotop_ai.model.machine.pool import MovedRates
+from iotop_ai.model.machine.rdma import RdmaRates
+from iotop_ai.model.process.records import ProcessRates
+from iotop_ai.model.reading import Reading
+from iotop_ai.present.verdict.headline import finding_object
+
+NAMES = (
+    "devices",
+    "gpus",
+    "processes",
+    "system",
+    "smart",
+    "findings",
+    "filesystems",
+    "network",
+    "rdma",
+    "pools",
+    "cgroups",
+    "events",
+)
+
+_TERMS = tuple(device_terms()[key] for key in IOSTAT_KEYS)
+_DEVICES = (
+    TIME,
+    INTERVAL,
+    *texts("device", "kind", "label", "model", "mounted"),
+    *map(term_column, _TERMS),
+    Column("hung_s", "real", "s", "Seconds without completing any of its pending requests."),
+)
+_GPU_LEVELS = {
+    *("memory_reserved_bytes", "memory_mhz", "sm_max_mhz", "memory_celsius", "fan_percent", "performance_state"),
+    *("clock_reasons", "pcie_generation", "pcie_width", "pcie_max_generation", "pcie_max_width", "bus_id", "mig"),
+}
+"""Fields of a GPU's state that are neither in its rates nor counters."""
+_GPU_STATE = tuple(column for column in scalar_columns(GpuState) if column.name in _GPU_LEVELS)
+_GPUS = (
+    TIME,
+    Column("age_s", "real", "s", "Age of the reading: GPUs have a period of their own."),
+    Column("gpu", "int", "", "NVML's index."),
+    *texts("uuid", "name", "status", "reason"),
+    *metric_columns(GpuRates),
+    *_GPU_STATE,
+)
+_PROCESSES = (
+    TIME,
+    INTERVAL,
+    Column("pid", "int"),
+    Column("start_ticks", "int", "", "Start time in clock ticks after boot; with the pid it names one process."),
+    *texts("name", "user", "command", "state", "wchan"),
+    Column("threads", "int"),
+    Column("rss_bytes", "int", "B"),
+    *metric_columns(ProcessRates),
+    Column("incl_children", "bool", "", "The bytes may include those of an exited child."),
+    Column("main_thread_only", "bool", "", "io_delay_ratio and state are those of the main thread only."),
+)
+_SMART_STATE = scalar_columns(SmartState, skip=("device",))
+_SMART = (TIME, *texts("device", "status", "reason", "reasons"), *_SMART_STATE)
+_FINDINGS = (
+    TIME,
+    Column("rank", "int", "", "0 is the verdict."),
+    *texts("state", "class", "subject", "severity"),
+    Column("confidence", "real", "ratio"),
+    Column("lost_ratio", "real", "ratio", "Share of time lost."),
+    Column("gpu_hours_lost", "real", "h"),
+    *texts("evidence", "advice"),
+)
+_USAGE = scalar_columns(FilesystemUsage)
+_FILESYSTEMS = (TIME, *texts("mount", "status", "reason"), *_USAGE, Column("used_ratio", "real", "ratio"))
+_NETWORK = (
+    TIME,
+    INTERVAL,
+    *texts("link", "kind", "link_state"),
+    Column("bits_per_s", "int", "bit/s", "Speed of the link."),
+    *metric_columns(LinkRates),
+)
+_RDMA = (TIME, INTERVAL, *texts("port"), *metric_columns(RdmaRates))
+_POOLS = (TIME, INTERVAL, *texts("kind", "pool"), *metric_columns(MovedRates))
+_CGROUP_MEMORY = scalar_columns(CgroupMemory, skip=("refaults",))
+_CGROUPS = (TIME, INTERVAL, *texts("cgroup", "jobs"), *_CGROUP_MEMORY, *metric_columns(CgroupRates))
+_EVENTS = (TIME, *texts("kind", "text"))
+
+
+def tables(cmdline: str = "names") -> tuple[Table, ...]:
+    """All tables, in the order of NAMES. They have state: use them for one pass over one recording.
+
+    cmdline: one of CMDLINE_LEVELS.
+    """
+    found = (
+        Table("devices", _DEVICES, _device_rows),
+        Table("gpus", _GPUS, _gpu_rows),
+        Table("processes", _PROCESSES, lambda frame: _process_rows(frame, cmdline)),
+        SYSTEM,
+        Table("smart", _SMART, _RenewedRows("smart", _smart_row)),
+        Table("findings", _FINDINGS, _finding_rows),
+        Table("filesystems", _FILESYSTEMS, _RenewedRows("filesystems", _filesystem_row)),
+        Table("network", _NETWORK, _network_rows),
+        Table("rdma", _RDMA, _rdma_rows),
+        Table("pools", _POOLS, _pool_rows),
+        Table("cgroups", _CGROUPS, _cgroup_rows),
+        Table("events", _EVENTS, _event_rows),
+    )
+    assert tuple(table.name for table in found) == NAMES
+    return found
+
+
+def _device_rows(frame: Frame) -> Iterator[Row]:
+    seconds = frame.sample.block.seconds
+    if seconds is None:
+        return
+    for key, rates in device_rates(frame):
+        info = device_info(frame.snapshot, key.name)
+        identity: Row = (None,) * 4
+        if info is not None:
+            identity = (info.kind, info.label, info.model or None, ", ".join(m.path for m in info.mounts) or None)
+        hung = hung_s(frame.carry.hung, key.name, frame.snapshot.at_ns)
+        yield (frame.snapshot.wall_ns, seconds, key.name, *identity, *(term.of(rates) for term in _TERMS), hung)
+
+
+def _gpu_rows(frame: Frame) -> Iterator[Row]:
+    rates = frame.sample.gpu.value or {}
+    now_ns = frame.snapshot.at_ns
+    for uuid, reading in (frame.snapshot.gpu.value or {}).items():
+        state = reading.value
+        age_s = None if reading.at_ns is None else max(0.0, (now_ns - reading.at_ns) / 1e9)
+        number, name = (None, None) if state is None else (state.number, state.name)
+        yield (
+            *(frame.snapshot.wall_ns, age_s, number, uuid, name, reading.status.value, reading.reason or None),
+            *metric_cells(rates.get(uuid), GpuRates),
+            *scalar_cells(state, _GPU_STATE),
+        )
+
+
+def _process_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
+    table, seconds = frame.snapshot.processes.value, frame.sample.processes.seconds
+    if table is None or seconds is None:
+        return
+    for key, rates in process_rows(frame):
+        figures = metric_cells(rates, ProcessRates)
+        if all(figure is None for figure in figures):
+            continue
+        info, stat = table.info[key], table.stat.get(key)
+        yield (
+            *(frame.snapshot.wall_ns, seconds, key.pid, key.start_ticks, info.name, info.user),
+            *(command_words(info, cmdline), None if stat is None else stat.state, table.wchan.get(key)),
+            None if stat is None else stat.threads,
+            None if stat is None else stat.rss_pages * table.page_bytes,
+            *figures,
+            *(rates.incl_children, rates.main_thread_only),
+        )
+
+
+class _RenewedRows:
+    """Rows of slow Readings: one per Reading instead of one per interval."""
+
+    def __init__(self, field: str, row: Any) -> None:
+        self._field = field
+        self._row = row
+        self._last: dict[str, Reading[Any]] = {}
+
+    def __call__(self, frame: Frame) -> Iterator[Row]:
+        """A row for each Reading that is new since the last Frame."""
+        found: Mapping[str, Reading[Any]] = getattr(frame.snapshot, self._field).value or {}
+        for name, reading in found.items():
+            last = self._last.get(name)
+            if last is None or last.at_ns != reading.at_ns:
+                self._last[name] = reading
+                yield (frame.snapshot.wall_ns, name, reading.status.value, reading.reason or None, *self._row(reading))
+
+
+def _smart_row(reading: Reading[SmartState]) -> Row:
+    state = reading.value
+    return (None if state is None else "; ".join(state.reasons) or None, *scalar_cells(state, _SMART_STATE))
+
+
+def _filesystem_row(reading: Reading[FilesystemUsage]) -> Row:
+    usage = reading.value
+    return (*scalar_cells(usage, _USAGE), None if usage is None else usage.used_ratio)
+
+
+def _finding_rows(frame: Frame) -> Iterator[Row]:
+    for rank, finding in enumerate(frame.verdict.findings):
+        out = finding_object(finding)
+        yield (
+            *(frame.snapshot.wall_ns, rank, out["state"], out["class"], finding.subject or None, out["severity"]),
+            *(finding.confidence, finding.lost_ratio, finding.gpu_hours_lost),
+            dumps(out["evidence"], ensure_ascii=False, allow_nan=False),
+            "; ".join(out["advice"]) or None,
+        )
+
+
+def _network_rows(frame: Frame) -> Iterator[Row]:
+    seconds = frame.sample.network.seconds
+    if seconds is None:
+        return
+    rates = frame.sample.network.value or {}
+    for name, link in (frame.snapshot.network.value or {}).items():
+        identity = (name, link.kind, link.state, link.bits_per_s)
+        yield (frame.snapshot.wall_ns, seconds, *identity, *metric_cells(rates.get(name), LinkRates))
+
+
+def _rdma_rows(frame: Frame) -> Iterator[Row]:
+    sample = frame.sample.rdma
+    if sample.seconds is not None and sample.renewed:
+        for port, rates in (sample.value or {}).items():
+            yield (frame.snapshot.wall_ns, sample.seconds, port, *metric_cells(rates, RdmaRates))
+
+
+def _pool_rows(frame: Frame) -> Iterator[Row]:
+    sample = frame.sample.pools
+    if sample.value is None or sample.seconds is None or not sample.renewed:
+        return
+    for kind, found in (("zfs", sample.value.zfs), ("lustre", sample.value.lustre)):
+        for name, rates in found.items():
+            yield (frame.snapshot.wall_ns, sample.seconds, kind, name, *metric_cells(rates, MovedRates))
+
+
+def _cgroup_rows(frame: Frame) -> Iterator[Row]:
+    table, seconds = frame.snapshot.cgroups.value, frame.sample.cgroups.seconds
+    if table is None or seconds is None or not frame.sample.cgroups.renewed:
+        return
+    rates = frame.sample.cgroups.value or {}
+    for path, group in table.groups.items():
+        jobs = " ".join(str(key.pid) for key, own in table.jobs.items() if own == path)
+        yield (
+            *(frame.snapshot.wall_ns, seconds, path, jobs),
+            *scalar_cells(group.memory, _CGROUP_MEMORY),
+            *metric_cells(rates.get(path), CgroupRates),
+        )
+
+
+def _event_rows(frame: Frame) -> Iterator[Row]:
+    return ((event.wall_ns, event.kind, event.text) for event in frame.snapshot.events)

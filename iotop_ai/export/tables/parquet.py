@@ -1,0 +1,75 @@
+"""A table as Parquet: typed columns, times as UTC timestamps, units and meanings in the fields' metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from iotop_ai.export.tables.columns import Cell, Column, Row, Table
+from iotop_ai.model.errors import UsageError
+
+GROUP_ROWS = 50_000
+_LARGEST = 2**63
+
+
+def _arrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise UsageError("Parquet needs pyarrow: pip install 'iotop-ai[parquet]'") from None
+    return pyarrow
+
+
+def _value(cell: Cell, column: Column) -> Cell:
+    if isinstance(cell, int) and not -_LARGEST <= cell < _LARGEST:
+        return None
+    return float(cell) if cell is not None and column.kind == "real" else cell
+
+
+class ParquetOut:
+    """Writes one table, GROUP_ROWS rows at a time. Raises UsageError without pyarrow."""
+
+    def __init__(self, path: str, table: Table) -> None:
+        arrow = _arrow()
+        kinds = {
+            "time": arrow.timestamp("ns", tz="UTC"),
+            "text": arrow.string(),
+            "real": arrow.float64(),
+            "int": arrow.int64(),
+            "bool": arrow.bool_(),
+        }
+        fields = [
+            arrow.field(c.name, kinds[c.kind], metadata={"unit": c.unit, "meaning": c.text}) for c in table.columns
+        ]
+        self._arrow = arrow
+        self._schema = arrow.schema(fields)
+        self._columns = table.columns
+        self._rows: list[Row] = []
+        self._writer = arrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+
+    def add(self, table: Table, rows: Iterable[Row]) -> None:
+        """Append rows of the table."""
+        self._rows.extend(rows)
+        if len(self._rows) >= GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        cells = zip(*self._rows, strict=True)
+        arrays = [
+            self._arrow.array([_value(cell, column) for cell in column_cells], type=field.type)
+            for column_cells, column, field in zip(cells, self._columns, self._schema, strict=True)
+        ]
+        self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
+        self._rows = []
+
+    def finish(self, about: Mapping[str, str]) -> None:
+        """Write the rest and the footer, with ``about`` as its metadata."""
+        if self._rows:
+            self._flush()
+        self._writer.add_key_value_metadata(dict(about))
+        self._writer.close()
+
+    def close(self) -> None:
+        """Close the file, complete or not."""
+        self._writer.close()

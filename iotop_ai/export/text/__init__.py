@@ -1,0 +1,1 @@
+"""Plain text for terminals and pipes."""

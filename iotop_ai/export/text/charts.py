@@ -1,0 +1,124 @@
+"""Text charts with plotext, alike for versions 5 and 6. The only importer of plotext.
+
+Version 6 replaced the module-level functions of version 5 by a figure object. Both keep global state, so one thread
+builds each chart from a cleared figure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from iotop_ai.model.errors import UnknownError
+
+Point = tuple[float, float | None]
+
+_SGR = re.compile(r"\x1b\[[0-9;]*m")
+_TO_ASCII = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|+++++++++")
+_MARKER = "braille"
+_ASCII_MARKER = "*"
+_LEAST_WIDTH, _LEAST_HEIGHT = 30, 6
+_TICKS = 5
+
+
+def runs(points: Sequence[Point]) -> list[list[tuple[float, float]]]:
+    """Consecutive runs of known values; an unknown value is a gap, neither a 0 nor a bridge."""
+    out: list[list[tuple[float, float]]] = []
+    open_run = False
+    for x, y in points:
+        if y is None:
+            open_run = False
+            continue
+        if not open_run:
+            out.append([])
+            open_run = True
+        out[-1].append((x, y))
+    return out
+
+
+def scale_top(highest: float) -> float:
+    """The smallest of 1, 2, 5 x 10**n that is not below the highest value; 1 for zeros."""
+    if highest <= 0:
+        return 1.0
+    power = 10.0 ** len(str(int(highest))) / 10 if highest >= 1 else 1.0
+    while highest < power:
+        power /= 10
+    return next(top for top in (power, 2 * power, 5 * power, 10 * power) if top >= highest)
+
+
+def chart(title: str, points: Sequence[Point], width: int, height: int, ascii_only: bool = False) -> str:
+    """A line chart of (seconds, value), the value axis from 0 to a round top; lines of at most ``width`` columns.
+
+    Raises UnknownError when no value is known or plotext cannot be loaded (it has no build for this system).
+    """
+    lines = runs(points)
+    if not lines:
+        raise UnknownError(f"{title}: no known value")
+    try:
+        import plotext
+    except ImportError as error:
+        raise UnknownError(f"charts need plotext, which does not load here: {error}") from None
+    width, height = max(width, _LEAST_WIDTH), max(height, _LEAST_HEIGHT)
+    top = scale_top(max(y for line in lines for _, y in line))
+    span = (points[0][0], max(points[-1][0], points[0][0] + 1))
+    marker = _ASCII_MARKER if ascii_only else _MARKER
+    draw = _draw_5 if hasattr(plotext, "plot") else _draw_6
+    text = _SGR.sub("", draw(plotext, title, lines, (width, height), top, span, marker))
+    rows = [row.rstrip() for row in text.splitlines()]
+    text = "\n".join(rows).strip("\n")
+    return text.translate(_TO_ASCII) if ascii_only else text
+
+
+def _ticks(low: float, high: float) -> tuple[list[float], list[str]]:
+    at = [low + (high - low) * i / (_TICKS - 1) for i in range(_TICKS)]
+    return at, [f"{value:.3g}" if value < 10 else f"{value:.0f}" for value in at]
+
+
+def _draw_5(
+    plotext: Any,
+    title: str,
+    lines: list[list[tuple[float, float]]],
+    size: tuple[int, int],
+    top: float,
+    span: tuple[float, float],
+    marker: str,
+) -> str:
+    plotext.clear_figure()
+    plotext.limit_size(False, False)
+    plotext.plot_size(*size)
+    plotext.theme("clear")
+    for line in lines:
+        plotext.plot([x for x, _ in line], [y for _, y in line], marker=marker)
+    plotext.title(title)
+    plotext.ylim(0, top)
+    plotext.xlim(*span)
+    plotext.yticks(*_ticks(0, top))
+    plotext.xticks(*_ticks(*span))
+    return str(plotext.build())
+
+
+def _draw_6(
+    plotext: Any,
+    title: str,
+    lines: list[list[tuple[float, float]]],
+    size: tuple[int, int],
+    top: float,
+    span: tuple[float, float],
+    marker: str,
+) -> str:
+    figure = plotext.figure
+    plotext.terminal.limit(False, False)
+    figure.clear()
+    figure.plot_size(*size)
+    figure.theme("colorless")
+    for line in lines:
+        signal = figure.signal([x for x, _ in line], [y for _, y in line], marker=marker)
+        signal.lines()
+        figure.draw(signal)
+    figure.title(title)
+    for axis, limits in (("y", (0.0, top)), ("x", span)):
+        ruler = figure.ruler(axis)
+        ruler.lim(*limits)
+        ruler.ticks(*_ticks(*limits))
+    return str(figure.build())

@@ -1,0 +1,97 @@
+"""Summary of a recorded run in a few lines: verdicts by share of time, the data stall, bytes, peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.model.block.counters import block_totals
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.text.units import duration, rate, size
+
+
+class RunSummary:
+    """Sums and peaks over the Frames of a run."""
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._states: dict[tuple[str, str], float] = {}
+        self._lost = self._lost_s = 0.0
+        self._read = self._written = 0.0
+        self._known_s = 0.0
+        self._peaks: dict[str, tuple[float, str]] = {}
+
+    def add(self, frame: Frame) -> None:
+        """Add an interval; a gap and the first Frame add nothing."""
+        seconds = frame.sample.seconds
+        if seconds is None or frame.sample.gap:
+            return
+        self._seconds += seconds
+        first = frame.verdict.primary
+        what = (first.state.value, "measuring" if frame.verdict.measuring else first.class_id)
+        self._states[what] = self._states.get(what, 0.0) + seconds
+        if not frame.verdict.measuring:
+            self._lost += (first.lost_ratio or 0.0) * seconds
+            self._lost_s += seconds
+        rates, infos = frame.sample.block.value, frame.snapshot.disks.value
+        if rates is not None and infos is not None:
+            totals = block_totals(rates, infos.values())
+            if totals.read_bytes_per_s is not None and totals.write_bytes_per_s is not None:
+                self._read += totals.read_bytes_per_s * seconds
+                self._written += totals.write_bytes_per_s * seconds
+                self._known_s += seconds
+            for key, row in rates.items():
+                if key.name in infos and infos[key.name].kind != "partition":
+                    self._peak("read", row.read_bytes_per_s, key.name)
+                    self._peak("write", row.write_bytes_per_s, key.name)
+                    self._peak("await", row.await_ms, key.name)
+                    self._peak("util", row.busy_ratio, key.name)
+        for uuid, gpu in (frame.sample.gpu.value or {}).items():
+            self._peak("gpu memory", gpu.memory_used_bytes, uuid[:12])
+            self._peak("gpu", gpu.busy_ratio, uuid[:12])
+
+    def _peak(self, what: str, value: float | None, where: str) -> None:
+        if value is not None and value > self._peaks.get(what, (0.0, ""))[0]:
+            self._peaks[what] = (value, where)
+
+    def lines(self) -> list[str]:
+        """The summary; without a complete interval one line that says so."""
+        if not self._seconds:
+            return ["recorded less than one interval: no summary"]
+        by_time = sorted(self._states.items(), key=lambda item: -item[1])
+        shares = ", ".join(f"{s} {c} {_percent(t / self._seconds)}" for (s, c), t in by_time[:6])
+        out = [f"watched   {duration(self._seconds)}", f"verdicts  {shares}"]
+        if self._lost_s:
+            out.append(
+                f"stall     {_percent(self._lost / self._lost_s)} of the time was lost to what the verdict names"
+            )
+        else:
+            out.append("stall     unknown: too short to judge")
+        if self._known_s:
+            share = (
+                ""
+                if self._known_s > 0.99 * self._seconds
+                else f" (known for {_percent(self._known_s / self._seconds)})"
+            )
+            out.append(f"disks     read {size(self._read)}, written {size(self._written)}{share}")
+        peaks = [
+            f"{what} {shown(self._peaks[what][0])} ({self._peaks[what][1]})"
+            for what, shown in _PEAKS
+            if what in self._peaks
+        ]
+        if peaks:
+            out.append(f"peaks     {', '.join(peaks)}")
+        return out
+
+
+def _percent(ratio: float) -> str:
+    return "<1 %" if 0 < ratio < 0.01 else f"{ratio * 100:.0f} %"
+
+
+_PEAKS: tuple[tuple[str, Callable[[float], str]], ...] = (
+    ("read", lambda v: " ".join(rate(v))),
+    ("write", lambda v: " ".join(rate(v))),
+    ("await", lambda v: f"{v:.1f} ms"),
+    ("util", _percent),
+    ("gpu", _percent),
+    ("gpu memory", size),
+)

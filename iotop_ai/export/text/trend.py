@@ -1,0 +1,101 @@
+"""Text charts of a watched period: a disk's rate and await, and the GPUs or the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from iotop_ai.export.text.charts import Point, chart
+from iotop_ai.model.block.counters import BlockKey, BlockRates
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
+
+_MIB = 1 << 20
+_GAPS = 2
+"""Rows between two charts and under the last."""
+
+
+class Trend:
+    """Collects the series of one run. devices: draw these kernel names; () draws the one with the most bytes."""
+
+    def __init__(self, devices: Sequence[str] = ()) -> None:
+        self._devices = tuple(devices)
+        self._first_ns: int | None = None
+        self._times: list[float] = []
+        self._samples: list[Sample] = []
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def add(self, frame: Frame) -> None:
+        """Add a Frame's Sample; the first Frame has no rates and only sets the time."""
+        if self._first_ns is None:
+            self._first_ns = frame.snapshot.at_ns
+            return
+        self._times.append(round((frame.snapshot.at_ns - self._first_ns) / 1e9, 1))
+        self._samples.append(frame.sample)
+
+    def drawn_devices(self) -> tuple[str, ...]:
+        """The kernel names to draw. Raises UnknownError without a device."""
+        if self._devices:
+            return self._devices
+        moved: dict[str, float] = {}
+        for sample in self._samples:
+            for key, rates in (sample.block.value or {}).items():
+                moved[key.name] = moved.get(key.name, 0.0) + _bytes(rates)
+        if not moved:
+            raise UnknownError("no block device found")
+        # A disk and its partition may have moved the same bytes: the shorter name is the disk.
+        return (max(moved, key=lambda name: (moved[name], -len(name))),)
+
+    def render(self, width: int, height: int, ascii_only: bool = False) -> str:
+        """The charts below each other, each at most ``width`` columns; text instead of one without a known value."""
+        series: list[tuple[str, list[Point]]] = []
+        for name in self.drawn_devices():
+            series.append((f"{name} read + write, MiB/s", self._of(name, _rate_mib)))
+            series.append((f"{name} await, ms", self._of(name, lambda rates: rates.await_ms)))
+        gpu = [(at, _gpu_percent(sample)) for at, sample in zip(self._times, self._samples, strict=True)]
+        if any(value is not None for _, value in gpu):
+            series.append(("GPU busy, %, mean", gpu))
+        else:
+            cpu = [(at, _cpu_percent(sample)) for at, sample in zip(self._times, self._samples, strict=True)]
+            series.append(("CPU busy, %, all cores", cpu))
+        each = max(height // len(series), 0)
+        return "\n\n".join(_chart_or_words(title, points, width, each, ascii_only) for title, points in series)
+
+    def _of(self, name: str, value: Callable[[BlockRates], float | None]) -> list[Point]:
+        out: list[Point] = []
+        for at, sample in zip(self._times, self._samples, strict=True):
+            rates = _find(sample.block.value or {}, name)
+            out.append((at, None if rates is None else value(rates)))
+        return out
+
+
+def _chart_or_words(title: str, points: Sequence[Point], width: int, height: int, ascii_only: bool) -> str:
+    if all(value is None for _, value in points):
+        return f"{title}: no data (no requests, or unknown)"
+    return chart(title, points, width, height - _GAPS, ascii_only)
+
+
+def _find(table: Mapping[BlockKey, BlockRates], name: str) -> BlockRates | None:
+    return next((rates for key, rates in table.items() if key.name == name), None)
+
+
+def _bytes(rates: BlockRates) -> float:
+    return (rates.read_bytes_per_s or 0.0) + (rates.write_bytes_per_s or 0.0)
+
+
+def _rate_mib(rates: BlockRates) -> float | None:
+    if rates.read_bytes_per_s is None or rates.write_bytes_per_s is None:
+        return None
+    return _bytes(rates) / _MIB
+
+
+def _gpu_percent(sample: Sample) -> float | None:
+    known = [gpu.busy_ratio for gpu in (sample.gpu.value or {}).values() if gpu.busy_ratio is not None]
+    return 100 * sum(known) / len(known) if known else None
+
+
+def _cpu_percent(sample: Sample) -> float | None:
+    busy = None if sample.cpu.value is None else sample.cpu.value.all.busy_ratio
+    return None if busy is None else 100 * busy

@@ -1,0 +1,18 @@
+"""The verdict as lines of plain text, each starting with a fixed word for grep."""
+
+from __future__ import annotations
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.verdict import headline
+
+
+def verdict_lines(frame: Frame) -> list[str]:
+    """``verdict STATE headline``, then ``because``, ``and`` (a second finding) and ``do`` where there are any."""
+    verdict = frame.verdict
+    ends = [headline.text_of(part(verdict, frame)) for part in (headline.loss, headline.confidence)]
+    first = "; ".join(text for text in (headline.text_of(headline.headline(verdict, frame)), *ends) if text)
+    lines = [f"verdict {verdict.state.value} {first}"]
+    for word, part in (("because", headline.because), ("and", headline.second), ("do", headline.advice)):
+        if text := headline.text_of(part(verdict, frame)):
+            lines.append(f"{word} {text}")
+    return lines

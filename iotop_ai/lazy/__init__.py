@@ -1,0 +1,1 @@
+"""Cheap versions of standard library constructs that would slow the start down."""

@@ -1,0 +1,415 @@
+"""Block devices: the kernel's counters, the identity of a device, and the exact figures of ``iostat -x``.
+
+Source: /proc/diskstats, https://docs.kernel.org/admin-guide/iostats.html; formulas as in sysstat's iostat.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import sub
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.counter import U32, delta, delta_u32, per_second, quotient, total
+from iotop_ai.model.metric import Metric
+
+SECTOR_BYTES = 512
+
+
+class BlockKey(NamedTuple):
+    """A device's identity: its kernel name and /sys/block/X/diskseq (0 where the kernel has none).
+
+    A re-plugged or re-attached device of the same name has another diskseq. A partition carries its disk's.
+    """
+
+    name: str
+    diskseq: int
+
+
+class BlockCounters(NamedTuple):
+    """Columns 4 to 20 of one line of /proc/diskstats, as printed. None: the kernel prints fewer columns.
+
+    Sectors are 512 B always. ``*_ms`` are unsigned 32-bit and wrap; ``in_flight`` is the only level; None in a log
+    that does not tell it.
+    """
+
+    rd_ios: int
+    rd_merges: int
+    rd_sectors: int
+    rd_ms: int
+    wr_ios: int
+    wr_merges: int
+    wr_sectors: int
+    wr_ms: int
+    in_flight: int | None
+    busy_ms: int
+    queue_ms: int
+    dc_ios: int | None = None
+    dc_merges: int | None = None
+    dc_sectors: int | None = None
+    dc_ms: int | None = None
+    fl_ios: int | None = None
+    fl_ms: int | None = None
+
+
+class Mount(NamedTuple):
+    """One line of mountinfo that matters: where, which filesystem, from what.
+
+    device: "254:0", st_dev of the superblock as mountinfo prints it ("0:39" for btrfs, NFS, overlay), "" unknown.
+    root: the part of the filesystem that is mounted here; not "/" for a bind mount or a btrfs subvolume.
+    layers: an overlay's upper and lower folders, as paths of whoever mounted it.
+    """
+
+    path: str
+    fstype: str
+    source: str
+    read_only: bool = False
+    device: str = ""
+    root: str = "/"
+    layers: tuple[str, ...] = ()
+
+
+class BlockInfo(NamedTuple):
+    """What a device is; changes only when hardware, mounts or settings do.
+
+    kind: disk, partition, dm, md, loop, ublk, zloop, ram, zram, rom, floppy, zvol, nvme-path (a hidden path of a
+    multipath head).
+    label: the name people use (dm name, LVM volume); equals the kernel name otherwise.
+    detail: "LVM", "crypt", "mpath", "raid1 degraded", "SATA SSD", "NVMe", "HDD", "virtio", the file behind a loop.
+    parent: the whole disk of a partition, the head of an nvme-path. slaves/holders: kernel names.
+    transport: nvme, ata, scsi, usb, virtio, xen, mmc, loop, virtual, unknown.
+    rotational: as the kernel says (means something on SCSI/ATA only).
+    queue_depth: the smaller of queue/nr_requests and the device's own depth. stats_off: queue/iostats is 0.
+    pcie: of an NVMe, "4x4" (generation x width) now, pcie_max what device and slot could.
+    md_sync: an md array's running resync/check/recover, "" when idle.
+    below: of a loop, the devices that hold its file; () when it is unattached or the file is on no local disk.
+    backing_fstype: of a loop, the filesystem of its file ("ext4", "fuse.sshfs"), "" unknown.
+    write_cache: "write back" when what was written may be lost until it is flushed, "write through", "" unknown.
+    controllers: of an NVMe disk or path, the controllers that lead to it ("nvme1"), whose numbers may differ from the
+    disk's; None not recorded.
+    fua: whether one write can be asked past that cache. wbt_us: the latency of reads for which the kernel holds
+    background writes back, 0 when it does not, None unknown (queue/write_cache, fua and wbt_lat_usec:
+    https://docs.kernel.org/admin-guide/abi-stable.html).
+    """
+
+    name: str
+    major: int
+    minor: int
+    kind: str
+    label: str
+    detail: str = ""
+    parent: str = ""
+    slaves: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
+    transport: str = "unknown"
+    model: str = ""
+    serial: str = ""
+    firmware: str = ""
+    size_bytes: int | None = None
+    rotational: bool | None = None
+    queue_depth: int | None = None
+    scheduler: str = ""
+    read_ahead_bytes: int | None = None
+    stats_off: bool = False
+    mounts: tuple[Mount, ...] = ()
+    pcie: str = ""
+    pcie_max: str = ""
+    temperature_celsius: float | None = None
+    md_sync: str = ""
+    below: tuple[str, ...] = ()
+    backing_fstype: str = ""
+    write_cache: str = ""
+    fua: bool | None = None
+    wbt_us: int | None = None
+    controllers: tuple[str, ...] | None = None
+
+    @property
+    def stats_remedy(self) -> str:
+        """What switches the I/O accounting of a device on."""
+        return f"echo 1 > /sys/block/{(self.parent or self.name).replace('/', '!')}/queue/iostats"
+
+
+class BlockRates(NamedTuple):
+    """The figures of ``iostat -x`` for one device and one interval. None: unknown, or undefined (no requests)."""
+
+    reads_per_s: Annotated[float | None, Metric("1/s", "Reads completed per second, after merging.", "r/s")]
+    read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second.", "rkB/s")]
+    read_merges_per_s: Annotated[float | None, Metric("1/s", "Read requests merged per second.", "rrqm/s")]
+    read_merged_ratio: Annotated[float | None, Metric("ratio", "Share of read requests that were merged.", "rrqm")]
+    read_await_ms: Annotated[float | None, Metric("ms", "Mean time of a read, queue and service.", "r_await")]
+    read_size_bytes: Annotated[float | None, Metric("B", "Mean size of a read.", "rareq-sz")]
+    writes_per_s: Annotated[float | None, Metric("1/s", "Writes completed per second, after merging.", "w/s")]
+    write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second.", "wkB/s")]
+    write_merges_per_s: Annotated[float | None, Metric("1/s", "Write requests merged per second.", "wrqm/s")]
+    write_merged_ratio: Annotated[float | None, Metric("ratio", "Share of write requests that were merged.", "wrqm")]
+    write_await_ms: Annotated[float | None, Metric("ms", "Mean time of a write, queue and service.", "w_await")]
+    write_size_bytes: Annotated[float | None, Metric("B", "Mean size of a write.", "wareq-sz")]
+    discards_per_s: Annotated[float | None, Metric("1/s", "Discards completed per second.", "d/s")]
+    discard_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes discarded per second.", "dkB/s")]
+    discard_merges_per_s: Annotated[float | None, Metric("1/s", "Discard requests merged per second.", "drqm/s")]
+    discard_merged_ratio: Annotated[float | None, Metric("ratio", "Share of discard requests merged.", "drqm")]
+    discard_await_ms: Annotated[float | None, Metric("ms", "Mean time of a discard.", "d_await")]
+    discard_size_bytes: Annotated[float | None, Metric("B", "Mean size of a discard.", "dareq-sz")]
+    flushes_per_s: Annotated[float | None, Metric("1/s", "Flushes completed per second.", "f/s")]
+    flush_await_ms: Annotated[float | None, Metric("ms", "Mean time of a flush.", "f_await")]
+    queue_size: Annotated[float | None, Metric("count", "Mean requests queued or in service.", "aqu-sz")]
+    busy_ratio: Annotated[float | None, Metric("ratio", "Share of time with a request in flight.", "util")]
+    await_ms: Annotated[float | None, Metric("ms", "Mean time of a read, write or discard.", "await")]
+    request_size_bytes: Annotated[float | None, Metric("B", "Mean size of a read, write or discard.", "areq-sz")]
+    in_flight: Annotated[int | None, Metric("count", "Requests in flight at the newer reading.", "in_flight")]
+
+    @property
+    def active(self) -> bool:
+        """Whether anything was completed in the interval or is in flight."""
+        done = (self.reads_per_s, self.writes_per_s, self.discards_per_s, self.flushes_per_s)
+        return any(done) or bool(self.in_flight)
+
+
+UNKNOWN_BLOCK_RATES = BlockRates(*[None] * len(BlockRates._fields))
+
+_COUNT_FIELDS = tuple(
+    i for i, name in enumerate(BlockCounters._fields) if not name.endswith("_ms") and name != "in_flight"
+)
+_IN_FLIGHT = BlockCounters._fields.index("in_flight")
+_MS_FIELDS = frozenset(i for i, name in enumerate(BlockCounters._fields) if name.endswith("_ms"))
+
+
+def is_reset(before: BlockCounters, after: BlockCounters) -> bool:
+    """Whether any count field fell: the device was re-created, re-attached or re-initialised between."""
+    for i in _COUNT_FIELDS:
+        old, new = before[i], after[i]
+        if old is not None and new is not None and new < old:
+            return True
+    return False
+
+
+def _kind_rates(
+    ios: int | None, merges: int | None, sectors: int | None, ms: int | None, seconds: float
+) -> tuple[float | None, float | None, float | None, float | None, float | None, float | None]:
+    size = None if sectors is None else sectors * SECTOR_BYTES
+    merged = None if ios is None or merges is None else (merges / (merges + ios) if merges + ios else 0.0)
+    return (
+        per_second(ios, seconds),
+        per_second(size, seconds),
+        per_second(merges, seconds),
+        merged,
+        quotient(ms, ios),
+        quotient(size, ios),
+    )
+
+
+def _ms(before: int | None, after: int | None) -> int | None:
+    """Growth of a uint32 ms field across a wrap; None beyond half its range, where it may as well have fallen."""
+    grown = delta_u32(before, after)
+    return None if grown is None or grown >= U32 // 2 else grown
+
+
+def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
+    """The rates of one device between two readings of the same identity, ``seconds`` apart (> 0).
+
+    A reset gives all None but in_flight: a wrong number is worse than none for one interval. The ms fields are
+    taken modulo 2**32, which holds because no count field fell.
+    """
+    if None not in before and None not in after:
+        grown = [*map(sub, after, before)]
+        grown[_IN_FLIGHT] = 0
+        if min(grown) >= 0 and max(grown) < U32 // 2:
+            return _plain_rates(grown, after.in_flight, seconds)
+    return _checked_rates(before, after, seconds)
+
+
+def _plain_rates(grown: list[int], in_flight: int | None, seconds: float) -> BlockRates:
+    """The rates where every counter is known and grew by what it says, as on nearly every reading."""
+    rd_ios, rd_merges, rd_sectors, rd_ms, wr_ios, wr_merges, wr_sectors, wr_ms = grown[:_IN_FLIGHT]
+    busy_ms, queue_ms, dc_ios, dc_merges, dc_sectors, dc_ms, fl_ios, fl_ms = grown[_IN_FLIGHT + 1 :]
+    all_ios = rd_ios + wr_ios + dc_ios
+    return BlockRates(
+        *_plain_kind(rd_ios, rd_merges, rd_sectors, rd_ms, seconds),
+        *_plain_kind(wr_ios, wr_merges, wr_sectors, wr_ms, seconds),
+        *_plain_kind(dc_ios, dc_merges, dc_sectors, dc_ms, seconds),
+        fl_ios / seconds,
+        fl_ms / fl_ios if fl_ios else None,
+        queue_ms / seconds / 1000,
+        busy_ms / seconds / 1000,
+        (rd_ms + wr_ms + dc_ms) / all_ios if all_ios else None,
+        (rd_sectors + wr_sectors + dc_sectors) * SECTOR_BYTES / all_ios if all_ios else None,
+        in_flight,
+    )
+
+
+def _plain_kind(
+    ios: int, merges: int, sectors: int, ms: int, seconds: float
+) -> tuple[float, float, float, float, float | None, float | None]:
+    size = sectors * SECTOR_BYTES
+    if not ios:
+        return 0.0, size / seconds, merges / seconds, 1.0 if merges else 0.0, None, None
+    return ios / seconds, size / seconds, merges / seconds, merges / (merges + ios), ms / ios, size / ios
+
+
+def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
+    """The same where a counter is unknown, fell or wrapped."""
+    if is_reset(before, after):
+        return UNKNOWN_BLOCK_RATES._replace(in_flight=after.in_flight)
+    rd_ios, wr_ios = delta(before.rd_ios, after.rd_ios), delta(before.wr_ios, after.wr_ios)
+    dc_ios, fl_ios = delta(before.dc_ios, after.dc_ios), delta(before.fl_ios, after.fl_ios)
+    rd_sectors, wr_sectors = delta(before.rd_sectors, after.rd_sectors), delta(before.wr_sectors, after.wr_sectors)
+    dc_sectors = delta(before.dc_sectors, after.dc_sectors)
+    rd_ms, wr_ms = _ms(before.rd_ms, after.rd_ms), _ms(before.wr_ms, after.wr_ms)
+    dc_ms, fl_ms = _ms(before.dc_ms, after.dc_ms), _ms(before.fl_ms, after.fl_ms)
+    # iostat's combined figures leave flushes out; a kernel without discards did none.
+    all_ios = total(rd_ios, wr_ios, dc_ios or 0)
+    all_ms = total(rd_ms, wr_ms, dc_ms or 0)
+    all_sectors = total(rd_sectors, wr_sectors, dc_sectors or 0)
+    busy = per_second(_ms(before.busy_ms, after.busy_ms), seconds)
+    queue = per_second(_ms(before.queue_ms, after.queue_ms), seconds)
+    return BlockRates(
+        *_kind_rates(rd_ios, delta(before.rd_merges, after.rd_merges), rd_sectors, rd_ms, seconds),
+        *_kind_rates(wr_ios, delta(before.wr_merges, after.wr_merges), wr_sectors, wr_ms, seconds),
+        *_kind_rates(dc_ios, delta(before.dc_merges, after.dc_merges), dc_sectors, dc_ms, seconds),
+        per_second(fl_ios, seconds),
+        quotient(fl_ms, fl_ios),
+        None if queue is None else queue / 1000,
+        None if busy is None else busy / 1000,
+        quotient(all_ms, all_ios),
+        quotient(None if all_sectors is None else all_sectors * SECTOR_BYTES, all_ios),
+        after.in_flight,
+    )
+
+
+BlockTable = Mapping[BlockKey, BlockCounters]
+"""All lines of /proc/diskstats, in the file's order."""
+
+IDLE_BLOCK_RATES = BlockRates(
+    *(0.0, 0.0, 0.0, 0.0, None, None) * 3,
+    flushes_per_s=0.0,
+    flush_await_ms=None,
+    queue_size=0.0,
+    busy_ratio=0.0,
+    await_ms=None,
+    request_size_bytes=None,
+    in_flight=0,
+)
+"""Rates of a 20-column device whose counters did not move and that holds nothing in flight."""
+
+
+def block_rates(
+    before: BlockTable | None, after: BlockTable, seconds: float | None, infos: Mapping[str, BlockInfo] | None = None
+) -> dict[BlockKey, BlockRates]:
+    """Rates of every device present in ``after``; unknown where ``before`` has no equal key.
+
+    The head of an NVMe multipath device that the kernel does not count gets the sum of its paths. Where a device's
+    I/O accounting is off, counters that stand still say nothing; some drivers (zram, brd) count all the same.
+    """
+    if before is None or seconds is None or seconds <= 0:
+        return {key: UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight) for key, now in after.items()}
+    out = {}
+    for key, now in after.items():
+        old = before.get(key)
+        if old is now and now.fl_ios is not None and now.in_flight == 0:
+            out[key] = IDLE_BLOCK_RATES
+        elif old is None:
+            out[key] = UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight)
+        else:
+            out[key] = block_rates_of(old, now, seconds)
+    for key in [key for key in after if (info := infos.get(key.name)) is not None and info.stats_off] if infos else ():
+        if (old := before.get(key)) is not None and old[:_IN_FLIGHT] == after[key][:_IN_FLIGHT]:
+            out[key] = UNKNOWN_BLOCK_RATES
+    heads = uncounted_heads(after)
+    for head, paths in heads.items():
+        out[head] = head_rates([(before.get(path), after[path]) for path in paths], seconds)
+    if heads:
+        # The paths count no partitions: what passed which of the head's is not known.
+        parts = tuple(f"{head.name}p" for head in heads)
+        out.update({key: UNKNOWN_BLOCK_RATES for key in after if key.name.startswith(parts) and not any(after[key])})
+    return out
+
+
+_NVME_PATH = pattern(r"nvme(\d+)c\d+n(\d+)")
+
+
+def nvme_head(name: str) -> str:
+    """The multipath head ("nvme0n1") of a hidden path ("nvme0c1n1"); "" for any other name."""
+    found = _NVME_PATH.fullmatch(name) if name.startswith("nvme") and "c" in name else None
+    return "" if found is None else f"nvme{found[1]}n{found[2]}"
+
+
+def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
+    """Multipath heads whose counters stand at zero while their paths' do not, with those paths.
+
+    Kernels before 6.2 count I/O on the paths only (d4d957b53d91); from then on the head counts itself.
+    """
+    paths: dict[str, list[BlockKey]] = {}
+    for key in table:
+        if "c" in key.name and (head := nvme_head(key.name)):
+            paths.setdefault(head, []).append(key)
+    if not paths:
+        return {}
+    return {
+        key: paths[key.name]
+        for key, own in table.items()
+        if key.name in paths and not any(own) and any(any(table[path]) for path in paths[key.name])
+    }
+
+
+def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seconds: float) -> BlockRates:
+    """The rates of a multipath head from its paths' (before, after).
+
+    busy_ratio is None where several paths did something: their times overlap by an unknown amount. All is None but
+    in_flight when a path is new or was reset, because its share of the interval is unknown.
+    """
+    moved = 0
+    sums: list[int | None] = [0] * len(BlockCounters._fields)
+    in_flight: int | None = 0
+    known = True
+    for before, after in pairs:
+        in_flight = total(in_flight, after.in_flight)
+        if before is None or is_reset(before, after):
+            known = False
+            continue
+        grown = [
+            _ms(a, b) if i in _MS_FIELDS else delta(a, b) for i, (a, b) in enumerate(zip(before, after, strict=True))
+        ]
+        moved += any(grown)
+        sums = [total(a, b) for a, b in zip(sums, grown, strict=True)]
+    if not known:
+        return UNKNOWN_BLOCK_RATES._replace(in_flight=in_flight)
+    zero = BlockCounters(*[0] * len(sums))
+    whole = BlockCounters(*sums)  # type: ignore[arg-type]  # an unknown sum stays unknown in its rates
+    rates = block_rates_of(zero, whole, seconds)._replace(in_flight=in_flight)
+    return rates._replace(busy_ratio=None) if moved > 1 else rates
+
+
+def is_leaf(info: BlockInfo) -> bool:
+    """Whether the device's bytes are counted in totals: physical or bottom-most, no partition, no hidden path.
+
+    A loop over a local file is charged once more on the disk below it, so it is not a leaf; neither are ublk and zloop,
+    of which the kernel does not say what is below. zram and ram are memory.
+    """
+    return info.kind in ("disk", "rom", "floppy") and not info.slaves
+
+
+class BlockTotals(NamedTuple):
+    """Sums over the leaves: each byte once. None when there is no leaf or one leaf's rate is unknown."""
+
+    read_bytes_per_s: float | None
+    write_bytes_per_s: float | None
+    reads_per_s: float | None
+    writes_per_s: float | None
+
+
+def block_totals(rates: Mapping[BlockKey, BlockRates], infos: Iterable[BlockInfo]) -> BlockTotals:
+    """Whole-machine totals over leaves only. A leaf whose statistics are off counts nothing and is left out."""
+    leaves = {info.name for info in infos if is_leaf(info) and not info.stats_off}
+    chosen = [r for key, r in rates.items() if key.name in leaves]
+    return BlockTotals(
+        _sum([r.read_bytes_per_s for r in chosen]),
+        _sum([r.write_bytes_per_s for r in chosen]),
+        _sum([r.reads_per_s for r in chosen]),
+        _sum([r.writes_per_s for r in chosen]),
+    )
+
+
+def _sum(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None

@@ -1,0 +1,87 @@
+"""What reads of a device took so far: histograms of one-minute means, small enough to be kept in every keyframe."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+
+_OCTAVE = (1000, 1189, 1414, 1682)
+"""Lower bounds of the four bins of one octave, in ns: 1 µs times the fourth roots of two."""
+BOUNDS_NS = tuple(low << octave for octave in range(26) for low in _OCTAVE)
+"""Lower bounds of all bins, 1 µs to about a minute."""
+SIZES = (16 << 10, 128 << 10)
+"""Bounds of the size buckets: mean read of a minute up to 16 KiB, up to 128 KiB, larger."""
+PART_NS = 3 * 3600 * 10**9
+PARTS = 9
+MINUTE_NS = 60 * 10**9
+
+Bins = tuple[tuple[int, int], ...]
+"""(bin, minutes in it), by bin; only those that are not empty."""
+
+
+class Baseline(NamedTuple):
+    """Minutes by their mean read time, of one device and one size of read. parts: (number of the 3 h, bins)."""
+
+    parts: tuple[tuple[int, Bins], ...] = ()
+
+    @property
+    def minutes(self) -> int:
+        """How many minutes it holds."""
+        return sum(count for _, bins in self.parts for _, count in bins)
+
+    def low_ms(self, share: float = 0.1) -> float | None:
+        """The read time below which that share of the minutes lies: the middle of its bin. None without any."""
+        counts: dict[int, int] = {}
+        for _, bins in self.parts:
+            for place, count in bins:
+                counts[place] = counts.get(place, 0) + count
+        left = share * sum(counts.values())
+        for place in sorted(counts):
+            left -= counts[place]
+            if left <= 0:
+                return middle_ms(place)
+        return None
+
+
+class DeviceBaseline(NamedTuple):
+    """One device's. minute: number of the running minute, None when it is not counted; reads, wait_us, size_bytes:
+    sums of it so far. sizes: a Baseline for each size bucket.
+    """
+
+    minute: int | None = None
+    reads: int = 0
+    wait_us: int = 0
+    size_bytes: int = 0
+    sizes: tuple[Baseline, Baseline, Baseline] = (Baseline(), Baseline(), Baseline())
+
+
+def middle_ms(place: int) -> float:
+    """The middle of a bin."""
+    place = min(max(place, 0), len(BOUNDS_NS) - 2)
+    return (BOUNDS_NS[place] + BOUNDS_NS[place + 1]) / 2e6
+
+
+def bin_of(wait_ms: float) -> int:
+    """The bin of a read time."""
+    return max(0, bisect_right(BOUNDS_NS, wait_ms * 1e6) - 1)
+
+
+def size_of(size_bytes: float) -> int:
+    """The bucket of a read's size."""
+    return sum(size_bytes > bound for bound in SIZES)
+
+
+def with_minute(baseline: Baseline, at_ns: int, wait_ms: float) -> Baseline:
+    """With one more minute; what is older than a day and a little falls out."""
+    number, place = at_ns // PART_NS, bin_of(wait_ms)
+    kept = [part for part in baseline.parts if number - PARTS < part[0] < number]
+    newest = next((bins for part, bins in baseline.parts if part == number), ())
+    return Baseline((*kept, (number, _with(newest, place))))
+
+
+def _with(bins: Iterable[tuple[int, int]], place: int) -> Bins:
+    counts = dict(bins)
+    counts[place] = counts.get(place, 0) + 1
+    return tuple(sorted(counts.items()))

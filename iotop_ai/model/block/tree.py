@@ -1,0 +1,214 @@
+"""How block devices stand on each other: partitions, md, dm, multipath, loops; and which mounts lie on them.
+
+Pure questions to a table of BlockInfo. A name that the table does not hold is answered with nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockInfo, Mount
+
+BlockInfos = Mapping[str, BlockInfo]
+"""Kernel name to what the device is."""
+
+_HIDDEN_KINDS = frozenset(("loop", "ram", "zram", "rom", "floppy"))
+_FOLDED_KINDS = frozenset(("partition", "nvme-path"))
+
+
+def hidden_when_idle(info: BlockInfo) -> bool:
+    """Whether the device is shown only while it does something: loops, memory, removable drives, empty slots."""
+    return info.kind in _HIDDEN_KINDS or info.size_bytes == 0
+
+
+def below_of(info: BlockInfo) -> tuple[str, ...]:
+    """The devices directly under this one: a partition's disk, slaves, what holds a loop's file."""
+    return (info.parent,) if info.kind == "partition" else info.slaves or info.below
+
+
+def leaves_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
+    """The physical devices that carry ``name``, itself when nothing is below; each once, in order of the tree."""
+    leaves: dict[str, None] = {}
+    seen: set[str] = set()
+
+    def walk(at: str) -> None:
+        if at in seen or at not in infos:
+            return
+        seen.add(at)
+        below = [n for n in below_of(infos[at]) if n in infos]
+        if not below:
+            leaves[at] = None
+        for n in below:
+            walk(n)
+
+    walk(name)
+    return tuple(leaves)
+
+
+def partitions_of(name: str, infos: BlockInfos) -> tuple[str, ...]:
+    """The partitions of a disk, in the table's order."""
+    return tuple(i.name for i in infos.values() if i.kind == "partition" and i.parent == name)
+
+
+def mounts_on(name: str, infos: BlockInfos) -> tuple[Mount, ...]:
+    """Mounts of the device and of everything that stands on it, nearest first, each path once."""
+    found: dict[str, Mount] = {}
+    queue, seen = [name], {name}
+    while queue:
+        info = infos.get(queue.pop(0))
+        if info is None:
+            continue
+        for mount in info.mounts:
+            found.setdefault(mount.path, mount)
+        above = [n for n in (*partitions_of(info.name, infos), *info.holders) if n not in seen]
+        seen.update(above)
+        queue.extend(above)
+    return tuple(found.values())
+
+
+class DeviceRow(NamedTuple):
+    """One device's place in a list.
+
+    title: its label, with the number of disks under it where there are several ("md0 x4").
+    depth: 0 stands alone; 1 folds under ``under``. member: a disk or path whose bytes its row above shows already.
+    """
+
+    name: str
+    title: str
+    depth: int = 0
+    under: str = ""
+    member: bool = False
+    hidden_when_idle: bool = False
+
+
+def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[DeviceRow, ...]:
+    """Every device of ``names`` (else of the table) once: whole devices, each followed by what folds under it.
+
+    An array or volume over several disks stands alone and its disks fold under it, but for a disk that serves
+    something else as well. What stands on one disk (partitions, volumes, crypt) folds under that disk, what stands
+    on an array under the array. Devices that hide when idle come last. Order is otherwise that of ``names``.
+    """
+    tree = _Tree(infos)
+    under: dict[str, list[DeviceRow]] = {}
+    alone: list[DeviceRow] = []
+    for name in infos if names is None else names:
+        info = infos.get(name)
+        if info is None:
+            continue
+        home, leaves = tree.home(name), tree.leaves(name)
+        if tree.home(home) != home:
+            home = name
+        several = f" x{len(leaves)}" if len(leaves) > 1 and home == name and info.slaves else ""
+        row = DeviceRow(name, (info.label or name) + several, hidden_when_idle=hidden_when_idle(info))
+        if home == name:
+            alone.append(row)
+        else:
+            member = info.kind == "nvme-path" or name in tree.leaves(home)
+            under.setdefault(home, []).append(row._replace(depth=1, under=home, member=member))
+    alone.sort(key=lambda row: row.hidden_when_idle)
+    placed = {row.name for row in alone}
+    orphans = [row._replace(depth=0, under="") for home, rows in under.items() if home not in placed for row in rows]
+    return tuple(row for top in (*alone, *orphans) for row in (top, *under.get(top.name, ())))
+
+
+class _Tree:
+    """The relations of one table, each worked out once."""
+
+    def __init__(self, infos: BlockInfos) -> None:
+        self._infos = infos
+        self._leaves: dict[str, tuple[str, ...]] = {}
+        self._homes: dict[str, str] = {}
+        self._partitions: dict[str, list[str]] = {}
+        for info in infos.values():
+            if info.kind == "partition":
+                self._partitions.setdefault(info.parent, []).append(info.name)
+
+    def leaves(self, name: str) -> tuple[str, ...]:
+        """``leaves_below``, remembered."""
+        if name not in self._leaves:
+            self._leaves[name] = leaves_below(name, self._infos)
+        return self._leaves[name]
+
+    def tops(self, name: str) -> list[str]:
+        """The md and dm devices that use ``name`` or its partitions and are used by none themselves."""
+        tops: dict[str, None] = {}
+        seen, queue = {name}, [name]
+        while queue:
+            info = self._infos.get(queue.pop())
+            if info is None:
+                continue
+            above = [*info.holders, *self._partitions.get(info.name, ())]
+            if not above and info.slaves:
+                tops[info.name] = None
+            queue.extend(n for n in above if n not in seen)
+            seen.update(above)
+        return list(tops)
+
+    def home(self, name: str) -> str:
+        """The device under which ``name`` folds; itself when it stands alone."""
+        if name not in self._homes:
+            self._homes[name] = name  # ends a circle, which a table torn between two states may hold
+            self._homes[name] = self._find_home(name)
+        return self._homes[name]
+
+    def _find_home(self, name: str) -> str:
+        info = self._infos[name]
+        if info.kind in _FOLDED_KINDS:
+            return self.home(info.parent) if info.parent in self._infos else name
+        if info.kind == "loop":
+            return name
+        leaves = self.leaves(name)
+        if len(leaves) > 1:
+            return self.widest(name)
+        if leaves and leaves[0] != name:
+            return self.home(leaves[0])
+        tops = self.tops(name)
+        homes = {self.widest(top) for top in tops if len(self.leaves(top)) > 1}
+        serves_more = any(len(self.leaves(top)) == 1 for top in tops) or self.mounted(name)
+        return homes.pop() if len(homes) == 1 and not serves_more else name
+
+    def widest(self, name: str) -> str:
+        """The lowest device of a stack that already spans all of its disks: the array under its crypt and volumes."""
+        width = len(self.leaves(name))
+        seen = {name}
+        while True:
+            below = below_of(self._infos[name])
+            same = [n for n in below if n in self._infos and n not in seen and len(self.leaves(n)) == width]
+            if not same:
+                return name
+            name = same[0]
+            seen.add(name)
+
+    def mounted(self, name: str) -> bool:
+        """Whether the disk or one of its partitions is mounted directly."""
+        return any(self._infos[n].mounts for n in (name, *self._partitions.get(name, ())))
+
+
+def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
+    """The mount that holds an absolute path: the longest mount point that is a prefix; None when there is none.
+
+    The path is compared as it is: links are resolved by whoever can read them.
+    """
+    best: Mount | None = None
+    for mount in mounts:
+        inside = mount.path == "/" or path == mount.path or path.startswith(mount.path + "/")
+        if inside and (best is None or len(mount.path) >= len(best.path)):
+            best = mount
+    return best
+
+
+def devices_of_mount(mount: Mount, infos: BlockInfos) -> tuple[str, ...]:
+    """Kernel names of the devices that the filesystem lies on directly: one, or several for btrfs; () when remote."""
+    named = tuple(i.name for i in infos.values() if mount.device and f"{i.major}:{i.minor}" == mount.device)
+    return named or tuple(i.name for i in infos.values() if any(m.path == mount.path for m in i.mounts))
+
+
+def chain_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
+    """From a device down to its leaf, for a path's hops: ("dm-0", "md0", "nvme0n1"); the first of several slaves."""
+    chain = []
+    while name in infos and name not in chain:
+        chain.append(name)
+        below = below_of(infos[name])
+        name = below[0] if below else ""
+    return tuple(chain)

@@ -1,0 +1,74 @@
+"""What changes rarely about a GPU: its limits, its health, its place in the machine.
+
+Source: nvml.h; /sys/bus/pci/devices (https://docs.kernel.org/admin-guide/abi-testing.html).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.reading import Reading
+
+
+class GpuDetail(NamedTuple):
+    """One GPU's slow figures, read every fifth sweep. None: this GPU or driver does not say.
+
+    slowdown_celsius, shutdown_celsius: nvmlDeviceGetTemperatureThreshold. slot_max_generation, slot_max_width: of the
+    bridge above it, from sysfs; device_max_*: of the GPU alone. ecc_*: errors since the driver was loaded (volatile)
+    and of the board's life (total). rows_*: remapped rows; pages_pending: retired pages that wait for a reset.
+    recovery: field 230, 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset. fabric_state: nvmlGpuFabricState, 3 is
+    complete; fabric_status: an NVML error code, 0 is well. numa_node: None also where the machine has but one.
+    cpus: the CPUs near it ("0-63"). compute_mode: 0 default, 3 one process only.
+    """
+
+    uuid: str
+    driver: str = ""
+    vbios: str = ""
+    slowdown_celsius: int | None = None
+    shutdown_celsius: int | None = None
+    memory_max_celsius: int | None = None
+    default_limit_mw: int | None = None
+    least_limit_mw: int | None = None
+    most_limit_mw: int | None = None
+    device_max_generation: int | None = None
+    device_max_width: int | None = None
+    slot_max_generation: int | None = None
+    slot_max_width: int | None = None
+    ecc: bool | None = None
+    ecc_corrected: int | None = None
+    ecc_uncorrected: int | None = None
+    ecc_corrected_total: int | None = None
+    ecc_uncorrected_total: int | None = None
+    rows_corrected: int | None = None
+    rows_uncorrected: int | None = None
+    rows_pending: bool | None = None
+    rows_failed: bool | None = None
+    pages_pending: bool | None = None
+    recovery: int | None = None
+    nvlinks: int | None = None
+    nvlinks_active: int | None = None
+    fabric_state: int | None = None
+    fabric_status: int | None = None
+    numa_node: int | None = None
+    cpus: str = ""
+    persistence: bool | None = None
+    compute_mode: int | None = None
+    limit_mw: int | None = None
+    """The power limit as set; the enforced one may be lower."""
+    sram_corrected: int | None = None
+    """Errors in caches and registers since the driver was loaded: nvmlDeviceGetSramEccErrorStatus (R535), before that
+    nvmlDeviceGetMemoryErrorCounter of NVML_MEMORY_LOCATION_SRAM. Uncorrected: parity and SECDED."""
+    sram_uncorrected: int | None = None
+    sram_exceeded: bool | None = None
+    """Whether the board's life has seen more of them than NVIDIA lets pass: it is to be replaced."""
+    nvlink_crc_errors: int | None = None
+    """Over all links since the driver was loaded: damaged flits and data (fields 38 and 45, or 163 of each link)."""
+    nvlink_replays: int | None = None
+    """Field 52, or 161 of each link."""
+    nvlink_recoveries: int | None = None
+    """Times that a link had to be trained anew: field 59, or 162 of each link, or 215 of NVLink 5."""
+
+
+GpuDetails = Mapping[str, Reading[GpuDetail]]
+"""UUID to its Reading."""

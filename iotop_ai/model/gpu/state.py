@@ -1,0 +1,338 @@
+"""GPUs as NVML shows them. Source: nvml.h; https://docs.nvidia.com/deploy/nvml-api/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, per_second, quotient
+from iotop_ai.model.metric import Metric
+from iotop_ai.model.reading import Reading
+
+MIB = 1 << 20
+KIB = 1 << 10
+ENGINE_TIMES = ("graphics_ns", "compute_ns", "copy_ns", "decoder_ns", "encoder_ns", "jpeg_ns")
+_READ_AT = {
+    "energy_mj": "energy_at_ns", "pcie_replays": "replays_at_ns", **dict.fromkeys(ENGINE_TIMES, "engines_at_ns"),
+}  # fmt: skip
+"""The counters with a call of their own, and the field with its time; all others are of the one for field values."""
+SLOWED_REASONS = 0x8 | 0x20 | 0x40 | 0x80
+"""nvmlClocksEventReasons: hardware slowdown, software and hardware thermal slowdown, power brake."""
+
+
+class GpuProcess(NamedTuple):
+    """A process on a GPU. memory_bytes None: NVML does not say. kind: compute, graphics, mps.
+
+    pid: as in our /proc where it was found there, else the number that NVML gives. found: whether it is ours to look
+    up (False: NVML counts pids of another namespace, and that pid here is another process).
+    sm_percent: share of the SMs that ran its kernels, of the driver's newest sample; None when not reported. instance:
+    the MIG GPU instance. cpus: the CPUs that it may run on ("0-63"), "" unknown.
+    """
+
+    pid: int
+    memory_bytes: int | None
+    kind: str
+    sm_percent: int | None = None
+    instance: int | None = None
+    found: bool = True
+    cpus: str = ""
+
+
+class GpuEarlier(NamedTuple):
+    """A figure that this sweep did not read: when it was read, and its reading before that.
+
+    A counter's rate is (now - before) / (at_ns - before_at_ns), so a slow call keeps a rate of its own without any
+    other Snapshot. before None: a level, or the first reading.
+    """
+
+    field: str
+    at_ns: int
+    before_at_ns: int | None = None
+    before: int | None = None
+
+
+class GpuInstance(NamedTuple):
+    """One MIG GPU instance. number: its GPU instance id. The GPM figures are its own; None without GPM."""
+
+    number: int
+    uuid: str
+    name: str = ""
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    sm_percent: float | None = None
+    occupancy_percent: float | None = None
+    tensor_percent: float | None = None
+    dram_percent: float | None = None
+
+
+class GpuState(NamedTuple):
+    """One GPU at one moment. number: NVML's index. None: this GPU or driver does not say (NOT_SUPPORTED and kin).
+
+    Percent as NVML gives it (integers 0..100); power in mW, energy in mJ since the driver was loaded.
+    clock_reasons: bit mask of nvmlClocksEventReasons*.
+    """
+
+    uuid: str
+    number: int
+    name: str
+    utilization_percent: int | None = None
+    memory_activity_percent: int | None = None
+    memory_total_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    memory_reserved_bytes: int | None = None
+    temperature_celsius: int | None = None
+    power_mw: int | None = None
+    power_limit_mw: int | None = None
+    energy_mj: int | None = None
+    sm_mhz: int | None = None
+    sm_max_mhz: int | None = None
+    memory_mhz: int | None = None
+    fan_percent: int | None = None
+    performance_state: int | None = None
+    clock_reasons: int | None = None
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
+    pcie_max_generation: int | None = None
+    pcie_max_width: int | None = None
+    bus_id: str = ""
+    mig: bool | None = None
+    processes: tuple[GpuProcess, ...] | None = None
+    memory_free_bytes: int | None = None
+    memory_celsius: int | None = None
+    memory_max_mhz: int | None = None
+    margin_celsius: int | None = None
+    """Degrees left to the nearest slowdown (nvmlDeviceGetMarginTemperature, Ada and later)."""
+    busy_samples: int | None = None
+    """Samples of the driver's utilisation buffer that were read so far; grows."""
+    gap_samples: int | None = None
+    """Those of them below 10 %: the GPU had nothing to do; grows."""
+    power_cap_ns: int | None = None
+    """Time held back by the power limit: field 74. Like the four below, ns since the driver was loaded."""
+    sync_boost_ns: int | None = None
+    sw_thermal_ns: int | None = None
+    hw_thermal_ns: int | None = None
+    power_brake_ns: int | None = None
+    pcie_tx_bytes: int | None = None
+    """Bytes that the GPU sent over PCIe: field 197; grows. Received: field 198."""
+    pcie_rx_bytes: int | None = None
+    pcie_tx_kib_per_s: int | None = None
+    """nvmlDeviceGetPcieThroughput: a window of 20 ms; only where nothing else tells."""
+    pcie_rx_kib_per_s: int | None = None
+    pcie_replays: int | None = None
+    nvlink_tx_kib: int | None = None
+    """Data sent over all NVLinks: field 138; grows. Received: field 139."""
+    nvlink_rx_kib: int | None = None
+    gpm_sm_percent: float | None = None
+    """GPM, Hopper and later: share of SM time with a warp resident, between two samples at least 100 ms apart."""
+    gpm_occupancy_percent: float | None = None
+    gpm_tensor_percent: float | None = None
+    gpm_dram_percent: float | None = None
+    gpm_pcie_tx_mib_per_s: float | None = None
+    gpm_pcie_rx_mib_per_s: float | None = None
+    gpm_nvlink_tx_mib_per_s: float | None = None
+    gpm_nvlink_rx_mib_per_s: float | None = None
+    last_xid: int | None = None
+    """The newest Xid event seen on this GPU since we watch; None: none seen."""
+    last_xid_at_ns: int | None = None
+    instances: tuple[GpuInstance, ...] | None = None
+    earlier: tuple[GpuEarlier, ...] = ()
+    """Figures of this record that are older than it."""
+    energy_at_ns: int | None = None
+    """When the energy counter was read; like the two below monotonic ns, just after its own call of the sweep's 20."""
+    replays_at_ns: int | None = None
+    fields_at_ns: int | None = None
+    """When power_cap_ns to power_brake_ns, PCIe's and NVLink's counters were read, by one call."""
+    temperature_sensor: str | None = None
+    """What temperature_celsius is of, where it is not the usual sensor: "junction" on an AMD card without edge."""
+    decoder_percent: int | None = None
+    """How busy the video decoder (NVDEC) was in the driver's last sampling period: nvmlDeviceGetDecoderUtilization."""
+    encoder_percent: int | None = None
+    """NVENC: nvmlDeviceGetEncoderUtilization."""
+    jpeg_percent: int | None = None
+    """NVJPG: nvmlDeviceGetJpgUtilization."""
+    ofa_percent: int | None = None
+    """The optical flow accelerator: nvmlDeviceGetOfaUtilization."""
+    throttle_bits: int | None = None
+    """AMD: SMU_THROTTLER_* bits of gpu_metrics; clock_reasons has the same in NVML's words."""
+    graphics_ns: int | None = None
+    """AMD and Intel: time that its graphics engine worked for all that have it open (/proc/PID/fdinfo, drm-engine-*)
+    since we watch; grows. None where other users' processes cannot be read."""
+    compute_ns: int | None = None
+    copy_ns: int | None = None
+    decoder_ns: int | None = None
+    encoder_ns: int | None = None
+    jpeg_ns: int | None = None
+    engines_at_ns: int | None = None
+    """When the six before it were read."""
+
+
+GpuTable = Mapping[str, Reading[GpuState]]
+"""UUID to the GPU's own Reading; a lost GPU keeps its key with status failed and a remedy."""
+
+
+class GpuRates(NamedTuple):
+    """One GPU in one interval: levels as ratios in base units, power as the mean from the energy counter."""
+
+    busy_ratio: Annotated[float | None, Metric("ratio", "Share of time with at least one kernel running.", "GPU-Util")]
+    memory_busy_ratio: Annotated[float | None, Metric("ratio", "Share of time its memory was read or written.")]
+    memory_used_bytes: Annotated[float | None, Metric("B", "Memory in use, reserved left out where the driver tells.")]
+    memory_total_bytes: Annotated[float | None, Metric("B", "Memory of the device.")]
+    temperature_celsius: Annotated[float | None, Metric("celsius", "Core temperature.")]
+    power_watts: Annotated[float | None, Metric("W", "Mean power, from the energy counter where there is one.")]
+    power_limit_watts: Annotated[float | None, Metric("W", "Enforced power limit.")]
+    sm_mhz: Annotated[float | None, Metric("MHz", "SM clock.")]
+    gap_ratio: Annotated[
+        float | None, Metric("ratio", "Share of the driver's utilisation samples below 10 %: idle gaps.")
+    ] = None
+    sm_ratio: Annotated[float | None, Metric("ratio", "SM activity (GPM): SM time with a warp resident.")] = None
+    occupancy_ratio: Annotated[
+        float | None, Metric("ratio", "SM occupancy (GPM): resident warps of the possible ones.")
+    ] = None
+    tensor_ratio: Annotated[float | None, Metric("ratio", "Tensor core activity (GPM).")] = None
+    dram_ratio: Annotated[float | None, Metric("ratio", "Memory bandwidth used of the possible one (GPM).")] = None
+    pcie_tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes that the GPU sent over PCIe per second.")] = None
+    pcie_rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes that it received over PCIe per second.")] = None
+    nvlink_tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent over all its NVLinks per second.")] = None
+    nvlink_rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes received over all of them per second.")] = None
+    power_cap_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time held back by the power limit; normal at full load.")
+    ] = None
+    sync_boost_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time held back to the slowest GPU of its group.")
+    ] = None
+    sw_thermal_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time slowed because GPU or memory was too hot.")
+    ] = None
+    hw_thermal_ratio: Annotated[float | None, Metric("ratio", "Share of time at half clock or less, too hot.")] = None
+    power_brake_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time at half clock or less by the power supply's signal.")
+    ] = None
+    pcie_replays_per_s: Annotated[float | None, Metric("1/s", "PCIe packets sent again per second.")] = None
+    slowed: bool | None = None
+    """Whether the driver names heat or the power supply's brake as what holds its clock back at this reading."""
+    pcie_generation: int | None = None
+    """Of the link at this reading. Like its width it is here for rules, which look at a window of readings."""
+    pcie_width: int | None = None
+    decoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video decoder was (NVDEC, fdinfo).")] = None
+    encoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video encoder was (NVENC, fdinfo).")] = None
+    jpeg_ratio: Annotated[float | None, Metric("ratio", "How busy the JPEG decoder was (NVJPG, fdinfo).")] = None
+    ofa_ratio: Annotated[float | None, Metric("ratio", "How busy the optical flow accelerator was (OFA).")] = None
+    graphics_ratio: Annotated[
+        float | None, Metric("ratio", "How busy an AMD or Intel GPU's graphics engine was (drm-engine in fdinfo).")
+    ] = None
+    compute_ratio: Annotated[
+        float | None, Metric("ratio", "How busy its compute engines were; ROCm's work is not counted there.")
+    ] = None
+    copy_ratio: Annotated[float | None, Metric("ratio", "How busy its copy engines were.")] = None
+
+
+def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -> dict[str, GpuRates]:
+    """Levels and rates of every GPU that answered; a GPU that did not is absent."""
+    out = {}
+    for uuid, reading in after.items():
+        if reading.value is not None:
+            old = None if before is None else before.get(uuid)
+            out[uuid] = _rates(_growth(old, reading, reading.value, seconds))
+    return out
+
+
+class _Growth(NamedTuple):
+    """Growth of one GPU's counters between two readings. late: fields with times of their own, by name."""
+
+    old: GpuState | None
+    now: GpuState
+    seconds: float | None
+    late: Mapping[str, GpuEarlier]
+    late_before: frozenset[str]
+
+    def grown(self, field: str) -> tuple[int | None, float | None]:
+        """How much a counter grew, and over how many seconds."""
+        value: int | None = getattr(self.now, field)
+        if field in self.late:
+            one = self.late[field]
+            span = None if one.before_at_ns is None else (one.at_ns - one.before_at_ns) / 1e9
+            return delta(one.before, value), span
+        if self.old is None or field in self.late_before:
+            return None, None
+        times = [getattr(one, _READ_AT.get(field, "fields_at_ns")) for one in (self.old, self.now)]
+        return delta(getattr(self.old, field), value), self.seconds if None in times else (times[1] - times[0]) / 1e9
+
+    def speed(self, field: str, unit: float = 1.0) -> float | None:
+        """Growth per second, times ``unit``."""
+        found = per_second(*self.grown(field))
+        return None if found is None else found * unit
+
+    def share(self, field: str) -> float | None:
+        """Growth of a time in ns as a share of the interval, at most 1."""
+        found = self.speed(field, 1e-9)
+        return None if found is None else min(1.0, found)
+
+
+def _growth(
+    old_reading: Reading[GpuState] | None, reading: Reading[GpuState], now: GpuState, seconds: float | None
+) -> _Growth:
+    old = None if old_reading is None else old_reading.value
+    if old_reading is not None and old_reading.at_ns is not None and reading.at_ns is not None:
+        seconds = (reading.at_ns - old_reading.at_ns) / 1e9
+    late_before = frozenset(one.field for one in old.earlier) if old is not None else frozenset()
+    return _Growth(old, now, seconds, {one.field: one for one in now.earlier}, late_before)
+
+
+def _rates(growth: _Growth) -> GpuRates:
+    now, grown, speed, share = growth.now, growth.grown, growth.speed, growth.share
+    mean_mw = speed("energy_mj")
+    power_mw = now.power_mw if mean_mw is None else mean_mw
+    gaps, _ = grown("gap_samples")
+    taken, _ = grown("busy_samples")
+    return GpuRates(
+        _first(_scaled(now.utilization_percent, 100), _most(share("graphics_ns"), share("compute_ns"))),
+        _scaled(now.memory_activity_percent, 100),
+        _scaled(now.memory_used_bytes, 1),
+        _scaled(now.memory_total_bytes, 1),
+        _scaled(now.temperature_celsius, 1),
+        _scaled(power_mw, 1000),
+        _scaled(now.power_limit_mw, 1000),
+        _scaled(now.sm_mhz, 1),
+        quotient(gaps, taken),
+        _scaled(now.gpm_sm_percent, 100),
+        _scaled(now.gpm_occupancy_percent, 100),
+        _scaled(now.gpm_tensor_percent, 100),
+        _scaled(now.gpm_dram_percent, 100),
+        _first(
+            speed("pcie_tx_bytes"), _scaled(now.gpm_pcie_tx_mib_per_s, 1 / MIB), _scaled(now.pcie_tx_kib_per_s, 1 / KIB)
+        ),
+        _first(
+            speed("pcie_rx_bytes"), _scaled(now.gpm_pcie_rx_mib_per_s, 1 / MIB), _scaled(now.pcie_rx_kib_per_s, 1 / KIB)
+        ),
+        _first(speed("nvlink_tx_kib", KIB), _scaled(now.gpm_nvlink_tx_mib_per_s, 1 / MIB)),
+        _first(speed("nvlink_rx_kib", KIB), _scaled(now.gpm_nvlink_rx_mib_per_s, 1 / MIB)),
+        share("power_cap_ns"),
+        share("sync_boost_ns"),
+        share("sw_thermal_ns"),
+        share("hw_thermal_ns"),
+        share("power_brake_ns"),
+        speed("pcie_replays"),
+        None if now.clock_reasons is None else bool(now.clock_reasons & SLOWED_REASONS),
+        now.pcie_generation,
+        now.pcie_width,
+        _first(_scaled(now.decoder_percent, 100), share("decoder_ns")),
+        _first(_scaled(now.encoder_percent, 100), share("encoder_ns")),
+        _first(_scaled(now.jpeg_percent, 100), share("jpeg_ns")),
+        _scaled(now.ofa_percent, 100),
+        share("graphics_ns"),
+        share("compute_ns"),
+        share("copy_ns"),
+    )
+
+
+def _scaled(value: float | None, by: float) -> float | None:
+    return None if value is None else value / by
+
+
+def _most(*values: float | None) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,134 @@
+"""What ATA attributes mean, in a few words, and which of them count what the rules judge. Pure.
+
+Sources: the names and raw formats in smartmontools' drive database (drivedb.h; ata_format_attr_raw_value of
+atacmds.cpp), and
+https://en.wikipedia.org/wiki/Self-Monitoring,_Analysis_and_Reporting_Technology#Known_ATA_S.M.A.R.T._attributes; a
+vendor may count something else under the same number, which smartctl then names otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.health.smart import SmartAttribute
+
+MEANINGS: dict[int, str] = {
+    1: "errors while reading, before correction; the raw value is the vendor's own",
+    2: "throughput, by the vendor's own measure",
+    3: "ms to reach full speed",
+    4: "spindle starts and stops",
+    5: "bad sectors replaced by spare ones",
+    7: "seek errors; the raw value is the vendor's own",
+    8: "seek speed, by the vendor's own measure",
+    9: "hours powered on",
+    10: "spin-ups that needed another try",
+    11: "recalibrations that needed another try",
+    12: "times powered on",
+    170: "spare blocks left",
+    171: "flash writes that failed",
+    172: "flash erases that failed",
+    173: "erases of a block, on average",
+    174: "power cuts without a shutdown",
+    175: "the power-loss capacitor",
+    177: "wear: erases of a block, the value falls from 100",
+    179: "spare blocks used",
+    180: "spare blocks left",
+    181: "flash writes that failed",
+    182: "flash erases that failed",
+    183: "link speed lowered, or bad blocks at run time",
+    184: "errors between cache and host",
+    187: "errors that could not be corrected, told to the host",
+    188: "commands that took too long: cable, power or the disk",
+    189: "heads that flew too high",
+    190: "temperature of the case, as 100 - °C or °C",
+    191: "shocks while working",
+    192: "emergency retracts of the heads, or power cuts",
+    193: "load and unload of the heads",
+    194: "°C in the lowest byte of the raw value",
+    195: "errors corrected by ECC",
+    196: "events of replacing a bad sector",
+    197: "sectors that could not be read and wait to be rewritten",
+    198: "sectors that could not be read in the offline scan",
+    199: "transfers damaged on the cable: cable, connector or backplane",
+    200: "errors while writing",
+    202: "rated life used or left, by vendor",
+    206: "flash write errors",
+    210: "recoveries by the drive's own parity",
+    230: "life used, by vendor",
+    231: "rated life left, by vendor",
+    232: "spare blocks left",
+    233: "wear: the value falls from 100",
+    234: "erases of blocks",
+    235: "power-loss capacitor, or good blocks",
+    240: "hours with the heads loaded",
+    241: "written by the host, in the vendor's unit",
+    242: "read by the host, in the vendor's unit",
+    246: "sectors written by the host",
+    247: "pages written by the host",
+    248: "pages written by the drive itself",
+    249: "written to flash, GiB",
+    250: "reads that needed another try",
+    254: "falls detected",
+}
+
+
+COUNTED: dict[int, str] = {
+    5: "realloc|retired|retried|bad_bl",
+    187: "unc_|uncor|ue_",
+    188: "timeout",
+    197: "pend",
+    198: "unc_|uncor",
+    199: "crc",
+}
+"""Attribute's number to the words of which its name has one where it counts what its number usually means.
+
+Under 197 there are also Total_Unc_Read_Failures and ECC_Error_Count, under 198 Host_Reads_GiB, under 199
+Host_Writes_GiB; what smartctl does not know is Unknown_Attribute or Unknown_SSD_Attribute.
+"""
+_FALSE = pattern(r"bogus|not_in_use", re.IGNORECASE)
+_FALSE_PENDING = pattern(r"CT\d+MX500SSD\d")
+"""Crucial MX500: its 197 goes to 1 and back while the disk works well. smartctl 7.5 and newer name it Bogus_*."""
+_LEADING = pattern(r"(\d+)(?![0-9A-Za-z])")
+_HOURS = pattern(r"(\d+)(?:h\b|h\+|(?![0-9A-Za-z]))")
+_WORD = 0xFFFF
+
+
+def counts(number: int, name: str, model: str = "") -> bool:
+    """Whether the attribute counts what its number usually means; one without a name does."""
+    if _FALSE.search(name) or (number == 197 and _FALSE_PENDING.match(model)):
+        return False
+    return not name or re.search(COUNTED[number], name, re.IGNORECASE) is not None
+
+
+def count_of(rows: Iterable[SmartAttribute], number: int, model: str = "") -> int | None:
+    """The count that an attribute of ``COUNTED`` holds; None when the disk has none or counts something else there.
+
+    It is the first number that smartctl prints: of the 48 bits a vendor may use the upper ones for something else
+    (Fujitsu and Toshiba, attribute 5: 8589934592000 is "0 (2000 0)"). 188 is the lowest of three words of 16 bits,
+    which is printed last ("1 1 5").
+    """
+    row = next((one for one in rows if one.id == number), None)
+    if row is None or not counts(number, row.name, model):
+        return None
+    if number == 188:
+        last = row.raw_text.rpartition(" ")[2]
+        timeouts = int(last) if last.isdecimal() else row.raw
+        return None if timeouts is None else timeouts & _WORD
+    first = _LEADING.match(row.raw_text)
+    return row.raw if first is None else int(first[1])
+
+
+def hours_of(rows: Iterable[SmartAttribute]) -> int | None:
+    """Hours powered on by attribute 9, as smartctl prints it: "12345", "12345 (7 0 0)", "12345h+12m"; else None."""
+    row = next((one for one in rows if one.id == 9 and "power_on" in one.name.lower()), None)
+    found = None if row is None else _HOURS.match(row.raw_text)
+    return None if found is None else int(found[1])
+
+
+def meaning(number: int, name: str = "") -> str:
+    """What an attribute counts; "" when its number is not known or its name says that it counts something else."""
+    if number in COUNTED and not counts(number, name):
+        return "not a count of bad sectors: its firmware misleads" if _FALSE.search(name) else ""
+    return MEANINGS.get(number, "")

@@ -1,0 +1,101 @@
+"""How a disk's figures changed since an earlier reading, and how long it will last at that rate. Pure."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.health.smart import HealthPoint, PastPoint, SmartState
+
+DAY_S = 86_400
+PAST_POINTS = 64
+FORECAST_DAYS = 7.0
+"""The shortest span for a wear rate: used percent comes in whole steps."""
+_COPIED = tuple(name for name in HealthPoint._fields if name != "wall_s")
+
+
+class Growth(NamedTuple):
+    """By how much a figure grew, and over how many seconds."""
+
+    by: int
+    seconds: float
+
+    @property
+    def per_day(self) -> float:
+        """Growth in 24 h; what was seen in less than a day counts whole."""
+        return self.by / max(1.0, self.seconds / DAY_S)
+
+    @property
+    def per_hour(self) -> float:
+        """Growth in an hour; what was seen in less than an hour counts whole."""
+        return self.by / max(1.0, self.seconds / 3600)
+
+    @property
+    def text(self) -> str:
+        """As "+9 in 24 h"."""
+        return f"+{self.by:,} in {span(self.seconds)}"
+
+
+def span(seconds: float) -> str:
+    """A span of time in one unit: "40 s", "5 min", "24 h", "3 d"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    # What lies next to a day is called one: readings are minutes apart.
+    hours = seconds / 3600
+    return "24 h" if 22 <= hours <= 26 else f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} d"
+
+
+def growth(state: SmartState, name: str) -> Growth | None:
+    """By how much the field ``name`` grew since ``earlier``; None when it did not, fell, or one of both is unknown."""
+    if state.earlier is None or state.read_wall_s is None:
+        return None
+    now, before = getattr(state, name), getattr(state.earlier, name)
+    seconds = state.read_wall_s - state.earlier.wall_s
+    if now is None or before is None or now <= before or seconds <= 0:
+        return None
+    return Growth(now - before, seconds)
+
+
+def point_of(state: SmartState, wall_s: int) -> HealthPoint:
+    """What is remembered of a reading."""
+    return HealthPoint(wall_s, **{name: getattr(state, name) for name in _COPIED})
+
+
+def nearest(points: tuple[HealthPoint, ...], wall_s: int, ago_s: int = DAY_S) -> HealthPoint | None:
+    """Of the points before ``wall_s`` the one nearest to ``ago_s`` before it; None when there is none."""
+    before = [point for point in points if point.wall_s < wall_s]
+    return min(before, key=lambda point: abs(wall_s - ago_s - point.wall_s), default=None)
+
+
+def past_of(points: tuple[HealthPoint, ...], wall_s: int, most: int = PAST_POINTS) -> tuple[PastPoint, ...]:
+    """The points up to ``wall_s`` for curves, oldest first: all, or the newest of each of ``most`` stretches."""
+    known = [point for point in points if point.wall_s <= wall_s]
+    if len(known) > most:
+        first, last = known[0].wall_s, known[-1].wall_s
+        step = max(1, last - first) / most
+        known = list({min(most - 1, int((point.wall_s - first) / step)): point for point in known}.values())
+    return tuple(PastPoint(point.wall_s, point.temperature_celsius, point.used_percent) for point in known)
+
+
+def wear_left_days(state: SmartState) -> float | None:
+    """Days until 100 % of the rated life is used at the rate of the known past.
+
+    None when that is past, when there was no wear, or when the past is shorter than a week.
+    """
+    known = [(point.wall_s, point.used_percent) for point in state.past if point.used_percent is not None]
+    if state.used_percent is None or state.used_percent >= 100 or state.read_wall_s is None or not known:
+        return None
+    since, used = known[0]
+    days = (state.read_wall_s - since) / DAY_S
+    if days < FORECAST_DAYS or state.used_percent <= used:
+        return None
+    return (100 - state.used_percent) * days / (state.used_percent - used)
+
+
+def left_words(days: float) -> str:
+    """As "about 5 months at this rate"."""
+    if days < 60:
+        return f"about {round(days)} days at this rate" if days >= 1.5 else "about a day at this rate"
+    if days < 730:
+        return f"about {round(days / 30.44)} months at this rate"
+    return f"about {round(days / 365.25)} years at this rate"

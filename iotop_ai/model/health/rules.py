@@ -1,0 +1,326 @@
+"""What a disk's own figures mean: rules, each with its source and threshold, and the severity they add up to. Pure.
+
+Growth counts more than level: a count of years ago says little, one that rises today says that it goes on. An NVMe's
+error log count is no ground for alarm: hosts fill it with commands that the drive does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.health.growth import growth, left_words, wear_left_days
+from iotop_ai.model.health.smart import Judgement, SmartAttribute, SmartState
+
+NOTE, WARNING, CRITICAL = "note", "warning", "critical"
+_ORDER = (NOTE, WARNING, CRITICAL)
+
+REALLOCATED_CRITICAL = 300
+REALLOCATED_GROWTH = 10
+CRC_PER_HOUR = 1.0
+SPARE_MARGIN_PERCENT = 5
+USED_WARNING_PERCENT = 90
+USED_CRITICAL_PERCENT = 100
+WEAR_SOON_DAYS = 90.0
+DISK_WARNING_CELSIUS = 50
+DISK_CRITICAL_CELSIUS = 60
+FLASH_WARNING_CELSIUS = 80
+"""For a flash drive that does not tell its own limit; most begin to throttle between 70 and 85 °C."""
+
+SMARTCTL = "smartctl(8)"
+ATA = "ATA-8 ACS, SMART attributes"
+BACKBLAZE = "Backblaze 2016, What SMART Stats Tell Us About Hard Drives"
+GOOGLE = "Pinheiro et al. 2007, Failure Trends in a Large Disk Drive Population"
+NVME = "NVMe Base Specification, SMART / Health log (02h)"
+OURS = "ours"
+
+CRITICAL_WARNING_BITS: tuple[tuple[int, str, str], ...] = (
+    (0x01, "spare", "spare blocks are below the threshold"),
+    (0x02, "temperature", "temperature is outside its limits"),
+    (0x04, "reliability", "reliability is degraded"),
+    (0x08, "read-only", "the medium is read-only"),
+    (0x10, "backup", "the volatile memory backup has failed"),
+    (0x20, "memory-region", "the persistent memory region is unreliable"),
+)
+"""Bit, its short name, what it says."""
+
+Check = Callable[[SmartState], tuple[str, ...]]
+
+
+class Rule(NamedTuple):
+    """id: stable. threshold: in words, with its number. says: the clauses that hold of a state, () when it does not."""
+
+    id: str
+    severity: str
+    source: str
+    threshold: str
+    says: Check
+
+
+def judged(state: SmartState) -> SmartState:
+    """The state with its severity, judgements and reasons, the worst first and growth before level.
+
+    severity is unknown when there is nothing to judge by.
+    """
+    found = [Judgement(rule.id, rule.severity, text) for rule in RULES for text in rule.says(state)]
+    found.sort(key=lambda one: -_ORDER.index(one.severity))
+    kept: list[Judgement] = []
+    for one in found:
+        # Of several rules about one figure only the worst is heard.
+        subject = _SUBJECTS.get(one.rule)
+        if subject is None or all(_SUBJECTS.get(other.rule) != subject for other in kept):
+            kept.append(one)
+    worst = max((_ORDER.index(one.severity) for one in kept), default=0)
+    told = (state.assessment, state.attributes or None, state.critical_warning, state.used_percent, state.reallocated)
+    known = worst > 0 or any(figure is not None for figure in told)
+    severity = ("ok", WARNING, CRITICAL)[worst] if known else "unknown"
+    return state._replace(severity=severity, judgements=tuple(kept), reasons=tuple(one.text for one in kept))
+
+
+def count(number: int, what: str) -> str:
+    """As "1 media error", "1,204 CRC errors"."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _level(name: str, what: str, least: int = 1) -> Check:
+    """A count that is at least ``least``, with its growth where it is known."""
+
+    def says(state: SmartState) -> tuple[str, ...]:
+        value: int | None = getattr(state, name)
+        if value is None or value < least:
+            return ()
+        more = growth(state, name)
+        return (count(value, _noun(state, what)) + ("" if more is None else f", {more.text}"),)
+
+    return says
+
+
+def _grows(name: str, what: str, per_day: float) -> Check:
+    """A count that grew by at least ``per_day`` in 24 h."""
+
+    def says(state: SmartState) -> tuple[str, ...]:
+        value, more = getattr(state, name), growth(state, name)
+        if more is None or more.per_day < per_day:
+            return ()
+        return (f"{count(value, _noun(state, what))}, {more.text}",)
+
+    return says
+
+
+def _noun(state: SmartState, what: str) -> str:
+    return "uncorrected error" if what == "uncorrectable sector" and state.protocol != "ata" else what
+
+
+def _said(word: str, text: str) -> Check:
+    return lambda state: (text,) if state.assessment == word else ()
+
+
+def _rows(failed: str, prefail: bool | None, says: Callable[[SmartAttribute], str]) -> Check:
+    def found(state: SmartState) -> tuple[str, ...]:
+        rows = [row for row in state.attributes if row.failed == failed and prefail in (None, row.prefail)]
+        return tuple(says(row) for row in rows)
+
+    return found
+
+
+def _bit(bit: int, text: str) -> Check:
+    return lambda state: (text,) if (state.critical_warning or 0) & bit else ()
+
+
+def _other_bits(state: SmartState) -> tuple[str, ...]:
+    bits = state.critical_warning or 0
+    return (f"critical warning 0x{bits:02x}",) if bits & ~0x3F else ()
+
+
+def _spare(state: SmartState) -> tuple[str, ...]:
+    spare, limit = state.available_spare_percent, state.spare_threshold_percent
+    # 0 % spare with a limit of 0 % is a drive (an emulated one) that keeps no such account.
+    if spare is None or limit is None or not (spare or limit) or spare > limit + SPARE_MARGIN_PERCENT:
+        return ()
+    return (f"{spare} % spare blocks left, limit {limit} %",)
+
+
+def _used(state: SmartState) -> str:
+    left = wear_left_days(state)
+    return f"{state.used_percent} % of its rated life used" + ("" if left is None else f", {left_words(left)}")
+
+
+def _worn(state: SmartState) -> tuple[str, ...]:
+    used = state.used_percent
+    return (_used(state),) if used is not None and USED_WARNING_PERCENT <= used < USED_CRITICAL_PERCENT else ()
+
+
+def _worn_out(state: SmartState) -> tuple[str, ...]:
+    used = state.used_percent
+    return (_used(state),) if used is not None and used >= USED_CRITICAL_PERCENT else ()
+
+
+def _worn_soon(state: SmartState) -> tuple[str, ...]:
+    left = wear_left_days(state)
+    return (_used(state),) if left is not None and left <= WEAR_SOON_DAYS else ()
+
+
+def _throttles(state: SmartState) -> tuple[str, ...]:
+    grown = [growth(state, name) for name in ("warning_temperature_minutes", "critical_temperature_minutes")]
+    worst = max((more for more in grown if more is not None), key=lambda more: more.by, default=None)
+    return () if worst is None else (f"too hot for {count(worst.by, 'minute')}, {worst.text}: it slows itself down",)
+
+
+def _crc_grows(state: SmartState) -> tuple[str, ...]:
+    more = growth(state, "crc_errors")
+    if more is None or more.per_hour < CRC_PER_HOUR:
+        return ()
+    return (f"{count(state.crc_errors or 0, 'CRC error')}, {more.text}: cable or backplane, not the disk",)
+
+
+def _crc(state: SmartState) -> tuple[str, ...]:
+    # A total since the disk was made: it speaks about the cable, and only while it grows.
+    return (
+        (count(state.crc_errors, "CRC error") + " so far: cable or backplane, not the disk",)
+        if state.crc_errors
+        else ()
+    )
+
+
+def _self_test(state: SmartState) -> tuple[str, ...]:
+    last = next((test for test in state.self_test_log if test.passed is not None), None)
+    return (f"the last self-test failed: {last.status}",) if last is not None and last.passed is False else ()
+
+
+def _limits(state: SmartState) -> tuple[int | None, int | None]:
+    """The first degrees that are too warm and critical."""
+    if state.protocol == "nvme" or state.rotation_rpm == 0:
+        return state.warning_celsius or FLASH_WARNING_CELSIUS, state.critical_celsius
+    # A disk is warm above 50 and in danger above 60 °C; the limits are the last good degrees.
+    return (DISK_WARNING_CELSIUS + 1, DISK_CRITICAL_CELSIUS + 1) if state.rotation_rpm else (None, None)
+
+
+def _warm(state: SmartState) -> tuple[str, ...]:
+    now, (warning, critical) = state.temperature_celsius, _limits(state)
+    if now is None or warning is None or now < warning or (critical is not None and now >= critical):
+        return ()
+    return (f"{now} °C, too warm from {warning} °C",)
+
+
+def _hot(state: SmartState) -> tuple[str, ...]:
+    now, (_, critical) = state.temperature_celsius, _limits(state)
+    return (f"{now} °C, critical from {critical} °C",) if now is not None and critical and now >= critical else ()
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "overall-failed",
+        CRITICAL,
+        SMARTCTL,
+        "overall status FAILED (smart_status.passed false)",
+        _said("FAIL", "the disk itself says that it is failing"),
+    ),
+    Rule(
+        "prefail-now",
+        CRITICAL,
+        ATA,
+        "a pre-fail attribute's value <= its threshold",
+        _rows("now", True, lambda row: f"{row.name} is failing now ({row.value}, limit {row.threshold})"),
+    ),
+    *(
+        Rule(f"nvme-{name}", CRITICAL, NVME, f"critical warning bit 0x{bit:02x}", _bit(bit, text))
+        for bit, name, text in CRITICAL_WARNING_BITS
+    ),
+    Rule("nvme-other", CRITICAL, NVME, "critical warning bit 0x40 or 0x80 (reserved)", _other_bits),
+    Rule(
+        "pending-grows",
+        CRITICAL,
+        GOOGLE,
+        "attribute 197 grows by >= 1 in 24 h",
+        _grows("pending", "pending sector", 1),
+    ),
+    Rule(
+        "uncorrectable-grows",
+        CRITICAL,
+        GOOGLE,
+        "attribute 198 (SCSI: uncorrected errors) grows by >= 1 in 24 h",
+        _grows("uncorrectable", "uncorrectable sector", 1),
+    ),
+    Rule(
+        "reallocated-grows",
+        CRITICAL,
+        GOOGLE,
+        f"attribute 5 grows by >= {REALLOCATED_GROWTH} in 24 h",
+        _grows("reallocated", "reallocated sector", REALLOCATED_GROWTH),
+    ),
+    Rule(
+        "reallocated-many",
+        CRITICAL,
+        OURS,
+        f"attribute 5 >= {REALLOCATED_CRITICAL}",
+        _level("reallocated", "reallocated sector", REALLOCATED_CRITICAL),
+    ),
+    Rule("media-grows", CRITICAL, NVME, "media errors grow", _grows("media_errors", "media error", 0)),
+    Rule("worn-out", CRITICAL, NVME, f"percentage used >= {USED_CRITICAL_PERCENT}", _worn_out),
+    Rule("hot", CRITICAL, OURS, f"above {DISK_CRITICAL_CELSIUS} °C (HDD), or from the SSD's own critical limit", _hot),
+    Rule("overall-warns", WARNING, "pySMART, assessment", "assessment WARN", _said("WARN", "the disk itself warns")),
+    Rule(
+        "attribute-now",
+        WARNING,
+        ATA,
+        "an old-age attribute's value <= its threshold",
+        _rows("now", False, lambda row: f"{row.name} is past its limit ({row.value}, limit {row.threshold})"),
+    ),
+    Rule(
+        "prefail-past",
+        WARNING,
+        ATA,
+        "a pre-fail attribute's worst value <= its threshold",
+        _rows("past", True, lambda row: f"{row.name} was past its limit ({row.worst}, limit {row.threshold})"),
+    ),
+    Rule(
+        "self-test-failed", WARNING, SMARTCTL, "the newest finished entry of the self-test log is a failure", _self_test
+    ),
+    Rule("reallocated", WARNING, BACKBLAZE, "attribute 5 > 0", _level("reallocated", "reallocated sector")),
+    Rule("pending", WARNING, BACKBLAZE, "attribute 197 > 0", _level("pending", "pending sector")),
+    Rule("uncorrectable", WARNING, BACKBLAZE, "attribute 198 > 0", _level("uncorrectable", "uncorrectable sector")),
+    Rule(
+        "reported",
+        WARNING,
+        BACKBLAZE,
+        "attribute 187 > 0",
+        _level("reported_uncorrectable", "reported uncorrectable error"),
+    ),
+    Rule(
+        "timeouts",
+        WARNING,
+        BACKBLAZE,
+        "attribute 188, low 16 bits, > 0",
+        _level("command_timeouts", "command timeout"),
+    ),
+    Rule("media", WARNING, NVME, "media errors > 0", _level("media_errors", "media error")),
+    Rule("crc-grows", WARNING, ATA, f"attribute 199 grows by >= {CRC_PER_HOUR:g} an hour", _crc_grows),
+    Rule("throttles", WARNING, NVME, "minutes above the warning or critical temperature grow", _throttles),
+    Rule("spare-low", WARNING, NVME, f"available spare <= its threshold + {SPARE_MARGIN_PERCENT} %", _spare),
+    Rule("worn", WARNING, NVME, f"percentage used >= {USED_WARNING_PERCENT}", _worn),
+    Rule(
+        "worn-soon",
+        WARNING,
+        OURS,
+        f"100 % used within {WEAR_SOON_DAYS:g} days at the rate of the known past",
+        _worn_soon,
+    ),
+    Rule(
+        "warm",
+        WARNING,
+        OURS,
+        f"above {DISK_WARNING_CELSIUS} °C (HDD), or from the SSD's own limit, {FLASH_WARNING_CELSIUS} °C without one",
+        _warm,
+    ),
+    Rule("crc", NOTE, ATA, "attribute 199 > 0 and not growing", _crc),
+)
+"""The worst first; within a severity the overall word, then growth, then level."""
+
+_SUBJECTS = {
+    **dict.fromkeys(("reallocated-grows", "reallocated-many", "reallocated"), "reallocated"),
+    **dict.fromkeys(("pending-grows", "pending"), "pending"),
+    **dict.fromkeys(("uncorrectable-grows", "uncorrectable"), "uncorrectable"),
+    **dict.fromkeys(("media-grows", "media"), "media"),
+    **dict.fromkeys(("crc-grows", "crc"), "crc"),
+    **dict.fromkeys(("worn-out", "worn", "worn-soon"), "wear"),
+}

@@ -1,0 +1,58 @@
+"""Which batch job, pod or container a process belongs to, from the path of its cgroup."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+
+
+class JobIds(NamedTuple):
+    """Empty where the path does not say. slurm: "48213" or "48213.0" (job and step). pod: Kubernetes pod UID.
+
+    container: the first 12 digits of a container id, as ``docker ps`` shows it. unit: the systemd service.
+    """
+
+    slurm: str = ""
+    pod: str = ""
+    container: str = ""
+    unit: str = ""
+
+    @property
+    def label(self) -> str:
+        """The most telling of them in a few words; "" when there is none."""
+        if self.slurm:
+            return f"slurm {self.slurm}"
+        if self.pod:
+            return f"pod {self.pod[:8]}"
+        if self.container:
+            return f"container {self.container}"
+        return self.unit
+
+
+_SLURM = pattern(r"/job_(\d+)(?:/step_(\w+))?")
+_POD = pattern(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
+_CONTAINER = pattern(r"(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
+_UNIT = pattern(r"/([^/]+)\.service(?:/|$)")
+_SESSION_UNITS = ("user@", "session-")
+
+
+def job_ids(cgroup: str) -> JobIds:
+    """The ids in a cgroup path; 64 stands for as many hexadecimal digits.
+
+    Slurm: ``/system.slice/slurmstepd.scope/job_48213/step_0/user/task_0``, ``/slurm/uid_1000/job_7/step_batch``.
+    Kubernetes: ``/kubepods.slice/kubepods-burstable-podUID.slice/cri-containerd-64.scope``,
+    ``/kubepods/burstable/podUID/64``. Docker: ``/docker/64``, ``/system.slice/docker-64.scope``.
+    """
+    slurm = _SLURM.search(cgroup)
+    pod = _POD.search(cgroup)
+    container = _CONTAINER.search(cgroup)
+    units = [name for name in _UNIT.findall(cgroup) if not name.startswith(_SESSION_UNITS)]
+    job = ""
+    if slurm is not None:
+        job = slurm[1] if slurm[2] is None or not slurm[2].isdigit() else f"{slurm[1]}.{slurm[2]}"
+    return JobIds(
+        job,
+        "" if pod is None else pod[1].replace("_", "-"),
+        "" if container is None else container[1][:12],
+        units[-1] if units else "",
+    )

@@ -1,0 +1,177 @@
+"""A job's own cgroup: its I/O by device, memory and limits, CPU quota and pressure.
+
+Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html (io.stat, memory.current, memory.stat, memory.events,
+cpu.stat, cpu.max), https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html and memory.html,
+https://docs.kernel.org/scheduler/sched-bwc.html, https://docs.kernel.org/accounting/psi.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, per_second, quotient
+from iotop_ai.model.machine.pressure import PressureTotals, pressure_rates
+from iotop_ai.model.metric import Metric
+from iotop_ai.model.process.records import ProcessKey
+
+
+class CgroupIo(NamedTuple):
+    """What a cgroup and those below it have moved on one device; all grow. None: the kernel does not count it."""
+
+    read_bytes: int | None
+    write_bytes: int | None
+    reads: int | None
+    writes: int | None
+
+
+class CgroupMemory(NamedTuple):
+    """Memory of a cgroup. None: unknown, and of a limit also: none is set.
+
+    refaults: file pages read again soon after they were evicted. high_events, max_events: times that it went over
+    memory.high, and that memory.max (v1: memory.limit_in_bytes) was hit. Refaults and events grow.
+    """
+
+    current_bytes: int | None = None
+    high_bytes: int | None = None
+    max_bytes: int | None = None
+    anon_bytes: int | None = None
+    file_bytes: int | None = None
+    refaults: int | None = None
+    high_events: int | None = None
+    max_events: int | None = None
+    oom_kills: int | None = None
+
+
+class CgroupCpu(NamedTuple):
+    """CPU time of a cgroup. quota_us in each period_us; quota_us None: unlimited. The others grow.
+
+    throttled_us: time that its tasks were held back, added up over CPUs.
+    """
+
+    usage_us: int | None = None
+    quota_us: int | None = None
+    period_us: int | None = None
+    periods: int | None = None
+    throttled_periods: int | None = None
+    throttled_us: int | None = None
+
+
+class Cgroup(NamedTuple):
+    """One cgroup. io: by device ("254:0"), None where I/O is not accounted. pressure: by "cpu", "io", "memory"."""
+
+    io: Mapping[str, CgroupIo] | None = None
+    memory: CgroupMemory = CgroupMemory()
+    cpu: CgroupCpu = CgroupCpu()
+    pressure: Mapping[str, PressureTotals] = {}
+
+
+class CgroupTable(NamedTuple):
+    """groups: by path. jobs: the path of each job that has a cgroup of its own, not the root's."""
+
+    groups: Mapping[str, Cgroup] = {}
+    jobs: Mapping[ProcessKey, str] = {}
+    page_bytes: int = 4096
+
+
+class CgroupIoRates(NamedTuple):
+    """What a cgroup moves on one device."""
+
+    read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read from the device per second (io.stat rbytes).")]
+    write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written to it per second (io.stat wbytes).")]
+    reads_per_s: Annotated[float | None, Metric("1/s", "Reads per second (io.stat rios).")]
+    writes_per_s: Annotated[float | None, Metric("1/s", "Writes per second (io.stat wios).")]
+
+
+class CgroupRates(NamedTuple):
+    """Rates of a job's cgroup with those below it. devices: those with I/O since boot, by number."""
+
+    read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second, all devices (io.stat rbytes).")]
+    write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second, all devices (io.stat wbytes).")]
+    cpu_cores: Annotated[float | None, Metric("count", "CPU time used per second, in cores (cpu.stat usage_usec).")]
+    throttled_ratio: Annotated[
+        float | None,
+        Metric("ratio", "Share of the quota's periods in which it ran out (cpu.stat nr_throttled of nr_periods)."),
+    ]
+    throttled_s_per_s: Annotated[
+        float | None, Metric("s/s", "Time that tasks were held back by the quota, all CPUs (cpu.stat throttled_usec).")
+    ]
+    memory_ratio: Annotated[
+        float | None, Metric("ratio", "memory.current against the lower of memory.high and memory.max.")
+    ]
+    refault_file_bytes_per_s: Annotated[
+        float | None, Metric("B/s", "File pages read again after eviction (memory.stat workingset_refault_file).")
+    ]
+    high_per_s: Annotated[float | None, Metric("1/s", "Times over memory.high per second (memory.events high).")]
+    max_per_s: Annotated[float | None, Metric("1/s", "Times at memory.max per second (memory.events max).")]
+    io_some_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time in which a task waited for I/O (io.pressure).")
+    ]
+    io_full_ratio: Annotated[float | None, Metric("ratio", "Share of time in which all its tasks did (io.pressure).")]
+    memory_some_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time in which a task waited for memory (memory.pressure).")
+    ]
+    memory_full_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time in which all its tasks did (memory.pressure).")
+    ]
+    cpu_some_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time in which a task waited for a CPU (cpu.pressure).")
+    ]
+    devices: Mapping[str, CgroupIoRates]
+
+
+def cgroup_rates(before: CgroupTable | None, after: CgroupTable, seconds: float | None) -> dict[str, CgroupRates]:
+    """Rates of every cgroup; without an earlier reading of it only the levels are known."""
+    old = {} if before is None else before.groups
+    return {path: _rates(old.get(path, Cgroup()), now, after.page_bytes, seconds) for path, now in after.groups.items()}
+
+
+def _rates(old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None) -> CgroupRates:
+    def rate(before: int | None, after: int | None, scale: float = 1.0) -> float | None:
+        grown = per_second(delta(before, after), seconds)
+        return None if grown is None else grown * scale
+
+    devices = {} if now.io is None or old.io is None else _io_rates(old.io, now.io, seconds)
+    known = now.io is not None and old.io is not None and bool(seconds)
+    waits = pressure_rates(old.pressure, now.pressure, seconds)
+    some = {name: found.some_ratio for name, found in waits.items()}
+    full = {name: found.full_ratio for name, found in waits.items()}
+    memory, cpu = now.memory, now.cpu
+    limits = [limit for limit in (memory.high_bytes, memory.max_bytes) if limit is not None]
+    periods = delta(old.cpu.periods, cpu.periods)
+    return CgroupRates(
+        sum(found.read_bytes_per_s or 0.0 for found in devices.values()) if known else None,
+        sum(found.write_bytes_per_s or 0.0 for found in devices.values()) if known else None,
+        rate(old.cpu.usage_us, cpu.usage_us, 1e-6),
+        quotient(delta(old.cpu.throttled_periods, cpu.throttled_periods), periods),
+        rate(old.cpu.throttled_us, cpu.throttled_us, 1e-6),
+        quotient(memory.current_bytes, min(limits, default=None)),
+        rate(old.memory.refaults, memory.refaults, page_bytes),
+        rate(old.memory.high_events, memory.high_events),
+        rate(old.memory.max_events, memory.max_events),
+        some.get("io"),
+        full.get("io"),
+        some.get("memory"),
+        full.get("memory"),
+        some.get("cpu"),
+        devices,
+    )
+
+
+_NOTHING_MOVED = CgroupIo(0, 0, 0, 0)
+
+
+def _io_rates(
+    before: Mapping[str, CgroupIo], after: Mapping[str, CgroupIo], seconds: float | None
+) -> dict[str, CgroupIoRates]:
+    """By device; one that is listed for the first time has moved nothing before."""
+    return {
+        device: CgroupIoRates(
+            *(
+                per_second(delta(was, is_now), seconds)
+                for was, is_now in zip(before.get(device, _NOTHING_MOVED), now, strict=True)
+            )
+        )
+        for device, now in after.items()
+    }

@@ -1,0 +1,81 @@
+"""Ends of a training job's processes, as two Snapshots show them."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
+from iotop_ai.model.snapshot import Snapshot
+
+ENDED = "process_ended"
+"""The kind of the events that tell of it."""
+TRAINER, WORKER, MEMBER = "trainer", "worker", "member"
+_DEAD = "ZX"
+
+
+class Ended(NamedTuple):
+    """A process that ended between two Snapshots.
+
+    role: trainer, worker; member: one that descends from a recorded command; "" none of them. code: the exit code
+    (0 to 255) or minus the signal, None unknown. job_pid: the pid at the top of its job, None without one.
+    """
+
+    key: ProcessKey
+    name: str
+    role: str = ""
+    code: int | None = None
+    job_pid: int | None = None
+    job_name: str = ""
+
+    @property
+    def text(self) -> str:
+        """ "worker pt_data_worker (pid 4712) of train.py: SIGKILL"."""
+        role = f"{self.role} " if self.role in (TRAINER, WORKER) else ""
+        job = f" of {self.job_name}" if self.role == WORKER else ""
+        return f"{role}{self.name} (pid {self.key.pid}){job}: {how_it_ended(self.code)}"
+
+
+def how_it_ended(code: int | None) -> str:
+    """ "exit 1", or "SIGKILL" for -9, or "end unknown"."""
+    if code is None:
+        return "end unknown"
+    if code >= 0:
+        return f"exit {code}"
+    try:
+        # Here, as a start names no signal.
+        from signal import Signals
+
+        return Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
+    """The trainers and workers of the jobs that ``before`` knew that have ended since, trainers first.
+
+    A zombie counts as ended, and not again when it is reaped. Jobs that are recognised only weakly are left out.
+    {} where processes or jobs are unknown.
+    """
+    jobs, old, new = before.jobs.value, before.processes.value, after.processes.value
+    if jobs is None or not jobs.jobs or old is None or new is None:
+        return {}
+    gone = frozenset(new.gone)
+    out = [
+        ended
+        for job in jobs.jobs.values()
+        if not job.weak
+        for ended in (*_of(job, TRAINER, old, new, gone), *_of(job, WORKER, old, new, gone))
+    ]
+    return {ended.key: ended for ended in sorted(out, key=lambda e: e.role != TRAINER)}
+
+
+def _of(job: Job, role: str, old: ProcessTable, new: ProcessTable, gone: frozenset[ProcessKey]) -> list[Ended]:
+    keys = [rank.key for rank in job.ranks] if role == TRAINER else job.workers
+    out = []
+    for key in keys:
+        if key not in old.stat or old.stat[key].state in _DEAD:
+            continue
+        if key in gone or (key in new.stat and new.stat[key].state in _DEAD):
+            name = job.name if role == TRAINER or key not in old.info else old.info[key].name
+            out.append(Ended(key, name, role, new.exits.get(key), job.key.pid, job.name))
+    return out

@@ -1,0 +1,275 @@
+"""Where a training job's tasks spend their time: counts of fast looks, and the shares that follow from them.
+
+One look at a process takes the state of its main thread (/proc/PID/stat field 3) and the kernel function in which it
+sleeps (/proc/PID/wchan). A sweep looks at one training process and all its loader workers together, since only
+together do they tell a wait for data from a rest: the trainer sits in a queue, and a worker is still at work.
+Source: fs/proc/array.c, fs/proc/base.c (proc_pid_wchan, proc_pid_schedstat), kernel/sched/core.c (get_wchan).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, quotient
+from iotop_ai.model.metric import Metric
+from iotop_ai.model.process.records import ProcessKey
+
+DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN = range(6)
+"""Places: blocked in the kernel (state D), on or waiting for a CPU (R), asleep in a queue, in a socket, elsewhere,
+and asleep where the kernel does not say (another user's process)."""
+PLACES = 6
+
+QUEUES = (
+    b"poll_schedule",
+    b"do_poll",
+    b"do_sys_poll",
+    b"do_select",
+    b"ep_poll",
+    b"do_epoll_wait",
+    b"futex_",
+    b"__futex_wait",
+    b"pipe_read",
+    b"anon_pipe_read",
+    b"pipe_wait",
+    b"pipe_write",
+    b"anon_pipe_write",
+    b"unix_stream_read_generic",
+    b"unix_stream_data_wait",
+    b"do_sigtimedwait",
+)
+"""Sleeps in which a task waits for another task of its program: it has nothing to do itself. Before Linux 5.5 every
+sleep at a pipe is in pipe_wait (fs/pipe.c)."""
+RINGS = (b"io_cqring_", b"__io_cqring_", b"read_events")
+"""Waits for requests that were handed to the kernel, in state S: io_uring/io_uring.c (io_cqring_wait), fs/aio.c."""
+SOCKETS = (b"wait_woken", b"sk_wait", b"inet_csk", b"tcp_", b"skb_wait", b"__skb_wait", b"sk_stream_wait")
+REMOTE = (b"cl_", b"ptlrpc", b"cxiWait", b"weka", b"ll_", b"osc_", b"gpfs", b"beegfs", b"request_wait_answer")
+"""Client code of cluster filesystems and of FUSE, which waits for its server's answer in state D, I or S."""
+
+
+ALWAYS = {
+    **dict.fromkeys((b"hrtimer_nanosleep", b"do_nanosleep", b"do_wait", b"sigsuspend"), OTHER),
+    **dict.fromkeys((b"folio_wait_bit_common", b"folio_wait_bit", b"wait_on_page_bit_common"), DISK),
+    **dict.fromkeys((b"submit_bio_wait", b"rq_qos_wait", b"blk_mq_get_tag"), DISK),
+}
+"""Functions that sleep in one state, S or D (killable is D, too), whoever calls them: kernel/time/hrtimer.c,
+kernel/exit.c, kernel/signal.c; mm/filemap.c, block/bio.c, block/blk-rq-qos.c, block/blk-mq-tag.c."""
+
+
+def place_in(wchan: bytes) -> int | None:
+    """The place where the function's name alone tells it; None else. Names of queues and sockets move between kernels:
+    by prefix.
+    """
+    if wchan.startswith(QUEUES):
+        return QUEUE
+    if wchan.startswith(RINGS):
+        return DISK
+    # Behind a dot the compiler says which copy of the function it is: sigsuspend.isra.0.
+    return NET if wchan.startswith(SOCKETS) else ALWAYS.get(wchan.partition(b".")[0])
+
+
+def place_of(state: bytes, wchan: bytes) -> int:
+    """The place of a task from its state letter and wchan ("0" or empty: running, or not ours to know)."""
+    if state == b"D" or (state in (b"I", b"S") and wchan.startswith(REMOTE)):
+        return DISK
+    if state == b"R":
+        return RUNNING
+    if state != b"S":
+        return OTHER
+    if wchan in (b"0", b""):
+        return HIDDEN
+    known = place_in(wchan)
+    return OTHER if known is None else known
+
+
+class TaskCounts(NamedTuple):
+    """Looks at one process's main thread since it is watched, by place; they only grow.
+
+    run_ns, wait_ns: time on a CPU and time runnable without one, of the whole life of that thread (schedstat); None
+    when not readable. rss_bytes: resident memory now.
+    """
+
+    disk: int = 0
+    running: int = 0
+    queue: int = 0
+    net: int = 0
+    other: int = 0
+    hidden: int = 0
+    run_ns: int | None = None
+    wait_ns: int | None = None
+    rss_bytes: int | None = None
+
+    @property
+    def looks(self) -> int:
+        """All looks."""
+        return self.disk + self.running + self.queue + self.net + self.other + self.hidden
+
+
+class SweepCounts(NamedTuple):
+    """Joint looks at a job's training processes with their workers; they only grow.
+
+    main_*: where the trainer was. waits: sweeps in which it sat in a queue while a worker did not (for data); of these
+    looks at the workers that did not sit in a queue: wait_disk, wait_running, wait_net, wait_other. blind: waits
+    in which the trainer's place was hidden, so that it only slept while a worker ran or was blocked. blocked: looks
+    that found a task of the job in state D. partial: sweeps that could not take in all workers.
+    """
+
+    sweeps: int = 0
+    main_disk: int = 0
+    main_running: int = 0
+    main_queue: int = 0
+    main_net: int = 0
+    main_other: int = 0
+    main_hidden: int = 0
+    waits: int = 0
+    wait_disk: int = 0
+    wait_running: int = 0
+    wait_net: int = 0
+    wait_other: int = 0
+    blind: int = 0
+    blocked: int = 0
+    partial: int = 0
+
+
+_WAITS = SweepCounts._fields.index("waits")
+_BLIND = SweepCounts._fields.index("blind")
+_BLOCKED = SweepCounts._fields.index("blocked")
+_PARTIAL = SweepCounts._fields.index("partial")
+_KINDS = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
+"""Where a worker's place is counted while the trainer waits."""
+
+
+def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: bool = False, times: int = 1) -> None:
+    """Add one joint look to ``counts``, a SweepCounts as a list. main, workers: places. times: how often it was so."""
+    counts[0] += times
+    counts[1 + main] += times
+    counts[_BLOCKED] += ((main == DISK) + workers.count(DISK)) * times
+    counts[_PARTIAL] += partial * times
+    if main == QUEUE:
+        doing = [place for place in workers if place not in (QUEUE, HIDDEN)]
+    elif main == HIDDEN:
+        doing = [place for place in workers if place in (DISK, RUNNING)]
+        counts[_BLIND] += bool(doing) * times
+    else:
+        return
+    counts[_WAITS] += bool(doing) * times
+    for place in doing:
+        kind = _KINDS[place]
+        if kind is not None:
+            counts[kind] += times
+
+
+class TaskRates(NamedTuple):
+    """Shares of one task's time over an interval, 0..1; None unknown."""
+
+    disk_ratio: Annotated[float | None, Metric("ratio", "Share of looks in state D.")]
+    running_ratio: Annotated[float | None, Metric("ratio", "Share of looks in state R.")]
+    queue_ratio: Annotated[float | None, Metric("ratio", "Share of looks asleep in a queue.")]
+    cpu_ratio: Annotated[float | None, Metric("ratio", "Share of time on a CPU, of its main thread.")]
+    cpu_wait_ratio: Annotated[float | None, Metric("ratio", "Share of time runnable without a CPU.")]
+    grown_bytes_per_s: Annotated[float | None, Metric("B/s", "Growth of resident memory; 0 when it shrinks.")] = None
+
+    @property
+    def idle_ratio(self) -> float | None:
+        """What is left: asleep. None when a part is unknown."""
+        if self.disk_ratio is None or self.cpu_ratio is None or self.cpu_wait_ratio is None:
+            return None
+        return max(0.0, 1.0 - self.disk_ratio - self.cpu_ratio - self.cpu_wait_ratio)
+
+
+class JobRates(NamedTuple):
+    """One job over an interval. The counts are kept beside the shares, so that a window weighs its parts rightly.
+
+    sweeps: joint looks in the interval. worker_*: means over the watched workers; None without any.
+    blocked_tasks: tasks in state D at one moment, on average, of one training process and its workers.
+    """
+
+    sweeps: int
+    waits: int
+    wait_disk: int
+    wait_running: int
+    wait_net: int
+    wait_other: int
+    blind: int
+    stall_ratio: Annotated[float | None, Metric("ratio", "Share of time in which the trainer waits for its loader.")]
+    main_disk_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer in state D.")]
+    main_running_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer in state R.")]
+    main_queue_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer asleep in a queue.")]
+    blocked_tasks: Annotated[float | None, Metric("tasks", "Tasks in state D at one moment.")]
+    worker_disk_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of looks in state D.")]
+    worker_cpu_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of time on a CPU.")]
+    worker_cpu_wait_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of time waiting for a CPU.")]
+    worker_idle_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of time asleep.")]
+    main_net_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer asleep in a socket.")] = (
+        None
+    )
+
+
+def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | None) -> TaskRates:
+    """Shares between two readings; None where nothing was looked at in between or a count fell."""
+    grown = None if before is None else [delta(a, b) for a, b in zip(before[:PLACES], after[:PLACES], strict=True)]
+    looks = None if grown is None or None in grown else sum(n for n in grown if n is not None)
+
+    def share(place: int) -> float | None:
+        return None if grown is None else quotient(grown[place], looks)
+
+    def spent(old: int | None, new: int | None) -> float | None:
+        used = delta(old, new)
+        # The files are read one after the other, so that an interval may seem a little fuller than it is.
+        return None if used is None or not seconds else min(1.0, used / 1e9 / seconds)
+
+    return TaskRates(
+        share(DISK),
+        share(RUNNING),
+        share(QUEUE),
+        None if before is None else spent(before.run_ns, after.run_ns),
+        None if before is None else spent(before.wait_ns, after.wait_ns),
+        None if before is None else _grown(before.rss_bytes, after.rss_bytes, seconds),
+    )
+
+
+def _grown(before: int | None, after: int | None, seconds: float | None) -> float | None:
+    if before is None or after is None or not seconds:
+        return None
+    return max(0.0, (after - before) / seconds)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def sweep_rates(before: SweepCounts | None, after: SweepCounts, workers: Sequence[TaskRates]) -> JobRates | None:
+    """The job's shares between two readings; None without an earlier one. workers: the rates of its workers."""
+    if before is None or any(b < a for a, b in zip(before, after, strict=True)):
+        return None
+    grown = SweepCounts(*(b - a for a, b in zip(before, after, strict=True)))
+    sweeps = grown.sweeps
+    return JobRates(
+        sweeps,
+        grown.waits,
+        grown.wait_disk,
+        grown.wait_running,
+        grown.wait_net,
+        grown.wait_other,
+        grown.blind,
+        quotient(grown.waits, sweeps),
+        quotient(grown.main_disk, sweeps),
+        quotient(grown.main_running, sweeps),
+        quotient(grown.main_queue, sweeps),
+        quotient(grown.blocked, sweeps),
+        _mean([w.disk_ratio for w in workers]),
+        _mean([w.cpu_ratio for w in workers]),
+        _mean([w.cpu_wait_ratio for w in workers]),
+        _mean([w.idle_ratio for w in workers]),
+        quotient(grown.main_net, sweeps),
+    )
+
+
+class JobSample(NamedTuple):
+    """What the jobs did in one interval. jobs: by the job's key. tasks: by process. own_cpu_ratio: what it cost."""
+
+    jobs: Mapping[ProcessKey, JobRates]
+    tasks: Mapping[ProcessKey, TaskRates]
+    own_cpu_ratio: float | None = None

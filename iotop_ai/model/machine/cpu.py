@@ -1,0 +1,135 @@
+"""CPU time: /proc/stat, in clock ticks. Source: https://docs.kernel.org/filesystems/proc.html, part 1.7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.metric import Metric
+
+
+class CpuTicks(NamedTuple):
+    """One cpu line of /proc/stat in ticks; guest time is inside user and nice.
+
+    idle None: not kept of this core. It is the rest of the time, and its digits are most of what an idle machine with
+    many cores would record.
+    """
+
+    user: int
+    nice: int
+    system: int
+    idle: int | None
+    iowait: int
+    irq: int
+    softirq: int
+    steal: int
+
+
+class CpuTable(NamedTuple):
+    """All cores. cores: core number to ticks. allowed: cores that this process may run on; physical: None unknown.
+
+    total: the sum over ``cores`` with its idle time, where theirs is not kept. clk_tck: ticks a second.
+    """
+
+    cores: Mapping[int, CpuTicks]
+    allowed: int
+    physical: int | None
+    load1: float | None = None
+    ctxt: int | None = None
+    total: CpuTicks | None = None
+    clk_tck: int = 100
+
+
+class CoreRates(NamedTuple):
+    """Shares of one core's (or all cores') time, 0..1. iowait is only a hint: the kernel calls it unreliable."""
+
+    busy_ratio: Annotated[float | None, Metric("ratio", "Share of time not idle and not in iowait.")]
+    user_ratio: Annotated[float | None, Metric("ratio", "Share of time in user code, nice included.")]
+    system_ratio: Annotated[float | None, Metric("ratio", "Share of time in the kernel, interrupts included.")]
+    iowait_ratio: Annotated[float | None, Metric("ratio", "Share of idle time with I/O outstanding.", "%iowait")]
+    steal_ratio: Annotated[float | None, Metric("ratio", "Share of time taken by the hypervisor.", "%steal")]
+
+    @property
+    def free_ratio(self) -> float | None:
+        """Share of time that was there to be used: neither busy nor stolen; waiting for I/O counts as free."""
+        return None if self.busy_ratio is None else max(0.0, 1.0 - self.busy_ratio - (self.steal_ratio or 0.0))
+
+
+UNKNOWN_CORE = CoreRates(None, None, None, None, None)
+
+
+class CpuRates(NamedTuple):
+    """all: mean over cores. busiest: the busiest core's number, None when unknown."""
+
+    all: CoreRates
+    cores: Mapping[int, CoreRates]
+    busiest: int | None
+
+
+def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> CoreRates:
+    """Shares from two readings of one core. iowait and idle may fall by a tick (kernel): then 0 for that part.
+
+    ticks: how many lie between the readings, for a core whose idle time is not kept.
+    """
+    user0, nice0, system0, idle0, iowait0, irq0, softirq0, steal0 = before
+    user1, nice1, system1, idle1, iowait1, irq1, softirq1, steal1 = after
+    # Written out: it runs for each of many cores each second, and for each of a minute when a recording is entered.
+    user = (user1 - user0 if user1 > user0 else 0) + (nice1 - nice0 if nice1 > nice0 else 0)
+    system = system1 - system0 if system1 > system0 else 0
+    system += (irq1 - irq0 if irq1 > irq0 else 0) + (softirq1 - softirq0 if softirq1 > softirq0 else 0)
+    iowait = iowait1 - iowait0 if iowait1 > iowait0 else 0
+    steal = steal1 - steal0 if steal1 > steal0 else 0
+    did = user + system + iowait + steal
+    if idle0 is not None and idle1 is not None:
+        idle = max(0, idle1 - idle0)
+    elif ticks is not None:
+        idle = max(0, ticks - did)
+    else:
+        return UNKNOWN_CORE
+    whole = did + idle
+    if not whole:
+        return UNKNOWN_CORE
+    busy = user + system
+    return CoreRates(busy / whole, user / whole, system / whole, iowait / whole, steal / whole)
+
+
+def without_idle(table: CpuTable) -> CpuTable:
+    """The table with the idle time of all cores together instead of each core's."""
+    cores, allowed, physical, load1, ctxt, _, clk_tck = table
+    kept = {}
+    for n, (user, nice, system, idle, iowait, irq, softirq, steal) in cores.items():
+        if idle is None:
+            return table
+        kept[n] = CpuTicks(user, nice, system, None, iowait, irq, softirq, steal)
+    if not kept:
+        return table
+    total = CpuTicks(*map(sum, zip(*cores.values(), strict=True)))
+    return CpuTable(kept, allowed, physical, load1, ctxt, total, clk_tck)
+
+
+def _added(cores: Iterable[CpuTicks]) -> CpuTicks:
+    """The sum; idle None where a core's is."""
+    sums = [None if None in column else sum(column) for column in zip(*cores, strict=True)]
+    return CpuTicks(*sums)  # type: ignore[arg-type]  # None is only the idle time
+
+
+def cpu_rates(before: CpuTable | None, after: CpuTable, seconds: float | None) -> CpuRates:
+    """Shares of each core present in both readings, and of all of them together."""
+    if before is None or seconds is None:
+        return CpuRates(UNKNOWN_CORE, dict.fromkeys(after.cores, UNKNOWN_CORE), None)
+    ticks = round(seconds * after.clk_tck)
+    cores = {
+        n: core_rates(old, now, ticks) if (old := before.cores.get(n)) is not None else UNKNOWN_CORE
+        for n, now in after.cores.items()
+    }
+    both = [n for n in after.cores if n in before.cores]
+    mean = UNKNOWN_CORE
+    if before.total is not None and after.total is not None and before.cores.keys() == after.cores.keys():
+        mean = core_rates(before.total, after.total)
+    elif both:
+        old, new = (_added(t.cores[n] for n in both) for t in (before, after))
+        mean = core_rates(old, new, ticks * len(both))
+    known = {n: c.busy_ratio for n, c in cores.items() if c.busy_ratio is not None}
+    busiest = max(known, key=lambda n: known[n], default=None)
+    return CpuRates(mean, cores, busiest)

@@ -1,0 +1,52 @@
+"""How fast the CPU's cores run, and how often heat slowed them.
+
+Sources: https://docs.kernel.org/admin-guide/pm/cpufreq.html (scaling_cur_freq, base_frequency, cpuinfo_max_freq),
+Documentation/ABI/testing/sysfs-devices-system-cpu (thermal_throttle/*_throttle_count).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, per_second
+from iotop_ai.model.metric import Metric
+
+
+class ClockState(NamedTuple):
+    """Frequencies in kHz over the cores that report one. base_khz: without turbo; top_khz: with it.
+
+    core_throttles, package_throttles: how often heat slowed a core and a package, added up; grow. None: unknown.
+    """
+
+    least_khz: int | None = None
+    mean_khz: int | None = None
+    most_khz: int | None = None
+    base_khz: int | None = None
+    top_khz: int | None = None
+    core_throttles: int | None = None
+    package_throttles: int | None = None
+
+
+class ClockRates(NamedTuple):
+    """The cores' clocks. Idle cores run slowly: only what throttles tells that heat is why."""
+
+    least_mhz: Annotated[float | None, Metric("MHz", "The slowest core's clock (scaling_cur_freq).")]
+    mean_mhz: Annotated[float | None, Metric("MHz", "Mean clock of the cores.")]
+    most_mhz: Annotated[float | None, Metric("MHz", "The fastest core's clock.")]
+    base_mhz: Annotated[float | None, Metric("MHz", "The clock without turbo (base_frequency, else CPPC's nominal).")]
+    top_mhz: Annotated[float | None, Metric("MHz", "The highest clock (cpuinfo_max_freq).")]
+    core_throttles_per_s: Annotated[
+        float | None, Metric("1/s", "Times that heat slowed a core, all cores (core_throttle_count).")
+    ]
+    package_throttles_per_s: Annotated[
+        float | None, Metric("1/s", "Times that heat slowed a package, all of them (package_throttle_count).")
+    ]
+
+
+def clock_rates(before: ClockState | None, after: ClockState, seconds: float | None) -> ClockRates:
+    """Levels in MHz and the rates of the throttle counts."""
+    old = before or ClockState()
+    levels = [None if khz is None else khz / 1000 for khz in after[:5]]
+    counts = [per_second(delta(was, now), seconds) for was, now in zip(old[5:], after[5:], strict=True)]
+    return ClockRates(*levels, *counts)

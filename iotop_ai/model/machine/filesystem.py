@@ -1,0 +1,87 @@
+"""Fullness of the mounts that matter, statvfs in bytes and inodes; and which filesystems come from elsewhere."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.counter import quotient
+
+NETWORK = (
+    *("nfs", "cifs", "smb", "lustre", "ceph", "gluster", "beegfs", "gpfs", "afs", "orangefs", "weka", "panfs"),
+    *("9p", "virtiofs"),
+)
+"""Beginnings of the types of filesystems whose data comes from another machine."""
+
+
+IN_MEMORY = frozenset(("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"))
+"""Types of filesystems whose files lie in memory."""
+_FUSE_HERE = frozenset(
+    (
+        *("fuse-overlayfs", "overlayfs", "mergerfs", "unionfs", "unionfs-fuse", "mhddfs", "bindfs"),
+        *("gocryptfs", "encfs", "cryfs", "securefs", "ntfs-3g", "lowntfs-3g", "ntfs", "exfat", "fuse2fs", "fuse-ext2"),
+        *("ext2", "ext4", "apfs-fuse", "squashfuse", "squashfuse_ll", "snapfuse", "erofsfuse", "dwarfs", "fuseiso"),
+        *("archivemount", "fuse-archive", "fuse-zip", "mount-zip", "ratarmount", "rar2fs", "lxcfs", "zfs-fuse"),
+    )
+)
+"""FUSE servers that read this machine's own files and devices."""
+_FUSE_REMOTE = (
+    *("sshfs", "s3fs", "s3ql", "goofys", "geesefs", "mountpoint-s3", "gcsfuse", "rclone", "blobfuse", "juicefs"),
+    *("glusterfs", "ceph", "curlftpfs", "davfs", "hdfs", "hadoop", "alluxio", "seaweedfs", "weed", "mfs", "moosefs"),
+    *("lizardfs", "saunafs", "cvmfs", "quobyte", "objectivefs", "ossfs", "cosfs", "obsfs", "dfuse", "curvefs"),
+    *("smbnetfs", "jindo", "cunofs", "onedriver", "google-drive", "yas3fs", "tigrisfs", "fluid"),
+)
+"""Beginnings of the names of FUSE servers that fetch from another machine."""
+_FAR = pattern(r"[^/\s]+:.*")
+"""What stands for another machine as a mount's source: "host:/dir", "user@host:", "s3://bucket", "remote:path"."""
+
+
+def is_fuse(fstype: str) -> bool:
+    """Whether a program of this machine answers for the filesystem; fuseblk lies on a block device all the same."""
+    return fstype == "fuse" or fstype.startswith("fuse.")
+
+
+def fuse_is_remote(fstype: str, source: str) -> bool | None:
+    """Whether a FUSE server fetches from another machine, by its name and its source; None where neither tells.
+
+    The kernel knows neither: the subtype ("fuse.sshfs") and the source are what the server calls itself.
+    """
+    name = fstype.partition(".")[2].lower()
+    if name in _FUSE_HERE or name.endswith(".appimage"):
+        return False
+    # Without a subtype the source is the server's name, or what it wants to be shown as.
+    if (name or source.lower()).startswith(_FUSE_REMOTE) or _FAR.fullmatch(source):
+        return True
+    if source.startswith("/") or source.lower() in _FUSE_HERE:
+        return False
+    return None
+
+
+def is_remote(fstype: str, source: str = "") -> bool:
+    """Whether a filesystem's data is known to come from another machine, so that asking it may hang."""
+    if is_fuse(fstype):
+        return fuse_is_remote(fstype, source) is True
+    return fstype.startswith(NETWORK) and fstype != "nfsd"  # that one is the server's own
+
+
+class FilesystemUsage(NamedTuple):
+    """statvfs of one mount. used counts reserved blocks as used by root only: used = total - free, as df does.
+
+    inodes_total 0: the filesystem has no fixed number of inodes.
+    """
+
+    total_bytes: int
+    free_bytes: int
+    available_bytes: int
+    inodes_total: int
+    inodes_free: int
+
+    @property
+    def used_ratio(self) -> float | None:
+        """df's Use%: used / (used + available), 0..1; None for a filesystem of size 0."""
+        used = self.total_bytes - self.free_bytes
+        return quotient(used, used + self.available_bytes)
+
+    @property
+    def inodes_used_ratio(self) -> float | None:
+        """Share of inodes in use, 0..1; None where their number is not fixed."""
+        return quotient(self.inodes_total - self.inodes_free, self.inodes_total)

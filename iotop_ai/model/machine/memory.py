@@ -1,0 +1,80 @@
+"""Memory, page cache and writeback: /proc/meminfo (bytes) and /proc/vmstat (pages or events)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, per_second
+from iotop_ai.model.metric import Metric
+
+
+class MemoryState(NamedTuple):
+    """Levels in bytes and counters in the kernel's unit. None: this kernel does not print it.
+
+    pgpgin/pgpgout are KiB; refaults, swap and faults are pages or events since boot.
+    """
+
+    total_bytes: int | None
+    available_bytes: int | None
+    free_bytes: int | None
+    cached_bytes: int | None
+    buffers_bytes: int | None
+    slab_reclaimable_bytes: int | None
+    dirty_bytes: int | None
+    writeback_bytes: int | None
+    swap_total_bytes: int | None
+    swap_free_bytes: int | None
+    shmem_bytes: int | None
+    refault_file_pages: int | None
+    refault_anon_pages: int | None
+    major_faults: int | None
+    swapped_in_pages: int | None
+    swapped_out_pages: int | None
+    pgpgin_kib: int | None
+    pgpgout_kib: int | None
+    nr_dirtied_pages: int | None
+    nr_written_pages: int | None
+    alloc_stalls: int | None
+    scanned_direct_pages: int | None
+    oom_kills: int | None
+    drop_pagecache: int | None
+    drop_slab: int | None
+    dirty_threshold_pages: int | None
+    dirty_background_pages: int | None
+    page_bytes: int = 4096
+
+
+class MemoryRates(NamedTuple):
+    """Rates of the events in MemoryState."""
+
+    refault_file_bytes_per_s: Annotated[float | None, Metric("B/s", "File pages read again soon after eviction.")]
+    refault_anon_bytes_per_s: Annotated[float | None, Metric("B/s", "Anonymous pages read again soon after eviction.")]
+    major_faults_per_s: Annotated[float | None, Metric("1/s", "Faults that needed I/O.", "majflt/s")]
+    swap_in_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes swapped in.")]
+    swap_out_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes swapped out.")]
+    paged_in_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read by block devices, stacked ones again.")]
+    paged_out_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written by block devices.")]
+    alloc_stalls_per_s: Annotated[float | None, Metric("1/s", "Allocations that had to reclaim first.")]
+
+
+def memory_rates(before: MemoryState | None, after: MemoryState, seconds: float | None) -> MemoryRates:
+    """Rates between two readings; all None without an earlier one."""
+    if before is None:
+        return MemoryRates(*[None] * len(MemoryRates._fields))
+    page = after.page_bytes
+
+    def rate(old: int | None, new: int | None, scale: int = 1) -> float | None:
+        grown = delta(old, new)
+        return per_second(None if grown is None else grown * scale, seconds)
+
+    return MemoryRates(
+        rate(before.refault_file_pages, after.refault_file_pages, page),
+        rate(before.refault_anon_pages, after.refault_anon_pages, page),
+        rate(before.major_faults, after.major_faults),
+        rate(before.swapped_in_pages, after.swapped_in_pages, page),
+        rate(before.swapped_out_pages, after.swapped_out_pages, page),
+        rate(before.pgpgin_kib, after.pgpgin_kib, 1024),
+        rate(before.pgpgout_kib, after.pgpgout_kib, 1024),
+        rate(before.alloc_stalls, after.alloc_stalls),
+    )

@@ -1,0 +1,163 @@
+"""Network filesystems: NFS from /proc/self/mountstats with nfsiostat's formulas; FUSE's waiting requests.
+
+Source: tools/nfs-iostat in nfs-utils; net/sunrpc/stats.c. Times are truncated milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, per_second, quotient, total
+from iotop_ai.model.metric import Metric
+
+
+class NfsOp(NamedTuple):
+    """One per-op line: counts, bytes and cumulative ms. errors: None before kernel 5.3."""
+
+    ops: int
+    trans: int
+    timeouts: int
+    sent_bytes: int
+    received_bytes: int
+    queue_ms: int
+    rtt_ms: int
+    exe_ms: int
+    errors: int | None = None
+
+
+class NfsMount(NamedTuple):
+    """One NFS mount. *_bytes from the ``bytes:`` line, sends/backlog from ``xprt:`` (all connections together).
+
+    ops: by name ("READ"). age_s: seconds since it was mounted, None where mountstats does not say.
+    """
+
+    mount: str
+    source: str
+    fstype: str
+    normal_read_bytes: int
+    normal_write_bytes: int
+    direct_read_bytes: int
+    direct_write_bytes: int
+    server_read_bytes: int
+    server_write_bytes: int
+    sends: int | None
+    backlog: int | None
+    ops: Mapping[str, NfsOp]
+    age_s: int | None = None
+
+
+class FuseMount(NamedTuple):
+    """One FUSE connection: requests waiting now. mount "" where it could not be joined to a mount.
+
+    waiting: None while fusectl is not mounted, or the connection is another user's.
+    """
+
+    mount: str
+    source: str
+    fstype: str
+    waiting: int | None
+    max_background: int | None
+
+
+class NetfsTable(NamedTuple):
+    """All network and FUSE mounts; keys are mount points for NFS, connection numbers for FUSE."""
+
+    nfs: Mapping[str, NfsMount]
+    fuse: Mapping[str, FuseMount]
+
+
+class NfsOpRates(NamedTuple):
+    """nfsiostat's figures of one operation. None: unknown, or undefined because no operation completed."""
+
+    ops_per_s: Annotated[float | None, Metric("1/s", "Operations per second.", "ops/s")]
+    bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent and received per second.", "kB/s")]
+    bytes_per_op: Annotated[float | None, Metric("B", "Bytes per operation.", "kB/op")]
+    retransmits_per_s: Annotated[float | None, Metric("1/s", "Retransmissions per second.", "retrans")]
+    retransmit_ratio: Annotated[float | None, Metric("ratio", "Retransmissions per operation.")]
+    rtt_ms: Annotated[float | None, Metric("ms", "Mean time on the wire and at the server.", "avg RTT (ms)")]
+    exe_ms: Annotated[float | None, Metric("ms", "Mean time from start to end of the operation.", "avg exe (ms)")]
+    queue_ms: Annotated[float | None, Metric("ms", "Mean time queued before sending.", "avg queue (ms)")]
+    error_ratio: Annotated[float | None, Metric("ratio", "Operations that ended in an error.", "errors")]
+
+
+UNKNOWN_NFS_OP = NfsOpRates(*[None] * len(NfsOpRates._fields))
+
+
+class NfsRates(NamedTuple):
+    """One NFS mount. ops: those that completed in the interval, READ and WRITE always."""
+
+    ops_per_s: Annotated[float | None, Metric("1/s", "RPC requests sent per second.", "ops/s")]
+    backlog: Annotated[float | None, Metric("count", "Mean client backlog per request.", "rpc bklog")]
+    server_read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read from the server per second.")]
+    server_write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written to the server per second.")]
+    cache_hit_ratio: Annotated[float | None, Metric("ratio", "Share of read bytes served by the page cache.")]
+    ops: Mapping[str, NfsOpRates]
+
+
+def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRates:
+    """nfsiostat's figures between two readings of one operation; all None after a reset (remount)."""
+    if any(b is not None and a is not None and b < a for a, b in zip(before, after, strict=True)):
+        return UNKNOWN_NFS_OP
+    ops = delta(before.ops, after.ops)
+    moved = total(delta(before.sent_bytes, after.sent_bytes), delta(before.received_bytes, after.received_bytes))
+    trans = delta(before.trans, after.trans)
+    again = None if ops is None or trans is None else max(0, trans - ops)
+    return NfsOpRates(
+        per_second(ops, seconds),
+        per_second(moved, seconds),
+        quotient(moved, ops),
+        per_second(again, seconds),
+        quotient(again, ops),
+        quotient(delta(before.rtt_ms, after.rtt_ms), ops),
+        quotient(delta(before.exe_ms, after.exe_ms), ops),
+        quotient(delta(before.queue_ms, after.queue_ms), ops),
+        quotient(delta(before.errors, after.errors), ops),
+    )
+
+
+def _is_remount(before: NfsMount, after: NfsMount) -> bool:
+    if before.age_s is not None and after.age_s is not None and after.age_s < before.age_s:
+        return True
+    pairs = zip(before[3:11], after[3:11], strict=True)
+    return any(isinstance(a, int) and isinstance(b, int) and b < a for a, b in pairs)
+
+
+def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRates:
+    """One mount's figures; data-cache hits as nfsiostat counts them, kept within 0 and 1.
+
+    A younger age is another mount of the same name: nothing is known of the interval.
+    """
+    if _is_remount(before, after):
+        return NfsRates(None, None, None, None, None, {})
+    sends = delta(before.sends, after.sends)
+    normal = delta(before.normal_read_bytes, after.normal_read_bytes)
+    direct = delta(before.direct_read_bytes, after.direct_read_bytes)
+    server = delta(before.server_read_bytes, after.server_read_bytes)
+    missed = None if server is None or direct is None else server - direct
+    hits = None if normal is None or missed is None else quotient(min(normal, max(0, normal - missed)), normal)
+    ops = {
+        name: nfs_op_rates(old, now, seconds)
+        for name, now in after.ops.items()
+        if (old := before.ops.get(name)) is not None and (now.ops != old.ops or name in ("READ", "WRITE"))
+    }
+    return NfsRates(
+        per_second(sends, seconds),
+        quotient(delta(before.backlog, after.backlog), sends),
+        per_second(server, seconds),
+        per_second(delta(before.server_write_bytes, after.server_write_bytes), seconds),
+        hits,
+        ops,
+    )
+
+
+def netfs_rates(before: NetfsTable | None, after: NetfsTable, seconds: float | None) -> dict[str, NfsRates]:
+    """Rates of each NFS mount present in both readings (FUSE has levels only)."""
+    if before is None:
+        return {}
+    return {
+        mount: nfs_rates(old, now, seconds)
+        for mount, now in after.nfs.items()
+        if (old := before.nfs.get(mount)) is not None and old.source == now.source
+    }

@@ -1,0 +1,80 @@
+"""Network interfaces and InfiniBand ports: byte, error and drop counters from /sys/class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, per_second, quotient, total
+from iotop_ai.model.metric import Metric
+
+
+class LinkCounters(NamedTuple):
+    """One NIC or one InfiniBand port ("mlx5_0/1"). Bytes (InfiniBand's 4-byte words are multiplied out).
+
+    bits_per_s: link speed, None unknown or down. state: up, down, active, ... as the kernel says. kind: nic, ib.
+    place: the device that carries the bytes ("0000:18:00.0"), "" when they pass another link as well (a bond's, a
+    bridge's, a VLAN's); None not recorded.
+    """
+
+    rx_bytes: int
+    tx_bytes: int
+    rx_errors: int | None
+    tx_errors: int | None
+    rx_dropped: int | None
+    tx_dropped: int | None
+    bits_per_s: int | None
+    state: str
+    kind: str = "nic"
+    place: str | None = None
+
+
+class LinkRates(NamedTuple):
+    """Rates of one link. busy_ratio: the busier direction against the link's speed."""
+
+    rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes received per second.")]
+    tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent per second.")]
+    errors_per_s: Annotated[float | None, Metric("1/s", "Errors per second, both directions.")]
+    drops_per_s: Annotated[float | None, Metric("1/s", "Packets dropped per second, both directions.")]
+    busy_ratio: Annotated[float | None, Metric("ratio", "The busier direction's share of the link's speed.")]
+
+
+UNKNOWN_LINK = LinkRates(None, None, None, None, None)
+
+
+def network_rates(
+    before: Mapping[str, LinkCounters] | None, after: Mapping[str, LinkCounters], seconds: float | None
+) -> dict[str, LinkRates]:
+    """Rates of every link present in both readings; a counter that fell makes that figure unknown."""
+    out = {}
+    for name, now in after.items():
+        old = None if before is None else before.get(name)
+        if old is None:
+            out[name] = UNKNOWN_LINK
+            continue
+        rx = per_second(delta(old.rx_bytes, now.rx_bytes), seconds)
+        tx = per_second(delta(old.tx_bytes, now.tx_bytes), seconds)
+        errors = total(delta(old.rx_errors, now.rx_errors), delta(old.tx_errors, now.tx_errors))
+        drops = total(delta(old.rx_dropped, now.rx_dropped), delta(old.tx_dropped, now.tx_dropped))
+        busier = None if rx is None or tx is None else max(rx, tx) * 8
+        out[name] = LinkRates(
+            rx, tx, per_second(errors, seconds), per_second(drops, seconds), quotient(busier, now.bits_per_s)
+        )
+    return out
+
+
+def received_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
+    """Bytes that the machine receives per second, each once; None when no link's are known.
+
+    An RDMA port and the network interface of the same device may count the same bytes (IPoIB, RoCE of an uplink), or
+    different ones: the larger count is what came at least.
+    """
+    places: dict[str, dict[str, float]] = {}
+    for name, rate in rates.items():
+        link = links.get(name)
+        place = name if link is None or link.place is None else link.place
+        if place and rate.rx_bytes_per_s is not None:
+            kinds, kind = places.setdefault(place, {}), "nic" if link is None else link.kind
+            kinds[kind] = kinds.get(kind, 0.0) + rate.rx_bytes_per_s
+    return sum(max(kinds.values()) for kinds in places.values()) if places else None

@@ -1,0 +1,101 @@
+"""Filesystems that lie on no block device of their own: ZFS and btrfs pools, Lustre clients.
+
+Sources: OpenZFS module/os/linux/spl/spl-kstat.c, module/zfs/arc.c (arcstats), dataset_kstats.c (objset-0x*);
+fs/btrfs/sysfs.c (devinfo/*/error_stats), https://docs.kernel.org/admin-guide/btrfs.html;
+Lustre Operations Manual, "Monitoring Client Activity" (llite.*.stats).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, per_second, quotient, total
+from iotop_ai.model.metric import Metric
+
+
+class ArcCounters(NamedTuple):
+    """ZFS's cache. hits, misses grow; size_bytes now, limit_bytes at most (c_max)."""
+
+    hits: int | None = None
+    misses: int | None = None
+    size_bytes: int | None = None
+    limit_bytes: int | None = None
+
+
+class Moved(NamedTuple):
+    """What programs read and wrote; all grow. opens: of files, where they are counted."""
+
+    read_bytes: int | None = None
+    write_bytes: int | None = None
+    reads: int | None = None
+    writes: int | None = None
+    opens: int | None = None
+
+
+class BtrfsErrors(NamedTuple):
+    """Errors of a mounted btrfs since they were last reset, all its devices. label: "" without one."""
+
+    label: str = ""
+    write: int | None = None
+    read: int | None = None
+    flush: int | None = None
+    corruption: int | None = None
+    generation: int | None = None
+
+    @property
+    def whole(self) -> int | None:
+        """All of them; None where they are not reported (before Linux 5.14)."""
+        return total(*self[1:])
+
+
+class PoolTable(NamedTuple):
+    """arc: None without ZFS. zfs: by pool; btrfs: by UUID; lustre: by client ("scratch-ffff8800")."""
+
+    arc: ArcCounters | None = None
+    zfs: Mapping[str, Moved] = {}
+    btrfs: Mapping[str, BtrfsErrors] = {}
+    lustre: Mapping[str, Moved] = {}
+
+
+class MovedRates(NamedTuple):
+    """One ZFS pool or Lustre client: what programs read and wrote, with what its cache served."""
+
+    read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second (objset nread, llite read_bytes).")]
+    write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second (nwritten, write_bytes).")]
+    reads_per_s: Annotated[float | None, Metric("1/s", "Reads per second.")]
+    writes_per_s: Annotated[float | None, Metric("1/s", "Writes per second.")]
+    opens_per_s: Annotated[float | None, Metric("1/s", "Files opened per second (Lustre).")]
+
+
+class PoolRates(NamedTuple):
+    """ZFS's cache and what each pool and client moves. zfs, lustre: as in the table."""
+
+    arc_hit_ratio: Annotated[float | None, Metric("ratio", "Share of ZFS's reads that its cache (ARC) served.")]
+    arc_bytes: Annotated[int | None, Metric("B", "Size of the ARC (arcstats size).")]
+    arc_limit_bytes: Annotated[int | None, Metric("B", "What it may grow to (arcstats c_max).")]
+    zfs: Mapping[str, MovedRates]
+    lustre: Mapping[str, MovedRates]
+
+
+def pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | None) -> PoolRates:
+    """Rates of one interval; unknown of what has no earlier reading, and of a count that fell."""
+    old, now = (before and before.arc) or ArcCounters(), after.arc or ArcCounters()
+    hits, misses = delta(old.hits, now.hits), delta(old.misses, now.misses)
+    return PoolRates(
+        quotient(hits, total(hits, misses)),
+        now.size_bytes,
+        now.limit_bytes,
+        _moved({} if before is None else before.zfs, after.zfs, seconds),
+        _moved({} if before is None else before.lustre, after.lustre, seconds),
+    )
+
+
+def _moved(before: Mapping[str, Moved], after: Mapping[str, Moved], seconds: float | None) -> dict[str, MovedRates]:
+    return {
+        name: MovedRates._make(
+            per_second(delta(was, is_now), seconds) for was, is_now in zip(before.get(name, Moved()), now, strict=True)
+        )
+        for name, now in after.items()
+    }

@@ -1,0 +1,39 @@
+"""TCP of the machine: segments sent and sent again.
+
+Source: the Tcp lines of /proc/net/snmp, RFC 4022 (tcpOutSegs, tcpRetransSegs, tcpInErrs),
+https://docs.kernel.org/networking/snmp_counter.html.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, per_second, quotient
+from iotop_ai.model.metric import Metric
+
+
+class TcpCounters(NamedTuple):
+    """Growing counts of one network namespace. out_segments leaves out those that are sent again."""
+
+    out_segments: int | None
+    retransmitted: int | None
+    in_errors: int | None
+
+
+class TcpRates(NamedTuple):
+    """TCP over one interval."""
+
+    segments_per_s: Annotated[float | None, Metric("1/s", "TCP segments sent per second (OutSegs).")]
+    retransmitted_per_s: Annotated[float | None, Metric("1/s", "TCP segments sent again per second (RetransSegs).")]
+    retransmit_ratio: Annotated[float | None, Metric("ratio", "Segments sent again for each one sent.")]
+    in_errors_per_s: Annotated[float | None, Metric("1/s", "TCP segments received in error per second (InErrs).")]
+
+
+def tcp_rates(before: TcpCounters | None, after: TcpCounters, seconds: float | None) -> TcpRates:
+    """Rates of one interval; the ratio is unknown where nothing was sent."""
+    old = before or TcpCounters(None, None, None)
+    sent, again, errors = (delta(was, now) for was, now in zip(old, after, strict=True))
+    return TcpRates(
+        per_second(sent, seconds), per_second(again, seconds), quotient(again, sent), per_second(errors, seconds)
+    )

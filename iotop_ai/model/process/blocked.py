@@ -1,0 +1,36 @@
+"""Who is blocked in the kernel (state D) at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
+
+
+class Wait(NamedTuple):
+    """A process of which at least one looked-at thread was in state D. blocked of looked: threads."""
+
+    blocked: int
+    looked: int
+
+
+def waits_of(table: ProcessTable | None) -> Mapping[ProcessKey, Wait]:
+    """Processes in state D at this reading; kernel threads are left out, {} when nothing is known.
+
+    A process whose threads were looked at counts by them, any other by its main thread. Source: /proc/PID/stat
+    field 3 and /proc/PID/task/TID/stat.
+    """
+    if table is None:
+        return {}
+    out = {}
+    for key, look in table.threads.items():
+        blocked = sum(n for state, n in look.states if state == "D")
+        if blocked:
+            out[key] = Wait(blocked, sum(n for _, n in look.states))
+    for key in table.blocked():
+        if key not in out and key not in table.threads:
+            info = table.info.get(key)
+            if info is None or not info.kernel:
+                out[key] = Wait(1, 1)
+    return out

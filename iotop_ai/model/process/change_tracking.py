@@ -1,0 +1,116 @@
+"""Mappings that record their changes since their predecessor, so that ten changes among ten thousand records are found
+without comparing all of them.
+
+A TrackedDict is a dict that also holds the keys that were put or dropped since its predecessor. ``changed`` and
+``gone`` return the difference of two mappings; they compare those keys alone where one mapping directly follows the
+other, else all keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import compress
+from operator import is_not
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class TrackedDict(dict[K, V]):
+    """One state of a mapping that changes over time; it must not change after it is published.
+
+    mark: its identity for its successor. before: the mark of its predecessor; None: compare all keys. touched: the keys
+    that were put or dropped since then, new ones in their order. flagged: the keys whose values the builder's flag is
+    true of; None without a flag.
+    """
+
+    __slots__ = ("before", "flagged", "mark", "touched")
+
+    def __init__(self, older: TrackedDict[K, V] | None = None) -> None:
+        super().__init__(older or ())
+        self.mark = object()
+        self.before = None if older is None else older.mark
+        self.touched: dict[K, None] = {}
+        self.flagged: dict[K, None] | None = None if older is None or older.flagged is None else dict(older.flagged)
+
+
+class TrackedDictBuilder(Generic[K, V]):
+    """Builds the states of a mapping. now: the newest one, the same object until a change after ``turn``.
+
+    Values are never None. flag: the predicate behind ``flagged``.
+    """
+
+    def __init__(self, flag: Callable[[V], bool] | None = None) -> None:
+        self.now: TrackedDict[K, V] = TrackedDict()
+        self._flag = flag
+        if flag is not None:
+            self.now.flagged = {}
+        self._published = False
+
+    def turn(self) -> None:
+        """``now`` has been published; copy before the next change."""
+        self._published = True
+
+    def put(self, key: K, value: V) -> None:
+        """Set a key's value."""
+        now = self._own()
+        if key in now.touched and key not in now:
+            # A key that was dropped and put again has another place in the order, which ``touched`` does not show.
+            now.before, now.touched = None, {}
+        if now.before is not None:
+            now.touched[key] = None
+        now[key] = value
+        if self._flag is not None and now.flagged is not None:
+            if self._flag(value):
+                now.flagged[key] = None
+            else:
+                now.flagged.pop(key, None)
+
+    def drop(self, key: K) -> V | None:
+        """Take a key out; its value, None where there is none."""
+        if key not in self.now:
+            return None
+        now = self._own()
+        if now.before is not None:
+            now.touched[key] = None
+        if now.flagged is not None:
+            now.flagged.pop(key, None)
+        return now.pop(key)
+
+    def _own(self) -> TrackedDict[K, V]:
+        if self._published:
+            self.now, self._published = TrackedDict(self.now), False
+        return self.now
+
+
+def follows(new: Mapping[K, V], old: Mapping[K, V]) -> bool:
+    """Whether ``new`` holds its changes since ``old``."""
+    return isinstance(new, TrackedDict) and isinstance(old, TrackedDict) and new.before is old.mark
+
+
+def changed(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
+    """The keys of ``new`` that ``old`` lacks or that have another object as their value. Values are never None."""
+    if new is old:
+        return ()
+    if isinstance(new, TrackedDict) and follows(new, old):
+        return [key for key in new.touched if key in new and new[key] is not old.get(key)]
+    return list(compress(new, map(is_not, new.values(), counterparts(new, old))))
+
+
+def counterparts(new: Mapping[K, V], old: Mapping[K, V]) -> Iterable[V | None]:
+    """The value in ``old`` of each key of ``new``; None for a key that it lacks."""
+    # The same keys in the same order need no look-up of each.
+    return old.values() if len(new) == len(old) and list(new) == list(old) else map(old.get, new)
+
+
+def gone(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
+    """The keys of ``old`` that ``new`` lacks."""
+    if new is old:
+        return ()
+    if isinstance(new, TrackedDict) and follows(new, old):
+        return [key for key in new.touched if key not in new and key in old]
+    # The same keys: none is gone, compared in C.
+    if len(new) == len(old) and new.keys() == old.keys():
+        return ()
+    return [key for key in old if key not in new]

@@ -1,0 +1,203 @@
+"""Subtracts a reaped child's bytes from the process that inherited them.
+
+At wait() the kernel adds the whole io of the child to its parent's /proc/PID/io, and in the same branch the child's
+minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). Without this the bytes of the
+child appear again, in one burst, as the parent's. cminflt shows which process inherited: with SIGCHLD ignored nothing
+is added, and an orphan's bytes go to its subreaper or to init.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from operator import itemgetter
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.process.change_tracking import changed, gone
+from iotop_ai.model.process.records import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
+
+FARTHEST = 64
+"""Ancestors to follow; only a damaged table has a longer chain, or a circle."""
+
+
+class Settlement(NamedTuple):
+    """The part of each process's growth that was its children's."""
+
+    taken: Mapping[ProcessKey, ProcessIo]
+    """I/O to subtract from the growth since ``before``."""
+    marked: frozenset[ProcessKey]
+    """Reapers whose io holds a child's io that is not exactly known."""
+    debts: tuple[Debt, ...]
+    """Not yet inherited: carried to the next table (see ProcessSample)."""
+    cminflt_before: Mapping[ProcessKey, int]
+    """Also carried to the next table."""
+
+
+class _Heirs:
+    """The processes of both tables, with the part of their growth that no debt has claimed."""
+
+    def __init__(self, before: ProcessTable, after: ProcessTable, earlier: Mapping[ProcessKey, int]) -> None:
+        self._before = before
+        self._after = after
+        self.faults: dict[ProcessKey, int] = {}
+        self.claimed: dict[ProcessKey, int] = {}
+        for key in dict.fromkeys((*changed(after.stat, before.stat), *earlier)):
+            old, new = before.stat.get(key), after.stat.get(key)
+            if old is not None and new is not None:
+                grown = new.cminflt - earlier.get(key, old.cminflt)
+                if grown > 0:
+                    self.faults[key] = grown
+
+    @cached_property
+    def room(self) -> dict[ProcessKey, list[int]]:
+        """The unclaimed io of each."""
+        out = {}
+        for key in self.faults:
+            old, new = self._before.io.get(key), self._after.io.get(key)
+            if old is not None and new is not None:
+                out[key] = [b - a for a, b in zip(old, new, strict=True)]
+        return out
+
+    def fits(self, key: ProcessKey, debt: Debt) -> bool:
+        """Whether this process's growth can contain all of a debt."""
+        room = self.room.get(key)
+        return (
+            room is not None
+            and self.faults[key] >= debt.faults
+            and all(free >= owed for free, owed in zip(room, debt.io, strict=True))
+        )
+
+    def equals(self, key: ProcessKey, debt: Debt) -> bool:
+        """Whether a debt is all of this process's growth: it only waited for that child."""
+        return self.faults.get(key) == debt.faults and self.room.get(key) == list(debt.io)
+
+    def claim(self, key: ProcessKey, debt: Debt) -> None:
+        """Subtract a debt from io and faults."""
+        self.room[key] = [free - owed for free, owed in zip(self.room[key], debt.io, strict=True)]
+        self.claim_faults(key, debt.faults)
+
+    def claim_faults(self, key: ProcessKey, faults: int) -> None:
+        """Subtract the faults of a debt with unknown io."""
+        self.faults[key] -= faults
+        self.claimed[key] = self.claimed.get(key, 0) + faults
+
+    def taken(self) -> dict[ProcessKey, ProcessIo]:
+        """The claimed io of each process."""
+        out = {}
+        for key in self.claimed.keys() & self.room.keys():
+            old, new = self._before.io[key], self._after.io[key]
+            out[key] = ProcessIo(*(b - a - free for a, b, free in zip(old, new, self.room[key], strict=True)))
+        return out
+
+    def unclaimed(self, earlier: Mapping[ProcessKey, int]) -> dict[ProcessKey, int]:
+        """cminflt before this interval, less the part that was claimed, where some is left over."""
+        out = {}
+        for key, left in self.faults.items():
+            now, old = self._after.stat[key].cminflt, self._before.stat[key].cminflt
+            waiting = old - earlier.get(key, old)
+            base = old + max(0, self.claimed.get(key, 0) - waiting)
+            if left > 0 and base < now:
+                out[key] = base
+        return out
+
+
+def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None) -> Settlement:
+    """Find the heirs of the io of the processes that vanished between two tables.
+
+    Oldest first, a debt goes to the nearest ancestor whose growth covers it in all seven io fields and whose cminflt
+    grew by the child's faults. An ancestor whose growth is exactly the debt comes before all others; a remaining debt
+    goes to the only other process that fits. (In a single pass a debt without an heir takes the bytes of a younger
+    child: on random trees twice the bytes are counted double.) A debt that fits no process waits for one more table:
+    the reaper may have been read before it reaped. cminflt is counted over both intervals, because stat is read after
+    io.
+    """
+    waiting = last.debts if last is not None else ()
+    vanished = sorted(gone(after.stat, before.stat))
+    earlier = last.cminflt_before if last is not None else {}
+    heirs = _Heirs(before, after, earlier)
+    if not vanished and not waiting:
+        return Settlement({}, frozenset(), (), heirs.unclaimed(earlier))
+    debts: list[Debt] = list(waiting)
+    unknown: list[Debt] = []
+    for key in vanished:
+        stat, io = before.stat[key], before.io.get(key)
+        debt = Debt(key, stat.ppid, io or ProcessIo(*[0] * 7), stat.minflt + stat.cminflt)
+        if io is None or before.io_time(key) != before.io_at_ns:
+            unknown.append(debt)
+        if io is not None:
+            debts.append(debt)
+    debts.sort(key=lambda debt: (debt.key.start_ticks, debt.key.pid))
+    # Without growth of a cminflt no process inherited, and no ancestor is searched.
+    parents = _Parents(before, after, vanished, waiting) if heirs.faults and (debts or unknown) else None
+    marked: set[ProcessKey] = set()
+    inexact = {debt.key for debt in unknown}
+    for find in (_exactly, _ancestor, _only_other):
+        left = []
+        for debt in debts:
+            heir = find(debt, heirs, parents)
+            if heir is None:
+                left.append(debt)
+                continue
+            heirs.claim(heir, debt)
+            if debt.key in inexact:
+                marked.add(heir)
+        debts = left
+    debts = [debt for debt in debts if debt not in waiting and any(debt.io)]
+    for debt in unknown:
+        if debt.key not in before.io:
+            heir = next((k for k in _ancestors(debt, parents) if heirs.faults.get(k, -1) >= debt.faults), None)
+            if heir is not None:
+                heirs.claim_faults(heir, debt.faults)
+                marked.add(heir)
+    return Settlement(heirs.taken(), frozenset(marked), tuple(debts), heirs.unclaimed(earlier))
+
+
+def _exactly(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
+    return next((key for key in _ancestors(debt, parents) if heirs.equals(key, debt)), None)
+
+
+def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
+    return next((key for key in _ancestors(debt, parents) if heirs.fits(key, debt)), None)
+
+
+def _only_other(debt: Debt, heirs: _Heirs, _: _Parents | None) -> ProcessKey | None:
+    passing = [key for key in heirs.room if heirs.fits(key, debt)]
+    return passing[0] if len(passing) == 1 else None
+
+
+class _Parents:
+    """Who has a pid, with the ppid of each: the living, those that just vanished, those that are waited for."""
+
+    def __init__(
+        self, before: ProcessTable, after: ProcessTable, gone: Iterable[ProcessKey], waiting: Iterable[Debt]
+    ) -> None:
+        self._stat = after.stat
+        self._alive = dict(zip(map(_PID, after.stat), after.stat, strict=True))
+        self._gone: dict[int, list[tuple[ProcessKey, int]]] = {}
+        for key, ppid in {
+            **{debt.key: debt.ppid for debt in waiting},
+            **{k: before.stat[k].ppid for k in gone},
+        }.items():
+            self._gone.setdefault(key.pid, []).append((key, ppid))
+
+    def get(self, pid: int) -> list[tuple[ProcessKey, int]]:
+        """[(key, ppid)] of those that have or had a pid."""
+        key = self._alive.get(pid)
+        gone = self._gone.get(pid, [])
+        return gone if key is None else [*gone, (key, self._stat[key].ppid)]
+
+
+_PID = itemgetter(ProcessKey._fields.index("pid"))
+
+
+def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
+    """Parent, grandparent, ...: of several owners of a pid, the youngest one that is older than the child."""
+    if parents is None:
+        return
+    child, ppid = debt.key, debt.ppid
+    for _ in range(FARTHEST):
+        owners = [(key, up) for key, up in parents.get(ppid) if key.start_ticks <= child.start_ticks]
+        if not owners:
+            return
+        child, ppid = max(owners, key=lambda owner: owner[0].start_ticks)
+        yield child

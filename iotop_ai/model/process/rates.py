@@ -1,0 +1,193 @@
+"""Exact per-process rates between two readings.
+
+Each record has its own time: io is swept every tick, stat in cohorts. What was not read again carries the rate of
+the Sample before on; what was read and is the same has the rate 0.
+"""
+
+from __future__ import annotations
+
+from operator import add
+from typing import TYPE_CHECKING
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, per_second
+from iotop_ai.model.process.change_tracking import changed
+from iotop_ai.model.process.records import (
+    ProcessIo,
+    ProcessKey,
+    ProcessRates,
+    ProcessSample,
+    ProcessTable,
+)
+from iotop_ai.model.reading import Rated, Reading
+
+if TYPE_CHECKING:
+    from iotop_ai.model.process.inherited_io import Settlement
+
+NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
+"""A process that did not exist had done nothing."""
+
+
+_Rate = float | None
+_IoRates = tuple[_Rate, _Rate, _Rate, _Rate, _Rate, _Rate, _Rate]
+"""Bytes read, written and cancelled, bytes and calls passed to read and write: as ProcessRates begins."""
+_StatRates = tuple[_Rate, _Rate, _Rate, bool, int | None]
+"""cpu_ratio, io_delay_ratio, major faults, main_thread_only, threads_looked."""
+_UNKNOWN_IO: _IoRates = (None, None, None, None, None, None, None)
+_IDLE_IO: _IoRates = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_UNKNOWN_STAT: _StatRates = (None, None, None, False, None)
+
+
+class _Pair(NamedTuple):
+    """Two tables with the rates of the first.
+
+    idle: whether a process missing from ``old`` is known to have been idle (there was a full Sample).
+    """
+
+    before: ProcessTable
+    after: ProcessTable
+    old: ProcessSample | None
+    idle: bool
+
+
+def process_rates(
+    before: Reading[ProcessTable] | None, after: Reading[ProcessTable], last: Rated[ProcessSample] | None
+) -> Rated[ProcessSample]:
+    """Rates of the processes that did something, that are blocked, or of which too little is known.
+
+    Without a usable earlier table nothing is known, and the rates are empty with ``seconds`` None.
+    """
+    table = after.value
+    if table is None:
+        return Rated(None, after.at_ns, None, renewed=False)
+    if before is not None and before.at_ns == after.at_ns and last is not None:
+        return last._replace(renewed=False)
+    older = before.value if before is not None else None
+    if older is None or table.io_at_ns <= older.io_at_ns:
+        return Rated(ProcessSample({}), after.at_ns, None, renewed=True)
+    old = last.value if last is not None else None
+    pair = _Pair(older, table, old, last is not None and old is not None and last.seconds is not None)
+    # Here, as a start has no pair.
+    from iotop_ai.model.process.inherited_io import settle
+
+    settled = settle(older, table, old)
+    rates: dict[ProcessKey, ProcessRates] = {}
+    for key in _moving(pair, settled):
+        rate = _rates(pair, settled, key)
+        if _worth_listing(pair, key, rate):
+            rates[key] = rate
+    sample = ProcessSample(rates, settled.debts, settled.cminflt_before)
+    return Rated(sample, after.at_ns, (table.io_at_ns - older.io_at_ns) / 1e9, renewed=True)
+
+
+def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
+    """Processes that may have a rate; the others were read, or are known from before, and did nothing."""
+    before, after, old, idle = pair
+    if not idle:
+        return list(after.stat)
+    listed = old.rates if old is not None else {}
+    moved = {
+        *changed(after.stat, before.stat),
+        *changed(after.io, before.io),
+        *(key for key in listed if key in after.stat),
+        *after.blocked(),
+        *after.threads,
+    }
+    return sorted(moved)
+
+
+def _rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> ProcessRates:
+    cpu, delay, faults, main_only, part = _stat_rates(pair, key)
+    return ProcessRates(*_io_rates(pair, settled, key), cpu, delay, faults, key in settled.marked, main_only, part)
+
+
+def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> _IoRates:
+    before, after, old, idle = pair
+    new = after.io.get(key)
+    if new is None:
+        return _UNKNOWN_IO
+    older = before.io.get(key)
+    since, until = after.io_since.get(key) or before.io_time(key), after.io_time(key)
+    if older is None:
+        if key in before.stat or not before.complete:
+            return _UNKNOWN_IO
+        older, since = NO_IO, before.io_at_ns
+    elif since == until:
+        rate = old.rates.get(key) if old is not None else None
+        if rate is None:
+            return _IDLE_IO if idle else _UNKNOWN_IO
+        return rate[:7]
+    elif new is older:
+        return _IDLE_IO
+    seconds = (until - since) / 1e9
+    if seconds <= 0:
+        return _UNKNOWN_IO
+    taken = settled.taken.get(key)
+    if taken is not None:
+        older = ProcessIo(*map(add, older, taken))
+    # A counter that fell says nothing.
+    rates = [(b - a) / seconds if b >= a else None for a, b in zip(older, new, strict=True)]
+    rchar, wchar, syscr, syscw, read, write, cancelled = rates
+    return read, write, cancelled, rchar, wchar, syscr, syscw
+
+
+def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
+    before, after, old, idle = pair
+    new, older = after.stat[key], before.stat.get(key)
+    since, until = before.stat_at_ns, after.stat_time(key)
+    if older is not None:
+        since = before.stat_time(key)
+        if since == until:
+            rate = old.rates.get(key) if old is not None else None
+            if rate is not None:
+                faults = rate.major_faults_per_s
+                return rate.cpu_ratio, rate.io_delay_ratio, faults, rate.main_thread_only, rate.threads_looked
+            if not idle:
+                return _UNKNOWN_STAT
+            return 0.0, 0.0 if after.delay_counted(key) else None, 0.0, new.threads > 1, None
+    elif not before.complete:
+        return _UNKNOWN_STAT
+    seconds = (until - since) / 1e9
+    cpu = delta(older.utime_ticks + older.stime_ticks if older else 0, new.utime_ticks + new.stime_ticks)
+    faults = delta(older.majflt if older else 0, new.majflt)
+    ratio = per_second(None if cpu is None else cpu / after.clk_tck, seconds)
+    delay, main_only, part = _delay(pair, key, seconds)
+    return ratio, delay, per_second(faults, seconds), main_only, part
+
+
+def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, bool, int | None]:
+    """(share of time blocked on block I/O, whether it is the main thread's alone, of how many threads if of some)."""
+    before, after, part = pair.before, pair.after, None
+    looked, looked_before = after.threads.get(key), before.threads.get(key)
+    new, older = after.stat[key], before.stat.get(key)
+    if looked is not None and looked_before is not None:
+        earlier, counted = dict(looked_before.blkio_ticks), after.delay_counted(key)
+        # A thread of a process that started too early may have started late enough.
+        amounts = [
+            delta(earlier[tid], ticks) for tid, ticks in looked.blkio_ticks if tid in earlier and (counted or ticks)
+        ]
+        known = [amount for amount in amounts if amount is not None]
+        seconds = (after.stat_at_ns - before.stat_at_ns) / 1e9
+        grown, main_only = max(known, default=None), False
+        part = len(looked.blkio_ticks) if len(looked.blkio_ticks) < new.threads else None
+    else:
+        grown, main_only = delta(older.blkio_ticks if older else 0, new.blkio_ticks), new.threads > 1
+        if not after.delay_counted(key):
+            grown = None
+    if not after.delayacct:
+        return None, main_only, part
+    ratio = per_second(None if grown is None else grown / after.clk_tck, seconds)
+    # The kernel's figure can exceed the time that passed when the CPUs are busy.
+    return (None if ratio is None else min(1.0, ratio)), main_only, part
+
+
+def _worth_listing(pair: _Pair, key: ProcessKey, rate: ProcessRates) -> bool:
+    after = pair.after
+    looked = after.threads.get(key)
+    if after.stat[key].state == "D" or (looked is not None and any(state == "D" for state, _ in looked.states)):
+        return True
+    if rate.cpu_ratio is None or rate.major_faults_per_s is None:
+        return True
+    if key not in after.denied and None in rate[:7]:
+        return True
+    return any(rate[:10])

@@ -1,0 +1,49 @@
+"""The groups of signals that can be read here, with a clause for each that cannot."""
+
+from __future__ import annotations
+
+from iotop_ai.model.reading import Reading, Status, T
+from iotop_ai.model.snapshot import Snapshot
+
+GROUPS_ALL = 6
+
+
+def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
+    """(number of readable groups, one clause for each other) of processes, devices, memory, GPU, SMART, network."""
+    missing = []
+    if snapshot.processes.value is None:
+        missing.append(_word("processes", snapshot.processes))
+    elif not snapshot.host.ptrace:
+        missing.append("not root")
+    if snapshot.block.value is None:
+        missing.append(_word("disks", snapshot.block))
+    if snapshot.memory.value is None:
+        missing.append(_word("memory", snapshot.memory))
+    elif snapshot.pressure.value is None:
+        missing.append("PSI off" if snapshot.pressure.status is Status.OFF else _word("PSI", snapshot.pressure))
+    if snapshot.gpu.value is None:
+        missing.append(_word("GPU", snapshot.gpu, plain=True))
+    elif snapshot.gpu.value and not any(r.value is not None for r in snapshot.gpu.value.values()):
+        missing.append("no GPU answers")
+    missing.extend(_smart(snapshot))
+    if snapshot.network.value is None:
+        missing.append(_word("network", snapshot.network))
+    return GROUPS_ALL - len(missing), tuple(missing)
+
+
+def _word(name: str, reading: Reading[T], plain: bool = False) -> str:
+    if reading.status is Status.PENDING:
+        return f"{name} pending"
+    if plain and reading.reason:
+        return reading.reason
+    return f"{name}: {reading.reason}" if reading.reason else f"no {name}"
+
+
+def _smart(snapshot: Snapshot) -> list[str]:
+    smart = snapshot.smart
+    if smart.value is None:
+        return [_word("SMART", smart)]
+    if any(r.value is not None and r.status in (Status.OK, Status.ASLEEP) for r in smart.value.values()):
+        return []
+    reasons = [r for r in smart.value.values() if r.status is not Status.UNSUPPORTED]
+    return [_word("SMART", reasons[0])] if reasons else ["no disk has SMART"]

@@ -1,0 +1,171 @@
+"""The classes of the verdict, one entry each: what its state is, how it enters and leaves, and what may cure it.
+
+A class is its entry here, the rule that claims it (diagnosis/rules/) and its words (present/); a test fails on any gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+
+
+class State(StrEnum):
+    """The seven words of the banner, readable without colour."""
+
+    STARVED = "STARVED"
+    BLOCKED = "BLOCKED"
+    SLOWED = "SLOWED"
+    STARTING = "STARTING"
+    IDLE = "IDLE"
+    OK = "OK"
+    UNSURE = "UNSURE"
+
+
+LOSING = (State.STARVED, State.BLOCKED, State.SLOWED)
+"""States in which time is lost."""
+
+
+class ClassSpec(NamedTuple):
+    """One class of the verdict."""
+
+    class_id: str
+    state: State
+    """The banner's word."""
+    advice: tuple[str, ...] = ()
+    """Ids of the cures that a finding may carry; () for a class that needs none."""
+    rival: bool = False
+    """A cause of a job's wait for data: it replaces another rival of the same job, and only when it has lasted."""
+    confirm_s: float = 0.0
+    """Its condition must have held for this long before it enters, beyond the window, as far as that was observed."""
+    leave: float | None = None
+    """It leaves when its main signal is below this part of its threshold. None: Thresholds.leave_level."""
+    keep_s: float | None = None
+    """It stays for this long after its condition last held. None: Thresholds.keep_s."""
+    covers: tuple[str, ...] = ()
+    """Classes that it makes superfluous while it is active."""
+    wastes: bool = False
+    """It costs GPU time although its state is not a losing one."""
+    lasting: bool = False
+    """It stays for as long as the hardware reports it, so that a user can acknowledge it."""
+    freezes_baseline: bool = False
+    """While it is active no read latency is learned: else a stall that lasts would become normal."""
+    names_disk: bool = False
+    """Its subject is the kernel name of a disk, which the panel of disks marks."""
+    spins: bool = False
+    """Its GPUs look busy while they make no progress."""
+
+
+_READERS = ("more_readers", "more_reads_at_once")
+_WORKERS = ("more_workers", "worker_options", "one_worker", "cheaper_transforms")
+
+_BY_PRECEDENCE = (
+    ClassSpec(
+        class_id="job_died",
+        state=State.BLOCKED,
+        advice=("larger_shm", "less_memory", "who_killed", "who_stopped", "fault_handler", "read_log"),
+        keep_s=600.0,
+    ),
+    ClassSpec(
+        class_id="gpu_fault",
+        state=State.BLOCKED,
+        advice=("reset_gpu", "replace_gpu", "debug_kernel", "read_gpu_log", "drain_gpu", "reboot_node"),
+        lasting=True,
+    ),
+    ClassSpec(class_id="fs_full", state=State.BLOCKED, advice=("make_room",)),
+    ClassSpec(class_id="shm_full", state=State.BLOCKED, advice=("larger_shm",)),
+    ClassSpec(class_id="mem_pressure", state=State.SLOWED, advice=("less_memory",), leave=0.5),
+    ClassSpec(class_id="starting", state=State.STARTING, advice=("wait",)),
+    ClassSpec(class_id="serving", state=State.IDLE, advice=("more_requests",)),
+    ClassSpec(class_id="no_gpu", state=State.UNSURE, advice=("use_gpu", "look_into"), wastes=True),
+    ClassSpec(
+        class_id="gpu_throttle", state=State.SLOWED, advice=("cool_gpu", "raise_power", "check_power"), spins=True
+    ),
+    ClassSpec(class_id="pcie", state=State.SLOWED, advice=("reseat", "send_less"), spins=True),
+    ClassSpec(class_id="comm_wait", state=State.BLOCKED, advice=("ask_peers", "wider_network"), spins=True),
+    ClassSpec(
+        class_id="checkpoint_write", state=State.BLOCKED, advice=("save_async",), keep_s=15.0, freezes_baseline=True
+    ),
+    ClassSpec(class_id="imbalance", state=State.SLOWED, advice=("help_late",), spins=True),
+    ClassSpec(class_id="worker_respawn", state=State.STARVED, advice=("keep_workers",), rival=True, keep_s=60.0),
+    ClassSpec(class_id="network_fs", state=State.STARVED, advice=("stage_local", *_READERS), rival=True),
+    ClassSpec(
+        class_id="io_limit",
+        state=State.STARVED,
+        advice=("raise_limit",),
+        rival=True,
+        confirm_s=5.0,
+        freezes_baseline=True,
+        names_disk=True,
+    ),
+    ClassSpec(class_id="cache_thrash", state=State.STARVED, advice=("more_cache",), rival=True, freezes_baseline=True),
+    ClassSpec(
+        class_id="noisy_neighbour",
+        state=State.STARVED,
+        advice=("slow_resync", "run_as_root", "ask_for_share", "calm_neighbour", "calm_cpu"),
+        rival=True,
+        leave=0.6,
+        freezes_baseline=True,
+        names_disk=True,
+    ),
+    ClassSpec(
+        class_id="small_random",
+        state=State.STARVED,
+        advice=("pack_files", *_READERS),
+        rival=True,
+        freezes_baseline=True,
+        names_disk=True,
+    ),
+    ClassSpec(
+        class_id="storage_read",
+        state=State.STARVED,
+        advice=("copy_data", "pack_files", "needed_rate", "faster_storage", *_READERS),
+        rival=True,
+        freezes_baseline=True,
+        names_disk=True,
+    ),
+    ClassSpec(
+        class_id="loader_serial",
+        state=State.STARVED,
+        advice=_READERS,
+        rival=True,
+        freezes_baseline=True,
+        names_disk=True,
+    ),
+    ClassSpec(class_id="cpu_prep", state=State.STARVED, advice=_WORKERS, rival=True, leave=0.6),
+    ClassSpec(
+        class_id="object_stream",
+        state=State.STARVED,
+        advice=("more_connections", *_READERS),
+        rival=True,
+        confirm_s=5.0,
+        leave=0.6,
+    ),
+    ClassSpec(class_id="single_thread", state=State.STARVED, advice=_WORKERS, rival=True, confirm_s=5.0),
+    ClassSpec(class_id="gpu_memory", state=State.SLOWED, advice=("end_sharer", "less_gpu_memory"), spins=True),
+    ClassSpec(
+        class_id="gpu_bound",
+        state=State.OK,
+        advice=("larger_kernels", "gpu_limits"),
+        leave=0.8 / 0.9,
+        covers=("healthy",),
+    ),
+    ClassSpec(class_id="healthy", state=State.OK),
+    ClassSpec(class_id="idle", state=State.IDLE, advice=("start_job",), keep_s=0.0),
+    ClassSpec(
+        class_id="failing_disk",
+        state=State.SLOWED,
+        advice=("replace_disk", "check_cable", "cool_disk", "reach_device", "resume_device"),
+        lasting=True,
+        freezes_baseline=True,
+        names_disk=True,
+    ),
+    ClassSpec(class_id="unknown", state=State.UNSURE, advice=("run_as_root", "psi_on", "look_into")),
+)
+
+CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
+"""By class id, in the order of precedence: the first of several active ones names the state. A failing disk, and a
+finding about a GPU of informative severity, do so only when nothing but unknown is left."""
+PRECEDENCE = tuple(CLASS_SPECS)
+RIVALS = frozenset(spec.class_id for spec in _BY_PRECEDENCE if spec.rival)

@@ -1,0 +1,53 @@
+"""The verdict over a stretch of time, summed so that the sums of its parts add up to the sums of the whole."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.finding import Finding
+from iotop_ai.model.verdict_class import State
+
+
+class FindingTotal(NamedTuple):
+    """The time of one finding, in ns: integers add up the same in any order."""
+
+    finding: Finding
+    """As it was at its highest confidence, the newest of these."""
+    stood_ns: int
+    """Time for which it was active."""
+    lost_ns: int
+    """Time lost meanwhile."""
+    first_ns: int
+    """Time for which it was the verdict."""
+    led_ns: int
+    """Time lost while it was the verdict."""
+
+
+class VerdictSpan(NamedTuple):
+    """A span of time with one verdict."""
+
+    wall_ns: int
+    """When it began."""
+    class_id: str
+    state: State
+    stood_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasted."""
+        return self.stood_ns / 1e9
+
+
+class VerdictTotals(NamedTuple):
+    """The sums over a stretch of time."""
+
+    measuring_ns: int = 0
+    """Time before a rule had a full window."""
+    needed_s: float = 0.0
+    """The length of the last such window."""
+    stall_ns: int = 0
+    """Time without data, of ``known_ns``."""
+    known_ns: int = 0
+    shares: tuple[FindingTotal, ...] = ()
+    """One per class and subject."""
+    stretches: tuple[VerdictSpan, ...] = ()
+    """The changes of the verdict, oldest first."""

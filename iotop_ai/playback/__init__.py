@@ -1,0 +1,1 @@
+"""Steps through a recording; knows no screen."""

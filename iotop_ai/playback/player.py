@@ -1,0 +1,314 @@
+"""A recording as Frames that can be stepped through in both directions. For use by one thread."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Protocol
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.reading import Rated
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.pipeline import frames
+from iotop_ai.store.format.line_head import parse_head
+from iotop_ai.store.read.blocks import Block
+from iotop_ai.store.read.file import Entry
+
+KEEP = 256
+"""Frames kept beside the current one; they share unchanged records."""
+
+
+class RecordingPart(Protocol):
+    """A file, a part of a rotated recording, or the last hour in memory."""
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The blocks so far, in order."""
+        ...
+
+    def refresh(self) -> bool:
+        """Index what was appended; True when there was anything."""
+        ...
+
+    def entry(self, session: int, at_ns: int) -> Entry:
+        """Where to begin for a time."""
+        ...
+
+    def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
+        """Input of ``pipeline.frames`` from a block on. folds_ns: earlier Snapshots are history and yield no Frame."""
+        ...
+
+    def raw_lines(self, block: Block) -> Iterator[bytes]:
+        """The lines of a block."""
+        ...
+
+    def stamp_of(self, index: int) -> str:
+        """The stamp of the rules in force at a block."""
+        ...
+
+
+class _ShownBlock(NamedTuple):
+    """A block outside the pre-roll. part, block: indexes."""
+
+    part: int
+    block: int
+
+
+class Cancelled(Exception):  # noqa: N818 - not an error: there is a newer request
+    """The caller cancelled; the position is unchanged or unset."""
+
+
+def never() -> bool:
+    """Not cancelled."""
+    return False
+
+
+class FrameCursor:
+    """A position in the Frames of one or several parts. Positions are wall times, as users and rotated files have them.
+
+    follow: called at the end for the part after the last one (a rotation); None while there is none. shown_from_ns:
+    monotonic; earlier blocks of the first session only build history. Raises InputError where a part does, or when
+    there is nothing to show.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[RecordingPart],
+        follow: Callable[[], RecordingPart | None] = lambda: None,
+        shown_from_ns: int = 0,
+    ) -> None:
+        self._parts = list(parts)
+        self._shown_from_ns = shown_from_ns
+        self._follow = follow
+        self._shown_blocks: list[_ShownBlock] = []
+        self._walls: list[int] = []
+        self._stream: Iterator[Frame] | None = None
+        self._stream_part = 0
+        self._frames: list[Frame] = []
+        self._at = -1
+        self.grown = False
+        """Set when ``refresh`` found more; the caller resets it."""
+        self.judged_anew = False
+        """Whether verdicts are folded from WARM_UP_S before, because the recording is of other rules."""
+        self._index()
+        if not self._shown_blocks:
+            raise InputError("only a pre-roll in this recording")
+
+    @property
+    def parts(self) -> Sequence[RecordingPart]:
+        """The parts, in order."""
+        return self._parts
+
+    @property
+    def begin_wall_ns(self) -> int:
+        """Wall time of the first Snapshot that is shown."""
+        return self._walls[0]
+
+    @property
+    def frame(self) -> Frame | None:
+        """The current Frame."""
+        return self._frames[self._at] if self._at >= 0 else None
+
+    def end_wall_ns(self) -> int:
+        """Wall time of the newest Snapshot."""
+        place = self._shown_blocks[-1]
+        part = self._parts[place.part]
+        heads = filter(None, map(parse_head, part.raw_lines(part.blocks[place.block])))
+        return max([self._walls[-1], *(h.wall_ns for h in heads if h.kind == "snap" and h.wall_ns is not None)])
+
+    def refresh(self) -> bool:
+        """Index what was appended, and the part after the last; True when there was anything."""
+        grown = self._parts[-1].refresh()
+        if not grown and (another := self._follow()) is not None:
+            self._parts.append(another)
+            grown = True
+        if grown:
+            self.grown = True
+            self._index()
+        return grown
+
+    def _index(self) -> None:
+        first = self._parts[0].blocks[0].session
+        self._shown_blocks = [
+            _ShownBlock(r, b)
+            for r, part in enumerate(self._parts)
+            for b, block in enumerate(part.blocks)
+            if not block.pre and not (block.session == first and block.at_ns < self._shown_from_ns)
+        ]
+        # A clock that was set back must not hide later blocks.
+        self._walls = list(accumulate((self._block(p).wall_ns for p in self._shown_blocks), max))
+
+    def _block(self, place: _ShownBlock) -> Block:
+        return self._parts[place.part].blocks[place.block]
+
+    def seek(
+        self,
+        wall_ns: int,
+        early: Callable[[Frame], None] | None = None,
+        cancelled: Callable[[], bool] = never,
+    ) -> Frame:
+        """Go to the last Frame at or before a wall time; to the first when there is none.
+
+        early: gets the keyframe before it with its recorded rates, at once, where there is more to decode. Raises
+        Cancelled.
+        """
+        kept = self._frames
+        if kept and kept[0].snapshot.wall_ns <= wall_ns < kept[-1].snapshot.wall_ns:
+            self._at = bisect_right(kept, wall_ns, key=lambda f: f.snapshot.wall_ns) - 1
+            return kept[self._at]
+        wanted = max(0, bisect_right(self._walls, wall_ns) - 1)
+        have = self._index_of(kept[-1]) if kept else -2
+        if not (kept and kept[0].snapshot.wall_ns <= wall_ns and have <= wanted <= have + 1):
+            self._load(wanted, early, cancelled)
+        else:
+            self._at = len(kept) - 1
+        while (after := self.peek()) is not None and after.snapshot.wall_ns <= wall_ns:
+            self.forward()
+            if cancelled():
+                raise Cancelled
+        return self._frames[self._at]
+
+    def _index_of(self, frame: Frame) -> int:
+        return max(0, bisect_right(self._walls, frame.snapshot.wall_ns) - 1)
+
+    def _load(
+        self, number: int, early: Callable[[Frame], None] | None = None, cancelled: Callable[[], bool] = never
+    ) -> None:
+        """Go to the first Frame of a shown block, with its fold state."""
+        place = self._shown_blocks[number]
+        part, block = self._parts[place.part], self._block(place)
+        entry = part.entry(block.session, block.at_ns)
+        if early is not None:
+            key = next(part.items(place.block), None)
+            if isinstance(key, Keyframe):
+                for frame in frames([key._replace(session=True)]):
+                    early(frame)
+        stream = frames(part.items(entry.block, folds_ns=None if entry.warming else entry.fold_ns))
+        for frame in stream:
+            if cancelled():
+                raise Cancelled
+            if frame.snapshot.at_ns >= block.at_ns and frame.snapshot.wall_ns >= block.wall_ns:
+                self._frames, self._at = [frame], 0
+                self._stream, self._stream_part = stream, place.part
+                self.judged_anew = entry.warming
+                return
+        raise InputError("the recording has changed while it was read")
+
+    def peek(self) -> Frame | None:
+        """The next Frame, without a step; None at the present end."""
+        if self._at + 1 < len(self._frames):
+            return self._frames[self._at + 1]
+        after = self._next()
+        if after is not None:
+            self._frames.append(after)
+            if len(self._frames) > KEEP:
+                drop = min(len(self._frames) - KEEP, self._at)
+                del self._frames[:drop]
+                self._at -= drop
+        return after
+
+    def _next(self) -> Frame | None:
+        if self._stream is None:
+            return None
+        after = next(self._stream, None)
+        if after is None and self._frames:
+            newest = self._frames[-1]
+            part = self._parts[self._stream_part]
+            if self._stream_part + 1 == len(self._parts) and self.refresh():
+                part = self._parts[self._stream_part]
+            self._stream = frames(
+                _items_after(part, newest.snapshot),
+                before=newest.snapshot,
+                last=newest.sample,
+                history=newest.history,
+                carry=newest.carry,
+            )
+            after = next(self._stream, None)
+            if after is None and self._stream_part + 1 < len(self._parts):
+                self._stream_part += 1
+                self._stream = self._from_start(self._stream_part)
+                after = next(self._stream, None)
+        return after
+
+    def _from_start(self, part: int) -> Iterator[Frame]:
+        """The Frames of a later part, which begins with the pre-roll that its first Frame needs."""
+        first = next((p for p in self._shown_blocks if p.part == part), None)
+        if first is None:
+            return iter(())
+        at_ns = self._block(first).at_ns
+        return (f for f in frames(self._parts[part].items(0)) if f.snapshot.at_ns >= at_ns)
+
+    def forward(self) -> Frame | None:
+        """Step to the next Frame; None at the end."""
+        after = self.peek()
+        if after is not None:
+            self._at += 1
+        return after
+
+    def back(self, cancelled: Callable[[], bool] = never) -> Frame | None:
+        """Step to the previous Frame; None at the start. Raises Cancelled."""
+        if self._at > 0:
+            self._at -= 1
+            return self._frames[self._at]
+        if not self._frames:
+            return None
+        first = self._frames[0]
+        number = self._index_of(first)
+        if _is_keyframe_of(self._block(self._shown_blocks[number]), first.snapshot):
+            number -= 1
+        if number < 0:
+            return None
+        self._load(number, cancelled=cancelled)
+        while (after := self.peek()) is not None and after.snapshot.wall_ns < first.snapshot.wall_ns:
+            self.forward()
+            if cancelled():
+                raise Cancelled
+        return self._frames[self._at]
+
+    def past(self, frame: Frame, slots: int, cancelled: Callable[[], bool] = never) -> tuple[Sample, ...]:
+        """Samples before the Frame's history and of its session, without processes, oldest first. Raises Cancelled.
+
+        slots: the number of intervals to go back.
+        """
+        first_ns = frame.history[0].at_ns
+        number = self._index_of(frame)
+        place, block = self._shown_blocks[number], self._block(self._shown_blocks[number])
+        part = self._parts[place.part]
+        from_ns = frame.snapshot.at_ns - int(slots * frame.snapshot.interval_s * 1e9)
+        start = place.block
+        while start > 0 and part.blocks[start - 1].session == block.session and part.blocks[start].at_ns > from_ns:
+            start -= 1
+        out: list[Sample] = []
+        for item in frames(part.items(start)):
+            if cancelled():
+                raise Cancelled
+            if item.snapshot.host.boot_id != frame.snapshot.host.boot_id or item.snapshot.at_ns >= first_ns:
+                break
+            out.append(item.sample._replace(processes=Rated()))
+        return tuple(out[-slots:])
+
+
+def _snapshot(item: Snapshot | Keyframe) -> Snapshot:
+    return item.snapshot if isinstance(item, Keyframe) else item
+
+
+def _is_keyframe_of(block: Block, snapshot: Snapshot) -> bool:
+    return (block.at_ns, block.wall_ns) == (snapshot.at_ns, snapshot.wall_ns)
+
+
+def _items_after(part: RecordingPart, newest: Snapshot) -> Iterator[Snapshot | Keyframe]:
+    """The items of a part after a Snapshot."""
+    first = max(
+        (i for i, b in enumerate(part.blocks) if b.at_ns <= newest.at_ns and b.wall_ns <= newest.wall_ns), default=0
+    )
+    items = part.items(first)
+    for item in items:
+        snapshot = _snapshot(item)
+        if snapshot.at_ns == newest.at_ns and snapshot.host.boot_id == newest.host.boot_id:
+            break
+    return items

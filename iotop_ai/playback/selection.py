@@ -1,0 +1,126 @@
+"""A recording named on the command line as Frames between two times, with a one-line error for each fault."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Iterator
+
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.parse import parse_moment_ns, parse_time_ns
+from iotop_ai.pipeline import frames
+from iotop_ai.present.text.units import clock, percent
+from iotop_ai.sources.recorded.source import ReplaySource
+from iotop_ai.sources.recorded.totals import blocks_or_totals, same_rules
+from iotop_ai.store.format.codec import TotalsLine
+
+DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
+ALLOW_ROOT = "as root, read the recording although it is not root's own, or a link"
+_IMPOSSIBLE = (ArithmeticError, LookupError, ValueError, TypeError, AttributeError, RecursionError, AssertionError)
+"""What arithmetic on damaged but well-formed counters can raise."""
+
+
+def add_replay_flags(parser: argparse.ArgumentParser) -> None:
+    """Add FILE, --begin, --end and --allow-root."""
+    parser.add_argument(
+        "file", metavar="FILE", help="a recording; its live name stands for the rotated parts too; - is stdin"
+    )
+    when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start) or 45%%"
+    parser.add_argument("--begin", metavar="T", help=f"from this time on: {when}")
+    parser.add_argument("--end", metavar="T", help="up to this time")
+    parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
+
+
+class RecordedFrames:
+    """The Frames of a recording from begin to end, both included; iterate within ``corrupt_input_as_error``.
+
+    Raises UsageError for an invalid time, InputError for a file that is not a recording.
+    """
+
+    def __init__(
+        self, path: str, begin: str | None = None, end: str | None = None, *, allow_root: bool = False
+    ) -> None:
+        self.source = ReplaySource(path, allow_root=allow_root)
+        self._begin_ns = begin_ns = None if begin is None else self._moment(begin)
+        self._end_ns = None if end is None else self._moment(end)
+        if begin_ns is not None:
+            if self._end_ns is not None and self._end_ns < begin_ns:
+                raise UsageError(f"--end {end} is before --begin {begin}")
+            self.source.start_at(begin_ns)
+
+    def _moment(self, text: str) -> int:
+        if self.source.streams:
+            return parse_moment_ns(text)
+        return parse_time_ns(text, *self.source.span())
+
+    def __iter__(self) -> Iterator[Frame]:
+        for frame in frames(self.source):
+            if self._end_ns is not None and frame.snapshot.wall_ns > self._end_ns:
+                return
+            yield frame
+
+    def progress(self, wall_ns: int) -> str:
+        """The progress at this time as text; of a stream only the time."""
+        if self.source.streams:
+            return clock(wall_ns)
+        first_ns, last_ns = self.source.span()
+        begin_ns = first_ns if self._begin_ns is None else max(first_ns, self._begin_ns)
+        end_ns = last_ns if self._end_ns is None else min(last_ns, self._end_ns)
+        return f"{clock(wall_ns)}, {percent(min(1.0, (wall_ns - begin_ns) / max(1, end_ns - begin_ns)))} %"
+
+    def frames_or_totals(self) -> Iterator[Frame | TotalsLine]:
+        """Frames in order, with recorded totals in the place of whole blocks where possible.
+
+        The newest is a Frame. All are Frames in a stream, and where other rules made any part of the recording.
+        """
+        parts, begin_ns, end_ns = self.source.parts, self._begin_ns, self._end_ns
+        if not parts or not same_rules(parts):
+            yield from self
+            return
+        try:
+            for block in blocks_or_totals(parts, begin_ns, end_ns):
+                if isinstance(block, TotalsLine):
+                    yield block
+                    continue
+                for frame in frames(block):
+                    wall_ns = frame.snapshot.wall_ns
+                    if end_ns is not None and wall_ns > end_ns:
+                        return
+                    if begin_ns is None or wall_ns >= begin_ns:
+                        yield frame
+        finally:
+            for part in parts:
+                part.close()
+
+    def about(self) -> dict[str, str]:
+        """Facts of the header in force."""
+        header = self.source.header
+        if header is None:
+            return {}
+        return {
+            "host": header.host,
+            "boot_id": header.boot_id,
+            "recorded_by": f"iotop-ai {header.tool}",
+            "origin": header.origin,
+            "interval_s": f"{header.interval_s:g}",
+            "cmdline": header.redact,
+        }
+
+
+@contextlib.contextmanager
+def corrupt_input_as_error(path: str) -> Iterator[None]:
+    """Turn failed arithmetic on the file's content into an InputError without that content."""
+    try:
+        yield
+    except _IMPOSSIBLE as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        name = type(error).__name__
+        raise InputError(f"{path}: cannot be evaluated ({name}; {DEBUG_VARIABLE}=1 shows where)") from error
+
+
+def recorded_frames(args: argparse.Namespace) -> RecordedFrames:
+    """The Frames that the flags of ``add_replay_flags`` select."""
+    return RecordedFrames(args.file, args.begin, args.end, allow_root=args.allow_root)

@@ -1,0 +1,169 @@
+"""Records a live session: the last hour in memory, and a file when the user records."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Event
+from iotop_ai.pipeline import closing
+from iotop_ai.present.screen.view import RecordingState
+
+if TYPE_CHECKING:
+    from iotop_ai.store.last_hour import Ring
+    from iotop_ai.store.write.recorder import Recorder
+
+CLOSE_S = 3.0
+_SECOND = 1_000_000_000
+
+
+class SessionRecorder:
+    """Gets every Frame on the source's thread; the screen calls it from its own.
+
+    ring: makes the ring, None for none. It is made with the second Frame, since its writer is slow to import. record:
+    makes the recorder for a pre-roll, or raises; None where recording is not possible. cmdline: level of command lines
+    in a file. pending: the events that no Snapshot up to this number has; a closed file ends with them.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        ring: Callable[[], Ring] | None = None,
+        record: Callable[[tuple[str, ...]], Recorder] | None = None,
+        cmdline: str = "names",
+        pending: Callable[[int], tuple[Event, ...]] = lambda seq: (),
+    ) -> None:
+        self._clock = clock
+        self._make_ring = ring
+        self._ring: Ring | None = None
+        self._ring_lock = threading.Lock()
+        self._first: Frame | None = None
+        """The first Frame, until the ring is made."""
+        self._record = record
+        self._lock = threading.Lock()
+        self._cmdline = cmdline
+        self._pending = pending
+        self._recorder: Recorder | None = None
+        self._waiting: list[Frame] | None = None
+        """Frames that came while a file is being opened, which begins with them."""
+        self._newest: Frame | None = None
+        self._switching = threading.Lock()
+        """Held while a file is begun or ended, against a second key press meanwhile."""
+        self._over = False
+        self.stuck = False
+        """Whether a file could not be closed, because its disk does not answer."""
+        self.last: RecordingState | None = None
+        """The state of the last closed file; None without one."""
+
+    @property
+    def may_record(self) -> bool:
+        """Whether a recording can be started."""
+        return self._record is not None
+
+    @property
+    def ring(self) -> Ring | None:
+        """The last hour; None without a ring."""
+        if self._ring is None and self._make_ring is not None:
+            with self._ring_lock:
+                if self._ring is None:
+                    ring = self._make_ring()
+                    if self._first is not None:
+                        ring.put(self._first)
+                    self._ring, self._first = ring, None
+        return self._ring
+
+    def put(self, frame: Frame) -> None:
+        """Add a Frame to the ring and the file."""
+        if not self._is_first(frame) and (ring := self.ring) is not None:
+            ring.put(frame)
+        with self._lock:
+            self._newest = frame
+            if self._waiting is not None:
+                self._waiting.append(frame)
+            elif self._recorder is not None:
+                self._recorder.put(frame)
+
+    def _is_first(self, frame: Frame) -> bool:
+        """Keep the first Frame until the ring is made; True for this Frame."""
+        with self._ring_lock:
+            if self._make_ring is None or self._ring is not None or self._first is not None:
+                return False
+            self._first = frame
+            return True
+
+    def switch(self) -> str | RecordingState | None:
+        """Begin a file and return its path, or end the file and return its state; None when the session is over.
+
+        Raises IotopError or OSError where a file cannot be begun.
+        """
+        with self._switching:
+            if self._recorder is not None:
+                return self.stop()
+            return None if self._over else self.start()
+
+    def start(self) -> str:
+        """Begin a file and return its path. Raises IotopError or OSError where it cannot be begun."""
+        assert self._record is not None  # the screen checks may_record first
+        with self._lock:
+            self._waiting = []
+            before_ns = 1 if self._newest is None else self._newest.snapshot.at_ns + 1
+        recorder = None
+        try:
+            ring = self.ring
+            preroll = ring.preroll(self._cmdline, before_ns) if ring is not None else ()
+            recorder = self._record(preroll)
+        finally:
+            with self._lock:
+                waiting, self._waiting, self._recorder = self._waiting, None, recorder
+                if recorder is not None:
+                    for frame in waiting:
+                        recorder.put(frame)
+        return recorder.state().path
+
+    def close(self, seconds: float = CLOSE_S) -> None:
+        """End the recording, also one that is just being begun, and the ring. seconds: to wait for the disk.
+
+        ``last`` is then the state of that recording, None without one.
+        """
+        self.last = None
+        end_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
+        locked = self._switching.acquire(timeout=seconds / 2)
+        self._over = True
+        self.stop(max(0.0, (end_ns - self._clock.monotonic_ns()) / 1e9))
+        if locked:
+            self._switching.release()
+        if self._ring is not None:
+            self._ring.close()
+
+    def stop(self, seconds: float = CLOSE_S) -> RecordingState | None:
+        """Close the file, waiting at most so long; its state, None without a file.
+
+        A file without a Snapshot gets the newest, and the minute before it.
+        """
+        with self._lock:
+            recorder, self._recorder = self._recorder, None
+            newest = self._newest
+            if recorder is None:
+                return None
+            # The lock keeps new Snapshots out, which would take the pending events.
+            events = () if newest is None else self._pending(newest.snapshot.seq)
+        if newest is not None and (events or not recorder.state().snapshots):
+            recorder.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
+        closed = recorder.close(seconds)
+        self.stuck = self.stuck or not closed
+        state = self._state(recorder)
+        self.last = state if closed else state._replace(trouble="its disk does not answer")
+        return self.last
+
+    def recorded(self) -> RecordingState | None:
+        """The state of the recording; None without one."""
+        recorder = self._recorder
+        return None if recorder is None else self._state(recorder)
+
+    def _state(self, recorder: Recorder) -> RecordingState:
+        state = recorder.state()
+        seconds = (self._clock.monotonic_ns() - state.started_ns) / _SECOND
+        return RecordingState(state.path, seconds, state.size_bytes, state.trouble, state.dropped, state.dropped_events)

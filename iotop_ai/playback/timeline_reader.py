@@ -1,0 +1,159 @@
+"""Reads the time line of a whole recording step by step: verdict changes, marks, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.exits import ENDED, TRAINER, WORKER
+from iotop_ai.model.sample import GAP_FACTOR
+from iotop_ai.model.snapshot import NOT_RECORDED, Event
+from iotop_ai.pipeline import frames
+from iotop_ai.playback.player import RecordingPart
+from iotop_ai.present.screen.view import Timeline
+from iotop_ai.store.format.codec import Decoder, SnapLine, VerdictLine, verdict_key
+from iotop_ai.store.format.line_head import has_key, parse_head
+
+_SECOND = 1_000_000_000
+_LEAST_GAP_NS = 5 * _SECOND
+MARK = "mark"
+_DISK_EVENTS = ("io_error", "disk_timeout", "disk_reset", "ata_error", "read_only", "fs_error", "server_silent")
+TROUBLE = frozenset(("oom_kill", "hung_task", "xid", "gpu_reset", "memory_error", NOT_RECORDED, *_DISK_EVENTS))
+"""Kinds of events that the time line shows as faults."""
+_NORMAL_CODES = (0, -15, None)
+"""Exit codes of a worker that are not shown: 0, SIGTERM by its trainer, unknown."""
+
+
+class TimelineReader:
+    """Reads one block with each ``step``, without decoding its Snapshots.
+
+    Recorded verdicts are used where this program's rules made them; else the Snapshots are folded anew.
+    """
+
+    def __init__(self, parts: Sequence[RecordingPart], begin_wall_ns: int) -> None:
+        self._parts = parts
+        self._begin = begin_wall_ns
+        self._part = self._block = 0
+        self._changes: list[tuple[int, str]] = []
+        self._keys: list[int] = []
+        self._marks: list[tuple[int, str]] = []
+        self._gaps: list[tuple[int, int]] = []
+        self._ends: list[tuple[int, str, bool]] = []
+        self._lines_read = 0
+        self._seen = begin_wall_ns
+        self._usual_ns = 0
+        self._key: tuple[str, str, str] | None = None
+        self._folding: tuple[RecordingPart, Iterator[Frame]] | None = None
+
+    def timeline(self, end_wall_ns: int) -> Timeline:
+        """The time line as far as it is read."""
+        end = max(end_wall_ns, self._seen, self._begin + 1)
+        return Timeline(
+            self._begin, end, self._seen, tuple(self._changes), tuple(self._marks), tuple(self._gaps), tuple(self._ends)
+        )
+
+    def next_change(self, wall_ns: int, step: int) -> int | None:
+        """Wall time of the next (+1) or previous (-1) change of the verdict; None when there is none so far."""
+        return _next(self._keys, wall_ns, step)
+
+    def next_mark(self, wall_ns: int, step: int) -> tuple[int, str] | None:
+        """The next or previous mark or end of a job's process; of several at one time the first."""
+        marks = sorted([(wall, f"mark: {text}") for wall, text in self._marks] + [end[:2] for end in self._ends])
+        at = _next([wall for wall, _ in marks], wall_ns, step)
+        return None if at is None else next(mark for mark in marks if mark[0] == at)
+
+    def step(self) -> bool:
+        """Read to the end of a block, or what was appended to the last one; whether there was anything to read."""
+        part = self._parts[self._part]
+        if self._block >= len(part.blocks):
+            if self._part + 1 >= len(self._parts):
+                return False
+            self._part, self._block, self._lines_read = self._part + 1, 0, 0
+            return True
+        trusted = part.stamp_of(self._block) == stamp()
+        number = 0
+        for number, line in enumerate(part.raw_lines(part.blocks[self._block]), 1):
+            if number > self._lines_read:
+                self._line(line, trusted)
+        # Lines at the end of the last block may by now belong to the next one.
+        grown = number > self._lines_read
+        if self._block + 1 < len(part.blocks) or self._part + 1 < len(self._parts):
+            if not trusted:
+                self._fold(part, part.blocks[self._block].wall_ns)
+            self._block, self._lines_read = self._block + 1, max(0, self._lines_read - number)
+            return True
+        self._lines_read = max(number, self._lines_read)
+        if not trusted and not grown:
+            self._fold(part, None)
+        return grown
+
+    def _line(self, line: bytes, trusted: bool) -> None:
+        head = parse_head(line)
+        if head is None or head.pre:
+            return
+        if head.kind == "snap" and head.wall_ns is not None:
+            if trusted and self._key is None and has_key(line):
+                self._first(line)
+            self._snap(head.wall_ns)
+        elif head.kind == "verdict" and trusted:
+            item = Decoder().read(line)
+            if isinstance(item, VerdictLine):
+                self._judge(item.wall_ns, str(item.verdict.state), verdict_key(item.verdict))
+        elif head.kind == "ev":
+            event = Decoder().read(line)
+            if isinstance(event, Event) and event.wall_ns >= self._begin - _SECOND:
+                self._event(event)
+
+    def _first(self, line: bytes) -> None:
+        """The verdict at the start, from the first keyframe: its verdict line may be missing."""
+        item = Decoder().read(line)
+        if isinstance(item, SnapLine) and item.carry is not None and item.carry.verdict is not None:
+            verdict = item.carry.verdict
+            self._judge(item.snapshot.wall_ns, str(verdict.state), verdict_key(verdict))
+
+    def _event(self, event: Event) -> None:
+        if event.kind == MARK:
+            self._marks.append((event.wall_ns, event.text))
+        elif event.kind in TROUBLE:
+            self._ends.append((event.wall_ns, event.text, True))
+        elif event.kind == ENDED and event.role == TRAINER:
+            self._ends.append((event.wall_ns, event.text, bool(event.code)))
+        elif event.kind == ENDED and event.role == WORKER and event.code not in _NORMAL_CODES:
+            self._ends.append((event.wall_ns, event.text, True))
+
+    def _snap(self, wall_ns: int) -> None:
+        step_ns = wall_ns - self._seen
+        if self._usual_ns and step_ns > max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns):
+            self._gaps.append((self._seen, wall_ns))
+        elif step_ns > 0 and self._seen > self._begin:
+            self._usual_ns = step_ns
+        self._seen = max(self._seen, wall_ns)
+
+    def _judge(self, wall_ns: int, state: str, key: tuple[str, str, str]) -> None:
+        if key == self._key:
+            return
+        self._key = key
+        # Times before the start are not shown, but their last verdict is shown at the start.
+        wall_ns = max(wall_ns, self._begin)
+        if self._keys and self._keys[-1] == wall_ns == self._begin:
+            self._keys.clear()
+            self._changes.clear()
+        self._keys.append(wall_ns)
+        if not self._changes or self._changes[-1][1] != state:
+            self._changes.append((wall_ns, state))
+
+    def _fold(self, part: RecordingPart, until_ns: int | None) -> None:
+        """Fold the part's Snapshots up to a time with this program's rules."""
+        if self._folding is None or self._folding[0] is not part:
+            self._folding = (part, frames(part.items(0, adopt=False)))
+        for frame in self._folding[1]:
+            self._judge(frame.snapshot.wall_ns, str(frame.verdict.state), verdict_key(frame.verdict))
+            if until_ns is not None and frame.snapshot.wall_ns >= until_ns:
+                break
+
+
+def _next(times: Sequence[int], wall_ns: int, step: int) -> int | None:
+    if step > 0:
+        return next((t for t in times if t > wall_ns), None)
+    return next((t for t in reversed(times) if t < wall_ns), None)

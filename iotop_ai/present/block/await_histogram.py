@@ -1,0 +1,66 @@
+"""How the awaits of a device spread over the last minute: a row of bounds, shares of reads and writes, bars."""
+
+from __future__ import annotations
+
+from iotop_ai.model.block.counters import BlockKey
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block.figures import BOUNDS_MS, FEW_BOUNDS_MS, AwaitHistogram, await_histogram
+from iotop_ai.present.text.line import Cell, Line, Span, place
+from iotop_ai.present.text.table import rule
+from iotop_ai.present.text.units import percent, token_of
+
+_LABEL, _BIN = 9, 5
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+
+
+def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[Line]:
+    """A rule, ``bar_rows`` rows of bars, the bounds, a row each for reads and writes; [] without a request."""
+    bounds = BOUNDS_MS if width >= _LABEL + _BIN * (len(BOUNDS_MS) + 1) else FEW_BOUNDS_MS
+    if width < _LABEL + _BIN * (len(bounds) + 1):
+        return []
+    histogram = await_histogram(frame.history, key, bounds)
+    reads, writes = sum(histogram.reads), sum(histogram.writes)
+    if not reads and not writes:
+        return []
+    # The kernel adds times up and times no single request: the mean of its interval stands for each.
+    note = f"{reads:,.0f} reads, {writes:,.0f} writes, each by its interval's mean"
+    if len(note) > width - 40:
+        note = f"{reads:,.0f} reads, {writes:,.0f} writes"
+    out = [rule(width, f"awaits of {histogram.seconds:.0f} s", [Span(note, "dim")])]
+    bin_width = min(2 * _BIN, (width - _LABEL - 1) // (len(bounds) + 1))
+    out += _bars(width, histogram, bin_width, bar_rows)
+    names = [_ms(bound) for bound in bounds] + ["more"]
+    out.append(_line(width, "below ms", names, bin_width, "dim"))
+    for label, counts, total in (("reads %", histogram.reads, reads), ("writes %", histogram.writes, writes)):
+        if total:
+            out.append(_line(width, label, [percent(n / total) for n in counts], bin_width))
+    return out
+
+
+def _ms(bound: float) -> str:
+    return f"{bound / 1000:g}k" if bound >= 1000 else f"{bound:g}"
+
+
+def _line(width: int, label: str, texts: list[str], bin_width: int, token: str = "") -> Line:
+    cells = [
+        Cell(_LABEL + bin_width * (i + 1) - 1, text, token or token_of(text), right=True)
+        for i, text in enumerate(texts)
+    ]
+    return place(width, Cell(1, label, "dim"), *cells)
+
+
+def _bars(width: int, histogram: AwaitHistogram, bin_width: int, rows: int) -> list[Line]:
+    """A bar for each bin, of reads and writes together; the fullest bin fills all rows."""
+    both = [r + w for r, w in zip(histogram.reads, histogram.writes, strict=True)]
+    most = max(both)
+    heights = [0 if not n else max(1, round(n / most * rows * 8)) for n in both]
+    out = []
+    bar = max(2, bin_width - 2)
+    for base in range((rows - 1) * 8, -1, -8):
+        cells = [
+            Cell(_LABEL + bin_width * (i + 1) - 1, _EIGHTHS[min(8, height - base)] * bar, "graph", right=True)
+            for i, height in enumerate(heights)
+            if height > base
+        ]
+        out.append(place(width, *cells))
+    return out

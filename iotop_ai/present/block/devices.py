@@ -1,0 +1,244 @@
+"""Which block devices are shown, in which order, and what is known about each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.block.counters import (
+    UNKNOWN_BLOCK_RATES,
+    BlockInfo,
+    BlockKey,
+    BlockRates,
+    Mount,
+    block_rates,
+)
+from iotop_ai.model.block.tree import DeviceRow, folded, hidden_when_idle, leaves_below, mounts_on
+from iotop_ai.model.finding import Severity
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_class import CLASS_SPECS
+from iotop_ai.present.block.history_totals import NO_TOTALS, DeviceTotals, device_totals
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.line import DISK_PREFIX
+
+_ACTIVE_WITHIN_NS = 60_000_000_000
+_LEAST_QUEUE_S = 0.05
+_DIGITS = pattern(r"(\d+)")
+
+
+class BlockDevice(NamedTuple):
+    """A block device as a row of the disk panel."""
+
+    key: BlockKey
+    info: BlockInfo | None
+    """Its identity; None until it has been read."""
+    rates: BlockRates
+    """Of the newest interval, or since the base while accumulating."""
+    totals: DeviceTotals
+    """What it did over the history."""
+    guilty: bool
+    """Whether a finding of warning or above names it."""
+    seconds: float | None = None
+    """Time since the base while accumulating, else None."""
+
+    @property
+    def name(self) -> str:
+        """The kernel name."""
+        return self.key.name
+
+    @property
+    def row_key(self) -> str:
+        """The key of its row."""
+        return DISK_PREFIX + self.key.name
+
+
+@lru_cache(maxsize=4096)
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that puts sda2 before sda10."""
+    return tuple((0, int(p), "") if p.isdecimal() else (1, 0, p) for p in _DIGITS.split(name) if p)
+
+
+def infos(frame: Frame) -> Mapping[str, BlockInfo]:
+    """Identity of every device by kernel name; empty while it is unknown."""
+    return frame.snapshot.disks.value or {}
+
+
+def guilty_device(frame: Frame) -> str:
+    """Kernel name of the device that a finding of warning or above names; "" when none does."""
+    subjects = [
+        finding.subject
+        for finding in frame.verdict.findings
+        if CLASS_SPECS[finding.class_id].names_disk and finding.severity is not Severity.INFO
+    ]
+    if not subjects:
+        return ""
+    present = {key.name for key in frame.snapshot.block.value or {}}
+    return next((name for name in subjects if name in present), "")
+
+
+@cached_per_frame
+def rates_of(frame: Frame, view: View) -> tuple[Mapping[BlockKey, BlockRates], float | None]:
+    """Rates of every device: of the newest interval, or since the base with its seconds while accumulating."""
+    base, now = view.base, frame.snapshot
+    if base is None:
+        return frame.sample.block.value or {}, None
+    if base.block.value is None or now.block.value is None or base.host.boot_id != now.host.boot_id:
+        return {}, None
+    seconds = ((now.block.at_ns or 0) - (base.block.at_ns or 0)) / 1e9
+    if seconds <= 0:
+        return {}, None
+    return block_rates(base.block.value, now.block.value, seconds, now.disks.value), seconds
+
+
+@cached_per_frame
+def all_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
+    """Every device of the newest reading, partitions and hidden ones too, in natural order."""
+    table = frame.snapshot.block.value or {}
+    by_name, (rates, seconds) = infos(frame), rates_of(frame, view)
+    totals = device_totals(frame, view)
+    guilty = guilty_device(frame)
+    out = []
+    for key in _natural_order(tuple(table)):
+        figures = rates.get(key, UNKNOWN_BLOCK_RATES), totals.get(key, NO_TOTALS)
+        out.append(BlockDevice(key, by_name.get(key.name), *figures, key.name == guilty, seconds))
+    return tuple(out)
+
+
+@lru_cache(maxsize=2)
+def _natural_order(keys: tuple[BlockKey, ...]) -> tuple[BlockKey, ...]:
+    return tuple(sorted(keys, key=lambda key: natural(key.name)))
+
+
+def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
+    info = device.info
+    if view.devices:
+        return device.name in view.devices or (info is not None and info.label in view.devices)
+    if device.guilty:
+        return True
+    if info is None:
+        return frame.snapshot.disks.value is None
+    if top_row_of(device.name, frame) != device.name:
+        return False
+    if hidden_when_idle(info) and device.name != view.device:
+        active_ns = frame.carry.active_ns.get(device.name)
+        return active_ns is not None and frame.snapshot.at_ns - active_ns <= _ACTIVE_WITHIN_NS
+    return True
+
+
+@cached_per_frame
+def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
+    """The devices with a row of their own: the guilty one first, then disks and arrays, last loop, ram, zram and rom.
+
+    Those last ones have a row only when they were active in the last minute. A device that folds under another one
+    (partitions, volumes of one disk, members of an array, paths) has a row of its own only when the user asked for it.
+    """
+    rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
+    if view.only_active:
+        rows = [d for d in rows if d.rates.active or d.guilty or d.name == view.device or _unknown(d.rates)]
+    return tuple(sorted(rows, key=lambda d: (not d.guilty, d.info is not None and hidden_when_idle(d.info))))
+
+
+def _unknown(rates: BlockRates) -> bool:
+    return rates[:4] == UNKNOWN_BLOCK_RATES[:4]
+
+
+@cached_per_frame
+def selected_device(frame: Frame, view: View) -> BlockDevice | None:
+    """The device in the graphs: the user's choice, else the guilty one, else the busiest, else the root's."""
+    rows = panel_devices(frame, view)
+    if view.device:
+        for device in all_devices(frame, view):
+            if device.name == view.device:
+                return device
+    if not rows:
+        return None
+    if rows[0].guilty:
+        return rows[0]
+    # The top of a stack has the mount, so it wins when it is as busy as the devices below it.
+    busiest = max(rows, key=lambda d: (round(d.totals.queue_s, 1), -len(d.info.holders) if d.info else 0))
+    if busiest.totals.queue_s >= _LEAST_QUEUE_S:
+        return busiest
+    return next((d for d in rows if any(m.path == "/" for m in mounts(d.name, frame))), rows[0])
+
+
+def nested_devices(name: str, frame: Frame, view: View) -> list[BlockDevice]:
+    """The devices that fold under one: its partitions and volumes in use, the members of an array; natural order."""
+    rows = _tree(frame).rows
+    return [
+        d for d in all_devices(frame, view) if (row := rows.get(d.name)) is not None and row.under == name and _used(d)
+    ]
+
+
+def _used(device: BlockDevice) -> bool:
+    """Whether a nested device is worth a row: an idle partition without a mount or a holder is not."""
+    info = device.info
+    return info is not None and (info.kind != "partition" or bool(info.mounts or info.holders or device.totals.active))
+
+
+def partitions(name: str, frame: Frame, view: View) -> list[BlockDevice]:
+    """The mounted partitions of a disk, in natural order."""
+    return [d for d in all_devices(frame, view) if d.info is not None and d.info.parent == name and d.info.mounts]
+
+
+def top_row_of(name: str, frame: Frame) -> str:
+    """Name of the device under which this one folds; its own name when it has a row of its own."""
+    row = _tree(frame).rows.get(name)
+    return row.under if row is not None and row.under else name
+
+
+class _DeviceTree:
+    """How the devices stack: their place in the list, and mounts and leaves of those asked for."""
+
+    def __init__(self, by_name: Mapping[str, BlockInfo]) -> None:
+        self.infos = by_name
+        self.rows: Mapping[str, DeviceRow] = {row.name: row for row in folded(by_name)}
+        self.mounts: dict[str, list[Mount]] = {}
+        self.leaves: dict[str, list[str]] = {}
+
+
+_newest_tree: list[_DeviceTree] = []
+"""A cache of one: identities are read again every few seconds and rarely differ."""
+
+
+def _tree(frame: Frame) -> _DeviceTree:
+    by_name = infos(frame)
+    if not _newest_tree or (_newest_tree[0].infos is not by_name and _newest_tree[0].infos != by_name):
+        _newest_tree[:] = [_DeviceTree(by_name)]
+    return _newest_tree[0]
+
+
+def mounts(name: str, frame: Frame) -> list[Mount]:
+    """Everything mounted from the device, its partitions or a device stacked on it; the shortest path first."""
+    tree = _tree(frame)
+    if name not in tree.mounts:
+        tree.mounts[name] = sorted(mounts_on(name, tree.infos), key=lambda m: (len(m.path), m.path))
+    return tree.mounts[name]
+
+
+def leaves(name: str, frame: Frame) -> list[str]:
+    """The physical devices below a device, natural order; the device itself when none below it is known."""
+    tree = _tree(frame)
+    if name not in tree.leaves:
+        tree.leaves[name] = sorted(leaves_below(name, tree.infos), key=natural) or [name]
+    return tree.leaves[name]
+
+
+def title_of(device: BlockDevice, frame: Frame) -> str:
+    """The short name with the number of disks below it where there are several: "md0 x4"."""
+    row = _tree(frame).rows.get(device.name)
+    label = device.info.label if device.info is not None and device.info.label else device.name
+    return short_name(device) + (row.title[len(label) :] if row is not None else "")
+
+
+def short_name(device: BlockDevice) -> str:
+    """The label of a dm device, nvme4 for nvme4n1, else the kernel name."""
+    info = device.info
+    return without_namespace(info.label if info is not None and info.label else device.name)
+
+
+def without_namespace(name: str) -> str:
+    """nvme4 for nvme4n1: most NVMe disks have one namespace."""
+    return name[:-2] if name.startswith("nvme") and name.endswith("n1") else name

@@ -1,0 +1,137 @@
+"""The facts about one device as labelled fields: its peaks, its queue and settings, the devices below, mounts."""
+
+from __future__ import annotations
+
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.devices import BlockDevice
+from iotop_ai.present.block.figures import device_peaks
+from iotop_ai.present.job.data_path import fold_names
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fields import Field
+from iotop_ai.present.text.line import Cell, Line, cut, place
+from iotop_ai.present.text.table import Column, head, place_columns
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, count, duration, figure, percent, rate, size
+
+_MOUNT_COLUMNS = (
+    Column("fstype", "type", 9, 3, 12, left=True),
+    Column("full", "full%", 7, 0),
+    Column("free", "free", 7, 0, 9),
+    Column("size", "of", 7, 1, 9),
+    Column("inodes", "inodes%", 9, 2),
+    Column("source", "from", 16, 4, left=True, gap=2),
+)
+_PATH = 28
+
+
+def ceilings(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
+    """The peaks of all samples kept, and the sizes of requests now."""
+    peaks = device_peaks((*view.past, *frame.history), device.key)
+    if peaks.read_bytes_per_s is None:
+        return []
+    read, read_unit = rate(peaks.read_bytes_per_s)
+    write, write_unit = rate(peaks.write_bytes_per_s)
+    out = [
+        Field("most in", duration(peaks.seconds)),
+        Field("read", read, f" {read_unit}"),
+        Field("written", write, f" {write_unit}"),
+        Field("r/s", count(peaks.reads_per_s)),
+        Field("w/s", count(peaks.writes_per_s)),
+        Field("aqu-sz", figure(peaks.queue_size)),
+    ]
+    now = device.rates
+    for label, mean in (("size of a read now", now.read_size_bytes), ("of a write", now.write_size_bytes)):
+        out.append(Field(label, UNDEFINED if mean is None else size(mean)))
+    return out
+
+
+def settings(frame: Frame, device: BlockDevice) -> list[Field]:
+    """Its queue settings, transport and stack; without the fields that the kernel does not provide."""
+    info = device.info
+    if info is None:
+        return []
+    out = []
+    if info.queue_depth is not None:
+        out.append(Field("queue", str(info.queue_depth), " requests"))
+    if info.scheduler:
+        out.append(Field("scheduler", info.scheduler))
+    out += _writing(info)
+    if info.read_ahead_bytes is not None:
+        out.append(Field("read-ahead", size(info.read_ahead_bytes)))
+    if info.rotational is not None and info.transport in ("ata", "scsi", "usb"):
+        out.append(Field("rotates", "yes" if info.rotational else "no"))
+    if info.transport not in ("", "unknown"):
+        out.append(Field("by", info.transport))
+    if info.pcie:
+        better = info.pcie_max and info.pcie_max != info.pcie
+        out.append(Field("PCIe", info.pcie, f" of {info.pcie_max}" if better else ""))
+    if info.firmware:
+        out.append(Field("firmware", info.firmware))
+    if info.md_sync:
+        out.append(Field("array", info.md_sync))
+    if info.stats_off:
+        out.append(Field("statistics", "off", f" ({info.stats_remedy})"))
+    below = [devices.without_namespace(name) for name in devices.leaves(device.name, frame) if name != device.name]
+    if below:
+        out.append(Field("lies on", fold_names(below)))
+    if info.holders:
+        out.append(Field("carries", fold_names(list(info.holders))))
+    return out
+
+
+def _writing(info: BlockInfo) -> list[Field]:
+    """Write cache, FUA and writeback throttling; "unknown" only for a disk, left out for stacked devices."""
+    out = []
+    is_disk = info.kind == "disk"
+    if info.write_cache or is_disk:
+        out.append(Field("cache", info.write_cache or "unknown"))
+    if info.fua is not None or is_disk:
+        out.append(Field("FUA", "unknown" if info.fua is None else "yes" if info.fua else "no"))
+    if info.wbt_us is not None or is_disk:
+        wbt = "unknown" if info.wbt_us is None else f"{info.wbt_us / 1e3:g} ms" if info.wbt_us else "off"
+        out.append(Field("wbt", wbt))
+    return out
+
+
+def fullness(frame: Frame, device: BlockDevice) -> list[Field]:
+    """How full the filesystems on the device are, the fullest first; unknown ones last."""
+    usage = frame.snapshot.filesystems.value or {}
+    fields: list[tuple[float, Field]] = []
+    for mount in devices.mounts(device.name, frame):
+        used = None if (reading := usage.get(mount.path)) is None else reading.value
+        ratio = None if used is None else used.used_ratio
+        tail = "" if used is None else f" % full of {size(used.total_bytes)}"
+        fields.append((-1.0 if ratio is None else ratio, Field(mount.path, percent(ratio), tail)))
+    return [field for _, field in sorted(fields, key=lambda one: -one[0])]
+
+
+def mount_rows(frame: Frame, device: BlockDevice, width: int, most: int) -> list[Line]:
+    """Titles, then up to ``most`` filesystems on the device with their usage; [] without any."""
+    mounts = devices.mounts(device.name, frame)
+    if not mounts or most < 1:
+        return []
+    usage = frame.snapshot.filesystems.value or {}
+    path_room = min(_PATH, max(10, width // 3))
+    columns = [c for c in _MOUNT_COLUMNS if c.id != "source" or width >= 80]
+    at = place_columns(columns, path_room, width - 1)
+    title = f"{len(mounts)} mounts" if len(mounts) > most else "mount" if len(mounts) == 1 else "mounts"
+    out = [head(width, title, at)]
+    for mount in mounts[:most]:
+        reading = usage.get(mount.path)
+        used = None if reading is None else reading.value
+        texts = {
+            "fstype": mount.fstype + (" ro" if mount.read_only else ""),
+            "full": UNKNOWN if used is None else percent(used.used_ratio),
+            "free": UNKNOWN if used is None else size(used.available_bytes),
+            "size": UNKNOWN if used is None else size(used.total_bytes),
+            "inodes": UNKNOWN if used is None else _share(used.inodes_used_ratio),
+            "source": mount.source,
+        }
+        cells = [spot.cell(texts[spot.column.id]) for spot in at]
+        out.append(place(width, Cell(1, cut(mount.path, path_room - 2)), *cells))
+    return out
+
+
+def _share(ratio: float | None) -> str:
+    return UNDEFINED if ratio is None else percent(ratio)

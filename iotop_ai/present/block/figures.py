@@ -1,0 +1,169 @@
+"""Figures of a disk's own screen: what is normal, how awaits spread, its peaks, and whose processes use it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from iotop_ai.diagnosis.facts.block import DeviceFacts, base_of, device_facts, prior_ms
+from iotop_ai.diagnosis.facts.window import window
+from iotop_ai.diagnosis.memory.read_latency_baseline import baseline_ms
+from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockKey, BlockRates, is_leaf
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.devices import BlockDevice
+from iotop_ai.present.job.data_path import mount_device
+from iotop_ai.present.job.verdict_words import current_job, job_mount
+from iotop_ai.present.screen.selection import next_in_order
+from iotop_ai.present.screen.view import View
+
+BOUNDS_MS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+"""Upper bounds of the histogram's bins; one more bin lies above the last."""
+FEW_BOUNDS_MS = (0.2, 1.0, 5.0, 20.0, 100.0, 500.0)
+"""The same for narrow screens."""
+
+
+class DeviceWindow(NamedTuple):
+    """A device in the window that the rules of the verdict judge."""
+
+    facts: DeviceFacts | None
+    """None while nothing is known."""
+    learned: bool
+    """Whether the normal read time is this disk's own, else that of its kind."""
+    seconds: float
+    """Width of the window."""
+
+
+def device_window(frame: Frame, device: BlockDevice) -> DeviceWindow:
+    """The device's figures in the rules' window, computed as the rules compute them."""
+    samples = window(frame.history, frame.snapshot.at_ns, LIMITS.window_s, ("block",))
+    infos = devices.infos(frame)
+    if device.info is None or not samples.samples:
+        return DeviceWindow(None, False, samples.seconds)
+    facts = device_facts(device.key, device.info, infos, samples, learned=frame.carry.learned)
+    own_ms = baseline_ms(frame.carry.learned, device.info, facts.read_size_bytes)
+    kind_ms = prior_ms(base_of(device.info, infos), facts.read_size_bytes)
+    return DeviceWindow(facts, own_ms is not None and own_ms <= kind_ms, samples.seconds)
+
+
+def slowness(facts: DeviceFacts) -> int:
+    """0 normal, 1 slow, 2 very slow: read awaits against the normal; on a disk that seeks, %util and await."""
+    if not facts.reads_per_s or facts.reads_per_s < 1 or facts.read_await_ms is None:
+        return 0
+    if facts.serial:
+        busy = facts.busy_ratio or 0.0
+        slow = busy >= LIMITS.disk_busy and facts.read_await_ms >= LIMITS.disk_await_ms
+        severe = busy >= LIMITS.disk_busy_bad and facts.read_await_ms >= LIMITS.disk_await_bad_ms
+        return 2 if severe else int(slow)
+    inflation = facts.read_await_ms / facts.normal_ms
+    return 2 if inflation >= LIMITS.inflation_severe else int(inflation >= LIMITS.inflation_slow)
+
+
+class AwaitHistogram(NamedTuple):
+    """Requests of a history by the mean await of the interval in which they completed."""
+
+    bounds: tuple[float, ...]
+    """Upper bounds of the bins in ms."""
+    reads: tuple[float, ...]
+    """Reads in each bin, one bin more than there are bounds."""
+    writes: tuple[float, ...]
+    """Writes in each bin."""
+    seconds: float
+    """Sum of the intervals."""
+
+
+def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[float, ...] = BOUNDS_MS) -> AwaitHistogram:
+    """How the awaits of a device spread over the history; the kernel does not time single requests."""
+    reads, writes = [0.0] * (len(bounds) + 1), [0.0] * (len(bounds) + 1)
+    seconds = 0.0
+    for sample in history:
+        rates = (sample.block.value or {}).get(key)
+        if rates is None or sample.gap or not sample.block.renewed or not sample.block.seconds:
+            continue
+        seconds += sample.block.seconds
+        for per_s, await_ms, bins in (
+            (rates.reads_per_s, rates.read_await_ms, reads),
+            (rates.writes_per_s, rates.write_await_ms, writes),
+        ):
+            if per_s and await_ms is not None:
+                bins[bisect_right(bounds, await_ms)] += per_s * sample.block.seconds
+    return AwaitHistogram(bounds, tuple(reads), tuple(writes), seconds)
+
+
+class Peaks(NamedTuple):
+    """The largest figure of one interval each; None when none was known."""
+
+    read_bytes_per_s: float | None
+    write_bytes_per_s: float | None
+    reads_per_s: float | None
+    writes_per_s: float | None
+    queue_size: float | None
+    seconds: float
+    """Time that the samples cover."""
+
+
+def device_peaks(samples: Sequence[Sample], key: BlockKey) -> Peaks:
+    """The largest figures that the device reached in these samples."""
+    intervals = [
+        rates
+        for sample in samples
+        if not sample.gap and (rates := (sample.block.value or {}).get(key)) is not None and sample.block.seconds
+    ]
+
+    def peak(field: str) -> float | None:
+        return max((v for rates in intervals if (v := getattr(rates, field)) is not None), default=None)
+
+    seconds = sum(sample.seconds or 0.0 for sample in samples if not sample.gap)
+    return Peaks(
+        peak("read_bytes_per_s"),
+        peak("write_bytes_per_s"),
+        peak("reads_per_s"),
+        peak("writes_per_s"),
+        peak("queue_size"),
+        seconds,
+    )
+
+
+ONLY_DISK, JOB_FILES, BUSIEST = "alone", "job", "busiest"
+
+
+def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[str, str]:
+    """(why the processes listed belong to the device, the job's name for JOB_FILES).
+
+    ONLY_DISK: no other disk moved a byte, so all I/O to disks was here. JOB_FILES: the job's files lie on it. BUSIEST:
+    neither is known, and the kernel does not say which process uses which disk.
+    """
+    below = set(devices.leaves(device.name, frame))
+    disks = [d for d in devices.all_devices(frame, view) if d.info is not None and is_leaf(d.info)]
+    others = [d for d in disks if d.name not in below]
+    if _moves(device.rates) and all(_moves(d.rates) is False for d in others):
+        return ONLY_DISK, ""
+    job = current_job(frame)
+    mount = None if job is None else job_mount(frame, job)
+    files_on = None if mount is None else mount_device(frame, view, mount)
+    if job is not None and files_on is not None and below & set(devices.leaves(files_on.name, frame)):
+        return JOB_FILES, f"{job.name} of {job.user}"
+    return BUSIEST, ""
+
+
+def _moves(rates: BlockRates) -> bool | None:
+    """Whether bytes moved; None unknown."""
+    moved = (rates.read_bytes_per_s, rates.write_bytes_per_s)
+    return None if None in moved else any(moved)
+
+
+def device_or_selected(frame: Frame, view: View, name: str) -> BlockDevice | None:
+    """The device of that name, else the selected one; None without any."""
+    device = next((d for d in devices.all_devices(frame, view) if d.name == name), None)
+    return device or devices.selected_device(frame, view)
+
+
+def next_device(frame: Frame, view: View, name: str, step: int) -> str:
+    """Name of the device ``step`` rows on in the disk panel, round its ends; "" without any."""
+    order = [d.name for d in devices.panel_devices(frame, view)]
+    if name not in order:  # a nested device counts as the row above it
+        name = devices.top_row_of(name, frame)
+    return next_in_order(order, name, step) or ""

@@ -1,0 +1,92 @@
+"""The graphs of one device over time: awaits and rates by read and write, queue and busy time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.model.block.counters import BlockKey, BlockRates
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
+from iotop_ai.present.block.table import await_text
+from iotop_ai.present.screen.graphs import Graph, axis, graph_lines, room
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.braille import Series, nice_top, series
+from iotop_ai.present.text.line import Line
+from iotop_ai.present.text.units import GIB, MIB, UNDEFINED, brief, percent
+
+Value = Callable[[BlockRates], float | None]
+
+
+def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: float | None = None) -> list[Graph]:
+    """In a fixed order; reads and writes share a scale. hot_ms: read awaits above it are drawn as hot."""
+    samples = (*view.past, *frame.history)
+
+    def series_of(value: Value) -> Series:
+        def of_sample(sample: Sample) -> float | None:
+            rates = (sample.block.value or {}).get(key)
+            return None if rates is None else value(rates)
+
+        return series(samples, of_sample, slots, frame.snapshot.interval_s)
+
+    now = (frame.sample.block.value or {}).get(key)
+    awaits = {kind: series_of(_await_of(kind)) for kind in ("read", "write")}
+    await_top = nice_top(max((s.peak or 0.0 for s in awaits.values()), default=0.0))
+    rates = {kind: series_of(_field(f"{kind}_bytes_per_s")) for kind in ("read", "write")}
+    most = max((s.peak or 0.0 for s in rates.values()), default=0.0)
+    unit, scale = ("GB/s", GIB) if most >= 999.5 * MIB else ("MB/s", MIB)
+    rate_top = nice_top(most / scale) * scale
+    queue, busy = series_of(_field("queue_size")), series_of(_field("busy_ratio"))
+
+    def await_graph(kind: str) -> Graph:
+        idle = now is not None and getattr(now, f"{kind}s_per_s") == 0
+
+        def text(v: float | None) -> str:
+            if v == 0 and now is not None:
+                return UNDEFINED if idle else await_text(v, getattr(now, f"{kind}s_per_s"))
+            return brief(v)
+
+        return Graph(f"{kind[0]}_await", "ms", awaits[kind], 1.0, await_top, text, hot_ms if kind == "read" else None)
+
+    def rate_graph(kind: str) -> Graph:
+        return Graph(kind, unit, rates[kind], scale, rate_top, lambda v: brief(None if v is None else v / scale))
+
+    return [
+        await_graph("read"),
+        await_graph("write"),
+        rate_graph("read"),
+        rate_graph("write"),
+        Graph("aqu-sz", "", queue, 1.0, nice_top(queue.peak), brief),
+        Graph("%util", "%", busy, 0.01, 1.0, percent),
+    ]
+
+
+def _field(name: str) -> Value:
+    def value(rates: BlockRates) -> float | None:
+        number: float | None = getattr(rates, name)
+        return number
+
+    return value
+
+
+def _await_of(kind: str) -> Value:
+    def value(rates: BlockRates) -> float | None:
+        await_ms: float | None = getattr(rates, f"{kind}_await_ms")
+        # Without requests the await is undefined: draw nothing, where an unknown one is drawn as a gap.
+        return 0.0 if await_ms is None and getattr(rates, f"{kind}s_per_s") == 0 else await_ms
+
+    return value
+
+
+def device_graph_rows(
+    frame: Frame, view: View, key: BlockKey, width: int, height: int, hot_ms: float | None = None
+) -> list[Line]:
+    """The axis, then as many graphs as fit; each has two rows when all fit so."""
+    where = room(width)
+    if where.cells < 10 or height < 2:
+        return []
+    graphs = device_graphs(frame, view, key, 2 * where.cells, hot_ms)
+    rows = 2 if 1 + 2 * len(graphs) <= height else 1
+    out = [axis(frame, view._replace(focus=""), width, where)]
+    for graph in graphs:
+        out += graph_lines(graph, view, width, where, rows)
+    return out[:height]

@@ -1,0 +1,53 @@
+"""What each block device did over a Frame's history, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockKey
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import cached_per_frame
+
+
+class DeviceTotals(NamedTuple):
+    """Sums over the Samples of a history; unknown rates count as 0."""
+
+    queue_s: float
+    """Request-seconds: queue size times interval."""
+    active: bool
+    """Whether it did anything."""
+    read_bytes_per_s: float
+    """Sum of the Samples' rates."""
+    write_bytes_per_s: float
+    """Sum of the Samples' rates."""
+
+    @property
+    def direction(self) -> str:
+        """read or write: what it moved more bytes by."""
+        return "write" if self.write_bytes_per_s > self.read_bytes_per_s else "read"
+
+
+NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
+
+
+@cached_per_frame
+def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
+    """Totals of each device that was not idle throughout the history; see ``NO_TOTALS`` for the others."""
+    queue_s: dict[BlockKey, float] = {}
+    read: dict[BlockKey, float] = {}
+    written: dict[BlockKey, float] = {}
+    active: set[BlockKey] = set()
+    for rated in [sample.block for sample in frame.history]:
+        renewed = rated.renewed
+        seconds = (rated.seconds or 0.0) if renewed else 0.0
+        for key, rates in (rated.value or {}).items():
+            if rates is IDLE_BLOCK_RATES:
+                continue
+            queue_s[key] = queue_s.get(key, 0.0) + (rates.queue_size or 0.0) * seconds
+            read[key] = read.get(key, 0.0) + (rates.read_bytes_per_s or 0.0)
+            written[key] = written.get(key, 0.0) + (rates.write_bytes_per_s or 0.0)
+            if renewed and key not in active and rates.active:
+                active.add(key)
+    return {key: DeviceTotals(queue_s[key], key in active, read[key], written[key]) for key in queue_s}

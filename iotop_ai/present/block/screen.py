@@ -1,0 +1,183 @@
+"""The screen of one block device: its state and why, graphs, awaits, rows, facts, mounts, processes."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.await_histogram import await_rows
+from iotop_ai.present.block.devices import BlockDevice
+from iotop_ai.present.block.facts import ceilings, fullness, mount_rows, settings
+from iotop_ai.present.block.figures import (
+    JOB_FILES,
+    ONLY_DISK,
+    DeviceWindow,
+    device_or_selected,
+    device_window,
+    process_attribution,
+    slowness,
+)
+from iotop_ai.present.block.graphs import device_graph_rows
+from iotop_ai.present.block.table import device_rows
+from iotop_ai.present.health.summary import health, temperature
+from iotop_ai.present.process.table import process_rows
+from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fields import field_rows
+from iotop_ai.present.text.line import Line, Span, blank, row
+from iotop_ai.present.text.table import rule
+from iotop_ai.present.text.units import capacity, figure, percent
+
+KEYS = (
+    *("disk.back", "disk.previous", "disk.health", "disk.pause", "disk.longer", "detail.back", "disk.help"),
+    "app.quit",
+)
+"""The actions of the last row."""
+TALL = 40
+_BLOCK = 9
+_MOST_ROWS = 6
+
+
+def device_screen_rows(frame: Frame, view: View, width: int, height: int, name: str) -> list[Line]:
+    """Exactly ``height`` lines of ``width`` columns."""
+    device = device_or_selected(frame, view, name)
+    if device is None:
+        out = [rule(width, "disk"), row(width, [Span(" none here", "dim")])]
+    else:
+        plain = view._replace(device=device.name, focus="", cursor="", scroll=0, tree=False)
+        out = _body(frame, plain, width, height - 1, device)
+    return above_rows(out, words_above(KEYS, view), view, width, height)
+
+
+def _body(frame: Frame, view: View, width: int, height: int, device: BlockDevice) -> list[Line]:
+    """Rows ordered by how much they say about "is this disk slow"; a short screen drops the last ones."""
+    tall, roomy = height >= TALL, height >= 29
+    recent = device_window(frame, device)
+    top = _top(frame, view, width, device, recent)
+    table = device_rows(frame, view, width, "now", _stack(frame, view, device)[: _MOST_ROWS if roomy else 2])
+    awaits = await_rows(frame, device.key, width, 3 if tall else 0)
+    facts = settings(frame, device)
+    if roomy:
+        rest = [
+            field_rows(ceilings(frame, view, device), width),
+            mount_rows(frame, device, width, 4),
+            field_rows(facts, width),
+        ]
+    else:
+        # A row each: its peaks, then the usage of its filesystems and as many settings as fit.
+        short = [*fullness(frame, device), *facts]
+        rest = [field_rows(ceilings(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
+    gaps = 5 if tall else 0
+    left = height - len(top) - len(table) - gaps - (4 if height >= 20 else 0)
+    parts: list[list[Line]] = []
+    for part, curves in ((awaits, 4), *((one, 7) for one in rest)):
+        # The graphs of the awaits take precedence over all parts, those of rates and queue over the static facts.
+        fits = left - len(part) >= curves
+        parts.append(part if fits else [])
+        left -= len(part) if fits else 0
+    awaits, peaks, mounts, fields = parts
+    graphs = device_graph_rows(frame, view, device.key, width, max(0, min(left, 13)), _hot_ms(recent))
+    out: list[Line] = []
+    for block in (top, graphs, awaits, [*table, *peaks, *fields], mounts):
+        out += block
+        if tall and block:
+            out.append(blank(width))
+    return out + _processes(frame, view, width, height - len(out), device)
+
+
+def _hot_ms(recent: DeviceWindow) -> float | None:
+    """The read await above which it is slow; None while that is unknown."""
+    if recent.facts is None:
+        return None
+    return LIMITS.disk_await_ms if recent.facts.serial else LIMITS.inflation_slow * recent.facts.normal_ms
+
+
+def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: DeviceWindow) -> list[Line]:
+    """Its state and identity, the reason for the state, its health."""
+    word, hue = _state(frame, device, recent)
+    info = device.info
+    names = [d.name for d in devices.panel_devices(frame, view)]
+    row_name = device.name if device.name in names else devices.top_row_of(device.name, frame)
+    place_of = f"{names.index(row_name) + 1} of {len(names)}  b/n " if row_name in names else "b/n "
+    left = [Span(f" {word}".ljust(_BLOCK), f"block-{hue}"), Span(f" {devices.title_of(device, frame)}", "strong")]
+    if info is not None:
+        if info.detail:
+            left.append(Span(f"  {info.detail}"))
+        rest = [info.model, capacity(info.size_bytes) if info.size_bytes else "", info.serial and f"sn {info.serial}"]
+        left.append(Span("".join(f"  {one}" for one in rest if one), "dim"))
+    out = [row(width, left, [*mode_spans(view), Span(place_of, "dim")])]
+    text = _because(device, recent)
+    for i, line in enumerate(wrap(text, max(20, width - _BLOCK - 2))):
+        label = " because" if i == 0 else ""
+        # Only the state word has the red block; its reason is strong.
+        token = "strong" if hue in ("bad", "warn") else "text"
+        out.append(row(width, [Span(label.ljust(_BLOCK + 1), "dim"), Span(line, token)]))
+    own_health, degrees = health(frame, device.name), temperature(frame, device.name)
+    spans = [Span(" health".ljust(_BLOCK + 1), "dim"), Span(own_health.word, own_health.token)]
+    if own_health.reason:
+        spans.append(Span(f"  {own_health.reason}", "dim"))
+    end = [] if degrees is None else [Span("temp ", "dim"), Span(f"{degrees:.0f}"), Span(" C ", "dim")]
+    return [*out, row(width, spans, end)]
+
+
+def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str, str]:
+    """(the state word, its hue)."""
+    own_health = health(frame, device.name)
+    if own_health.token == "bad":
+        return own_health.word.upper(), "bad"
+    if recent.facts is None or device.rates.reads_per_s is None:
+        return "UNSURE", "unsure"
+    slow = slowness(recent.facts)
+    if slow or device.guilty:
+        return "SLOW", "bad" if slow == 2 or device.guilty else "warn"
+    if own_health.token == "warn":
+        return own_health.word.upper(), "warn"
+    return ("OK", "ok") if device.totals.active else ("IDLE", "dim")
+
+
+def _because(device: BlockDevice, recent: DeviceWindow) -> str:
+    """Read awaits against the normal, over the window of the verdict."""
+    facts = recent.facts
+    if facts is None:
+        return "nothing is known of it yet" if device.info is not None else "its identity is not known"
+    when = f"in {recent.seconds:.0f} s"
+    if facts.read_await_ms is None or not facts.reads_per_s:
+        text = f"nothing was read {when}"
+        if facts.await_ms is not None:
+            took = f"{figure(facts.await_ms)} ms" if facts.await_ms else "less than 0.1 ms"
+            text += f", a write took {took}"
+    else:
+        inflation = facts.read_await_ms / facts.normal_ms
+        against = "within the normal" if inflation <= 1 else f"{figure(inflation)} x the normal"
+        text = f"a read took {figure(facts.read_await_ms) if facts.read_await_ms else '<0.1'} ms {when}, "
+        text += f"{against} {figure(facts.normal_ms)} ms of {'this disk' if recent.learned else 'its kind'}"
+    if facts.serial:
+        text += f"; it seeks, so {percent(facts.busy_ratio)} %util is its load"
+    return text
+
+
+def _stack(frame: Frame, view: View, device: BlockDevice) -> list[tuple[BlockDevice, bool]]:
+    """(device, whether it is nested): the one above when there is one, the device, then those nested under it."""
+    inner = devices.nested_devices(device.name, frame, view)
+    top = devices.top_row_of(device.name, frame)
+    above = [d for d in devices.all_devices(frame, view) if d.name == top and top != device.name]
+    return [*((d, False) for d in above), (device, bool(above)), *((d, True) for d in inner)]
+
+
+def _processes(frame: Frame, view: View, width: int, height: int, device: BlockDevice) -> list[Line]:
+    """The processes that move bytes, and how far they can be attributed to this device."""
+    if height < 3:
+        return []
+    basis, job = process_attribution(frame, view, device)
+    if basis == ONLY_DISK:
+        note = "no other disk moved a byte: all their disk I/O was here"
+    elif basis == JOB_FILES:
+        note = f"the files of {job} lie here; the disk of other processes is unknown"
+    else:
+        note = "the kernel does not say which of them use this disk: the busiest of all"
+    # On a short screen the two busiest take the row of the footer.
+    more = 1 if height <= 4 else 0
+    lines = process_rows(frame, view._replace(only_active=True), width, height - 1 + more)[: height - 1]
+    return [*lines[:1], row(width, [Span(f" {note}", "dim")]), *lines[1:]]

@@ -1,0 +1,311 @@
+"""The disk panel: the figures of ``iostat -x`` and the health of each device, one device per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from iotop_ai.model.block.counters import BlockRates
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import Marks
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.devices import BlockDevice
+from iotop_ai.present.block.history_totals import NO_TOTALS
+from iotop_ai.present.health.summary import Health, health, temperature
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
+from iotop_ai.present.text.panel import panel, reason_row
+from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, count, figure, mib, percent, size
+
+COLUMNS = (
+    Column("r/s", "r/s", 4, 30, 5, gap=0),
+    Column("rMB/s", "rMB/s", 7, 0),
+    Column("rrqm/s", "rrqm/s", 7, 130),
+    Column("%rrqm", "%rrqm", 6, 100, 7),
+    Column("rareq", "rareq", 6, 60, 7),
+    Column("r_await", "r_await", 8, 0),
+    Column("w/s", "w/s", 5, 30),
+    Column("wMB/s", "wMB/s", 6, 20, 7),
+    Column("wrqm/s", "wrqm/s", 7, 130),
+    Column("%wrqm", "%wrqm", 6, 100, 7),
+    Column("wareq", "wareq", 6, 90, 7),
+    Column("w_await", "w_await", 8, 40),
+    Column("d/s", "d/s", 5, 110),
+    Column("dMB/s", "dMB/s", 6, 125, 7),
+    Column("%drqm", "%drqm", 6, 126, 7),
+    Column("dareq", "dareq", 6, 127, 7),
+    Column("d_await", "d_await", 8, 120),
+    Column("f/s", "f/s", 5, 110),
+    Column("f_await", "f_await", 8, 120),
+    Column("in-fl", "in-fl", 6, 115),
+    Column("aqu-sz", "aqu-sz", 7, 50),
+    Column("%util", "%util", 6, 0, 7),
+    Column("full%", "full%", 6, 80),
+    Column("temp", "temp", 5, 70),
+    Column("health", "health", 9, 0, left=True, gap=1),
+)
+"""iostat's columns in its order. The title is the id; while accumulating it loses its "/s"."""
+
+_WIDE, _REASON_WIDTH = 140, 16
+"""From this width on, the health column has room for the reason."""
+_WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
+
+
+def await_text(ms: float | None, done: float | None) -> str:
+    """An await: "-" without a request (which does not mean a fast disk), "?" when unknown.
+
+    done: requests per second. The kernel counts whole milliseconds, so 0 ms over few requests only means that each
+    took less than one.
+    """
+    if ms is not None:
+        if ms == 0 and done:
+            return "<0.1" if done >= 10 else "<1"
+        return figure(ms)
+    return UNDEFINED if done == 0 else UNKNOWN
+
+
+def _bytes(mean: float | None, done: float | None) -> str:
+    if mean is not None:
+        return size(mean)
+    return UNDEFINED if done == 0 else UNKNOWN
+
+
+def _times(value: float | None, seconds: float) -> float | None:
+    return None if value is None else value * seconds
+
+
+_VALUES: dict[str, Callable[[BlockRates, float], str]] = {
+    "r/s": lambda r, s: count(_times(r.reads_per_s, s)),
+    "rMB/s": lambda r, s: mib(_times(r.read_bytes_per_s, s)),
+    "rrqm/s": lambda r, s: count(_times(r.read_merges_per_s, s)),
+    "%rrqm": lambda r, s: percent(r.read_merged_ratio),
+    "rareq": lambda r, s: _bytes(r.read_size_bytes, r.reads_per_s),
+    "r_await": lambda r, s: await_text(r.read_await_ms, r.reads_per_s),
+    "w/s": lambda r, s: count(_times(r.writes_per_s, s)),
+    "wMB/s": lambda r, s: mib(_times(r.write_bytes_per_s, s)),
+    "wrqm/s": lambda r, s: count(_times(r.write_merges_per_s, s)),
+    "%wrqm": lambda r, s: percent(r.write_merged_ratio),
+    "wareq": lambda r, s: _bytes(r.write_size_bytes, r.writes_per_s),
+    "w_await": lambda r, s: await_text(r.write_await_ms, r.writes_per_s),
+    "d/s": lambda r, s: count(_times(r.discards_per_s, s)),
+    "dMB/s": lambda r, s: mib(_times(r.discard_bytes_per_s, s)),
+    "%drqm": lambda r, s: percent(r.discard_merged_ratio),
+    "dareq": lambda r, s: _bytes(r.discard_size_bytes, r.discards_per_s),
+    "d_await": lambda r, s: await_text(r.discard_await_ms, r.discards_per_s),
+    "f/s": lambda r, s: count(_times(r.flushes_per_s, s)),
+    "f_await": lambda r, s: await_text(r.flush_await_ms, r.flushes_per_s),
+    "in-fl": lambda r, s: count(r.in_flight),
+    "aqu-sz": lambda r, s: figure(r.queue_size),
+    "%util": lambda r, s: percent(r.busy_ratio),
+}
+
+
+@panel
+def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """Section rule with titles, a row per device (keys "disk:NAME"), and a last row that names the devices left out."""
+    rows, rest = visible_rows(frame, view, height - 1)
+    out = device_rows(frame, view, width, "disk", rows)
+    if frame.snapshot.block.value is None:
+        return [*out[:1], reason_row(width, frame.snapshot.block)]
+    if rest:
+        out.append(_rest(width, rest))
+    elif not rows:
+        out.append(row(width, [Span(" no device is active" if view.only_active else " no disk here", "dim")]))
+    return out
+
+
+def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tuple[BlockDevice, bool]]) -> list[Line]:
+    """The section's rule with the titles, then a row for each (device, whether it is nested under the row above)."""
+    names = [devices.title_of(d, frame) for d, _ in rows]
+    mounts = [_mount(d, frame) for d, _ in rows]
+    at, name_room, mount_at = _arrange(width, names, mounts)
+    heads = at
+    if devices.rates_of(frame, view)[1] is not None:
+        heads = [p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at]
+    out = [head(width, title, heads, focus=view.focus == "disk")]
+    for (device, nested), name, mount in zip(rows, names, mounts, strict=True):
+        out.append(_row(frame, view, width, device, nested, at, cut(name, name_room), mount, mount_at))
+    return out
+
+
+def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockDevice, bool]], list[BlockDevice]]:
+    """([(device, whether it is nested under the row above)], devices without room).
+
+    When not all fit, the guilty, the selected, the one under the cursor and the busiest stay, in their usual order.
+    """
+    every = list(devices.panel_devices(frame, view))
+    selected = devices.selected_device(frame, view)
+    names = {d.name for d in every}
+    top = "" if selected is None else devices.top_row_of(selected.name, frame)
+    inner = [p for p in devices.nested_devices(top, frame, view) if p.name not in names] if top in names else []
+    if selected is not None and selected.name not in names and (len(every) + len(inner) > room or not inner):
+        # The selected device always has a row, even without room for the others that are nested with it.
+        every, inner = [selected, *every], []
+    if len(every) > room:
+        if view.focus == "disk" and view.scroll:
+            part = every[view.scroll : view.scroll + max(1, room - 1)]
+        else:
+            part = _most_important(every, selected, view, max(1, room - 1))
+        names = {d.name for d in part}
+        rest = [d for d in every if d.name not in names]
+        return [(d, False) for d in part], rest if room > 1 else []
+    out: list[tuple[BlockDevice, bool]] = []
+    for device in every:
+        out.append((device, False))
+        if device.name == top and len(every) + len(inner) <= room:
+            out += [(p, True) for p in inner]
+    return out, []
+
+
+def _most_important(every: list[BlockDevice], selected: BlockDevice | None, view: View, room: int) -> list[BlockDevice]:
+    def weight(device: BlockDevice) -> tuple[int, float]:
+        if device.guilty or (selected is not None and device.name == selected.name):
+            return 0, 0.0
+        if device.row_key == view.cursor:
+            return 1, 0.0
+        return (2 if device.totals.active else 3), -device.totals.queue_s
+
+    names = {d.name for d in sorted(every, key=weight)[:room]}
+    return [d for d in every if d.name in names]
+
+
+def _mount(device: BlockDevice, frame: Frame) -> str:
+    mounts = devices.mounts(device.name, frame)
+    return mounts[0].path if mounts else ""
+
+
+def _arrange(width: int, names: list[str], mounts: list[str]) -> tuple[list[ColumnSlot], int, int]:
+    """(columns, width of the name, where the mount starts): names and mounts grow before columns widen."""
+    every = COLUMNS
+    if width >= _WIDE:
+        every = (*COLUMNS[:-1], COLUMNS[-1]._replace(width=COLUMNS[-1].width + _REASON_WIDTH))
+    columns = fit_columns(every, width - 14)
+    spare = width - 14 - sum(c.width for c in columns)
+    longest = max((cells(n) for n in names), default=0)
+    more_name = max(0, min(spare, longest - 6, 12))
+    more_mount = max(0, min(spare - more_name, max((cells(m) for m in mounts), default=0) - 6, 12))
+    return place_columns(columns, 14 + more_name + more_mount, width), 6 + more_name, 8 + more_name
+
+
+def _row(
+    frame: Frame,
+    view: View,
+    width: int,
+    device: BlockDevice,
+    nested: bool,
+    at: list[ColumnSlot],
+    name: str,
+    mount: str,
+    mount_at: int,
+) -> Line:
+    selected = devices.selected_device(frame, view)
+    ids = {spot.column.id for spot in at}
+    # The row above shows the health of a partition's or volume's disk; a member of an array has its own.
+    has_health = not nested or (device.info is not None and device.info.kind == "disk")
+    return _device_line(
+        width,
+        device._replace(info=None, totals=NO_TOTALS),
+        selected is not None and selected.name == device.name,
+        " " + name if nested else name,
+        tuple(at),
+        mount,
+        mount_at,
+        "sel" if view.focus == "disk" and view.cursor == device.row_key else "",
+        view.marks,
+        _fullness(frame, device.name) if "full%" in ids else "",
+        _degrees(frame, device.name) if "temp" in ids else "",
+        health(frame, device.name) if has_health else None,
+    )
+
+
+@lru_cache(maxsize=64)
+def _device_line(
+    width: int,
+    device: BlockDevice,
+    selected: bool,
+    name: str,
+    at: tuple[ColumnSlot, ...],
+    mount: str,
+    mount_at: int,
+    background: str,
+    marks: Marks,
+    fullness: str,
+    degrees: str,
+    device_health: Health | None,
+) -> Line:
+    """One row; an idle device keeps the row of the tick before."""
+    # Marks work without colour: the device in the graphs, and the one that the verdict names when it is another.
+    mark = ">" if selected else "!" if device.guilty else " "
+    out = [Cell(0, mark, "bad" if device.guilty else "key")]
+    out.append(Cell(1, name, "bad" if device.guilty else "text"))
+    worst = _worst_await(device.rates)
+    marked = not device.guilty and bool(marks.await_ms or marks.util)
+    seconds = 1.0 if device.seconds is None else device.seconds
+    for spot in at:
+        id_ = spot.column.id
+        if id_ == "health":
+            out += [] if device_health is None else _health_cells(device_health, spot)
+            continue
+        text = {"full%": fullness, "temp": degrees}.get(id_) or _VALUES[id_](device.rates, seconds)
+        token = ""
+        if device.guilty and id_ == worst:
+            token = "bad"
+        elif (device.guilty and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN)) or (
+            marked and _stands_out(device.rates, marks, id_)
+        ):
+            token = "strong"
+        out.append(spot.cell(text, token))
+    # The mount may reach the first figure, which rarely fills its column.
+    first = min((c.column - cells(c.text) + 1 if c.right else c.column for c in out[2:]), default=width)
+    out.append(Cell(mount_at, cut(mount, max(0, first - mount_at - 1)), "dim"))
+    return place(width, *out, background=background, key=device.row_key)
+
+
+def _stands_out(rates: BlockRates, marks: Marks, id_: str) -> bool:
+    """Whether a figure is at or above the user's mark for its column."""
+    awaits = {"r_await": rates.read_await_ms, "w_await": rates.write_await_ms}
+    if id_ in awaits:
+        value, mark = awaits[id_], marks.await_ms
+    else:
+        value, mark = rates.busy_ratio if id_ == "%util" else None, marks.util / 100
+    return value is not None and 0 < mark <= value
+
+
+def _degrees(frame: Frame, name: str) -> str:
+    degrees = temperature(frame, name)
+    return UNDEFINED if degrees is None else f"{degrees:.0f}"
+
+
+def _worst_await(rates: BlockRates) -> str:
+    """Column of the one red await in a guilty row; "" without awaits."""
+    read, write = rates.read_await_ms, rates.write_await_ms
+    if read is None and write is None:
+        return ""
+    return "w_await" if read is None or (write is not None and write > 2 * read) else "r_await"
+
+
+def _fullness(frame: Frame, name: str) -> str:
+    """Use% of the fullest filesystem on the device; "-" without one."""
+    usage = frame.snapshot.filesystems.value or {}
+    readings = [usage[m.path] for m in devices.mounts(name, frame) if m.path in usage]
+    known = [r.value.used_ratio for r in readings if r.value is not None and r.value.used_ratio is not None]
+    if known:
+        return percent(max(known))
+    return UNKNOWN if readings else UNDEFINED
+
+
+def _health_cells(health: Health, spot: ColumnSlot) -> list[Cell]:
+    out = [Cell(spot.first, cut(health.word, spot.last + 1 - spot.first), health.token)]
+    x = spot.first + cells(health.word) + 1
+    room = spot.last - x
+    if health.reason and health.word in _WORDS_WITH_REASON and room >= 8:
+        token = health.token if health.token in ("bad", "warn") else "dim"
+        out.append(Cell(x, cut(health.reason, room), token))
+    return out
+
+
+def _rest(width: int, rest: list[BlockDevice]) -> Line:
+    idle = all(not d.totals.active for d in rest)
+    names = " ".join(devices.short_name(d) for d in rest[:40])
+    return row(width, [Span(f" {len(rest)} more{', all idle' if idle else ''}: {names}", "dim")])

@@ -1,0 +1,67 @@
+"""The context of one GPU: how long it has been idle, which process holds it, which jobs use the other GPUs."""
+
+from __future__ import annotations
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.present.gpu.groups import Gpu, gpus
+from iotop_ai.present.gpu.meaning import IDLE, GpuContext, Meaning, meanings
+from iotop_ai.present.gpu.users import gpu_users, owner_text
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.panel import reason_spans
+
+
+def detail_of(frame: Frame, uuid: str) -> GpuDetail | None:
+    """Figures that are read rarely; None while they are unknown."""
+    reading = (frame.snapshot.gpu_slow.value or {}).get(uuid)
+    return None if reading is None else reading.value
+
+
+def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
+    """All sentences about one GPU, the gravest first; the reason alone when it cannot be read."""
+    if gpu.state is None:
+        reading = gpu.reading
+        text = "".join(span.text for span in reason_spans(reading._replace(remedy="")))
+        return [Meaning("unread", text, "bad", reading.remedy)]
+    return meanings(gpu.state, gpu.rates, detail_of(frame, gpu.uuid), gpu_context(frame, view, gpu))
+
+
+def gpu_context(frame: Frame, view: View, gpu: Gpu) -> GpuContext:
+    """The context of one GPU."""
+    jobs = _jobs(frame, view)
+    own_job = next((job for uuid, job in jobs if uuid == gpu.uuid), "")
+    other_jobs = [job for uuid, job in jobs if uuid != gpu.uuid and job]
+    names = sorted(set(other_jobs))
+    text = ""
+    if names and not own_job:
+        used = f"{len(other_jobs)} of {len(jobs)} GPUs"
+        text = f"{names[0]} uses {used}" if len(names) == 1 else f"{len(names)} jobs use {used}"
+    return GpuContext(
+        used=sum(1 for _, job in jobs if job),
+        idle_s=idle_seconds(frame, view, gpu.uuid),
+        owner="" if gpu.state is None else owner_text(frame, view, gpu.state),
+        others=text,
+    )
+
+
+def idle_seconds(frame: Frame, view: View, uuid: str) -> float | None:
+    """Time at 0 to 5 % utilisation, as far as samples reach; None when it is busy or unknown."""
+    since: int | None = None
+    for sample in reversed((*view.past, *frame.history)):
+        rates = (sample.gpu.value or {}).get(uuid)
+        if rates is None or rates.busy_ratio is None or rates.busy_ratio >= IDLE:
+            break
+        since = sample.at_ns
+    return None if since is None else (frame.sample.at_ns - since) / 1e9
+
+
+@cached_per_frame
+def _jobs(frame: Frame, view: View) -> tuple[tuple[str, str], ...]:
+    """(UUID, job of the largest compute process, else its user and name; "" without a process) of each GPU."""
+    out = []
+    for gpu in gpus(frame, view):
+        processes = () if gpu.state is None else gpu_users(frame, view, gpu.state) or ()
+        first = next((user for user in processes if user.process.kind != "graphics"), None)
+        out.append((gpu.uuid, "" if first is None else first.job or f"{first.user} {first.name}"))
+    return tuple(out)

@@ -1,0 +1,165 @@
+"""GPUs in groups: similar ones share a row, an outlier has its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Reading
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import cached_per_frame
+
+if TYPE_CHECKING:
+    from iotop_ai.model.gpu.state import GpuRates, GpuState
+
+_BUSY_RANGE, _CELSIUS_RANGE, _SHARE_RANGE = 0.15, 10.0, 0.15
+"""Largest distance from the group's median."""
+_SMOOTH = 10
+"""Samples in the mean of the utilisation."""
+
+# Bits of nvmlClocksEventReasons in nvml.h. Idle, application clocks, sync boost and display settings do not throttle.
+_REASONS = (
+    (0x40, "thermal hw"),
+    (0x80, "power brake"),
+    (0x08, "slowdown hw"),
+    (0x20, "thermal"),
+    (0x04, "power"),
+)
+
+
+class Gpu(NamedTuple):
+    """One GPU."""
+
+    uuid: str
+    reading: Reading[GpuState]
+    """Says why when there is no state."""
+    rates: GpuRates | None
+    """None when it gave no answer."""
+    busy: float | None
+    """Mean utilisation of the last 10 samples, 0..1; None unknown."""
+
+    @property
+    def state(self) -> GpuState | None:
+        """Its state as NVML returned it; None when it gave no answer."""
+        return self.reading.value
+
+    @property
+    def row_key(self) -> str:
+        """The key of its row."""
+        return f"gpu:{self.uuid}"
+
+
+def short_model(name: str) -> str:
+    """The model without vendor and family: "H100 80GB HBM3" for "NVIDIA H100 80GB HBM3"."""
+    for word in ("NVIDIA ", "GeForce "):
+        name = name.replace(word, "")
+    return name
+
+
+def throttle_text(state: GpuState) -> str:
+    """Why the clocks are lowered: "none", the gravest reason, "?" when unknown."""
+    if state.clock_reasons is None:
+        return "?"
+    for bit, word in _REASONS:
+        if state.clock_reasons & bit:
+            return word
+    return "none"
+
+
+LEAST_SHARE = 0.01
+"""Share of the interval from which on a throttle reason counts."""
+
+
+def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
+    """(gravest throttle reason, its share of the interval), from the counters in ns; None without them.
+
+    Thermal and power-brake slowdowns take precedence over the power limit, which is normal at full load.
+    """
+    rates = gpu.rates
+    if rates is None:
+        return None
+    shares = (
+        ("thermal hw", rates.hw_thermal_ratio),
+        ("brake", rates.power_brake_ratio),
+        ("thermal", rates.sw_thermal_ratio),
+        ("power", rates.power_cap_ratio),
+    )
+    known = [(word, share) for word, share in shares if share is not None]
+    if not known:
+        return None
+    return next((one for one in known if one[1] >= LEAST_SHARE), known[-1])
+
+
+def link_text(state: GpuState) -> str:
+    """PCIe generation x width, and behind a slash the full width when the link is narrower: "5x16", "3x8/x16"."""
+    if state.pcie_generation is None or state.pcie_width is None:
+        return "?"
+    now = f"{state.pcie_generation}x{state.pcie_width}"
+    # The generation drops while a GPU is idle; the width does not.
+    if state.pcie_max_width is not None and state.pcie_width < state.pcie_max_width:
+        return f"{now}/x{state.pcie_max_width}"
+    return now
+
+
+@cached_per_frame
+def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
+    """All GPUs in the order of NVML's index."""
+    rates = frame.sample.gpu.value or {}
+    recent = [s.gpu.value or {} for s in frame.history[-_SMOOTH:] if s.gpu.renewed]
+    out = []
+    for uuid, reading in (frame.snapshot.gpu.value or {}).items():
+        busy = [b for table in recent if uuid in table and (b := table[uuid].busy_ratio) is not None]
+        out.append(Gpu(uuid, reading, rates.get(uuid), sum(busy) / len(busy) if busy else None))
+    return tuple(sorted(out, key=lambda g: (g.state.number if g.state else 1 << 20, g.uuid)))
+
+
+def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
+    """The GPU of that UUID, else the first; None without any."""
+    every = gpus(frame, view)
+    return next((g for g in every if g.uuid == uuid), every[0] if every else None)
+
+
+def _near(values: Sequence[float | None], distance: float) -> list[bool]:
+    """Whether each value lies within ``distance`` of the median; when most are known, an unknown one does not."""
+    known = [v for v in values if v is not None]
+    if not known:
+        return [True] * len(values)
+    from statistics import median  # slow to import, and only needed with a GPU
+
+    middle = median(known)
+    most_known = 2 * len(known) >= len(values)
+    return [(abs(v - middle) <= distance) if v is not None else not most_known for v in values]
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+@cached_per_frame
+def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
+    """The GPUs in groups of equal model, memory size, link and throttle reason; outliers alone."""
+    kinds: dict[tuple[str, int | None, str, str], list[Gpu]] = {}
+    unread: list[tuple[Gpu, ...]] = []
+    for gpu in gpus(frame, view):
+        state = gpu.state
+        if state is None:
+            unread.append((gpu,))
+        else:
+            kind = state.name, state.memory_total_bytes, link_text(state), throttle_text(state)
+            kinds.setdefault(kind, []).append(gpu)
+    out: list[tuple[Gpu, ...]] = []
+    for members in kinds.values():
+        rates = [g.rates for g in members]
+        checks = (
+            _near([g.busy for g in members], _BUSY_RANGE),
+            _near([r and r.temperature_celsius for r in rates], _CELSIUS_RANGE),
+            _near([r and _ratio(r.memory_used_bytes, r.memory_total_bytes) for r in rates], _SHARE_RANGE),
+            _near([r and _ratio(r.power_watts, r.power_limit_watts) for r in rates], _SHARE_RANGE),
+        )
+        similar = tuple(g for i, g in enumerate(members) if all(check[i] for check in checks))
+        if similar:
+            out.append(similar)
+        out += [(g,) for g in members if g not in similar]
+    return tuple(sorted((*out, *unread), key=lambda group: group[0].state.number if group[0].state else 1 << 20))

@@ -1,0 +1,304 @@
+"""The meaning of a GPU's figures: sentences, the gravest first, each with the figures it rests on.
+
+Utilisation alone never means "computing": it counts any running kernel. So a sentence also needs watts or, with GPM,
+the activity of SMs and tensor cores. The thresholds 80 and 50 % of SM activity are NVIDIA's (DCGM user guide,
+profiling metrics), the others this project's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuRates, GpuState
+from iotop_ai.present.gpu.xid import xid_is_hardware, xid_meaning
+from iotop_ai.present.text.units import duration, percent, size
+
+BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
+SM_GOOD, SM_POOR = 0.8, 0.5
+FEW_WATTS, HARDLY_WATTS = 0.4, 0.25
+"""Shares of the power limit: spinning in a collective draws less than 40 %, a hung job about 10 %."""
+TENSOR_NONE = 0.02
+THROTTLED, CAPPED = 0.01, 0.01
+GAPS = 0.2
+HELD_SHARE, HELD_S = 0.05, 60.0
+MEMORY_FULL = 0.95
+HOT_CELSIUS = 3
+SATURATED = 0.8
+FULL_LINK_BYTES_PER_S = {3: 12e9, 4: 25e9, 5: 50e9}
+"""Bandwidth of x16 of a PCIe generation in practice."""
+_GRAVITY = {"bad": 0, "warn": 1, "unsure": 2, "ok": 3, "text": 4, "dim": 5}
+
+
+class Meaning(NamedTuple):
+    """One sentence."""
+
+    id: str
+    """Stable name of the case."""
+    text: str
+    token: str
+    """"bad" broken, "warn" slowed or wasted, "ok" working, "text" and "dim" plain facts, "unsure" unknown."""
+    remedy: str = ""
+    """What to do about it; "" nothing."""
+
+
+class GpuContext(NamedTuple):
+    """What the sentences need besides the GPU's own figures."""
+
+    used: int = 0
+    """How many GPUs have a process."""
+    idle_s: float | None = None
+    """Time at 0 to 5 % utilisation; None when busy or unknown."""
+    owner: str = ""
+    """The process with most of its memory."""
+    others: str = ""
+    """Use of the other GPUs, when this one has no process."""
+
+
+def meanings(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None, context: GpuContext) -> list[Meaning]:
+    """All sentences that the known figures support, the gravest first."""
+    out: list[Meaning] = []
+    if rates is not None:
+        out += _activity(state, rates, context)
+        out += _held_back(state, rates, detail)
+        out += _link(state, rates, detail)
+        out += _memory(rates)
+    out += _health(state, detail)
+    out += _heat(state, detail)
+    out += _place(state, detail)
+    return sorted(out, key=lambda m: _GRAVITY.get(m.token, 9))
+
+
+def figures(rates: GpuRates) -> str:
+    """The activity, watts always beside utilisation: "95 % busy, SM 31 %, 430 of 700 W"."""
+    parts = [f"{percent(rates.busy_ratio)} % busy"]
+    if rates.sm_ratio is not None:
+        parts.append(f"SM {percent(rates.sm_ratio)} %")
+    if rates.power_watts is not None:
+        limit = "" if rates.power_limit_watts is None else f" of {rates.power_limit_watts:.0f}"
+        parts.append(f"{rates.power_watts:.0f}{limit} W")
+    return ", ".join(parts)
+
+
+def _activity(state: GpuState, rates: GpuRates, context: GpuContext) -> list[Meaning]:
+    busy = rates.busy_ratio
+    if busy is None:
+        if state.instances:
+            return [Meaning("mig", f"MIG: {len(state.instances)} instances, the whole has no utilisation", "dim")]
+        return [Meaning("no_busy", "the driver reports no utilisation", "unsure")]
+    text = figures(rates)
+    if busy >= BUSY:
+        return [_busy(text, rates, context)]
+    if busy >= IDLE:
+        gap = rates.gap_ratio
+        if gap is not None and gap >= GAPS:
+            return [Meaning("gaps", f"{text}: idle in {percent(gap)} % of the samples, it waits for work", "warn")]
+        return [Meaning("partly", text, "text")]
+    return [_idle(state, rates, context)]
+
+
+def _busy(text: str, rates: GpuRates, context: GpuContext) -> Meaning:
+    share = _share(rates.power_watts, rates.power_limit_watts)
+    tensor, sm = rates.tensor_ratio, rates.sm_ratio
+    quiet = tensor is not None and tensor < TENSOR_NONE
+    if share is not None and (share < HARDLY_WATTS or (share < FEW_WATTS and quiet)):
+        if quiet:
+            text += ", tensor 0"
+        if context.used >= 2:
+            cause = "spinning in a collective, another rank is late" if quiet else "a collective or tiny kernels"
+            return Meaning("spinning", f"{text}: {cause}", "warn", "look at the other ranks: iotop-ai on their nodes")
+        return Meaning("tiny", f"{text}: tiny kernels, the GPU hardly works", "warn", "CUDA graphs, compile, batch")
+    if sm is not None and sm < SM_POOR:
+        return Meaning("small_kernels", f"{text}: small kernels", "warn", "larger batch, CUDA graphs, compile")
+    if sm is not None and sm >= SM_GOOD:
+        return Meaning("computing", f"{text}: computing", "ok")
+    if sm is not None:
+        return Meaning("fair", f"{text}: the SMs have room", "text")
+    if share is None:
+        return Meaning("busy", f"{text}: some kernel runs; neither watts nor SM activity is known", "unsure")
+    return Meaning("by_watts", f"{text}: computing, as far as watts tell", "ok")
+
+
+def _idle(state: GpuState, rates: GpuRates, context: GpuContext) -> Meaning:
+    held = _share(rates.memory_used_bytes, rates.memory_total_bytes)
+    span = "" if context.idle_s is None else f" for {duration(context.idle_s)}"
+    watts = "" if rates.power_watts is None else f", {rates.power_watts:.0f} W"
+    if held is not None and held >= HELD_SHARE and context.idle_s is not None and context.idle_s >= HELD_S:
+        owner = context.owner or "an unseen process"
+        text = f"idle{span} with {size(rates.memory_used_bytes)} held by {owner}{watts}"
+        return Meaning("held", text, "warn", "a hung or forgotten job? py-spy dump, or ask its owner")
+    if context.others and not state.processes and (held is None or held < HELD_SHARE):
+        return Meaning("unused", f"not used; {context.others}", "text")
+    return Meaning("idle", f"idle{span}{watts}", "dim")
+
+
+def _held_back(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Meaning]:
+    out = []
+    hot = _temperatures(state)
+    for ratio, bit, word, name in (
+        (rates.hw_thermal_ratio, 0x40, "thermal slowdown to half clock", "hw_thermal"),
+        (rates.sw_thermal_ratio, 0x20, "thermal slowdown", "sw_thermal"),
+        (rates.power_brake_ratio, 0x80, "power brake to half clock", "power_brake"),
+    ):
+        remedy = "power supply or rack" if name == "power_brake" else "airflow, fans, room; the neighbour's heat"
+        where = "" if name == "power_brake" else hot
+        if ratio is not None and ratio >= THROTTLED:
+            out.append(Meaning(name, f"{word} {percent(ratio)} % of the time{where}", "bad", remedy))
+        elif ratio is None and state.clock_reasons is not None and state.clock_reasons & bit:
+            out.append(Meaning(name, f"{word} now{where}", "bad", remedy))
+    capped = rates.power_cap_ratio
+    if capped is not None and capped >= CAPPED:
+        lowered = _lowered(state, detail)
+        text = f"power-capped {percent(capped)} % of the time"
+        if lowered:
+            out.append(Meaning("power_cap", f"{text}: {lowered}", "warn", "nvidia-smi -pl, unless on purpose"))
+        else:
+            out.append(Meaning("power_cap", f"{text} (normal at full load)", "dim"))
+    if rates.sync_boost_ratio is not None and rates.sync_boost_ratio >= THROTTLED:
+        out.append(
+            Meaning(
+                "sync_boost", f"held to its group's slowest GPU {percent(rates.sync_boost_ratio)} % of the time", "warn"
+            )
+        )
+    return out
+
+
+def _lowered(state: GpuState, detail: GpuDetail | None) -> str:
+    if detail is None or detail.default_limit_mw is None or state.power_limit_mw is None:
+        return ""
+    if state.power_limit_mw >= detail.default_limit_mw:
+        return ""
+    return f"limit {state.power_limit_mw / 1000:.0f} W, by default {detail.default_limit_mw / 1000:.0f} W"
+
+
+def _temperatures(state: GpuState) -> str:
+    if state.temperature_celsius is None:
+        return ""
+    memory = "" if state.memory_celsius is None else f", memory {state.memory_celsius} C"
+    where = f" ({state.temperature_sensor})" if state.temperature_sensor else ""
+    return f" at {state.temperature_celsius} C{where}{memory}"
+
+
+def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Meaning]:
+    """Judged under load only: the generation drops while a GPU is idle."""
+    if not ((rates.busy_ratio or 0.0) > LOADED or state.performance_state == 0):
+        return []
+    out = []
+    full_width = state.pcie_max_width
+    if detail is not None and detail.device_max_width is not None and full_width is not None:
+        full_width = max(full_width, detail.device_max_width)
+    width, generation = state.pcie_width, state.pcie_generation
+    if width is not None and full_width is not None and width < full_width:
+        slot = None if detail is None else detail.slot_max_width
+        if slot is not None and slot <= width:
+            out.append(
+                Meaning("width", f"PCIe x{width} of x{full_width}: the slot has no more", "warn", "another slot")
+            )
+        else:
+            out.append(
+                Meaning("width", f"PCIe x{width} of x{full_width} under load: check the slot", "bad", "reseat, riser")
+            )
+    best = state.pcie_max_generation
+    if generation is not None and best is not None and generation < best:
+        out.append(Meaning("generation", f"PCIe generation {generation} of {best} under load", "warn", "BIOS, riser"))
+    if rates.pcie_replays_per_s is not None and rates.pcie_replays_per_s >= 1:
+        out.append(
+            Meaning("replays", f"PCIe sends {rates.pcie_replays_per_s:.0f} packets/s again", "bad", "reseat, riser")
+        )
+    if generation in FULL_LINK_BYTES_PER_S and width:
+        possible = FULL_LINK_BYTES_PER_S[generation] * width / 16
+        for word, rate in (("in", rates.pcie_rx_bytes_per_s), ("out", rates.pcie_tx_bytes_per_s)):
+            if rate is not None and rate >= SATURATED * possible:
+                text = f"PCIe {word} {rate / 1e9:.1f} of about {possible / 1e9:.0f} GB/s: the link is full"
+                out.append(Meaning("link_full", text, "warn", "send less: uint8, keep data on the GPU"))
+    return out
+
+
+def _memory(rates: GpuRates) -> list[Meaning]:
+    share = _share(rates.memory_used_bytes, rates.memory_total_bytes)
+    if share is None or share < MEMORY_FULL:
+        return []
+    text = f"memory {percent(share)} % full: {size(rates.memory_used_bytes)} of {size(rates.memory_total_bytes)}"
+    return [Meaning("memory", text, "warn", "smaller batch, activation checkpointing")]
+
+
+def _health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
+    out = []
+    if state.last_xid is not None:
+        token = "bad" if xid_is_hardware(state.last_xid) else "warn"
+        out.append(Meaning("xid", f"Xid {state.last_xid}: {xid_meaning(state.last_xid)}", token))
+    if detail is None:
+        return out
+    if detail.rows_failed:
+        out.append(Meaning("rows_failed", "remapping a memory row failed", "bad", "have the board replaced"))
+    if detail.sram_exceeded:
+        out.append(Meaning("sram", "more errors in its SRAM than NVIDIA allows", "bad", "have the board replaced"))
+    if detail.rows_pending or detail.pages_pending:
+        what = "a remapped row" if detail.rows_pending else "a retired page"
+        out.append(Meaning("pending", f"{what} waits for a reset", "warn", "nvidia-smi --gpu-reset when idle"))
+    if detail.ecc_uncorrected:
+        text = f"{detail.ecc_uncorrected} uncorrected memory errors since the driver was loaded"
+        out.append(Meaning("ecc", text, "bad", "drain, reset; results since then are doubtful"))
+    if detail.recovery:
+        words = {1: "a reset", 2: "a reboot of the node", 3: "its peers drained", 4: "to be drained and reset"}
+        out.append(Meaning("recovery", f"the driver asks for {words.get(detail.recovery, 'recovery')}", "bad"))
+    if detail.nvlinks is not None and detail.nvlinks_active is not None and detail.nvlinks_active < detail.nvlinks:
+        down = detail.nvlinks - detail.nvlinks_active
+        # On a board without a bridge all links are down by design.
+        token = "bad" if detail.nvlinks_active else "dim"
+        out.append(Meaning("nvlink", f"{down} of {detail.nvlinks} NVLinks down", token))
+    if detail.fabric_state in (1, 2) or detail.fabric_status:
+        word = {1: "not started", 2: "starting", 3: "failed"}.get(detail.fabric_state or 0, "failed")
+        out.append(Meaning("fabric", f"NVLink fabric {word}", "bad", "systemctl status nvidia-fabricmanager"))
+    return out
+
+
+def _heat(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
+    celsius = state.temperature_celsius
+    left = state.margin_celsius
+    if left is None and celsius is not None and detail is not None and detail.slowdown_celsius is not None:
+        left = detail.slowdown_celsius - celsius
+    if celsius is None or left is None or left > HOT_CELSIUS:
+        return []
+    return [Meaning("hot", f"{celsius} C, {max(0, left)} C below its slowdown", "warn", "airflow, fans, room")]
+
+
+def _place(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
+    out = []
+    near = set() if detail is None else cpu_set(detail.cpus)
+    for process in state.processes or ():
+        allowed = cpu_set(process.cpus)
+        if near and allowed and not near & allowed and process.kind != "graphics":
+            node = "" if detail is None or detail.numa_node is None else f" (node {detail.numa_node})"
+            local = detail.cpus if detail else ""
+            text = f"pid {process.pid} may run on CPUs {process.cpus} only, the GPU is near {local}{node}"
+            out.append(Meaning("affinity", text, "warn", "numactl, or the launcher's binding"))
+            break
+    shared = [one for one in state.processes or () if one.kind == "mps"]
+    if shared:
+        out.append(Meaning("mps", f"shared through MPS by {len(shared)} processes", "dim"))
+    return out
+
+
+def cpu_set(text: str) -> set[int]:
+    """The CPUs of a kernel list ("0-3,8"); empty for "" and any other text."""
+    out: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not first.isascii() or not first.isdecimal() or (last and not last.isdecimal()):
+            return set()
+        low, high = int(first), int(last or first)
+        if high - low > 1 << 16:
+            return set()
+        out.update(range(low, high + 1))
+    return out
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def worst(sentences: Sequence[Meaning]) -> str:
+    """The token of the gravest sentence; "dim" without any."""
+    return sentences[0].token if sentences else "dim"

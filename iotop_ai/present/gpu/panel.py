@@ -1,0 +1,40 @@
+"""The GPU panel: a row per GPU, or why there is none."""
+
+from __future__ import annotations
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.gpu.groups import gpu_groups, gpus
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Line, Span, cut_spans, spans_cells
+from iotop_ai.present.text.panel import panel, reason_spans
+from iotop_ai.present.text.table import rule
+
+
+@panel
+def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """Section rule with titles, then GPUs (keys "gpu:UUID"), in groups unless all fit; one row without a GPU."""
+    if not gpus(frame, view):
+        return [_none(frame, view, width)]
+    # Imported here: the first frame has no GPU yet, and many machines never have one.
+    from iotop_ai.present.gpu.table import table_rows
+
+    return table_rows(frame, view, width, height)
+
+
+def gpu_keys(frame: Frame, view: View, height: int) -> tuple[str, ...]:
+    """Row keys of the panel in ``height`` rows, top to bottom."""
+    every = gpus(frame, view)
+    if height - 1 >= len(every):
+        return tuple(g.row_key for g in every)
+    return tuple(group[0].row_key for group in gpu_groups(frame, view))
+
+
+def _none(frame: Frame, view: View, width: int) -> Line:
+    reading = frame.snapshot.gpu
+    if reading.value is not None:
+        why = [Span("none in this machine", "dim")]
+    else:
+        why = reason_spans(reading)
+    spans = cut_spans([Span(" "), *why, Span("; disks and processes go on", "dim")], width - 8)
+    line = rule(width - spans_cells(spans), "GPU", focus=view.focus == "gpu")
+    return Line((*line.spans[:2], *spans, *line.spans[2:]))

@@ -1,0 +1,160 @@
+"""The screen of one GPU: state and sentences, graphs, facts, MIG instances, processes."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.gpu.state import GpuInstance
+from iotop_ai.present.gpu.context import detail_of, gpu_sentences
+from iotop_ai.present.gpu.facts import facts
+from iotop_ai.present.gpu.graphs import gpu_graph_rows, gpu_graphs
+from iotop_ai.present.gpu.groups import Gpu, gpus, selected_gpu, short_model
+from iotop_ai.present.gpu.meaning import Meaning, worst
+from iotop_ai.present.gpu.users import GpuUser, gpu_users
+from iotop_ai.present.screen.graphs import room
+from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
+from iotop_ai.present.screen.selection import next_in_order
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fields import field_rows
+from iotop_ai.present.text.line import Cell, Line, Span, blank, cells, cut, place, row, spans_cells
+from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
+from iotop_ai.present.text.units import GIB, UNDEFINED, UNKNOWN, brief, percent, size
+
+KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "gpu.help", "app.quit")
+"""The actions of the last row."""
+TALL = 40
+STATE_WORDS = {"bad": "FAULT", "warn": "WASTE", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
+_SLOWED = frozenset(("hw_thermal", "sw_thermal", "power_brake", "width", "replays", "generation", "link_full"))
+_BLOCK = 9
+_MOST_SENTENCES = 4
+_PROCESS_COLUMNS = (
+    Column("user", "user", 10, 3, 12, left=True),
+    Column("mem", "mem", 7, 0, 9),
+    Column("sm", "SM%", 6, 0, 8),
+    Column("kind", "kind", 10, 4, left=True, gap=2),
+    Column("job", "job", 16, 5, 24, left=True, gap=2),
+    Column("command", "command", 14, 6, left=True, gap=2),
+)
+_NAME = 26
+
+
+def next_gpu(frame: Frame, view: View, uuid: str, step: int) -> str:
+    """UUID of the next (+1) or previous (-1) GPU, round the end; "" without any."""
+    order = [g.uuid for g in gpus(frame, view)]
+    return next_in_order(order, uuid, step) or ""
+
+
+def gpu_screen_rows(frame: Frame, view: View, width: int, height: int, uuid: str) -> list[Line]:
+    """Exactly ``height`` lines of ``width`` columns."""
+    gpu = selected_gpu(frame, view, uuid)
+    if gpu is None:
+        out = [rule(width, "GPU"), row(width, [Span(" none here", "dim")])]
+    else:
+        out = _body(frame, view, width, height - 1, gpu)
+    return above_rows(out, words_above(KEYS, view), view, width, height)
+
+
+def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[Line]:
+    sentences = gpu_sentences(frame, view, gpu)
+    top = _top(frame, view, width, gpu, sentences)
+    spare = int(height >= TALL)
+    if gpu.state is None:
+        return [*top, *[blank(width)] * spare, *gpu_graph_rows(frame, view, gpu.uuid, width, height - len(top))]
+    users = gpu_users(frame, view, gpu.state)
+    count = 1 if not users else len(users)
+    fields = field_rows(facts(gpu.state, gpu.rates, detail_of(frame, gpu.uuid)), width)
+    instances = _instance_rows(width, gpu.state.instances)
+    left = height - len(top) - 3 * spare - len(instances) - (1 + len(fields) if fields else 0) - (1 + min(count, 3))
+    wanted = 1 + 2 * len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
+    graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, min(left, wanted)))
+    out = [*top]
+    for part in (graphs, [rule(width, "now"), *fields] if fields else [], instances):
+        out += part
+        if part and spare:
+            out.append(blank(width))
+    return out + _process_rows(width, users, height - len(out))
+
+
+def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning]) -> list[Line]:
+    """The state word and the GPU's identity, then the sentences with their remedies."""
+    every = gpus(frame, view)
+    token = worst(sentences)
+    word = STATE_WORDS.get(token, "UNSURE")
+    if sentences and sentences[0].id in _SLOWED:
+        word = "SLOWED"
+    if gpu.state is None:
+        word = "LOST"
+    hue = {"text": "ok"}.get(token, token)
+    name = "" if gpu.state is None else short_model(gpu.state.name)
+    number = cut(gpu.uuid, 16) if gpu.state is None else f"GPU {gpu.state.number}"
+    more = "" if gpu.state is None else f"  {gpu.state.bus_id}"
+    if width >= 100 and gpu.state is not None:
+        more += f"  {gpu.uuid}"
+    at = next((i for i, g in enumerate(every, 1) if g.uuid == gpu.uuid), 0)
+    left = [
+        Span(f" {word}".ljust(_BLOCK), f"block-{hue}"),
+        Span(f" {number}", "strong"),
+        Span(f"  {name}"),
+        Span(more, "dim"),
+    ]
+    out = [row(width, left, [*mode_spans(view), Span(f"{at} of {len(every)}  b/n ", "dim")])]
+    for i, sentence in enumerate(sentences[:_MOST_SENTENCES]):
+        label = "because" if i == 0 else "and"
+        remedy = [Span("  do ", "dim"), Span(sentence.remedy + " ", "strong")] if sentence.remedy else []
+        lines = wrap(sentence.text, max(20, width - _BLOCK - 2))
+        if _BLOCK + 1 + cells(lines[-1]) + spans_cells(remedy) > width:
+            remedy = []
+        for j, text in enumerate(lines):
+            left = [Span((f" {label}" if j == 0 else "").ljust(_BLOCK + 1), "dim"), Span(text, _text_token(sentence))]
+            out.append(row(width, left, remedy if j == len(lines) - 1 else []))
+    return out
+
+
+def _text_token(sentence: Meaning) -> str:
+    return {"bad": "bad", "warn": "strong", "ok": "text"}.get(sentence.token, sentence.token)
+
+
+def _instance_rows(width: int, instances: tuple[GpuInstance, ...] | None) -> list[Line]:
+    if instances is None:
+        return []
+    out = [rule(width, f"{len(instances)} MIG instances", [Span("SM%  occupancy%  tensor%  DRAM%       mem", "dim")])]
+    for one in instances:
+        shares = (one.sm_percent, one.occupancy_percent, one.tensor_percent, one.dram_percent)
+        memory = f"{size(one.memory_used_bytes)}/{size(one.memory_total_bytes)}"
+        texts = [UNKNOWN if share is None else percent(share / 100) for share in shares]
+        ends = (width - 39, width - 27, width - 18, width - 11)
+        figures = [Cell(end, text, right=True) for end, text in zip(ends, texts, strict=True)]
+        name = cut(f"{one.number}  {short_model(one.name)}", max(4, width - 45))
+        out.append(place(width, Cell(1, name), *figures, Cell(width - 2, memory, right=True)))
+    return out
+
+
+def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) -> list[Line]:
+    """Titles, then the processes with most memory; the last row counts those that did not fit."""
+    if height <= 0:
+        return []
+    at = place_columns(fit_columns(_PROCESS_COLUMNS, width - _NAME - 1), _NAME, width - 1)
+    out = [head(width, "processes", at)]
+    if not users:
+        text = "none" if users is not None else "? the driver does not list them"
+        return [*out, row(width, [Span(f" {text}", "dim" if users is not None else "unsure")])][:height]
+    fit = height - 1 if len(users) <= height - 1 else height - 2
+    for user in users[: max(0, fit)]:
+        process = user.process
+        texts = {
+            "user": user.user,
+            "mem": size(process.memory_bytes),
+            "sm": UNKNOWN if process.sm_percent is None else str(process.sm_percent),
+            "kind": process.kind if process.instance is None else f"{process.kind} {process.instance}",
+            "job": user.job or UNDEFINED,
+            "command": user.command or UNDEFINED,
+        }
+        name = f"{user.name} {process.pid}" if user.visible else f"{process.pid} (not visible from here)"
+        columns = [spot.cell(texts[spot.column.id]) for spot in at]
+        out.append(place(width, Cell(1, cut(name, _NAME - 2)), *columns, key=f"process:{process.pid}"))
+    rest = users[max(0, fit) :]
+    if rest and len(out) < height:
+        held = sum(one.process.memory_bytes or 0 for one in rest)
+        out.append(row(width, [Span(f" {len(rest)} more with {brief(held / GIB)} GB", "dim")]))
+    return out[:height]

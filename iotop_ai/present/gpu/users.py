@@ -1,0 +1,63 @@
+"""The processes on a GPU: NVML's pids joined with the process table."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.gpu.state import GpuProcess, GpuState
+from iotop_ai.model.job.batch_ids import job_ids
+from iotop_ai.model.process.records import ProcessInfo
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.units import UNKNOWN
+
+
+class GpuUser(NamedTuple):
+    """A process on a GPU."""
+
+    process: GpuProcess
+    name: str
+    """"pid 812" when it is not in our /proc."""
+    user: str
+    """"?" when it is not in our /proc."""
+    command: str
+    job: str
+    """The batch job: "slurm 48213"; "" without one."""
+
+    @property
+    def visible(self) -> bool:
+        """Whether it is in our /proc."""
+        return self.user != UNKNOWN
+
+
+@cached_per_frame
+def _by_pid(frame: Frame, view: View) -> dict[int, ProcessInfo]:
+    table = frame.snapshot.processes.value
+    return {} if table is None else {key.pid: info for key, info in table.info.items()}
+
+
+def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] | None:
+    """Its processes, the one with most memory first; None when NVML does not list them."""
+    if state.processes is None:
+        return None
+    by_pid = _by_pid(frame, view)
+    out = []
+    for process in sorted(state.processes, key=lambda p: (-(p.memory_bytes or 0), p.pid)):
+        info = by_pid.get(process.pid) if process.found else None
+        if info is None:
+            # A pid of another namespace, or a process hidden by hidepid.
+            out.append(GpuUser(process, f"pid {process.pid}", UNKNOWN, "", ""))
+        else:
+            out.append(GpuUser(process, info.name, info.user, " ".join(info.cmdline), job_ids(info.cgroup).label))
+    return tuple(out)
+
+
+def owner_text(frame: Frame, view: View, state: GpuState) -> str:
+    """The process with most of its memory: "alice python (pid 812)"; "" without any."""
+    users = gpu_users(frame, view, state)
+    if not users:
+        return ""
+    first = users[0]
+    if not first.visible:
+        return first.name
+    return f"{first.user} {first.name} (pid {first.process.pid})"

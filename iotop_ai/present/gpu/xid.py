@@ -1,0 +1,35 @@
+"""The meaning of an Xid. Source: https://docs.nvidia.com/deploy/xid-errors/."""
+
+from __future__ import annotations
+
+from iotop_ai.model.gpu.xid import MENDED, OF_THE_BOARD
+
+_BY_NUMBER = {
+    13: "graphics engine exception: usually an error in the program",
+    31: "memory page fault: usually an illegal address in the program",
+    43: "the GPU stopped processing: the program faulted",
+    45: "the program's channels were removed, often after another error",
+    46: "the GPU stopped processing: reset it",
+    48: "double-bit ECC error: drain the node and reset the GPU",
+    61: "internal microcontroller breakpoint: reset the GPU",
+    62: "internal microcontroller halt: reset the GPU",
+    63: "a memory row was remapped or a page retired: reset when idle",
+    64: "remapping a memory row failed: have the board replaced",
+    74: "NVLink error: check the link and the switch",
+    79: "the GPU has fallen off the bus: power, slot or board",
+    92: "many corrected ECC errors: watch it",
+    94: "contained ECC error: the program that hit it must restart",
+    95: "uncontained ECC error: drain the node and reset the GPU",
+    119: "the GPU's system processor timed out: reset the GPU",
+    120: "the GPU's system processor failed: reset the GPU",
+}
+
+
+def xid_meaning(number: int) -> str:
+    """One clause; a pointer to NVIDIA's catalogue for a number that is not in the table."""
+    return _BY_NUMBER.get(number, "see NVIDIA's catalogue of Xids")
+
+
+def xid_is_hardware(number: int) -> bool:
+    """Whether the board, slot or power, not the program, is the likely cause."""
+    return number in OF_THE_BOARD or number in MENDED

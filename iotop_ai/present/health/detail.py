@@ -1,0 +1,253 @@
+"""The page of one disk: verdict, self-tests, figures, attributes, curves, logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.attributes import meaning
+from iotop_ai.model.health.growth import growth, span
+from iotop_ai.model.health.smart import PastPoint, SmartAttribute, SmartState
+from iotop_ai.present.block import devices
+from iotop_ai.present.health.figures import figure_rows
+from iotop_ai.present.health.table import asked_ago, hue_of, top, why_rows
+from iotop_ai.present.health.view import DiskRow, HealthView, disk_row, disk_rows
+from iotop_ai.present.text.braille import Series, area, series_spans
+from iotop_ai.present.text.line import Cell, Line, Span, cells, place, row, stack_sections
+from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, capacity, duration
+
+_DAY_S = 86_400
+_ATTRIBUTES = (
+    Column("id", "id", 5),
+    Column("name", "attribute", 25, 0, 27, left=True),
+    Column("value", "value", 6),
+    Column("worst", "worst", 6, 2),
+    Column("limit", "limit", 6),
+    Column("raw", "raw", 14, 0, 16),
+    Column("grown", "grown", 14, 3),
+    Column("meaning", "", 16, 1, left=True, gap=2),
+)
+_GROWING = {5: "reallocated", 187: "reported_uncorrectable", 188: "command_timeouts", 197: "pending"}
+_GROWING |= {198: "uncorrectable", 199: "crc_errors"}
+
+
+def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
+    """At most ``height`` rows: the head, then the body from ``view.scroll`` on."""
+    one = disk_row(frame, view.disk)
+    if one is None:
+        return [top(width, "dim", [Span(view.disk, "strong"), Span(" is not here any more")], "Esc")][:height]
+    head_rows = _head(frame, one, width)
+    room = max(0, height - len(head_rows))
+    body = body_rows(one, width, spread=height >= 40)
+    first = max(0, min(view.scroll, len(body) - room))
+    visible = body[first : first + room]
+    if len(body) > room and visible:
+        below = len(body) - first - room
+        text = f" {below} more rows below " if below else " the end "
+        left = "".join(part.text for part in visible[-1].spans).rstrip()
+        if below or cells(left) + cells(text) < width:
+            visible[-1] = row(width, visible[-1].spans, [Span(text, "dim")])
+    return [*head_rows, *visible][:height]
+
+
+def most_scroll(frame: Frame, view: HealthView, width: int, height: int) -> int:
+    """The largest scroll that still fills the screen."""
+    one = disk_row(frame, view.disk)
+    if one is None:
+        return 0
+    return max(0, len(body_rows(one, width, spread=height >= 40)) - max(0, height - len(_head(frame, one, width))))
+
+
+def _head(frame: Frame, one: DiskRow, width: int) -> list[Line]:
+    info, state = devices.infos(frame).get(one.name), one.state
+    every = [each.name for each in disk_rows(frame)]
+    parts = [
+        "" if info is None else info.detail,
+        (state.model if state is not None else "") or ("" if info is None else info.model),
+        "" if info is None or info.size_bytes is None else capacity(info.size_bytes),
+        f"sn {state.serial}" if state is not None and state.serial else "",
+    ]
+    hue = hue_of([one])
+    spans = [Span(one.name, "strong"), Span("  " + "  ".join(filter(None, parts)))]
+    lines = [top(width, hue, spans, f"{every.index(one.name) + 1} of {len(every)}  b/n")]
+    clauses = [one.health.reason or "no rule finds a fault"]
+    if hue in ("bad", "warn") and state is not None and state.judgements:
+        clauses = [judgement.text for judgement in state.judgements]
+    now = None if state is None else state.temperature_celsius
+    right = [] if now is None else [Span("temp ", "dim"), Span(f"{now}"), Span(" C ", "dim")]
+    edge = Span("▌", f"edge-{hue}")
+    lines.append(row(width, [edge, Span("because  ", "dim"), Span(whole_clauses(clauses, width - 24))], right))
+    age = asked_ago(frame, one)
+    past = (
+        ""
+        if state is None or state.earlier is None or state.read_wall_s is None
+        else (f"; growth since {span(state.read_wall_s - state.earlier.wall_s)} before")
+    )
+    lines.append(row(width, [edge, Span("         ", "dim"), Span(f"{age}{past}", "dim")]))
+    return lines
+
+
+def whole_clauses(clauses: Sequence[str], room: int) -> str:
+    """The first clause and as many more as fit whole."""
+    text = clauses[0]
+    for clause in clauses[1:]:
+        if cells(f"{text}; {clause}") > room:
+            break
+        text += f"; {clause}"
+    return text
+
+
+def body_rows(one: DiskRow, width: int, *, spread: bool, verdict: bool = True) -> list[Line]:
+    """All rows below the head. spread: a blank row between sections. verdict: with the section of the verdict."""
+    state = one.state
+    parts: list[list[Line]] = [[rule(width, "verdict"), *why_rows(one, width)] if verdict else []]
+    if state is not None:
+        parts += [_tests(state, width), figure_rows(state, width), _attribute_rows(state, width)]
+        parts += [_curves(state, width), _errors(state, width), _messages(state, width)]
+    return stack_sections(parts, width, spread=spread)
+
+
+def _tests(state: SmartState, width: int) -> list[Line]:
+    out = [rule(width, "self-tests", _durations(state))]
+    if state.self_test_left_percent is not None:
+        done = 100 - state.self_test_left_percent
+        room = max(10, min(50, width - 40))
+        full = round(room * done / 100)
+        out.append(
+            row(
+                width,
+                [Span(" running  ", "mode"), Span("█" * full, "graph"), Span("─" * (room - full), "faint"),
+                 Span(f" {done} % done", "strong")],
+            )
+        )  # fmt: skip
+    for test in state.self_test_log[:6]:
+        token = "bad" if test.passed is False else "text"
+        at = "" if test.hours is None else f"{_hours_ago(state, test.hours)} "
+        out.append(row(width, [Span(f" {test.kind:<20}", "dim"), Span(test.status, token)], [Span(at, "dim")]))
+    if len(out) == 1:
+        note = (
+            "this disk has no self-test, or this smartctl cannot start it"
+            if state.self_tests is False
+            else "none in its log"
+        )
+        out.append(row(width, [Span(f" {note}", "dim")]))
+    return out
+
+
+def _durations(state: SmartState) -> list[Span]:
+    parts = [("short", state.test_short_minutes), ("long", state.test_long_minutes)]
+    text = "  ".join(f"{name} {_minutes(value)}" for name, value in parts if value is not None)
+    return [Span(text, "dim")] if text else []
+
+
+def _minutes(value: int) -> str:
+    return duration(value * 60)
+
+
+def _hours_ago(state: SmartState, hours: int) -> str:
+    if state.power_on_hours is None or state.power_on_hours < hours:
+        return f"at hour {hours:,}"
+    return f"{duration((state.power_on_hours - hours) * 3600)} of running ago"
+
+
+def _attribute_rows(state: SmartState, width: int) -> list[Line]:
+    if not state.attributes:
+        return []
+    columns = place_columns(fit_columns(_ATTRIBUTES, width), 0, width)
+    out = [head(width, "attributes", columns)]
+    for attribute in state.attributes:
+        texts = _attribute_cells(state, attribute)
+        out.append(place(width, *(at.cell(*texts[at.column.id]) for at in columns)))
+    return out
+
+
+def _attribute_cells(state: SmartState, one: SmartAttribute) -> dict[str, tuple[str, str]]:
+    field = _GROWING.get(one.id)
+    grown = None if field is None else growth(state, field)
+    defects = field is not None and bool(getattr(state, field))
+    failed = {"now": "bad", "past": "warn"}.get(one.failed, "")
+
+    def figure(value: int | None) -> str:
+        return UNDEFINED if value is None else str(value)
+
+    return {
+        "id": (str(one.id), "dim"),
+        "name": (one.name, failed or "text"),
+        "value": (figure(one.value), failed),
+        "worst": (figure(one.worst), "dim"),
+        "limit": (figure(one.threshold), "dim"),
+        "raw": (one.raw_text or (UNKNOWN if one.raw is None else str(one.raw)), "strong" if defects else "text"),
+        "grown": ("" if grown is None else grown.text, "strong"),
+        "meaning": (meaning(one.id, one.name), "dim"),
+    }
+
+
+def _curves(state: SmartState, width: int) -> list[Line]:
+    """Temperature and wear over the known past, two rows each."""
+    points = state.past
+    title = "over time"
+    if len(points) < 2:
+        return [rule(width, title), row(width, [Span(" one reading so far: curves begin with the next", "dim")])]
+    seconds = points[-1].wall_s - points[0].wall_s
+    out = [rule(width, f"{title}, last {span(seconds)}", [Span("peak", "dim")])]
+    room = max(10, width - 30)
+    limit = state.warning_celsius
+    for label, unit, name, least, hot in (
+        ("temp", "C", "temperature_celsius", 50.0, None if limit is None else limit - 0.5),
+        ("wear", "%", "used_percent", 100.0, 99.5),
+    ):
+        values = resampled(points, name, 2 * room)
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        scale = max(least, ceil(max(known) / 10) * 10.0)
+        series = Series(tuple(values), len(values))
+        for i, bits in enumerate(area(values, scale, 2)):
+            line, x = [], 20
+            for part in series_spans(bits, series, hot):
+                line.append(Cell(x, part.text, part.token))
+                x += cells(part.text)
+            if i == 0:
+                line += [Cell(1, label, "dim"), Cell(13, f"{known[-1]:.0f}", right=True), Cell(15, unit, "dim")]
+                line.append(Cell(width - 2, f"{max(known):.0f}", "dim", right=True))
+            out.append(place(width, *line))
+    return out
+
+
+def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
+    """A figure at ``slots`` moments, evenly from the first point to the last.
+
+    Each is the value of the newest reading so far; None between readings more than a day and a half apart.
+    """
+    first, last = points[0].wall_s, points[-1].wall_s
+    longest = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))
+    out: list[float | None] = []
+    at = 0
+    for slot in range(slots):
+        moment = first + (last - first) * slot / (slots - 1)
+        while at + 1 < len(points) and points[at + 1].wall_s <= moment:
+            at += 1
+        after = points[at + 1].wall_s if at + 1 < len(points) else last
+        here = moment - points[at].wall_s < (last - first) / slots
+        value = getattr(points[at], name)
+        out.append(float(value) if value is not None and (here or after - points[at].wall_s <= longest) else None)
+    return out
+
+
+def _errors(state: SmartState, width: int) -> list[Line]:
+    if not state.error_log:
+        return []
+    out = [rule(width, "error log", [Span("newest first", "dim")])]
+    for error in state.error_log:
+        number = "" if error.number is None else f"{error.number}"
+        at = "" if error.hours is None else _hours_ago(state, error.hours) + " "
+        out.append(row(width, [Span(f" {number:>6}  ", "dim"), Span(error.text)], [Span(at, "dim")]))
+    return out
+
+
+def _messages(state: SmartState, width: int) -> list[Line]:
+    if not state.messages:
+        return []
+    return [rule(width, "smartctl says"), *(row(width, [Span(f" {text}", "dim")]) for text in state.messages)]

@@ -1,0 +1,94 @@
+"""The health screen as lines: list or one disk, the key row, and the question before a self-test."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.health.detail import body_rows, detail_rows
+from iotop_ai.present.health.table import list_rows
+from iotop_ai.present.health.view import Dialogue, DiskRow, HealthView, accepted_words, disk_row, disk_rows, why_no_test
+from iotop_ai.present.screen.dialog import inner_width, overlay_rows
+from iotop_ai.present.screen.key_row import above_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.glyphs import in_ascii
+from iotop_ai.present.text.line import Line, Span, blank, row
+from iotop_ai.present.text.units import duration
+
+SAFE = (
+    "The disk tests itself, in the background: it goes on serving reads and writes, a little slower, and no data is "
+    "changed. It never runs in captive mode."
+)
+TALL = 40
+"""From this height on, the page of the disk under the cursor stands below the list."""
+
+
+def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:
+    """Exactly ``height`` lines of ``width`` columns."""
+    room = max(0, height - 1)
+    rows = detail_rows(frame, health, width, room) if health.disk else list_rows(frame, health, width, room)
+    below = None if health.disk or height < TALL else target_disk(frame, health)
+    if below is not None and len(rows) + 1 < room:
+        rows = [*rows, blank(width), *body_rows(below, width, spread=True, verdict=False)]
+    out = above_rows(rows, _keys(frame, health), view, width, height)
+    return (
+        out
+        if health.dialogue is None
+        else in_ascii(_with_dialogue(out, frame, health.dialogue, width), view.ascii_only)
+    )
+
+
+def target_disk(frame: Frame, health: HealthView) -> DiskRow | None:
+    """The disk that a key acts on: the one on its own page, else the one under the cursor."""
+    rows = disk_rows(frame)
+    return disk_row(frame, health.disk or health.cursor) or (rows[0] if rows and not health.disk else None)
+
+
+def _keys(frame: Frame, health: HealthView) -> list[tuple[str, str]]:
+    """The keys that work here and now."""
+    if health.dialogue is not None:
+        return [("Enter", "do it"), ("Esc", "leave it")]
+    out = [("Esc", "back")]
+    out += [("b/n", "disk"), ("Up/Down", "scroll")] if health.disk else [("Up/Down", "disk"), ("Enter", "open")]
+    if not why_no_test(target_disk(frame, health), health):
+        out.append(("T", "self-test"))
+    if health.may_ask:
+        out.append(("u", "ask now"))
+    return [*out, ("?", "help"), ("q", "quit")]
+
+
+def _with_dialogue(lines: list[Line], frame: Frame, dialogue: Dialogue, width: int) -> list[Line]:
+    """The dialogue over the muted screen; the key row stays."""
+    inner = inner_width(width)
+    out = overlay_rows(lines[:-1], _dialogue(frame, dialogue, inner), width, len(lines) - 1)
+    return [*out, lines[-1]]
+
+
+def _dialogue(frame: Frame, dialogue: Dialogue, width: int) -> list[Line]:
+    one = disk_row(frame, dialogue.disk)
+    state = None if one is None else one.state
+    words = ("abort",) if one is None else accepted_words(one)
+    text: list[list[Span]] = []
+    if state is not None and words == ("abort",):
+        done = 100 - (state.self_test_left_percent or 0)
+        text += _paragraph(f"A self-test of this disk runs, {done} % are done. Ending it changes no data.", width)
+    else:
+        text += _paragraph(SAFE, width)
+        text.append([])
+        for word, minutes in (
+            ("short", None if state is None else state.test_short_minutes),
+            ("long", None if state is None else state.test_long_minutes),
+        ):
+            takes = "the disk does not report how long" if minutes is None else f"about {duration(minutes * 60)}"
+            text.append([Span(f" {word:<7}", "strong"), Span(takes)])
+    text.append([])
+    question = f" Type {' or '.join(words)}, then Enter: "
+    text.append([Span(question), Span(dialogue.typed, "strong"), Span(" ", "cursor")])
+    text.append([Span(f" {dialogue.error}", "warn")] if dialogue.error else [])
+    title = f" self-test of {dialogue.disk} "
+    rows = [row(width, [Span(title.ljust(width), "block-warn")])]
+    return [*rows, *(row(width, spans or [Span(" ")], background="panel") for spans in text)]
+
+
+def _paragraph(text: str, width: int) -> list[list[Span]]:
+    return [[Span(f" {line}")] for line in wrap(text, width - 2)]

@@ -1,0 +1,129 @@
+"""A disk's health in one word, short enough for the disk's row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.present.block import devices
+from iotop_ai.present.text.units import count, duration
+
+if TYPE_CHECKING:
+    from iotop_ai.model.health.smart import SmartState
+
+
+class Health(NamedTuple):
+    """A disk's health."""
+
+    word: str
+    """At most eight columns."""
+    token: str
+    reason: str = ""
+    """The clause after the word; "" without one."""
+
+
+_RANK = ("FAILING", "degraded", "warm", "worn", "warn")
+_WARM = {"warm", "throttles"}
+_WORN = {"worn", "worn-soon", "spare-low"}
+_STATUS = {
+    Status.PENDING: Health("asking", "dim", "smartctl has not answered yet"),
+    Status.ABSENT: Health("no node", "unsure", "it has no device node here"),
+    Status.UNSUPPORTED: Health("none", "dim", "this device has no SMART"),
+    Status.DENIED: Health("? root", "unsure", "SMART needs root"),
+    Status.FAILED: Health("? failed", "unsure", "smartctl failed"),
+    Status.ASLEEP: Health("asleep", "dim", "in standby, not woken"),
+    Status.OFF: Health("off", "dim", "SMART is not queried"),
+    Status.OK: Health("?", "unsure", "smartctl gave no answer"),
+}
+
+
+def _state_health(state: SmartState) -> Health:
+    reason = state.reasons[0] if state.reasons else ""
+    if state.severity == "critical":
+        return Health("FAILING", "bad", reason)
+    if state.severity == "warning":
+        rules = {one.rule for one in state.judgements[:1]}
+        low = "" if rules else " ".join(state.reasons).lower()
+        word = "warm" if rules & _WARM else "worn" if rules & _WORN else "warn"
+        if "temperature" in low or "celsius" in low or "°c" in low:
+            word = "warm"
+        elif "used" in low or "wear" in low or "spare" in low:
+            word = "worn"
+        return Health(word, "warn", reason)
+    if state.severity == "ok" and state.assessment is not None:
+        worn = f"wear {state.used_percent} %" if state.used_percent else ""
+        return Health("ok", "dim", worn)
+    return Health("?", "unsure", "the disk does not say")
+
+
+def reading_health(reading: Reading[SmartState] | None, whole: Reading[Any]) -> Health:
+    """Health of one disk's Reading; without one, of the whole SMART Reading."""
+    if reading is None:
+        if whole.value is not None:
+            return _STATUS[Status.UNSUPPORTED]
+        if whole.status is Status.ABSENT:
+            return Health("no tool", "dim", whole.reason or "smartctl is not installed")
+        reading = Reading(None, whole.status, whole.reason, whole.remedy)
+    if reading.value is not None and reading.status is Status.OK:
+        return _state_health(reading.value)
+    if reading.value is not None and reading.status is Status.ASLEEP:
+        last = _state_health(reading.value)
+        # A fault stays visible while the disk sleeps.
+        if last.token in ("bad", "warn"):
+            return last._replace(reason=f"{last.reason} (now asleep)")
+    health = _STATUS[reading.status]
+    if reading.status is Status.FAILED and "answer" in reading.reason:
+        health = health._replace(word="? hung")
+    return health._replace(reason=reading.reason or health.reason)
+
+
+def health(frame: Frame, name: str) -> Health:
+    """Health of a device: its own for a disk, the worst below it for partitions, md and dm."""
+    hung = _hung(frame, name)
+    if hung is not None:
+        return hung
+    smart, info = frame.snapshot.smart, devices.infos(frame).get(name)
+    if info is not None and "degraded" in info.detail:
+        return Health("degraded", "bad", info.detail)
+    readings = smart.value or {}
+    raid_disks = [reading for disk, reading in readings.items() if disk.startswith(f"{name}/")]
+    if raid_disks:
+        return _worst([reading_health(reading, smart) for reading in raid_disks])
+    if name in readings or info is None or (not info.slaves and info.kind != "partition"):
+        return reading_health(readings.get(name), smart)
+    return _worst([reading_health(readings.get(leaf), smart) for leaf in devices.leaves(name, frame)])
+
+
+def _hung(frame: Frame, name: str) -> Health | None:
+    """The health of a device that completes none of its requests; None while it answers."""
+    if name not in frame.carry.hung:
+        return None
+    from iotop_ai.diagnosis.memory.hung_devices import hung_s
+    from iotop_ai.diagnosis.thresholds import LIMITS
+
+    age = hung_s(frame.carry.hung, name, frame.snapshot.at_ns)
+    if age < LIMITS.hung_s:
+        return None
+    held = next((c.in_flight for key, c in (frame.snapshot.block.value or {}).items() if key.name == name), None)
+    short = f"{age:.0f}s" if age < 100 else f"{age / 60:.0f}m" if age < 6000 else f"{age / 3600:.0f}h"
+    return Health(f"hung {short}", "bad", f"no completion for {duration(age)}, {count(held)} in flight")
+
+
+def _worst(below: list[Health]) -> Health:
+    """The worst known health of several disks, else an unknown one, else the first."""
+    for word in _RANK:
+        for one in below:
+            if one.word == word:
+                return one
+    return next((one for one in below if one.token == "unsure"), below[0])
+
+
+def temperature(frame: Frame, name: str) -> float | None:
+    """°C from the kernel's own sensor, else from SMART; None when unknown."""
+    info = devices.infos(frame).get(name)
+    if info is not None and info.temperature_celsius is not None:
+        return info.temperature_celsius
+    reading = (frame.snapshot.smart.value or {}).get(name)
+    return None if reading is None or reading.value is None else reading.value.temperature_celsius

@@ -1,0 +1,181 @@
+"""The health screen's list: every disk with a verdict, and below it the reasons of the one under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block import devices
+from iotop_ai.present.health.view import DiskRow, HealthView, disk_rows
+from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut, place, row
+from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration
+
+WORDS = {"bad": "FAILING", "warn": "WARN", "unsure": "UNSURE", "ok": "OK"}
+BLOCK = 9
+_COLUMNS = (
+    Column("name", "", 11, left=True),
+    Column("model", "model", 16, 3, 26, left=True, gap=2),
+    Column("serial", "serial", 18, 9, 20, left=True, gap=2),
+    Column("celsius", "temp C", 7),
+    Column("wear", "wear %", 7, 2),
+    Column("spare", "spare %", 8, 6),
+    Column("hours", "hours", 7, 4),
+    Column("realloc", "realloc", 8, 7),
+    Column("pending", "pending", 8, 7),
+    Column("crc", "CRC", 7, 7),
+    Column("media", "media", 7, 7),
+    Column("word", "verdict", 10, left=True, gap=2),
+    Column("why", "", 27, 1, left=True),
+)
+
+
+def top(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
+    """The first row: the verdict; "bad" and "warn" are tinted over the whole width."""
+    block = Span(f" {WORDS.get(hue, 'NONE')}".ljust(BLOCK), f"block-{hue}")
+    end = right + " "
+    if hue not in ("bad", "warn"):
+        return row(width, [block, Span(" "), *sentence], [Span(end, "dim")])
+    words = cut("".join(span.text for span in sentence), max(0, width - BLOCK - 2 - cells(end)))
+    gap = " " * max(0, width - BLOCK - 1 - cells(words) - cells(end))
+    return Line((block, Span(f" {words}", f"tint-{hue}-strong"), Span(gap + end, f"tint-{hue}")))
+
+
+def hue_of(rows: Sequence[DiskRow]) -> str:
+    """The hue of several disks: the worst; ok needs a disk that is ok."""
+    tokens = [one.health.token for one in rows]
+    for hue in ("bad", "warn", "unsure"):
+        if hue in tokens:
+            return hue
+    return "ok" if any(one.health.word == "ok" for one in rows) else "dim"
+
+
+def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
+    """At most ``height`` rows."""
+    rows = disk_rows(frame)
+    out = [top(width, hue_of(rows), [Span(_sentence(rows), "strong")], _asked(frame, rows))]
+    selected = next((one for one in rows if one.name == view.cursor), rows[0] if rows else None)
+    reasons = [] if selected is None else why_rows(selected, width)
+    room = max(1, height - len(out) - 1 - min(len(reasons) + 2, max(3, height // 2)))
+    columns = place_columns(fit_columns(_COLUMNS, width - 1), 0, width)
+    out.append(head(width, "disks", columns, focus=True))
+    by_id = {at.column.id: at for at in columns}
+    at = 0 if selected is None else rows.index(selected)
+    first = max(0, min(view.scroll, at, len(rows) - room))
+    first = max(first, at - room + 1)
+    for one in rows[first : first + room]:
+        texts = [by_id[name].cell(text, token) for name, text, token in _cells(one, frame) if name in by_id]
+        background = "sel" if selected is not None and one.name == selected.name else ""
+        mark = [Cell(0, ">", one.health.token)] if one.health.token in ("bad", "warn") else []
+        out.append(place(width, *mark, *texts, background=background, key=DISK_PREFIX + one.name))
+    if len(rows) > room:
+        out.append(row(width, [Span(f" {len(rows) - room} more", "dim")]))
+    if not rows:
+        whole = frame.snapshot.smart
+        out.append(row(width, [Span(f" no disk here: {whole.reason or 'none was found'}", "dim")]))
+    if selected is not None:
+        out += [*([blank(width)] if height >= 40 else []), rule(width, selected.name), *reasons]
+    return out[:height]
+
+
+_ATTRIBUTES = ("realloc", "pending", "crc")
+"""Columns that are attributes of an ATA disk: "-" on a disk without the attribute."""
+_PROBLEMS = (("bad", "fails", "fail"), ("warn", "warns", "warn"), ("unsure", "unknown", "unknown"))
+
+
+def _sentence(rows: Sequence[DiskRow]) -> str:
+    parts = []
+    for token, one, many in _PROBLEMS:
+        names = [disk.name for disk in rows if disk.health.token == token]
+        if names:
+            more = "" if len(names) <= 3 else ", …"
+            parts.append(f"{', '.join(names[:3])}{more} {one if len(names) == 1 else many}")
+    fine = sum(one.health.word == "ok" for one in rows)
+    none = sum(one.health.token == "dim" and one.health.word != "ok" for one in rows)
+    parts += [f"{fine} ok"] if fine else []
+    parts += [f"{none} without an answer"] if none else []
+    return f"{len(rows)} disk{'' if len(rows) == 1 else 's'}" + (f": {'; '.join(parts)}" if parts else "")
+
+
+def asked_ago(frame: Frame, one: DiskRow) -> str:
+    """Age of the disk's answer: "asked 3 min ago"; "" before the first one."""
+    at_ns = None if one.reading is None else one.reading.at_ns
+    return "" if at_ns is None else f"asked {duration(max(0, frame.snapshot.at_ns - at_ns) / 1e9)} ago"
+
+
+def _asked(frame: Frame, rows: Sequence[DiskRow]) -> str:
+    answered = [one for one in rows if one.state is not None and one.reading is not None]
+    newest = max(answered, key=lambda one: (one.reading and one.reading.at_ns) or 0, default=None)
+    return "" if newest is None else asked_ago(frame, newest)
+
+
+def _cells(one: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
+    """(column, text, token) of a disk's row."""
+    state, info = one.state, devices.infos(frame).get(one.name)
+    model = (state.model if state is not None else "") or ("" if info is None else info.model)
+    serial = (state.serial if state is not None else "") or ("" if info is None else info.serial)
+    token = one.health.token
+    out = [
+        ("name", f" {one.name}", "bad" if token == "bad" else "strong" if token == "warn" else "text"),
+        ("model", model or UNDEFINED, "text" if model else "dim"),
+        ("serial", serial or UNDEFINED, "dim"),
+        ("word", one.health.word, token),
+        ("why", one.health.reason, "text" if token in ("bad", "warn") else "dim"),
+    ]
+    celsius = state.temperature_celsius if state is not None else None
+    if celsius is None and info is not None and info.temperature_celsius is not None:
+        celsius = round(info.temperature_celsius)
+    if state is None:
+        return [*out, ("celsius", UNDEFINED if celsius is None else str(celsius), "")]
+    ata, nvme = state.protocol == "ata", state.protocol == "nvme"
+    figures = (
+        ("celsius", celsius, True),
+        ("wear", state.used_percent, not state.rotation_rpm),
+        ("spare", state.available_spare_percent, nvme),
+        ("hours", state.power_on_hours, True),
+        ("realloc", state.reallocated, not nvme),
+        ("pending", state.pending, ata),
+        ("crc", state.crc_errors, ata),
+        ("media", state.media_errors, nvme),
+    )
+    for name, value, applies in figures:
+        lacks = not applies or (name in _ATTRIBUTES and bool(state.attributes))
+        text = str(value) if value is not None else UNDEFINED if lacks else UNKNOWN
+        defects = name in ("realloc", "pending", "media") and bool(value)
+        out.append((name, text, "strong" if defects else ""))
+    return out
+
+
+def why_rows(one: DiskRow, width: int) -> list[Line]:
+    """The judgements of one disk with their rules, else the reason why there is none; then the remedy."""
+    state, reading = one.state, one.reading
+    out: list[Line] = []
+    if state is not None and state.judgements:
+        for judgement in state.judgements:
+            token = {"critical": "bad", "warning": "warn"}.get(judgement.severity, "dim")
+            out.append(
+                row(
+                    width,
+                    [Span(f" {judgement.severity:<9}", token), Span(judgement.text)],
+                    [Span(f"{judgement.rule} ", "dim")],
+                )
+            )
+    elif one.health.reason:
+        out.append(row(width, [Span(f" {one.health.word:<9}", one.health.token), Span(one.health.reason)]))
+    else:
+        out.append(row(width, [Span(" ok       ", "dim"), Span("no rule finds a fault", "dim")]))
+    if reading is not None and reading.remedy:
+        out += wrapped(width, "do", reading.remedy)
+    if state is not None and state.history_note:
+        out += wrapped(width, "note", state.history_note)
+    if state is not None and (state.io_errors or state.io_timeouts):
+        text = f"it counted {state.io_errors or 0} I/O errors and {state.io_timeouts or 0} timeouts since it started"
+        out += wrapped(width, "kernel", text)
+    return out
+
+
+def wrapped(width: int, label: str, text: str) -> list[Line]:
+    """A labelled text over as many rows as it needs: uncut, since a remedy is copied from the screen."""
+    lines = wrap(text, max(20, width - 12), break_long_words=True, break_on_hyphens=False) or [""]
+    return [row(width, [Span(f" {label if i == 0 else '':<9}", "dim"), Span(line)]) for i, line in enumerate(lines)]

@@ -1,0 +1,59 @@
+"""A job's own cgroup in one clause each: memory against its limit, the CPU quota, what it moves, what it waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.present.text.units import figure, mib, percent, size
+
+if TYPE_CHECKING:
+    from iotop_ai.model.job.cgroup import CgroupMemory, CgroupRates
+
+
+def cgroup_text(frame: Frame, job: ProcessKey) -> str:
+    """The job's own cgroup in words; "" while it is unknown."""
+    table = frame.snapshot.cgroups.value
+    path = None if table is None else table.jobs.get(job)
+    group = None if table is None or path is None else table.groups.get(path)
+    if path is None or group is None:
+        return ""
+    parts = _memory(group.memory)
+    rates = (frame.sample.cgroups.value or {}).get(path)
+    if rates is not None:
+        parts += _rates(rates)
+    return ", ".join([path, *parts])
+
+
+def _memory(memory: CgroupMemory) -> list[str]:
+    if memory.current_bytes is None:
+        return []
+    limits = {"high": memory.high_bytes, "max": memory.max_bytes}
+    known = {name: limit for name, limit in limits.items() if limit is not None}
+    text = f"memory {size(memory.current_bytes)}B"
+    if known:
+        name = min(known, key=known.__getitem__)
+        text += f" of {size(known[name])}B ({name})"
+    if memory.file_bytes is not None:
+        text += f", {size(memory.file_bytes)}B of it page cache"
+    out = [text]
+    if memory.oom_kills:
+        out.append(f"{memory.oom_kills} killed (out of memory)")
+    return out
+
+
+def _rates(rates: CgroupRates) -> list[str]:
+    out = []
+    for value, what in ((rates.high_per_s, "over memory.high"), (rates.max_per_s, "at memory.max")):
+        if value:
+            out.append(f"{figure(value)} times/s {what}")
+    if rates.throttled_ratio:
+        out.append(f"CPU quota used up in {percent(rates.throttled_ratio)}% of its periods")
+    if rates.read_bytes_per_s is not None:
+        out.append(f"reads {mib(rates.read_bytes_per_s)} writes {mib(rates.write_bytes_per_s)} MB/s")
+    waits = {"I/O": rates.io_some_ratio, "memory": rates.memory_some_ratio, "a CPU": rates.cpu_some_ratio}
+    waiting = [f"{name} {percent(share)}%" for name, share in waits.items() if share is not None]
+    if waiting:
+        out.append(f"waits for {' '.join(waiting)}")
+    return out

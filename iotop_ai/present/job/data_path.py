@@ -1,0 +1,279 @@
+"""The path of the data: the process or job, its mount, partition and device; and what tasks wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import JobMount
+from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse
+from iotop_ai.model.process.records import states
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.devices import BlockDevice
+from iotop_ai.present.job.verdict_words import current_job, job_hops, job_mount, job_waits
+from iotop_ai.present.process.groups import Group, groups
+from iotop_ai.present.screen.staleness import is_silent, silent_for
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
+from iotop_ai.present.text.panel import panel, reason_row
+from iotop_ai.present.text.table import rule
+from iotop_ai.present.text.units import MIB, UNKNOWN, capacity, clock, duration, interval, percent, size, token_of
+
+_OWN_SHARE = 0.3
+"""A process that reads less than this share of its device's bytes is not named as the reader."""
+
+
+@panel
+def path_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The rule with host, time and mode; the hops from process to device; what tasks wait for."""
+    out = [
+        rule(width, "path", _right(frame, view, width), focus=view.focus == "path"),
+        row(width, [Span(" "), *hops(frame, view, width - 2)]),
+        job_waits(frame, width) or _waits(frame, view, width),
+    ]
+    return out[: max(1, height)]
+
+
+def _right(frame: Frame, view: View, width: int) -> list[Span]:
+    snapshot = frame.snapshot
+    pattern = "%a %H:%M:%S" if width >= 120 else "%H:%M:%S"
+    host = cut(snapshot.host.name, max(8, width // 4))
+    out = [Span(f"imported from {snapshot.host.origin}  ", "mode")] if snapshot.host.origin else []
+    out += [Span(f"{host}  {clock(snapshot.wall_ns, view.utc_offset_s, pattern)}  ", "dim"), *_mode(view)]
+    if view.mode == "back":
+        out.append(Span("  [ ] step", "dim"))
+    elif not is_silent(view):
+        out.append(Span(f" {interval(snapshot.interval_s)}", "dim"))
+    if view.base is not None:
+        seconds = (snapshot.at_ns - view.base.at_ns) / 1e9
+        out.append(Span(f"  sums of {duration(seconds)}", "text"))
+    return out
+
+
+def _mode(view: View) -> list[Span]:
+    """live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min, ► REMOTE; with a sign of a recording in progress."""
+    if view.mode == "replay":
+        return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "► REPLAY paused", "mode")]
+    recording = _recording(view)
+    if view.mode == "back":
+        return [*recording, Span(f"◄ BACK {duration(view.back_s)}", "mode")]
+    if view.mode == "paused":
+        return [*recording, Span("PAUSED", "mode")]
+    if is_silent(view):
+        return [*recording, Span(silent_for(view), "warn")]
+    if view.mode == "ended":
+        return [Span("► REMOTE ended", "mode")]
+    if view.remote:
+        return [Span("► REMOTE", "mode")]
+    return recording or [Span("live", "dim")]
+
+
+def _recording(view: View) -> list[Span]:
+    if view.recorded is None:
+        return []
+    state = view.recorded
+    minutes, seconds = divmod(int(state.seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    passed = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
+    if state.trouble:
+        return [Span("● REC stopped ", "warn")]
+    lost = [Span(f"{state.lost} lost ", "warn")] if state.lost else []
+    return [Span(f"● REC {passed}", "strong"), Span(f" {size(state.size_bytes)} ", "dim"), *lost]
+
+
+def hops(frame: Frame, view: View, width: int) -> list[Span]:
+    """Process or job > mount > partition > device, as far as known; without details where they do not fit.
+
+    For a job it is the path to its own files, unless the viewer selected a device.
+    """
+    job = None if view.device else current_job(frame)
+    if job is not None:
+        mount = job_mount(frame, job)
+        device = None if mount is None else mount_device(frame, view, mount)
+        if device is None:
+            return _joined([*job_hops(job), *_remote_hops(mount)])
+    else:
+        device = devices.selected_device(frame, view)
+    if device is None:
+        return [Span("no disk here", "dim")]
+    kind = device.totals.direction
+    part = _part(frame, view, device, kind)
+    hop = part or device
+    for details in (True, False):
+        readers = [_process_hop(frame, view, device, kind)] if job is None else job_hops(job)
+        parts = [*readers, _mount_hop(hop, frame, details)]
+        if part is not None:
+            parts.append([Span(devices.short_name(part))])
+        parts += _devices(frame, device, details, wide=width >= 118)
+        out = _joined(parts)
+        if sum(len(s.text) for s in out) <= width:
+            break
+    return out
+
+
+def _joined(parts: Sequence[Sequence[Span]]) -> list[Span]:
+    out: list[Span] = []
+    for spans in parts:
+        if spans:
+            out += [*([Span(" › ", "dim")] if out else []), *spans]
+    return out
+
+
+def _remote_hops(mount: JobMount | None) -> list[list[Span]]:
+    """The end of a path without a local device: a server, or no data file."""
+    if mount is None:
+        return [[Span("no open data file seen", "dim")]]
+    out = [[Span(mount.path), Span(f" {mount.fstype}", "dim")], [Span(mount.source)]]
+    if is_fuse(mount.fstype) and fuse_is_remote(mount.fstype, mount.source) is None:
+        out.append([Span("local or remote: unknown", "unsure")])
+    return out
+
+
+def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | None:
+    """The mount's device; None for a network mount or an unknown device."""
+    for device in devices.all_devices(frame, view):
+        info = device.info
+        if info is None:
+            continue
+        if mount.device == f"{info.major}:{info.minor}":
+            parent = info.parent if info.kind == "partition" else ""
+            return next((d for d in devices.all_devices(frame, view) if d.name == parent), device)
+    return None
+
+
+def _bytes(device: BlockDevice, kind: str) -> float | None:
+    return device.rates.read_bytes_per_s if kind == "read" else device.rates.write_bytes_per_s
+
+
+def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> list[Span]:
+    """The process with most I/O; "?" when the visible processes do not account for the device's bytes."""
+    table, delivered = frame.snapshot.processes.value, _bytes(device, kind)
+    if table is None or frame.sample.processes.seconds is None:
+        return [Span("?", "unsure"), Span(" process", "dim")]
+    every = groups(frame, _plain(frame, view))
+
+    def moved(group: Group) -> float:
+        value = group.rates.read_bytes_per_s if kind == "read" else group.rates.write_bytes_per_s
+        return value or 0.0
+
+    # The idle groups are last and many.
+    best = max(takewhile(lambda group: not group.idle, every), key=moved, default=None)
+    # Writes reach the device later than the process makes them, so only reads can be compared.
+    short = kind == "read" and delivered is not None and delivered > MIB
+    if best is None or moved(best) <= 0:
+        if short:
+            why = " process (not permitted)" if table.denied else " process"
+            return [Span("?", "unsure"), Span(why, "dim")]
+        return [Span("no process reads" if kind == "read" else "no process writes", "dim")]
+    if short and delivered is not None and moved(best) < _OWN_SHARE * delivered:
+        return [Span("?", "unsure"), Span(" process (not seen)", "dim")]
+    user = [Span(best.user + " ", "dim")] if best.user else []
+    return [*user, Span(best.label), Span(" reads" if kind == "read" else " writes", "dim")]
+
+
+@cached_per_frame
+def _plain(frame: Frame, view: View) -> View:
+    """The view without filter, sort order and totals: the path does not depend on the list of processes."""
+    plain = view._replace(pattern="", only_active=False, sort="io", reverse=False, base=None)
+    return view if plain == view else plain
+
+
+def _part(frame: Frame, view: View, device: BlockDevice, kind: str) -> BlockDevice | None:
+    parts = devices.partitions(device.name, frame, view)
+    return max(parts, key=lambda p: _bytes(p, kind) or 0.0, default=None)
+
+
+def _mount_hop(device: BlockDevice, frame: Frame, details: bool) -> list[Span]:
+    mounts = devices.mounts(device.name, frame)
+    if not mounts:
+        return []
+    out = [Span(mounts[0].path)]
+    if details:
+        more = f" +{len(mounts) - 1}" if len(mounts) > 1 else ""
+        out.append(Span(f" {mounts[0].fstype}{more}", "dim"))
+    return out
+
+
+def fold_names(names: Sequence[str]) -> str:
+    """nvme0 nvme1 nvme2 as "nvme0-2"; other names side by side."""
+    runs: list[tuple[str, int, int]] = []
+    for name in names:
+        stem = name.rstrip("0123456789")
+        number = int(name[len(stem) :]) if len(stem) < len(name) else -1
+        if runs and number >= 0 and runs[-1][0] == stem and runs[-1][2] + 1 == number:
+            runs[-1] = (stem, runs[-1][1], number)
+        else:
+            runs.append((stem, number, number))
+    words = [stem if low < 0 else f"{stem}{low}" if low == high else f"{stem}{low}-{high}" for stem, low, high in runs]
+    return " ".join(words)
+
+
+def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) -> list[list[Span]]:
+    """The device and, under a stacked one, the physical devices below it."""
+    known = devices.infos(frame)
+    token = "bad" if device.guilty else "text"
+    top = [Span(devices.short_name(device), token)]
+    info = device.info
+    if info is None:
+        return [top]
+    if info.kind == "partition" and info.parent in known:
+        parent = known[info.parent]
+        return [top, [Span(parent.name), *([Span(" " + parent.detail, "dim")] if details and parent.detail else [])]]
+    if details and info.detail:
+        top.append(Span(" " + info.detail, "dim"))
+    if wide and (info.model or info.size_bytes):
+        top.append(Span(f"  {info.model}  {capacity(info.size_bytes) if info.size_bytes else ''}".rstrip(), "dim"))
+    if not info.slaves:
+        return [top]
+    below = devices.leaves(device.name, frame)
+    short = [n[:-2] if n.startswith("nvme") and n.endswith("n1") else n for n in below]
+    leaf = known.get(below[0])
+    many = f" {leaf.detail}" if details and leaf is not None and leaf.detail else ""
+    if details and len(below) > 1:
+        many += f" x{len(below)}"
+    return [top, [Span(fold_names(short)), Span(many, "dim")]]
+
+
+def _waits(frame: Frame, view: View, width: int) -> Line:
+    """Tasks in D and running, and the shares of time in which tasks waited for cpu, io and memory (PSI)."""
+    table = frame.snapshot.processes.value
+    if table is None:
+        return reason_row(width, frame.snapshot.processes)
+    known = states(table.stat)
+    blocked, running = known.get("D", 0), known.get("R", 0)
+    out = [Cell(1, "waits", "dim")]
+    out += [Cell(10, "in D", "dim"), Cell(18, _count(blocked), "strong" if blocked else "zero", right=True)]
+    out += [Cell(22, "run", "dim"), Cell(29, _count(running), token_of(_count(running)), right=True)]
+    pressure = frame.sample.pressure.value
+    if pressure is None:
+        reading = frame.snapshot.pressure
+        if reading.value is None and reading.reason:
+            reason = reading.reason + (f" ({reading.remedy})" if reading.remedy else "")
+            return place(width, *out, Cell(33, reason, "dim"))
+        return place(width, *out, Cell(33, "pressure", "dim"), Cell(43, UNKNOWN, "unsure"))
+    x = 33
+    for name, word in (("io", "wait io"), ("cpu", "cpu"), ("memory", "mem")):
+        stall = pressure.get(name)
+        text = percent(None if stall is None else stall.some_ratio)
+        high = stall is not None and stall.some_ratio is not None and stall.some_ratio >= 0.5
+        if x + len(word) + 6 > width:
+            break
+        out.append(Cell(x, word, "dim"))
+        x += len(word) + 4
+        out.append(Cell(x - 1, text, "strong" if high else token_of(text), right=True))
+        x += 2
+    out.append(Cell(x - 1, "%", "dim"))
+    io = pressure.get("io")
+    room = width - 1 - (x + 2)
+    if io is not None and io.some_ratio is not None and room >= 6:
+        room = min(room, 60)
+        filled = min(room, round(room * io.some_ratio))
+        hue = "hot" if devices.guilty_device(frame) else "graph"
+        out += [Cell(x + 2, "━" * filled, hue), Cell(x + 2 + filled, "─" * (room - filled), "faint")]
+    return place(width, *out)
+
+
+def _count(number: int) -> str:
+    return str(number) if number < 10000 else f"{number // 1000}k"

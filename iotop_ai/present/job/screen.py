@@ -1,0 +1,221 @@
+"""The jobs screen: a row for each training job, the largest loss first, and the job under the cursor in full."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from iotop_ai.diagnosis.engine import with_job_verdict
+from iotop_ai.diagnosis.facts.job import JobFacts, job_device
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.job.cgroup import cgroup_text
+from iotop_ai.present.job.data_path import hops
+from iotop_ai.present.job.verdict_words import job_waits
+from iotop_ai.present.screen.key_row import above_rows, words_above
+from iotop_ai.present.screen.selection import next_in_order
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Cell, Line, Span, blank, cut, place, row
+from iotop_ai.present.text.panel import reason_row
+from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns, rule
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, figure, gpu_time, mib, percent, size
+from iotop_ai.present.verdict import headline
+from iotop_ai.present.verdict.advice import limit_text
+from iotop_ai.present.verdict.banner import HUE
+from iotop_ai.present.verdict.facts import rule_facts
+
+KEYS = ("jobs.back", "jobs.up", "jobs.choose", "jobs.next", "detail.back", "jobs.help", "app.quit")
+"""The actions of the last row."""
+PREFIX = "job:"
+_NAME_END = 13
+_COLUMNS = (
+    Column("user", "user", 8, 3, 12, left=True),
+    Column("ranks", "rk", 3, 3, 6),
+    Column("workers", "wrk", 4, 3, 6),
+    Column("gpus", "gpu", 4, 3, 6),
+    Column("wait", "wait%", 6, 0, 8),
+    Column("au", "AU%", 4, 2, 7),
+    Column("gpu", "GPU%", 5, 2, 7),
+    Column("rate", "MB/s", 6, 0, 8),
+    Column("run", "run", 4, 4, 7),
+    Column("queue", "queue", 6, 4, 7),
+    Column("blocked", "D", 4, 4, 7),
+    Column("idle", "idle", 5, 4, 7),
+    Column("lost", "GPU-h lost", 12, 6),
+    Column("device", "disk", 8, 1, 24, left=True, gap=2),
+)
+_WIDE = 120
+_QUIET = 100_000.0
+"""Bytes per second below which a job counts as not reading."""
+_NO_JOB = (
+    "A job is a program that has PyTorch, TensorFlow or JAX loaded, uses a GPU, or was started by torchrun, deepspeed "
+    "or accelerate; its loaders and ranks belong to it. Other users' programs are seen in full by root only."
+)
+
+
+class JobRow(NamedTuple):
+    """One job of the list. lost_h: GPU-hours so far, None without a GPU. device: "" when unknown."""
+
+    facts: JobFacts
+    lost_h: float | None
+    device: str
+
+    @property
+    def pid(self) -> int:
+        """The pid of its topmost process."""
+        return self.facts.job.key.pid
+
+
+def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
+    """Every job, the largest loss first: GPU-hours, then hours, then the present wait."""
+    facts = rule_facts(frame, view)
+    lost = frame.carry.lost
+    out = []
+    for one in facts.jobs:
+        device = job_device(one, facts.devices, facts.limits.carried_share)
+        remote = one.remote_mount
+        hours = lost.get(one.job.key, 0.0)
+        where = device.name if device is not None else remote.path if remote is not None else ""
+        out.append(JobRow(one, hours * one.gpus if one.gpus and one.gpu_busy is not None else None, where))
+
+    def order(job: JobRow) -> tuple[float, float, float, int]:
+        hours = lost.get(job.facts.job.key, 0.0)
+        return (-hours * job.facts.gpus, -hours, -(job.facts.stall or 0.0), job.pid)
+
+    return tuple(sorted(out, key=order))
+
+
+def job_after(frame: Frame, view: View, pid: int, step: int) -> int:
+    """The pid of the next (+1) or previous (-1) job, wrapping round; 0 without any."""
+    return next_in_order([one.pid for one in job_rows(frame, view)], pid, step) or 0
+
+
+def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: int) -> list[Line]:
+    """Exactly ``height`` lines; cursor: pid of the job with the marked row; without such a job the first is marked."""
+    jobs = job_rows(frame, view)
+    body = _body(frame, view, width, max(0, height - 1), jobs, cursor) if jobs else _none(frame, width)
+    return above_rows(body, words_above(KEYS, view), view, width, height)
+
+
+def _none(frame: Frame, width: int) -> list[Line]:
+    out = [rule(width, "jobs")]
+    if frame.snapshot.jobs.value is None:
+        return [*out, reason_row(width, frame.snapshot.jobs)]
+    out.append(row(width, [Span(" no training job seen", "strong")]))
+    return [*out, *(row(width, [Span(f" {text}", "dim")]) for text in wrap(_NO_JOB, max(20, width - 2)))]
+
+
+def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow, ...], cursor: int) -> list[Line]:
+    selected = next((one for one in jobs if one.pid == cursor), jobs[0])
+    listed = max(1, min(len(jobs), height // 3))
+    first = max(0, min(jobs.index(selected) - listed // 2, len(jobs) - listed))
+    at = _places(width)
+    title = "jobs" if len(jobs) == listed else f"jobs {first + 1}-{first + listed} of {len(jobs)}"
+    out = [head(width, title, at)]
+    out += [_row(frame, width, at, one, marked=one is selected) for one in jobs[first : first + listed]]
+    if height >= 20:
+        out.append(blank(width))
+    out += _detail(frame, view, width, selected)
+    for one in jobs:
+        # Other jobs follow as long as they fit whole.
+        more = [] if one is selected else [blank(width), *_detail(frame, view, width, one)]
+        if len(out) + len(more) > height:
+            break
+        out += more
+    return out
+
+
+def _places(width: int) -> list[ColumnSlot]:
+    start = 30 if width >= _WIDE else _NAME_END
+    return place_columns(fit_columns(_COLUMNS, width - start), start, width)
+
+
+def _row(frame: Frame, width: int, at: list[ColumnSlot], one: JobRow, *, marked: bool) -> Line:
+    facts = one.facts
+    waits = facts.stall
+    texts = {
+        "user": facts.job.user or UNKNOWN,
+        "ranks": str(len(facts.job.ranks)),
+        "workers": str(facts.workers),
+        "gpus": str(facts.gpus),
+        "wait": percent(waits),
+        "au": percent(None if waits is None else 1 - waits),
+        "gpu": percent(facts.gpu_busy) if facts.gpus else UNDEFINED,
+        "rate": mib(facts.read_bytes_per_s),
+        "run": _share(facts, facts.worker_cpu),
+        "queue": _share(facts, facts.worker_cpu_wait),
+        "blocked": _share(facts, facts.worker_disk),
+        "idle": _share(facts, facts.worker_idle),
+        "lost": UNDEFINED if one.lost_h is None else figure(one.lost_h),
+        "device": one.device or (UNDEFINED if _reads_nothing(facts) else UNKNOWN),
+    }
+    leads = frame.verdict.job_pid == one.pid
+    cells = [Cell(0, ">" if leads else " ", "strong")]
+    cells.append(Cell(1, cut(facts.job.name, at[0].first - 2), "strong" if leads else "text"))
+    for spot in at:
+        text = texts[spot.column.id]
+        high = spot.column.id == "wait" and (waits or 0.0) >= 0.2
+        cells.append(spot.cell(text, "strong" if high else ""))
+    return place(width, *cells, background="sel" if marked else "", key=f"{PREFIX}{one.pid}")
+
+
+def _reads_nothing(facts: JobFacts) -> bool:
+    return facts.read_bytes_per_s is not None and facts.read_bytes_per_s < _QUIET
+
+
+def _share(facts: JobFacts, value: float | None) -> str:
+    """A share of the workers' time; "-" without workers."""
+    return percent(value) if facts.workers else UNDEFINED
+
+
+def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
+    """The job under the cursor: its verdict, its path, the waits of its workers, its loss and limits."""
+    facts, job = one.facts, one.facts.job
+    about = with_job_verdict(frame, one.pid)
+    verdict = about.verdict
+    state = verdict.state
+    right = [Span(f"{job.label}  " if job.label else "", "dim"), Span(f"pid {one.pid}", "dim")]
+    out = [rule(width, f"{job.name} of {job.user}", right)]
+    words = headline.fit(headline.headline(verdict, about), width - 12)
+    out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), *words]))
+    for label, part in (("because", headline.because), ("do", headline.advice)):
+        if clauses := headline.fit(part(verdict, about), width - 12):
+            plain = [Span(s.text, "strong") if s.token == "bad" else s for s in clauses]
+            out.append(row(width, [Span(f" {label:<9}", "dim"), *plain]))
+    out.append(row(width, [Span(f" {'path':<9}", "dim"), *hops(about, view, width - 11)]))
+    waits = job_waits(about, width)
+    if waits is not None:
+        out.append(waits)
+    for label, text in _around(frame, one):
+        for i, piece in enumerate(wrap(text, max(20, width - 12))):
+            out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(10, piece)))
+    if facts.age_s is not None:
+        out.append(place(width, Cell(1, "age", "dim"), Cell(10, duration(facts.age_s))))
+    return out
+
+
+def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
+    """Its loss, the evidence that it is a job, its limits and its mounts."""
+    job, put = one.facts.job, one.facts.place
+    hours = frame.carry.lost.get(job.key, 0.0)
+    lost = f"{duration(hours * 3600)} of its time so far"
+    if one.lost_h is not None:
+        lost += f", {gpu_time(one.lost_h)}"
+    known = ", ".join(filter(None, (job.framework, *job.evidence)))
+    limits = [f"{limit_text({'what': i.what, 'limit': float(i.value)})} ({i.what} in {i.file})" for i in put.limits]
+    if put.cpu_cores is not None:
+        limits.append(f"CPU quota {figure(put.cpu_cores).removesuffix('.0')} cores")
+    if put.allowed_cores is not None:
+        limits.append(f"may run on {put.allowed_cores} CPUs")
+    if put.memory_limit_bytes is not None:
+        limits.append(f"memory {size(put.memory_used_bytes)}B of {size(put.memory_limit_bytes)}B")
+    if put.shm_total_bytes:
+        limits.append(f"/dev/shm {size(put.shm_used_bytes)}B of {size(put.shm_total_bytes)}B")
+    mounts = [f"{mount.path} {mount.fstype}" for mount in put.mounts]
+    group = cgroup_text(frame, job.key)
+    return [
+        ("lost", lost),
+        ("known by", known or UNKNOWN),
+        ("limits", ", ".join(limits) or "none seen"),
+        *([("cgroup", group)] if group else []),
+        ("data", ", ".join(mounts) or "no open data file seen"),
+    ]

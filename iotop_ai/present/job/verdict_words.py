@@ -1,0 +1,364 @@
+"""The verdict about a job in words, and the time of its workers by state.
+
+Like present/verdict/headline.py, every function returns spans whose clauses are separated by spans of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job, JobMount
+from iotop_ai.model.verdict_class import RIVALS
+from iotop_ai.present.text import units
+from iotop_ai.present.text.line import Cell, Line, Span, place
+from iotop_ai.present.text.phrases import COMMA, SEMI, Spans
+from iotop_ai.present.text.phrases import bad as _bad
+from iotop_ai.present.text.phrases import plain as _plain
+from iotop_ai.present.text.phrases import strong as _strong
+from iotop_ai.present.text.units import token_of
+from iotop_ai.present.verdict.advice import Args, amount, limit_text, milliseconds, number, percent, rate, whole, word
+
+_BLOCKED = 0.5
+
+
+def of_job(a: Args) -> bool:
+    """Whether the finding is about a job with sampled tasks."""
+    return bool(word(a, "job"))
+
+
+def waits_for_data(a: Args) -> Spans:
+    """The loss: "8 of 8 GPUs wait for data 78 % of the time"; without a GPU, of the job."""
+    used, every = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
+    if used:
+        gpus = "the GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
+        verb = " waits for data " if every == 1 else " wait for data "
+        return [_strong(gpus), _plain(verb), _strong(percent(a, "lost")), _plain(" of the time")]
+    job = word(a, "job") or "training"
+    return [_strong(job), _plain(" waits for data "), _strong(percent(a, "lost")), _plain(" of the time")]
+
+
+def _healthy(a: Args) -> Spans:
+    if number(a, "gpus"):
+        return [_plain("GPUs are fed"), SEMI, _strong(f"{percent(a, 'gpu_busy')} busy"), COMMA, *_ready(a)]
+    return [_strong(word(a, "job")), _plain(" finds its "), *_ready(a)]
+
+
+def _ready(a: Args) -> Spans:
+    stall = number(a, "stall")
+    figure = units.percent(None if stall is None else 1 - stall)
+    return [_plain("data ready "), _strong(f"{figure} %"), _plain(" of the time")]
+
+
+def _starting(a: Args) -> Spans:
+    out = [_strong(word(a, "job") or "the job"), _plain(" is starting")]
+    if word(a, "compiler"):
+        out += [COMMA, _plain("it compiles")]
+    return out
+
+
+def _saving(a: Args) -> Spans:
+    job = _strong(word(a, "job") or "the trainer")
+    return [job, _plain(" waits for its checkpoint "), _strong(percent(a, "lost")), _plain(" of the time")]
+
+
+def _memory(a: Args) -> Spans:
+    return [_plain("programs wait for memory "), _strong(percent(a, "pressure")), _plain(" of the time")]
+
+
+def _shm(a: Args) -> Spans:
+    return [_bad("/dev/shm"), _plain(f" of {word(a, 'job')} is "), _strong(f"{percent(a, 'used')} full")]
+
+
+def _full(a: Args) -> Spans:
+    what = "out of inodes" if number(a, "inodes") is not None else "full"
+    return [_bad(word(a, "mount")), _plain(" is "), _strong(what)]
+
+
+def _died(a: Args) -> Spans:
+    job = word(a, "job") or "the job"
+    if word(a, "worker"):
+        return [_strong(f"a worker of {job}"), _plain(" died: "), _bad(word(a, "end"))]
+    return [_strong(job), _plain(" died: " if word(a, "end") != "SIGTERM" else " was stopped: "), _bad(word(a, "end"))]
+
+
+def _serving(a: Args) -> Spans:
+    return [_strong(word(a, "job") or "a server"), _plain(" waits for requests")]
+
+
+HEADLINES: dict[str, Callable[[Args], Spans]] = {
+    **dict.fromkeys(RIVALS, waits_for_data),
+    "healthy": _healthy,
+    "starting": _starting,
+    "job_died": _died,
+    "serving": _serving,
+    "checkpoint_write": _saving,
+    "mem_pressure": _memory,
+    "shm_full": _shm,
+    "fs_full": _full,
+}
+
+
+def _blocked(a: Args) -> Spans:
+    """The workers' share in state D: "2 workers blocked 97 %"."""
+    if not number(a, "workers"):
+        return [_strong(word(a, "job") or "the trainer"), _plain(f" itself blocked {percent(a, 'blocked')}")]
+    return [_strong(f"{whole(a, 'workers')} {_workers(a)} blocked"), _plain(f" {percent(a, 'blocked')}")]
+
+
+def _workers(a: Args) -> str:
+    return "worker" if number(a, "workers") == 1 else "workers"
+
+
+def _await(a: Args) -> Spans:
+    figure = milliseconds(number(a, "await_ms"))
+    return [_plain("r_await "), _strong(f"{figure} ms"), _plain(f" (normal {milliseconds(number(a, 'normal_ms'))})")]
+
+
+def _because_storage(a: Args) -> Spans:
+    if not word(a, "device"):
+        return [*_blocked(a), SEMI, _plain("the device of its files is unknown")]
+    out = [_plain("disk "), _bad(word(a, "device")), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
+    return [*out, COMMA, *_await(a), SEMI, *_blocked(a)]
+
+
+def _because_small(a: Args) -> Spans:
+    reads = [_plain("disk "), _bad(word(a, "device")), _plain(" reads of "), _strong(amount(a, "read_size_bytes"))]
+    return [*reads, COMMA, _strong(rate(number(a, "read_bytes_per_s"))), COMMA, *_await(a), SEMI, *_blocked(a)]
+
+
+def _because_network(a: Args) -> Spans:
+    where = [_bad(word(a, "mount")), _plain(f" ({word(a, 'fstype')}) gives "), _strong(rate(number(a, "rchar")))]
+    return [*where, SEMI, *_blocked(a), COMMA, _plain("no local disk delivers it")]
+
+
+def _because_limit(a: Args) -> Spans:
+    if word(a, "file"):
+        out = [_plain("limit "), _bad(limit_text(a)), _plain(f" in {word(a, 'file')}")]
+        return [*out, COMMA, _plain("it reads "), _strong(rate(number(a, "rate"))), SEMI, *_blocked(a)]
+    queue = units.figure(number(a, "queue")) if number(a, "queue") is not None else "0"
+    tasks = units.figure(number(a, "blocked_tasks"))
+    out = [_strong(f"{tasks} tasks"), _plain(" are blocked, but "), _bad(word(a, "device") or "every disk")]
+    return [*out, _plain(" has "), _strong(queue), _plain(" requests queued")]
+
+
+def _because_thrash(a: Args) -> Spans:
+    out = [_strong(percent(a, "refault")), _plain(" of what it reads was in the page cache before")]
+    return [*out, SEMI, *_blocked(a)]
+
+
+def _because_serial(a: Args) -> Spans:
+    tasks = units.figure(number(a, "blocked_tasks"))
+    out = [_plain(f"{word(a, 'device')} is not slow: "), *_await(a)]
+    return [*out, SEMI, _strong(f"{tasks} reads at once"), _plain(" are too few")]
+
+
+def _because_cpu(a: Args) -> Spans:
+    if not number(a, "workers"):
+        out = [_bad(word(a, "job")), _plain(" loads its data itself: it runs "), _strong(percent(a, "run_share"))]
+        return [*out, COMMA, _plain(f"blocked {percent(a, 'disk_share')}")]
+    out = [
+        _bad(f"{whole(a, 'workers')} {_workers(a)}"),
+        _plain(f" compute{'s' if number(a, 'workers') == 1 else ''} at "),
+    ]
+    out.append(_strong(f"{percent(a, 'cpu')} CPU"))
+    wait = number(a, "cpu_wait")
+    if wait is not None and wait >= 0.1:
+        out += [COMMA, _strong(percent(a, "cpu_wait")), _plain(" wait for a core")]
+    idle = number(a, "idle_cores")
+    if idle is not None:
+        out += [COMMA, _plain(f"{idle:.0f} of {whole(a, 'cores')} cores idle")]
+    if number(a, "quota") is not None:
+        out += [COMMA, _plain(f"CPU quota {units.figure(number(a, 'quota'))} cores")]
+    return [*out, SEMI, _plain(f"disks hold them {percent(a, 'blocked')}")]
+
+
+def _because_stream(a: Args) -> Spans:
+    out = [_bad(f"{whole(a, 'workers')} {_workers(a)}"), _plain(" wait in sockets "), _strong(percent(a, "net"))]
+    if number(a, "received") is not None:
+        out += [COMMA, _strong(rate(number(a, "received"))), _plain(" received")]
+    return out
+
+
+def _because_healthy(a: Args) -> Spans:
+    if not number(a, "workers"):
+        return [_plain("it loads by itself: blocked "), _strong(percent(a, "blocked"))]
+    out = [_plain(f"{whole(a, 'workers')} {_workers(a)} idle "), _strong(percent(a, "idle"))]
+    return [*out, COMMA, _plain(f"run {percent(a, 'cpu')}"), COMMA, _plain(f"blocked {percent(a, 'blocked')}")]
+
+
+def _because_starting(a: Args) -> Spans:
+    age = number(a, "age_s")
+    out = [_plain("it is "), _strong(units.duration(age) if age is not None else units.UNKNOWN), _plain(" old")]
+    if word(a, "compiler"):
+        return [*out, COMMA, _strong(word(a, "compiler")), _plain(" runs below it")]
+    return [*out, COMMA, _plain("has no loader, and its memory grows by "), _strong(rate(number(a, "grown")))]
+
+
+def _because_saving(a: Args) -> Spans:
+    out = [_bad(word(a, "device")), _plain(" writes "), _strong(rate(number(a, "write_bytes_per_s")))]
+    return [*out, SEMI, _plain(f"blocked in {whole(a, 'seconds')} s of the last {whole(a, 'window_s')} s")]
+
+
+def _because_memory(a: Args) -> Spans:
+    out: Spans = []
+    if number(a, "swap_in"):
+        out += [_strong(rate(number(a, "swap_in"))), _plain(" swapped in")]
+    if number(a, "available") is not None:
+        out += [*([COMMA] if out else []), _plain("free "), _strong(amount(a, "available"))]
+        out.append(_plain(f" of {amount(a, 'total')}"))
+    if word(a, "task"):
+        largest = [_plain("largest: "), _strong(word(a, "task")), _plain(f" {amount(a, 'rss')}")]
+        out += [*([SEMI] if out else []), *largest]
+    return out
+
+
+def _because_shm(a: Args) -> Spans:
+    out = [_plain("it holds "), _strong(amount(a, "total"))]
+    return [*out, COMMA, _plain(f"{whole(a, 'workers')} {_workers(a)} hand their batches over in it")]
+
+
+def _because_full(a: Args) -> Spans:
+    if number(a, "inodes") is not None:
+        return [_strong(percent(a, "inodes")), _plain(" of its inodes are used")]
+    return [_strong(amount(a, "available")), _plain(f" free, {percent(a, 'used')} used")]
+
+
+def other_text(a: Args) -> str:
+    """The other program: "fio x4 (fio.service)"."""
+    if word(a, "other_kind") == "unseen":
+        return "a process whose I/O is not visible here"
+    count = f" x{whole(a, 'others')}" if (number(a, "others") or 0) > 1 else ""
+    where = f" ({word(a, 'other_where')})" if word(a, "other_where") else ""
+    return f"{word(a, 'other')}{count}{where}"
+
+
+def _because_other(a: Args) -> Spans:
+    if word(a, "what") == "cpu":
+        out = [_bad(other_text(a)), _plain(" and others use "), _strong(f"{units.figure(number(a, 'theirs'))} cores")]
+        waits = [_plain("the workers run "), _strong(percent(a, "cpu")), _plain(f", wait {percent(a, 'cpu_wait')}")]
+        return [*out, SEMI, *waits]
+    out = [_bad(other_text(a)), _plain(f" takes {percent(a, 'other_share')} of {word(a, 'device')}: ")]
+    out += [_strong(rate(number(a, "theirs"))), _plain(f", the job {rate(number(a, 'own'))}")]
+    return [*out, SEMI, *_await(a), SEMI, *_blocked(a)]
+
+
+def _because_respawn(a: Args) -> Spans:
+    turn, epoch = units.figure(number(a, "turn_s")), units.figure(number(a, "epoch_s"))
+    out = [_bad("all workers are restarted"), _plain(" every "), _strong(f"{epoch} s")]
+    return [*out, COMMA, _plain("that costs "), _strong(f"{turn} s"), _plain(f"; seen {whole(a, 'turns')} times")]
+
+
+def _because_died(a: Args) -> Spans:
+    pid = [_plain("pid "), _strong(whole(a, "pid"))]
+    if number(a, "oom"):
+        return [*pid, COMMA, _plain("killed by the kernel: out of memory")]
+    causes = {
+        "SIGKILL": "killed from outside: the kernel counted no out-of-memory kill",
+        "SIGBUS": "it accessed memory without backing: /dev/shm ran full, or a mapped file shrank",
+        "SIGSEGV": "it crashed in native code",
+        "SIGABRT": "it aborted in native code",
+        "SIGTERM": "it received a request to stop",
+    }
+    return [*pid, COMMA, _plain(causes.get(word(a, "end"), "it exited with an error"))]
+
+
+def _because_serving(a: Args) -> Spans:
+    out = [_plain(f"it listens on {whole(a, 'listening')} port{'s' if number(a, 'listening') != 1 else ''}")]
+    if number(a, "connections") is not None:
+        out += [
+            COMMA,
+            _strong(whole(a, "connections")),
+            _plain(f" open connection{'s' if number(a, 'connections') != 1 else ''}"),
+        ]
+    return [*out, SEMI, _plain("its main thread sleeps "), _strong(percent(a, "asleep"))]
+
+
+BECAUSE: dict[str, Callable[[Args], Spans]] = {
+    "storage_read": _because_storage,
+    "small_random": _because_small,
+    "network_fs": _because_network,
+    "io_limit": _because_limit,
+    "cache_thrash": _because_thrash,
+    "loader_serial": _because_serial,
+    "cpu_prep": _because_cpu,
+    "object_stream": _because_stream,
+    "single_thread": _because_cpu,
+    "healthy": _because_healthy,
+    "starting": _because_starting,
+    "noisy_neighbour": _because_other,
+    "worker_respawn": _because_respawn,
+    "job_died": _because_died,
+    "serving": _because_serving,
+    "checkpoint_write": _because_saving,
+    "mem_pressure": _because_memory,
+    "shm_full": _because_shm,
+    "fs_full": _because_full,
+}
+
+
+def current_job(frame: Frame) -> Job | None:
+    """The job of the verdict, else one of this user, else the first; None without any."""
+    table = frame.snapshot.jobs.value
+    if table is None or not table.jobs:
+        return None
+    pid = frame.verdict.job_pid
+    own = [job for job in table.jobs.values() if job.uid == frame.snapshot.host.euid]
+    return next((job for key, job in table.jobs.items() if key.pid == pid), (own or list(table.jobs.values()))[0])
+
+
+def job_mount(frame: Frame, job: Job) -> JobMount | None:
+    """The mount of its data: the one in the verdict, else the most used one; None when unknown."""
+    table = frame.snapshot.jobs.value
+    mounts = () if table is None or job.key not in table.places else table.places[job.key].mounts
+    named = word(dict(frame.verdict.primary.args), "mount")
+    return next((mount for mount in mounts if mount.path == named), mounts[0] if mounts else None)
+
+
+def job_hops(job: Job) -> list[list[Span]]:
+    """The job and its workers as hops: "slurm 48213 alice train.py x8", "64 workers"."""
+    ranks = f" x{len(job.ranks)}" if len(job.ranks) > 1 else ""
+    label = [Span(f"{job.label} ", "dim")] if job.label else []
+    out = [[*label, Span(f"{job.user} ", "dim"), Span(f"{job.name}{ranks}")]]
+    workers = len(job.workers)
+    if workers:
+        out.append([Span(f"{workers} worker{'s' if workers > 1 else ''}")])
+    return out
+
+
+def job_waits(frame: Frame, width: int) -> Line | None:
+    """The time of the job's workers by state, in fixed order; None when unknown.
+
+    Without workers it is the trainer's own time.
+    """
+    job, sample = current_job(frame), frame.sample.jobs.value
+    rates = None if job is None or sample is None else sample.jobs.get(job.key)
+    if job is None or sample is None or rates is None:
+        return None
+    if job.workers:
+        name, shares = "workers", (
+            rates.worker_disk_ratio, rates.worker_cpu_ratio, rates.worker_cpu_wait_ratio, rates.worker_idle_ratio,
+        )  # fmt: skip
+    else:
+        task = sample.tasks.get(job.ranks[0].key)
+        if task is None:
+            return None
+        name, shares = "trainer", (task.disk_ratio, task.cpu_ratio, task.cpu_wait_ratio, task.idle_ratio)
+    blocked = shares[0]
+    high = blocked is not None and blocked >= _BLOCKED
+    room = max(0, min(40, width - 57))
+    out = [Cell(1, name, "dim"), Cell(10, "BLOCKED" if high else "blocked", "bad" if high else "dim")]
+    if room and blocked is not None:
+        filled = min(room, round(room * blocked))
+        out += [Cell(18, "━" * filled, "hot" if high else "graph"), Cell(18 + filled, "─" * (room - filled), "faint")]
+    text = units.percent(blocked)
+    x = 18 + room + (3 if room else 2)
+    out += [Cell(x, text, "strong" if high else token_of(text), right=True), Cell(x + 2, "%", "dim")]
+    x += 5
+    for label, value in zip(("run", "cpu-wait", "idle"), shares[1:], strict=True):
+        text, end = units.percent(value), x + len(label) + 3
+        if end >= width:
+            break
+        out += [Cell(x, label, "dim"), Cell(end, text, token_of(text), right=True)]
+        x = end + 3
+    return place(width, *out)

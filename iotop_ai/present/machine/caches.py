@@ -1,0 +1,128 @@
+"""Caches in words: the cost of a drop, the jobs that run, the results of a drop, an eviction and a dataset check."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.machine.page_cache import Cached, Effect, Evicted, Levels
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.text.line import plain
+from iotop_ai.present.text.units import amount, percent, plural
+
+COST = (
+    "every job on this host reads from its disks again, slower for a while; it is for timing a cold start and makes"
+    " nothing faster"
+)
+WORD = "drop"
+"""The word that confirms a drop."""
+STEPS = {"sync": "writing out dirty pages ...", "drop": "dropping ..."}
+"""Progress by the step of actions/cache/drop.py."""
+FIRST_USER = 1000
+"""From this uid on users are people (login.defs)."""
+_MOST_NAMED = 4
+
+
+def level_text(level: int, levels: Levels) -> str:
+    """What a level drops, with its present size."""
+    pages = f"page cache, {amount(levels.cached_bytes)}"
+    slab = f"dentries and inodes, {amount(levels.slab_reclaimable_bytes)}"
+    return {1: f"the {pages}", 2: slab}.get(level, f"the {pages}; {slab}")
+
+
+def sync_text(dirty_bytes: int | None) -> str:
+    """The sentence about dirty pages, which are written out first."""
+    return f"{amount(dirty_bytes)} not yet written go to the disks first."
+
+
+def running_text(snapshot: Snapshot, uid: int | None) -> str:
+    """The work that a drop would slow: training jobs, other users' first, then other users with processes."""
+    jobs = () if snapshot.jobs.value is None else tuple(snapshot.jobs.value.jobs.values())
+    ordered = sorted(jobs, key=lambda job: (job.uid == uid, job.user, job.name))
+    counts = Counter(_job(job, uid) for job in ordered)
+    names = [text if count == 1 else f"{text} ({count} jobs)" for text, count in [*counts.items()][:_MOST_NAMED]]
+    if len(counts) > _MOST_NAMED:
+        names.append(f"{sum([*counts.values()][_MOST_NAMED:])} more")
+    table = snapshot.processes.value
+    infos = () if table is None else table.info.values()
+    people = {info.user for info in infos if info.uid >= FIRST_USER and info.uid not in (uid, 65534)}
+    people -= {job.user for job in jobs}
+    others = f"{plural(len(people), 'other user')} with processes" if people else ""
+    hidden = "" if table is not None and table.complete else "processes of other users are not visible"
+    text = "; ".join(part for part in (", ".join(names), others, hidden) if part)
+    return f"running now: {text}" if text else "no training job and no other user's process is visible here"
+
+
+def _job(job: Job, uid: int | None) -> str:
+    ranks = f" x{len(job.ranks)}" if len(job.ranks) > 1 else ""
+    label = f" ({plain(job.label)})" if job.label else ""
+    return f"{'your' if job.uid == uid else plain(job.user)} {plain(job.name)}{ranks}{label}"
+
+
+def effect_rows(effect: Effect) -> list[tuple[str, str, str]]:
+    """(name, before, after) of the figures that change."""
+    before, after = effect.before, effect.after
+    return [
+        ("Cached", amount(before.cached_bytes), amount(after.cached_bytes)),
+        ("SReclaimable", amount(before.slab_reclaimable_bytes), amount(after.slab_reclaimable_bytes)),
+        ("MemFree", amount(before.free_bytes), amount(after.free_bytes)),
+    ]
+
+
+def effect_text(effect: Effect) -> str:
+    """The effect of a drop in one line, for the time line of a recording."""
+    changes = [f"{name} {old} -> {new}" for name, old, new in effect_rows(effect)]
+    relevant = {1: (0, 2), 2: (1, 2)}.get(effect.level, (0, 1, 2))
+    return f"caches dropped (level {effect.level}): " + ", ".join(changes[i] for i in relevant)
+
+
+def evicted_text(done: Evicted) -> str:
+    """The result of an eviction in one line."""
+    files = f"{plural(done.files, 'file')} of {plain(done.top)}"
+    if done.unknown_files == done.files and done.files:
+        return f"evicted {files}, {amount(done.size_bytes)}; how much was in memory is visible only to their owner"
+    left = "" if not done.after_bytes else f" ({amount(done.after_bytes)} mapped, locked or just read)"
+    return f"evicted {files}: {amount(done.before_bytes)} -> {amount(done.after_bytes)} in memory{left}"
+
+
+def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list[str]:
+    """The files that could not be examined, a sentence a line; [] without any."""
+    out = []
+    if unknown:
+        owner = "their owner" if unknown > 1 else "its owner"
+        out.append(f"? {plural(unknown, 'file')}: visible only to {owner} or with write permission: sudo shows it")
+    if unreadable:
+        out.append(f"? {unreadable} could not be opened, the first: {plain(first)}")
+    if elsewhere:
+        out.append(f"{plural(elsewhere, 'folder')} on other filesystems left out")
+    return out
+
+
+def fits_in_memory(dataset: Cached, room_bytes: int | None) -> bool | None:
+    """Whether the dataset fits into memory; None unknown."""
+    return None if room_bytes is None or dataset.unreadable else dataset.size_bytes <= room_bytes
+
+
+def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
+    """The dataset and the available memory, a sentence a line."""
+    share = dataset.resident_ratio
+    out = [f"{plain(dataset.top)}: {plural(dataset.files, 'file')}, {amount(dataset.size_bytes)}"]
+    if share is not None:
+        out.append(f"in memory: {percent(share)} % ({amount(dataset.resident_bytes)})")
+    if room_bytes is None:
+        out.append("? how much memory is available is not known")
+    elif dataset.size_bytes <= room_bytes:
+        left = amount(max(0, dataset.size_bytes - dataset.resident_bytes))
+        out.append(f"fits: {amount(room_bytes)} of memory are available; {left} are still to be read once")
+    else:
+        part = percent(room_bytes / dataset.size_bytes)
+        out.append(
+            f"does not fit: {amount(room_bytes)} of memory are available, {part} % of it; read again and again in"
+            " random order it comes from the disk mostly"
+        )
+    return out + gaps_text(dataset.unreadable, dataset.first_unreadable, dataset.elsewhere, dataset.unknown_files)
+
+
+def took_text(effect: Effect) -> str:
+    """The duration of a drop."""
+    return f"in {effect.drop_s:.1f} s, after {effect.sync_s:.1f} s of writing out"

@@ -1,0 +1,149 @@
+"""The dialogue about dropping the host's caches: the question, the progress, the result."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.machine.memory import MemoryState
+from iotop_ai.model.machine.page_cache import CACHES, Effect, Evicted, Levels
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.machine import caches
+from iotop_ai.present.screen.dialog import Row, choice, labelled, permission_rows, typing, typing_word
+from iotop_ai.present.text.line import Span
+from iotop_ai.present.text.units import amount
+
+TITLE = "DROP CACHES"
+EVICT = 4
+"""The choice after the kernel's three levels."""
+_SHORT = {1: "page cache", 2: "dentries and inodes", 3: "both", EVICT: "one dataset only"}
+
+
+class DropView(NamedTuple):
+    """The dialogue's state."""
+
+    choice: int = 1
+    """1 to 3 is a level of vm.drop_caches, EVICT a dataset."""
+    typed: str = ""
+    error: str = ""
+    """Why the last input was refused."""
+    how: str | None = None
+    """"root", "sudo", "" without permission; None while that is being checked."""
+    reason: str = ""
+    """Why there is no permission."""
+    remedy: str = ""
+    wait_s: float = 0.0
+    """Time until the next drop is allowed."""
+    doing: str = ""
+    """The step in progress; "" none."""
+    seconds: float = 0.0
+    """Duration of the step so far."""
+    effect: Effect | None = None
+    """Result of a drop."""
+    evicted: Evicted | None = None
+    """Result of an eviction."""
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether the three levels can be chosen."""
+        return bool(self.how) and self.wait_s <= 0
+
+
+def levels_of(memory: MemoryState | None) -> Levels:
+    """The figures that a drop changes; None where unknown."""
+    if memory is None:
+        return Levels(None, None, None, None, None, None)
+    return Levels(
+        memory.cached_bytes,
+        memory.slab_reclaimable_bytes,
+        memory.free_bytes,
+        memory.available_bytes,
+        memory.dirty_bytes,
+        memory.total_bytes,
+    )
+
+
+def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
+    """(rows about the drop and its cost, rows of the choice)."""
+    levels = levels_of(now.memory.value)
+    if view.doing:
+        return _doing(levels, view, width)
+    if view.effect is not None or view.evicted is not None:
+        return _done(view, width)
+    head = [
+        *labelled("drops", f"{amount(levels.cached_bytes)} of page cache, all files of all users", width),
+        *labelled("first", f"{amount(levels.dirty_bytes)} not yet written go to the disks", width),
+        *labelled("costs", caches.COST, width, token="warn"),
+        *labelled("here", caches.running_text(now, now.host.euid), width),
+        *labelled("marks", "the recording and the audit log: before, after", width),
+        *_permission(view, width),
+    ]
+    tail = [
+        choice(
+            str(level),
+            _SHORT[level],
+            _note(level, levels),
+            width,
+            selected=view.choice == level,
+            enabled=may_choose(view, level),
+        )
+        for level in _SHORT
+    ]
+    tail.append([])
+    if view.error:
+        tail.append([Span(f"   {view.error}", "warn")])
+    if view.choice == EVICT:
+        tail.append(typing([Span("folder or file: ", "dim")], view.typed, width))
+    else:
+        tail.append(typing_word(caches.WORD, view.typed, width))
+    return head, tail
+
+
+def may_choose(view: DropView, level: int) -> bool:
+    """Whether this choice is permitted."""
+    return level == EVICT or view.may_drop
+
+
+def _note(level: int, levels: Levels) -> str:
+    if level == EVICT:
+        return "slows no other user, no root"
+    sizes = {1: levels.cached_bytes, 2: levels.slab_reclaimable_bytes}
+    amounts = [amount(value) for key, value in sizes.items() if level in (key, 3)]
+    return f"{' + '.join(amounts)}, vm.drop_caches={level}"
+
+
+def _permission(view: DropView, width: int) -> list[Row]:
+    if view.how and view.wait_s > 0:
+        return labelled("not yet", f"dropped less than a minute ago: again in {view.wait_s:.0f} s", width, token="warn")
+    return permission_rows(view.how, view.reason, view.remedy, width)
+
+
+def _doing(levels: Levels, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
+    head = labelled("now", f"{view.doing} {view.seconds:.0f} s", width, text_token="strong")
+    if view.doing.startswith("writing"):
+        head += labelled("left", f"{amount(levels.dirty_bytes)} are not written yet", width)
+    return head, [[Span("   Esc", "key"), Span(":close; it goes on, a message tells its end", "dim")]]
+
+
+def _done(view: DropView, width: int) -> tuple[list[Row], list[Row]]:
+    head: list[Row] = []
+    if view.effect is not None:
+        head += labelled("done", f"{CACHES[view.effect.level]}, {caches.took_text(view.effect)}", width, token="ok")
+        head.append([])
+        for name, before, after in caches.effect_rows(view.effect):
+            head.append(
+                [
+                    Span(f"   {name:<14}", "dim"),
+                    Span(f"{before:>9}"),
+                    Span("  -> ", "dim"),
+                    Span(f"{after:>9}", "strong"),
+                ]
+            )
+        head += [
+            [],
+            *labelled("", "MemAvailable hardly changes: cached memory already counted as available.", width),
+        ]
+    elif view.evicted is not None:
+        done = view.evicted
+        head += labelled("done", caches.evicted_text(done), width, token="ok")
+        for text in caches.gaps_text(done.unreadable, done.first_unreadable, done.elsewhere, done.unknown_files):
+            head += labelled("", text, width)
+    return head, [[Span("   Enter", "key"), Span(" or ", "dim"), Span("Esc", "key"), Span(":close", "dim")]]

@@ -1,0 +1,252 @@
+"""The machine in a few rows: links, filesystem usage, CPU, memory, pressure, and the monitor's own cost."""
+
+from __future__ import annotations
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.machine.network import LinkCounters, LinkRates
+from iotop_ai.model.reading import Reading
+from iotop_ai.present.block.devices import natural
+from iotop_ai.present.machine.trouble import host_problems, zfs_cache
+from iotop_ai.present.screen.key_row import toast
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_cells
+from iotop_ai.present.text.panel import panel, reason_spans
+from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
+from iotop_ai.present.text.units import (
+    GIB,
+    MIB,
+    UNKNOWN,
+    brief,
+    count,
+    figure,
+    link_speed,
+    mib,
+    percent,
+    size,
+    token_of,
+)
+
+_FULL, _LATE_S = 0.9, 0.5
+LINKS = (
+    Column("link", "link", 8, 0),
+    Column("rx", "rx MB/s", 11, 0),
+    Column("tx", "tx MB/s", 9, 0),
+    Column("busy", "busy%", 9, 0),
+    Column("errors", "errors", 8, 5),
+    Column("drops", "drops", 8, 5),
+    Column("state", "state", 10, 6, left=True, gap=3),
+)
+
+
+@panel
+def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The CPU row; with two rows the filesystem usage; from four the network table above them.
+
+    A message of the view takes the last row.
+    """
+    out = [_cpu(frame, width)]
+    if height >= 2:
+        out.insert(0, _fullness(frame, width, with_net=height < 4))
+    if height >= 4:
+        table = network_rows(frame, width, height - 2, focus=view.focus == "system")
+        out = [*table, *out]
+    message = toast(view, width)
+    return [*out[:-1], message] if message is not None else out
+
+
+def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) -> list[Line]:
+    """A row per link, the busiest when not all fit; the last row names the others."""
+    reading = frame.snapshot.network
+    at = place_columns(fit_columns(LINKS, width - 14), 14, width)
+    out = [head(width, "network", at, focus=focus)]
+    if reading.value is None:
+        return [*out, row(width, [Span(" "), *reason_spans(reading)])]
+    rates = frame.sample.network.value or {}
+    names = sorted(reading.value, key=natural)
+    room = height - 1
+    if len(names) > room:
+        names = sorted(names, key=lambda n: -_bytes(rates.get(n)))[: max(0, room - 1)]
+        names.sort(key=natural)
+    out += [_link_row(width, name, reading.value[name], rates.get(name), at) for name in names]
+    rest = [n for n in sorted(reading.value, key=natural) if n not in names]
+    if rest:
+        out.append(row(width, [Span(f" {len(rest)} more: {' '.join(rest)}", "dim")]))
+    return out[:height]
+
+
+def link_count(frame: Frame) -> int:
+    """Number of network links."""
+    return len(frame.snapshot.network.value or {})
+
+
+def _bytes(rates: LinkRates | None) -> float:
+    return 0.0 if rates is None else (rates.rx_bytes_per_s or 0.0) + (rates.tx_bytes_per_s or 0.0)
+
+
+def _link_row(width: int, name: str, link: LinkCounters, rates: LinkRates | None, at: list[ColumnSlot]) -> Line:
+    texts = {
+        "link": link_speed(link.bits_per_s),
+        "rx": mib(rates and rates.rx_bytes_per_s),
+        "tx": mib(rates and rates.tx_bytes_per_s),
+        "busy": percent(rates and rates.busy_ratio),
+        "errors": count(rates and rates.errors_per_s),
+        "drops": count(rates and rates.drops_per_s),
+        "state": link.state,
+    }
+    if link.bits_per_s is None:
+        texts["busy"] = UNKNOWN
+    first = at[0].first if at else width
+    columns = [p.cell(texts[p.column.id], "dim" if p.column.id == "state" else "") for p in at]
+    return place(width, Cell(1, cut(name, first - 2)), *columns)
+
+
+def _fullness(frame: Frame, width: int, *, with_net: bool) -> Line:
+    right = _net(frame, width) if with_net else []
+    room = width - 2 - spans_cells(right)
+    reading = frame.snapshot.filesystems
+    if reading.value is None:
+        return row(width, [Span(" full ", "dim"), *reason_spans(reading)], right)
+    out = [Span(" full", "dim")]
+    mounts = sorted(reading.value.items(), key=_urgency)
+    for path, usage in mounts:
+        spans = _mount(path, usage)
+        if spans_cells(out) + spans_cells(spans) > room:
+            break
+        out += spans
+    return row(width, out, right)
+
+
+def _urgency(item: tuple[str, Reading[FilesystemUsage]]) -> tuple[int, float]:
+    """Sort key: full filesystems first, then the largest."""
+    usage = item[1].value
+    if usage is None:
+        return 1, 0.0
+    ratio = usage.used_ratio
+    return (0 if ratio is not None and ratio >= _FULL else 1), -float(usage.total_bytes)
+
+
+def _mount(path: str, reading: Reading[FilesystemUsage]) -> list[Span]:
+    name = "shm" if path == "/dev/shm" else path
+    ratio = None if reading.value is None else reading.value.used_ratio
+    text = percent(ratio)
+    full = ratio is not None and ratio >= _FULL
+    return [Span(f"  {name} "), Span(text, "warn" if full else token_of(text)), Span(" %", "dim")]
+
+
+def _net(frame: Frame, width: int) -> list[Span]:
+    """The one or two busiest links: Gbit/s against their speed, MB/s where the speed is unknown."""
+    table, rates = frame.snapshot.network.value, frame.sample.network.value or {}
+    if not table:
+        return []
+    most = 2 if width < 120 else 4
+    # The bytes of a bond are those of its interfaces, counted twice.
+    physical = [name for name, link in table.items() if link.place != ""]
+    names = sorted(sorted(physical, key=natural), key=lambda n: -_bytes(rates.get(n)))[:most]
+    out = [Span("net", "dim")]
+    for name in sorted(names, key=natural):
+        now, link = rates.get(name), table[name]
+        both = None if now is None or now.rx_bytes_per_s is None else _bytes(now)
+        out.append(Span(f" {name} ", "dim"))
+        if link.bits_per_s:
+            busier = None if now is None else max(now.rx_bytes_per_s or 0.0, now.tx_bytes_per_s or 0.0)
+            unit = 1e9 if link.bits_per_s >= 1e9 else 1e6
+            text = figure(None if both is None or busier is None else busier * 8 / unit)
+            out += [Span(text, token_of(text)), Span(f"/{link_speed(link.bits_per_s)} ", "dim")]
+        else:
+            text = mib(both)
+            out += [Span(text, token_of(text)), Span(" MB/s ", "dim")]
+    return out
+
+
+def _cpu(frame: Frame, width: int) -> Line:
+    out: list[Span] = []
+    right = _own(frame)
+    room, used = width - 2 - spans_cells(right), 0
+    for part in (
+        _cores(frame),
+        *host_problems(frame),
+        _memory(frame),
+        _swap(frame),
+        *_pressure(frame),
+        _cached(frame),
+        zfs_cache(frame),
+        _dirty(frame),
+    ):
+        if part and used + (takes := spans_cells(part)) + 2 <= room:
+            used += takes + (2 if out else 1)
+            out += [Span("  " if out else " "), *part]
+    return row(width, out, right)
+
+
+def _cores(frame: Frame) -> list[Span]:
+    table = frame.snapshot.cpu.value
+    if table is None:
+        return [Span("cpu ", "dim"), *reason_spans(frame.snapshot.cpu)]
+    busy = None if frame.sample.cpu.value is None else frame.sample.cpu.value.all.busy_ratio
+    cores = len(table.cores)
+    text = brief(None if busy is None else busy * cores).removesuffix(".0")
+    allowed = f" ({table.allowed} allowed)" if table.allowed < cores else ""
+    return [Span("cpu ", "dim"), Span(text, token_of(text)), Span(f"/{cores}{allowed}", "dim")]
+
+
+def _memory(frame: Frame) -> list[Span]:
+    state = frame.snapshot.memory.value
+    if state is None or state.total_bytes is None:
+        return [Span("mem ", "dim"), Span(UNKNOWN, "unsure")]
+    total = size(state.total_bytes)
+    if state.available_bytes is None:
+        return [Span("mem ", "dim"), Span(UNKNOWN, "unsure"), Span(f"/{total}", "dim")]
+    unit = GIB if total.endswith(("G", "T")) else MIB
+    scale = unit * (1024 if total.endswith("T") else 1)
+    text = figure((state.total_bytes - state.available_bytes) / scale)
+    return [Span("mem ", "dim"), Span(text, token_of(text)), Span(f"/{total}", "dim")]
+
+
+def _swap(frame: Frame) -> list[Span]:
+    state = frame.snapshot.memory.value
+    if state is None or state.swap_total_bytes is None or state.swap_free_bytes is None:
+        return []
+    text = size(state.swap_total_bytes - state.swap_free_bytes) if state.swap_total_bytes else "none"
+    return [Span("swap ", "dim"), Span(text, "dim" if text == "none" else token_of(text))]
+
+
+def _pressure(frame: Frame) -> list[list[Span]]:
+    out: list[list[Span]] = []
+    if frame.snapshot.pressure.value is None and frame.snapshot.pressure.reason:
+        return [[Span(frame.snapshot.pressure.reason, "dim")]]
+    table = frame.sample.pressure.value or {}
+    for name, word in (("io", "psi io "), ("cpu", "cpu "), ("memory", "mem ")):
+        stall = table.get(name)
+        text = percent(None if stall is None else stall.some_ratio)
+        loud = stall is not None and (stall.some_ratio or 0) >= 0.5
+        out.append([Span(word, "dim"), Span(text, "strong" if loud else token_of(text)), Span(" %", "dim")])
+    return out
+
+
+def _cached(frame: Frame) -> list[Span]:
+    state = frame.snapshot.memory.value
+    if state is None or state.cached_bytes is None:
+        return []
+    return [Span("cache ", "dim"), Span(size(state.cached_bytes))]
+
+
+def _dirty(frame: Frame) -> list[Span]:
+    state = frame.snapshot.memory.value
+    if state is None or state.dirty_bytes is None:
+        return []
+    text = size(state.dirty_bytes)
+    return [Span("dirty ", "dim"), Span(text, token_of(text))]
+
+
+def _own(frame: Frame) -> list[Span]:
+    """CPU and memory of the monitor itself, and its delay when it is late."""
+    own = frame.sample.own
+    share = UNKNOWN if own.cpu_ratio is None else f"{own.cpu_ratio * 100:.1f}"
+    out = [Span(f"self {share} %", "dim")]
+    if own.rss_bytes is not None:
+        out.append(Span(f" {own.rss_bytes / MIB:.0f} MB", "dim"))
+    if own.late_s is not None and own.late_s >= _LATE_S:
+        out.append(Span(f" late {own.late_s:.1f} s", "warn"))
+    out.append(Span(" ", "dim"))
+    return out

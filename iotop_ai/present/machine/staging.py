@@ -1,0 +1,100 @@
+"""Staging in words: the plan, the measured speed, the result."""
+
+from __future__ import annotations
+
+from iotop_ai.model.machine.staging import FASTER, Plan, Speed, Verified
+from iotop_ai.present.machine.caches import gaps_text
+from iotop_ai.present.text.line import plain
+from iotop_ai.present.text.units import amount, duration, plural
+
+
+def plan_text(plan: Plan) -> list[str]:
+    """The files to copy and whether they fit, a sentence a line."""
+    out = [f"{plain(plan.source)}: {plural(plan.files, 'file')}, {amount(plan.size_bytes)} -> {plain(plan.target)}"]
+    if plan.there_files:
+        left = f"{plural(plan.left_files, 'file')}, {amount(plan.left_bytes)} are left"
+        out.append(f"{plural(plan.there_files, 'file')} there already with the same size and time; {left}")
+    where = "in memory" if plan.memory else plan.fstype or "an unknown filesystem"
+    reserve = f"{amount(plan.floor_bytes)} stay free"
+    room = f"{amount(plan.room_bytes)} of room ({where}, {reserve})"
+    if plan.fits is None:
+        out.append(f"? whether it fits: {where} does not say how much room there is")
+    elif plan.fits is False and plan.room_bytes is not None and plan.left_bytes <= plan.room_bytes:
+        out.append(f"does not fit: {plan.inodes} more files may be made there")
+    elif plan.fits is False:
+        out.append(f"does not fit: {room}")
+    else:
+        out.append(f"fits: {room}")
+    if plan.swap:
+        out.append("this memory can be swapped out to a disk when it gets short")
+    if plan.links:
+        back = f", {plan.back_links} of them lead back into the source" if plan.back_links else ""
+        out.append(f"{plural(plan.links, 'symbolic link')} copied as they are{back}")
+    if plan.others:
+        out.append(f"{plan.others} pipes, sockets or devices left out")
+    return out + gaps_text(plan.unreadable, plan.first_unreadable, plan.elsewhere, 0)
+
+
+def rate(bytes_per_s: float | None) -> str:
+    """Bytes per second: "92 MB/s", "?"."""
+    return "?" if bytes_per_s is None else f"{amount(bytes_per_s)}/s"
+
+
+def speed_text(speed: Speed, plan: Plan) -> list[str]:
+    """The measured speeds and the duration of the copy."""
+    files = f"{plural(speed.sample_files, 'file')}, {amount(speed.sample_bytes)}"
+    how = "past the page cache" if speed.direct else "taken out of the page cache first"
+    out = [f"source reads {rate(speed.source_read)} ({files}, {how})"]
+    out.append(f"target writes {rate(speed.target_write)}, reads {rate(speed.target_read)}")
+    if plan.same_disk:
+        out.append(f"both lie on {plan.same_disk}: no gain, whatever was measured")
+    elif speed.too_small:
+        out.append("? cannot tell whether the target is faster: the sample is too small")
+    elif speed.gain is None:
+        out.append("? whether the target is faster could not be measured")
+    elif speed.gain >= FASTER:
+        out.append(f"the target reads {_times(speed.gain)} as fast")
+    else:
+        out.append(f"the target is not faster: {speed.gain:.1f} times the source's rate")
+    seconds = speed.seconds(plan.left_bytes)
+    if seconds is not None and plan.left_bytes:
+        out.append(f"the copy takes about {duration(max(1.0, seconds))}")
+    return out
+
+
+def _times(gain: float) -> str:
+    return f"{gain:.1f} times" if gain < 9.95 else f"{gain:.0f} times"
+
+
+def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> str:
+    """Why nothing is copied, with the option that changes that; "" when it is copied."""
+    if plan.fits is False:
+        return "it does not fit"
+    if plan.unreadable:
+        return f"{plan.unreadable} could not be read, the first: {plain(plan.first_unreadable)}"
+    if plan.differing and not update:
+        first = plain(plan.first_differing)
+        verb = "differs" if plan.differing == 1 else "differ"
+        return f"{plural(plan.differing, 'file')} of the target {verb}, the first: {first}; --update replaces them"
+    if plan.same_disk and not anyway:
+        return f"same disk, no gain: both lie on {plan.same_disk}; --anyway copies nevertheless"
+    if speed is not None and speed.gain is not None and not plan.same_disk and speed.gain < FASTER and not anyway:
+        return "the target is not faster; --anyway copies nevertheless"
+    return ""
+
+
+def verified_text(done: Verified) -> str:
+    """The result of the comparison."""
+    content = f"content of {plural(done.checked_files, 'file')}, {amount(done.checked_bytes)}"
+    if done.wrong:
+        return f"verified: {done.wrong} of {plural(done.files, 'file')} differ, the first: {plain(done.first_wrong)}"
+    return f"verified: the size of {plural(done.files, 'file')}, the {content}"
+
+
+def progress_text(what: str, done: int, whole: int, seconds: float) -> str:
+    """ "copying 1.2 GB of 40 GB, 310 MB/s, 2 min left"."""
+    text = f"{what} {amount(done)} of {amount(whole)}"
+    if seconds >= 1.0 and done:
+        per_s = done / seconds
+        text += f", {rate(per_s)}, {duration(max(0.0, (whole - done) / per_s))} left"
+    return text

@@ -1,0 +1,66 @@
+"""Problems of the host that have a place on the screen only while they exist: heat, lost packets, link errors."""
+
+from __future__ import annotations
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.text.line import Span
+from iotop_ai.present.text.units import figure, percent, size
+
+RETRANSMITS = 0.01
+"""At 1 % of the segments TCP's throughput falls noticeably (Mathis et al. 1997: with 1/sqrt of the loss)."""
+_SEGMENTS_PER_S = 100.0
+"""Below this rate the ratio means nothing."""
+
+
+def host_problems(frame: Frame) -> list[list[Span]]:
+    """One clause for each problem; [] on a healthy machine."""
+    return [part for part in (_heat(frame), _tcp(frame), _rdma(frame), _btrfs(frame)) if part]
+
+
+def _heat(frame: Frame) -> list[Span]:
+    rates = frame.sample.clocks.value
+    if rates is None or not ((rates.core_throttles_per_s or 0.0) + (rates.package_throttles_per_s or 0.0)):
+        return []
+    out = [Span("cpu heat ", "dim"), Span("throttled", "warn")]
+    if rates.mean_mhz is not None:
+        of = "" if rates.base_mhz is None else f" of {rates.base_mhz / 1000:.1f}"
+        out.append(Span(f" {rates.mean_mhz / 1000:.1f}{of} GHz", "dim"))
+    return out
+
+
+def _tcp(frame: Frame) -> list[Span]:
+    rates = frame.sample.tcp.value
+    if (
+        rates is None
+        or (rates.segments_per_s or 0.0) < _SEGMENTS_PER_S
+        or (rates.retransmit_ratio or 0.0) < RETRANSMITS
+    ):
+        return []
+    return [Span("tcp sent again ", "dim"), Span(percent(rates.retransmit_ratio), "warn"), Span(" %", "dim")]
+
+
+def _rdma(frame: Frame) -> list[Span]:
+    ports = frame.sample.rdma.value or {}
+    worst = max(ports, key=lambda port: ports[port].errors_per_s or 0.0, default="")
+    errors = ports[worst].errors_per_s if worst else None
+    if not errors:
+        return []
+    return [Span(f"rdma {worst} ", "dim"), Span(f"{figure(errors)} errors/s", "warn")]
+
+
+def _btrfs(frame: Frame) -> list[Span]:
+    table = frame.snapshot.pools.value
+    for uuid, filesystem in () if table is None else table.btrfs.items():
+        if filesystem.whole:
+            name = filesystem.label or uuid[:8]
+            return [Span(f"btrfs {name} ", "dim"), Span(f"{filesystem.whole} errors", "warn")]
+    return []
+
+
+def zfs_cache(frame: Frame) -> list[Span]:
+    """Size and hit ratio of ZFS's own cache (ARC); [] without ZFS."""
+    rates = frame.sample.pools.value
+    if rates is None or rates.arc_bytes is None:
+        return []
+    out = [Span("arc ", "dim"), Span(size(rates.arc_bytes))]
+    return out if rates.arc_hit_ratio is None else [*out, Span(f" {percent(rates.arc_hit_ratio)} % hit", "dim")]

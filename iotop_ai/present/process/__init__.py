@@ -1,0 +1,1 @@
+"""Rows and dialogs about processes."""

@@ -1,0 +1,150 @@
+"""Dialogs that confirm a signal or another priority for a process, and switching delay accounting."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.screen.dialog import LABEL, Row, labelled, permission_rows, typing, typing_word
+from iotop_ai.present.text.line import Span, cut, plain
+
+TITLE = "PROCESS"
+DELAY_TITLE = "DELAY ACCOUNTING"
+LISTED = 4
+"""Tagged processes that are listed by name."""
+_CHOICES = (
+    ("term int hup", "ask it to end; most programs clean up first"),
+    ("kill", "end it at once: nothing is saved"),
+    ("stop cont", "halt it, let it go on; also usr1, usr2"),
+    ("nice 10", "its turn at the CPU: -20 first, 19 last"),
+    ("io idle", "only while the disk is free; also io best 0-7"),
+)
+
+
+class ProcessTarget(NamedTuple):
+    """The processes of an action: one, several of one name and user that share a row, or the tagged ones.
+
+    names: of each of ``keys`` when they are tagged, else (); ``name`` and ``user`` are then "".
+    """
+
+    name: str
+    user: str
+    keys: tuple[ProcessKey, ...]
+    names: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """ "train.py, pid 412", "pt_data_worker x64" or "3 tagged"."""
+        if self.names:
+            return f"{len(self.keys)} tagged"
+        name = plain(self.name)
+        return f"{name}, pid {self.keys[0].pid}" if len(self.keys) == 1 else f"{name} x{len(self.keys)}"
+
+
+def process_target(now: Snapshot, pid: int, keys: tuple[ProcessKey, ...]) -> ProcessTarget | None:
+    """The process with this pid and those that share its row; None when it has ended."""
+    table = now.processes.value
+    if table is None:
+        return None
+    key = next((key for key in table.info if key.pid == pid), None)
+    if key is None:
+        return None
+    info = table.info[key]
+    existing = tuple(key for key in keys if key in table.info) or (key,)
+    return ProcessTarget(info.name, info.user, existing)
+
+
+def tagged_target(now: Snapshot, tagged: Collection[ProcessKey]) -> ProcessTarget | None:
+    """The tagged processes that still exist, by pid; None without any."""
+    table = now.processes.value
+    keys = () if table is None else tuple(key for key in sorted(tagged) if key in table.info)
+    if table is None or not keys:
+        return None
+    return ProcessTarget("", "", keys, tuple(table.info[key].name for key in keys))
+
+
+def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
+    """Owner and command line; of the tagged processes the first few."""
+    table = now.processes.value
+    info = None if table is None else table.info.get(target.keys[0])
+    if not target.names:
+        head = labelled("of", plain(target.user), width)
+        if info is not None and info.cmdline:
+            head += labelled("runs", cut(plain(" ".join(info.cmdline)), 2 * (width - 14)), width)
+        return head
+    head = []
+    for key, name in list(zip(target.keys, target.names, strict=True))[:LISTED]:
+        info = None if table is None else table.info.get(key)
+        user = "it has ended" if info is None else f"of {plain(info.user)}"
+        head += labelled(
+            "" if head else "tagged", cut(f"{key.pid:>7}  {plain(name)}  {user}", width - LABEL - 2), width
+        )
+    more = len(target.keys) - LISTED
+    return head + (labelled("", f"+{more} more", width) if more > 0 else [])
+
+
+def process_body(
+    now: Snapshot, target: ProcessTarget, typed: str, error: str, width: int
+) -> tuple[list[Row], list[Row]]:
+    """(the processes and the jobs that depend on them, the commands)."""
+    head = _target_rows(now, target, width)
+    jobs = () if now.jobs.value is None else now.jobs.value.jobs.values()
+    affected = [job for job in jobs if job.members & frozenset(target.keys)]
+    if len(affected) > 1:
+        names = ", ".join(f"{plain(job.name)} of {plain(job.user)}" for job in affected)
+        head += labelled("part of", cut(f"{len(affected)} jobs: {names}", 2 * (width - 14)), width, token="warn")
+    elif affected:
+        job = affected[0]
+        ranks = f", which has {len(job.ranks)} ranks that wait for each other" if len(job.ranks) > 1 else ""
+        head += labelled("part of", f"the job {plain(job.name)} of {plain(job.user)}{ranks}", width, token="warn")
+    if len(target.keys) > 1:
+        head += labelled("all", f"each of the {len(target.keys)} gets it", width, token="warn")
+    head += labelled("marks", "the recording and the audit log", width)
+    tail: list[Row] = []
+    for words, what in _CHOICES:
+        tail.append([Span(f"   {words}".ljust(17), "strong"), Span(what, "dim")])
+    tail.append([])
+    if error:
+        tail.append([Span(f"   {error}", "warn")])
+    tail.append(typing([Span("type one and press ", "dim"), Span("Enter"), Span(": ")], typed, width))
+    return head, tail
+
+
+class DelayView(NamedTuple):
+    """The dialog of delay accounting. on: its state now, None unknown; the rest as in DropView."""
+
+    on: bool | None
+    how: str | None = None
+    reason: str = ""
+    remedy: str = ""
+    typed: str = ""
+    error: str = ""
+    doing: bool = False
+
+    @property
+    def word(self) -> str:
+        """The word that confirms."""
+        return "off" if self.on else "on"
+
+
+def delay_body(view: DelayView, width: int) -> tuple[list[Row], list[Row]]:
+    """(its effect and cost, the word that confirms)."""
+    state = "not known" if view.on is None else "on" if view.on else "off"
+    head = [
+        *labelled("now", f"{state} (kernel.task_delayacct)", width, text_token="strong"),
+        *labelled("shows", "IO-wait%: how long each process waited for a disk", width),
+        *labelled("counts", "only what starts while it is on: restart a job to see its waits", width),
+        *labelled(
+            "costs", "a little CPU at each switch of tasks; it stays so until the next boot", width, token="warn"
+        ),
+        *labelled("marks", "the recording and the audit log", width),
+    ]
+    head += permission_rows(view.how, view.reason, view.remedy, width)
+    tail: list[Row] = [[Span(f"   {view.error}", "warn")]] if view.error else []
+    if view.doing:
+        tail.append([Span("   switching ...", "strong")])
+        return head, tail
+    tail.append(typing_word(view.word, view.typed, width))
+    return head, tail

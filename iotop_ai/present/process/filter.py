@@ -1,0 +1,299 @@
+"""The filter of processes: a regular expression, or a small query such as ``read > 10M and user = alice``.
+
+A query compares the values of a row: ``read write io`` (bytes per second, K M G are powers of 1024), ``cpu delay``
+(percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``, with ``= != > >= < <=``, and ``~`` and
+``!~`` for regular expressions, joined by ``and or not`` and brackets. ``tagged`` alone matches tagged processes. An
+unknown value matches nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessRates, ProcessStat
+
+
+class Subject(NamedTuple):
+    """One process as a query sees it. rates, stat: None when unknown."""
+
+    key: ProcessKey
+    info: ProcessInfo
+    rates: ProcessRates | None
+    stat: ProcessStat | None
+    page_bytes: int
+    tagged: bool = False
+
+
+Answer = Callable[[Subject], bool | None]
+"""Whether a process matches; None when unknown."""
+
+
+class Filter(NamedTuple):
+    """A parsed filter. query: it compares fields; else it searches the words of a process.
+
+    trouble: why a query is invalid, "" for a valid one; an invalid one matches every process.
+    """
+
+    answer: Answer
+    query: bool = False
+    trouble: str = ""
+
+
+def _io(rates: ProcessRates) -> float | None:
+    read, write = rates.read_bytes_per_s, rates.write_bytes_per_s
+    return None if read is None and write is None else (read or 0.0) + (write or 0.0)
+
+
+def _rate(value: Callable[[ProcessRates], float | None], times: float = 1.0) -> Callable[[Subject], float | None]:
+    def scaled(one: Subject) -> float | None:
+        rate = None if one.rates is None else value(one.rates)
+        return None if rate is None else rate * times
+
+    return scaled
+
+
+_NUMBERS: dict[str, Callable[[Subject], float | None]] = {
+    "read": _rate(lambda r: r.read_bytes_per_s),
+    "write": _rate(lambda r: r.write_bytes_per_s),
+    "io": _rate(_io),
+    "cpu": _rate(lambda r: r.cpu_ratio, 100.0),
+    "delay": _rate(lambda r: r.io_delay_ratio, 100.0),
+    "mem": lambda one: None if one.stat is None else one.stat.rss_pages * one.page_bytes,
+    "threads": lambda one: None if one.stat is None else one.stat.threads,
+    "pid": lambda one: one.key.pid,
+    "ppid": lambda one: None if one.stat is None else one.stat.ppid,
+}
+_WORDS: dict[str, Callable[[Subject], str | None]] = {
+    "name": lambda one: one.info.name,
+    "user": lambda one: one.info.user,
+    "command": lambda one: _line(one.info),
+    "state": lambda one: None if one.stat is None else one.stat.state,
+}
+_ALIASES = {"io-wait": "delay", "iowait": "delay", "cmd": "command", "rss": "mem", "thr": "threads", "comm": "name"}
+FIELDS = (*_NUMBERS, *_WORDS)
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "=": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+}
+_TOKEN = pattern(r"""\s*("[^"]*"|'[^']*'|[<>!]=|!~|[()=<>~]|[^\s()=<>!~]+)""")
+_NUMBER = pattern(r"(\d+(?:\.\d*)?|\.\d+)([kmgt]?)(?:i?b)?(?:/s)?%?", re.IGNORECASE)
+_SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_LOOKS_LIKE = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
+_TAGGED = "tagged"
+_ASKS_TAGS = pattern(r"(?:^|\(|\b(?:and|or|not)\s)\s*tagged\s*(?:$|\)|\s(?:and|or)\b)", re.IGNORECASE)
+"""The word where a query may have it; a name that merely contains it is searched for as any other."""
+_DEEPEST = 16
+_LONGEST = 200
+"""Characters of an expression."""
+_SEARCHED = (1 << 15, 2048, 512)
+"""Characters of a command line that are searched, by the number of endless repeats of the expression."""
+_PARTS = pattern(r"\\(?:\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P=\w+\)|\(\?\(|[*+][?+]?|\{\d*,?\d*\}|.", re.DOTALL)
+"""An escape, a class, a back reference, a condition, a repeat, or any other letter."""
+_BACK = pattern(r"\\[1-9]|\(\?P=|\(\?\(")
+
+
+class _QueryError(Exception):
+    """Why a query is invalid."""
+
+
+@lru_cache(maxsize=16)
+def parse_filter(text: str) -> Filter:
+    """The typed filter; without a comparison of a known field it is a regular expression, or plain text."""
+    named = _LOOKS_LIKE.findall(text)
+    if not any(_field(word) or sign for word, sign in named) and not _ASKS_TAGS.search(text):
+        return Filter(_matching(_Search(text)))
+    try:
+        parser = _Parser(_tokens(text))
+        answer = parser.either(0)
+        if parser.more():
+            raise _QueryError(f"{parser.next()} is out of place")
+    except _QueryError as error:
+        return Filter(lambda _one: True, True, str(error))
+    return Filter(answer, True)
+
+
+class _Search:
+    """A regular expression as typed; plain text where it is invalid or could take hours.
+
+    A process sets its own command line, and re has no time limit: a nested repeat can take twice as long for each
+    further character, and each endless repeat multiplies the time by the length of the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        endless = _endless(text)
+        try:
+            if endless is None or len(text) > _LONGEST:
+                raise re.error("takes too long")
+            self._expression = re.compile(text, re.IGNORECASE)
+        except (re.error, RecursionError, OverflowError):
+            self._expression, endless = re.compile(re.escape(text[:_LONGEST]), re.IGNORECASE), 0
+        self._length = _SEARCHED[endless or 0]
+
+    def __call__(self, text: str) -> bool:
+        return self._expression.search(text[: self._length]) is not None
+
+
+def _endless(text: str) -> int | None:
+    """The number of endless repeats of an expression; None where they may be nested, or are too many."""
+    count = 0
+    before = ""
+    for part in _PARTS.findall(text):
+        repeats = part[0] in "*+{" and part != "{"
+        if _BACK.match(part) or (repeats and before == ")"):
+            return None
+        count += repeats
+        before = part
+    return count if count < len(_SEARCHED) else None
+
+
+def _line(info: ProcessInfo) -> str:
+    return " ".join(info.cmdline)
+
+
+def _matching(wanted: Callable[[str], bool]) -> Answer:
+    """Matches name, user or command line."""
+
+    def answer(one: Subject) -> bool:
+        info = one.info
+        return wanted(info.name) or wanted(info.user) or wanted(_line(info))
+
+    return answer
+
+
+def _field(word: str) -> str | None:
+    word = _ALIASES.get(word.lower(), word.lower())
+    return word if word in FIELDS else None
+
+
+def _tokens(text: str) -> list[str]:
+    out, at = [], 0
+    text = text.rstrip()
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise _QueryError(f"{text[at:].split()[0]} cannot be read")
+        out.append(token[1])
+        at = token.end()
+    return out
+
+
+class _Parser:
+    """either: both or both ...; both: one and one ...; one: not one, (either), field op value, a word."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens = tokens
+        self._at = 0
+
+    def more(self) -> bool:
+        return self._at < len(self._tokens)
+
+    def next(self) -> str:
+        if not self.more():
+            raise _QueryError("the query is not complete")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _accept(self, word: str) -> bool:
+        matches = self.more() and self._tokens[self._at].lower() == word
+        self._at += matches
+        return matches
+
+    def either(self, depth: int) -> Answer:
+        parts = [self._both(depth)]
+        while self._accept("or"):
+            parts.append(self._both(depth))
+        return parts[0] if len(parts) == 1 else _any(tuple(parts))
+
+    def _both(self, depth: int) -> Answer:
+        parts = [self._one(depth)]
+        while self._accept("and"):
+            parts.append(self._one(depth))
+        return parts[0] if len(parts) == 1 else _all(tuple(parts))
+
+    def _one(self, depth: int) -> Answer:
+        if depth > _DEEPEST:
+            raise _QueryError("too many brackets")
+        if self._accept("not"):
+            return _not(self._one(depth + 1))
+        if self._accept("("):
+            inside = self.either(depth + 1)
+            if not self._accept(")"):
+                raise _QueryError("a bracket is not closed")
+            return inside
+        word = self.next()
+        if not self.more() or self._tokens[self._at] not in (*_COMPARE, "~", "!~"):
+            return _is_tagged if word.lower() == _TAGGED else _matching(_Search(_bare(word)))
+        field, sign = _field(word), self.next()
+        if field is None:
+            raise _QueryError(f"{word} is none of {' '.join(FIELDS)}")
+        if not self.more():
+            raise _QueryError(f"{field} {sign} what?")
+        return _comparison(field, sign, _bare(self.next()))
+
+
+def _is_tagged(one: Subject) -> bool:
+    return one.tagged
+
+
+def _bare(word: str) -> str:
+    return word[1:-1] if len(word) >= 2 and word[0] == word[-1] and word[0] in "\"'" else word
+
+
+def _comparison(field: str, sign: str, wanted: str) -> Answer:
+    if field in _WORDS:
+        return _word(_WORDS[field], sign, wanted)
+    number = _NUMBER.fullmatch(wanted)
+    if number is None or sign not in _COMPARE:
+        raise _QueryError(f"{field} is a number, as in {field} > 10")
+    value, compare, limit = _NUMBERS[field], _COMPARE[sign], float(number[1]) * _SCALE[number[2].lower()]
+
+    def answer(one: Subject) -> bool | None:
+        measured = value(one)
+        return None if measured is None else compare(measured, limit)
+
+    return answer
+
+
+def _word(value: Callable[[Subject], str | None], sign: str, wanted: str) -> Answer:
+    if sign not in ("=", "!=", "~", "!~"):
+        raise _QueryError(f"{sign} compares numbers; words take = != ~ !~")
+    matches = _Search(wanted) if "~" in sign else re.compile(re.escape(wanted), re.IGNORECASE).fullmatch
+    negated = sign.startswith("!")
+
+    def answer(one: Subject) -> bool | None:
+        text = value(one)
+        return None if text is None else (not matches(text)) == negated
+
+    return answer
+
+
+def _all(parts: tuple[Answer, ...]) -> Answer:
+    def answer(one: Subject) -> bool | None:
+        answers = [part(one) for part in parts]
+        return False if False in answers else None if None in answers else True
+
+    return answer
+
+
+def _any(parts: tuple[Answer, ...]) -> Answer:
+    def answer(one: Subject) -> bool | None:
+        answers = [part(one) for part in parts]
+        return True if True in answers else None if None in answers else False
+
+    return answer
+
+
+def _not(part: Answer) -> Answer:
+    def answer(one: Subject) -> bool | None:
+        answer_ = part(one)
+        return None if answer_ is None else not answer_
+
+    return answer

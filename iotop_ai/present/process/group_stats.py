@@ -1,0 +1,98 @@
+"""Aggregate stat of a process group's members. That of ten thousand sleepers is kept while none of them changes."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Mapping
+from operator import itemgetter
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.process.change_tracking import TrackedDict, follows
+from iotop_ai.model.process.records import ProcessKey, ProcessStat, ProcessTable, ThreadLook
+
+MANY = 64
+"""Members from which on the result is kept."""
+_MOST_GROUPS = 8
+_WEIGHT = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
+_STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))
+
+Owner = tuple[str, str]
+"""Name and user, which all members of a group have."""
+
+
+class GroupStats(NamedTuple):
+    """state: the one that matters most, "?" where none is readable; in_state: how many are in it.
+
+    known: sums of (threads, resident pages) over the readable members; None without any.
+    """
+
+    state: str
+    in_state: int
+    known: tuple[int, int] | None
+
+
+class _Entry(NamedTuple):
+    keys: Collection[ProcessKey]
+    stat: Mapping[ProcessKey, ProcessStat]
+    result: GroupStats
+
+
+class GroupStatsCache:
+    """The stats of the large groups of the newest Frame."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Owner, _Entry] = OrderedDict()
+
+    def stats(self, owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
+        """The stats of a group's members."""
+        if len(keys) < MANY:
+            return group_stats(keys, table)
+        entry = self._entries.get(owner)
+        # Threads have states of their own, which ``TrackedDict.touched`` of the stat does not name.
+        has_threads = any_in_group(owner, table.threads, table)
+        if entry is not None and entry.keys is keys and not has_threads and _unchanged(owner, entry.stat, table):
+            if entry.stat is not table.stat:
+                self._entries[owner] = entry._replace(stat=table.stat)
+            return entry.result
+        result = group_stats(keys, table)
+        self._entries.pop(owner, None)
+        if not has_threads:
+            self._entries[owner] = _Entry(keys, table.stat, result)
+            while len(self._entries) > _MOST_GROUPS:
+                self._entries.popitem(last=False)
+        return result
+
+
+def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
+    """The stats of these processes."""
+    if len(keys) == 1:
+        (key,) = keys
+        stat = table.stat.get(key)
+        return GroupStats(_state(stat, table.threads.get(key)), 1, stat and (stat.threads, stat.rss_pages))
+    stats = [*filter(None, map(table.stat.get, keys))]
+    if len(stats) == len(keys) and table.threads.keys().isdisjoint(keys):
+        counts = Counter(map(_STATE, stats))  # counts a thousand sleepers at C speed
+    else:
+        counts = Counter(map(_state, map(table.stat.get, keys), map(table.threads.get, keys)))
+    worst = min(counts, key=lambda s: _WEIGHT.get(s, 7), default="?")
+    known = (sum(map(_THREADS, stats)), sum(map(_PAGES, stats))) if stats else None
+    return GroupStats(worst, counts[worst], known)
+
+
+def any_in_group(owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> bool:
+    """Whether a process of this name and user is among these few."""
+    return any((info := table.info.get(key)) is not None and (info.name, info.user) == owner for key in keys)
+
+
+def _unchanged(owner: Owner, stat: Mapping[ProcessKey, ProcessStat], table: ProcessTable) -> bool:
+    """Whether no process of this name and user has another stat now."""
+    now = table.stat
+    if now is stat:
+        return True
+    return isinstance(now, TrackedDict) and follows(now, stat) and not any_in_group(owner, now.touched, table)
+
+
+def _state(stat: ProcessStat | None, look: ThreadLook | None) -> str:
+    if look is not None and any(state == "D" for state, _ in look.states):
+        return "D"
+    return "?" if stat is None else stat.state

@@ -1,0 +1,356 @@
+"""The process panel: a row for each group of processes, and a footer with what the rows leave out or cannot show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from itertools import takewhile
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.process.records import ProcessKey, ProcessTable, delay_remedy
+from iotop_ai.present.process.filter import parse_filter
+from iotop_ai.present.process.group_stats import GroupStatsCache, any_in_group, group_stats
+from iotop_ai.present.process.groups import Group, groups, rates_of, ungrouped
+from iotop_ai.present.process.tags import tag_sign, tagged_note
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import cache_part
+from iotop_ai.present.text.line import Line, Span, cells, cut, row, spans_cells
+from iotop_ai.present.text.panel import panel, reason_row
+from iotop_ai.present.text.table import (
+    Column,
+    ColumnSlot,
+    Word,
+    fit_columns,
+    head,
+    layout_row,
+    note_room,
+    place_columns,
+)
+from iotop_ai.present.text.units import GIB, KIB, MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
+
+COLUMNS = (
+    Column("user", "user", 8, 10, 10, left=True, gap=1),
+    Column("read", "read/s", 7, 0, 9),
+    Column("write", "write/s", 9, 0),
+    Column("cancel", "cancel/s", 10, 85),
+    Column("rchar", "rchar/s", 9, 90),
+    Column("wchar", "wchar/s", 9, 90),
+    Column("majflt", "majflt/s", 9, 95),
+    Column("delay", "IO-wait%", 9, 5),
+    Column("cpu", "cpu%", 6, 0),
+    Column("state", "state", 7, 4, 8, left=True, gap=2),
+    Column("threads", "thr", 5, 75),
+    Column("rss", "mem", 7, 76),
+    Column("wchan", "wait channel", 22, 80, left=True, gap=2),
+    Column("pid", "pid", 7, 6, 9, gap=0),
+    Column("command", "command", 30, 87, left=True, gap=2),
+)
+"""Of a group: the sum of its bytes, the largest cpu% and IO-wait% of a member."""
+
+_NAME = 26
+_ALWAYS = ("read", "write", "pid")
+"""Columns that cannot be left out."""
+_BYTES: dict[str, Callable[[Group], float | None]] = {
+    "read": lambda g: g.rates.read_bytes_per_s,
+    "write": lambda g: g.rates.write_bytes_per_s,
+    "cancel": lambda g: g.rates.cancelled_bytes_per_s,
+    "rchar": lambda g: g.rates.rchar_bytes_per_s,
+    "wchar": lambda g: g.rates.wchar_bytes_per_s,
+}
+_SORTED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
+FRESH = 2
+"""Ticks after which a row shows the age of its cpu% and state: processes without I/O are read in turns."""
+
+
+@panel
+def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """Section rule with titles, process groups (keys "process:PID"), and a footer; one sentence in one row."""
+    table = frame.snapshot.processes.value
+    every = groups(frame, view)
+    if height == 1:
+        return [_sentence(frame, width, every)]
+    at = _columns(width, view.no_columns)
+    out = [_head(frame, view, width, at)]
+    if table is None:
+        return [*out, reason_row(width, frame.snapshot.processes)]
+    room = height - 2
+    start = 0
+    if view.focus == "process":
+        start = max(0, min(view.scroll, len(every) - room))
+    part = every[start : start + room]
+    seconds = rates_of(frame, view)[1]
+    command = bool(at) and at[-1].column.id == "command"
+    for group in part:
+        under_cursor = view.focus == "process" and view.cursor == group.row_key
+        facts = _facts(group, frame, table, view, command=command)
+        tag = tag_sign(group.keys, view.tagged)
+        out.append(_row(width, group.headed, facts, seconds, "sel" if under_cursor else "", view.no_columns, tag))
+    out.append(_footer(frame, view, width, part, (*every[:start], *every[start + room :]), table))
+    return out
+
+
+@lru_cache(maxsize=8)
+def _columns(width: int, without: frozenset[str]) -> tuple[ColumnSlot, ...]:
+    wanted = [column for column in COLUMNS if column.id not in without]
+    return tuple(place_columns(fit_columns(wanted, width - _name_room(width)), _name_room(width), width - 1))
+
+
+def optional_columns() -> tuple[Column, ...]:
+    """The columns that may be left out."""
+    return tuple(column for column in COLUMNS if column.id not in _ALWAYS)
+
+
+def has_room(column: str, width: int, without: frozenset[str]) -> bool:
+    """Whether a screen of this width has the column."""
+    return any(spot.column.id == column for spot in _columns(width, without))
+
+
+def _name_room(width: int) -> int:
+    return _NAME if width >= 72 else 20
+
+
+def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: int = 120) -> list[str]:
+    """The titles and one row for each of these processes, in the viewer's order, as text to paste.
+
+    Without command lines: nothing that is copied has them.
+    """
+    table = frame.snapshot.processes.value
+    if table is None:
+        return []
+    without = view.no_columns | {"command"}
+    head_ = _head(frame, view._replace(focus="", tagged=frozenset()), width, _columns(width, without)).text
+    out = [head_.replace("─", " ").rstrip()]
+    seconds = rates_of(frame, view)[1]
+    rows = [(group, _facts(group, frame, table, view, command=False)) for group in ungrouped(frame, view, keys)]
+    return out + [_row(width, group.headed, facts, seconds, "", without).text.rstrip() for group, facts in rows]
+
+
+def _head(frame: Frame, view: View, width: int, at: tuple[ColumnSlot, ...]) -> Line:
+    seconds = rates_of(frame, view)[1]
+    note = f"{'tree ' if view.tree else ''}by {view.sort}{' reversed' if view.reverse else ''}"
+    if view.base is not None:
+        at = tuple(p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at)
+        note = f"sum of {duration(seconds)}"
+    marked = _SORTED.get(view.sort, (view.sort,))
+    room, table = note_room(width, "process", at), frame.snapshot.processes.value
+    if table is not None and table.adaptive:
+        # "adaptive" comes before the sort order, which the marked title shows as well.
+        note = f"adaptive, {note}" if len(f"adaptive, {note}") <= room else "adaptive"
+    note = tagged_note(view.tagged, note, room)
+    return head(width, "process", at, focus=view.focus == "process", marked=marked, note=note)
+
+
+class _Facts(NamedTuple):
+    """What a row shows beside its rates. members: number of processes; state, in_state, known: see GroupStats."""
+
+    members: int
+    state: str
+    in_state: int
+    known: tuple[int, int] | None
+    page_bytes: int
+    wchan: str
+    command: str
+    delayacct: bool | None
+    loud_wait: float
+    """The share of time from which a wait is highlighted; 0 for never."""
+    age_s: int
+    """Age of cpu% and state where they are older than ``FRESH`` ticks; else 0."""
+
+
+def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
+    stats = cache_part(view, GroupStatsCache).stats((group.name, group.user), group.keys, table)
+    info = table.info.get(group.keys[0]) if command else None
+    line = "" if info is None else " ".join(info.cmdline)
+    loud_wait = view.marks.io_wait / 100
+    wchan, age_s = _wchan(group, table), _age_s(group, table, frame.snapshot.interval_s)
+    return _Facts(len(group.keys), *stats, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s)
+
+
+def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
+    """Age in seconds of the oldest reading of a member; 0 while it is from the last ticks, or for an idle group.
+
+    Idle processes are read in turns: their rows would change for nothing but their age.
+    """
+    if group.idle or not table.stat_at:
+        return 0
+    keys = group.keys
+    age_s = (table.stat_at_ns - (table.stat_time(keys[0]) if len(keys) == 1 else min(map(table.stat_time, keys)))) / 1e9
+    # Ticks vary in length: three of them are more than two and a half.
+    return round(age_s) if age_s >= (FRESH + 0.5) * interval_s else 0
+
+
+@lru_cache(maxsize=256)
+def _row(
+    width: int,
+    group: Group,
+    facts: _Facts,
+    seconds: float | None,
+    background: str,
+    without: frozenset[str],
+    tag: str = "",
+) -> Line:
+    """One row; most equal those of the tick before. group: a headed one, so that the cache compares a single key."""
+    at = _columns(width, without)
+    room = at[0].first - 2 if at else width - 1
+    tail = "" if facts.members == 1 else f" x{facts.members}"
+    mark = group.mark
+    name = cut(group.name, room - len(mark) - len(tail)) + tail
+    spans = [Span(tag or " ", "strong"), Span(mark, "dim"), Span(name)] if tag or mark else [Span(" " + name)]
+    words = [_word(group, facts, spot, seconds) for spot in at]
+    return Line(layout_row(spans, 1 + len(mark) + cells(name), at, words, width), background, group.row_key)
+
+
+def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) -> Word:
+    id_ = spot.column.id
+    value_of = _BYTES.get(id_)
+    if value_of is not None:
+        value = value_of(group)
+        text, letter = scaled(value if seconds is None or value is None else value * seconds)
+        # The letter has the last column, so that figures align.
+        return text, token_of(text), f" {letter}" if letter else "  "
+    if id_ == "user":
+        return group.user, "dim", ""
+    if id_ == "delay":
+        return _delay(group, facts)
+    if id_ == "cpu":
+        text = percent(group.rates.cpu_ratio)
+        return text, token_of(text), ""
+    if id_ == "state":
+        state, count_ = facts.state, facts.in_state
+        many = f" {count_}" if count_ < facts.members and state in "DR" else ""
+        age = f" {facts.age_s}s" if facts.age_s else ""
+        if spot.first + len(many + age) > spot.last:
+            age = ""
+        return state, "strong" if state == "D" else token_of(state), many + age
+    if id_ == "pid":
+        pid = str(group.keys[0].pid)
+        more = ".." if facts.members > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""
+        return pid + more, "dim", ""
+    if id_ == "command":
+        return facts.command, "dim", ""
+    text = _fact(group, facts, id_)
+    return text, token_of(text), ""
+
+
+def _fact(group: Group, facts: _Facts, id_: str) -> str:
+    if id_ == "majflt":
+        return count(group.rates.major_faults_per_s)
+    if id_ == "wchan":
+        return facts.wchan
+    if facts.known is None:
+        return UNKNOWN
+    threads, pages = facts.known
+    return str(threads) if id_ == "threads" else size(pages * facts.page_bytes)
+
+
+def _wchan(group: Group, table: ProcessTable) -> str:
+    """The wait channel of most members, with their number; "" when unknown."""
+    if len(group.keys) == 1:
+        return table.wchan.get(group.keys[0]) or ""
+    if not any_in_group((group.name, group.user), table.wchan, table):
+        return ""
+    counts = Counter(filter(None, map(table.wchan.get, group.keys)))
+    if not counts:
+        return ""
+    most = max(counts, key=lambda w: counts[w])
+    return f"{most} x{counts[most]}"
+
+
+def _delay(group: Group, facts: _Facts) -> Word:
+    if facts.delayacct is False:
+        return "off", "dim", ""
+    ratio = group.rates.io_delay_ratio
+    text = percent(ratio)
+    return text, "strong" if ratio is not None and 0 < facts.loud_wait <= ratio else token_of(text), ""
+
+
+class _Clause(NamedTuple):
+    """A clause of the footer: in full, and shorter for a narrow screen."""
+
+    full: list[Span]
+    short: list[Span]
+
+
+def _footer(
+    frame: Frame, view: View, width: int, part: tuple[Group, ...], hidden: tuple[Group, ...], table: ProcessTable
+) -> Line:
+    """The number of processes left out, the unreadable ones, and what is off, as far as it fits."""
+    more = len(table.info) - sum(len(g.keys) for g in part)
+    clauses: list[_Clause] = []
+    if view.pattern:
+        trouble = parse_filter(view.pattern).trouble
+        match = [
+            Span(f"{sum(len(g.keys) for g in groups(frame, view))} of {len(table.info)} match ", "dim"),
+            Span(view.pattern),
+        ]
+        if trouble:
+            match = [Span("query ", "dim"), Span(trouble, "unsure")]
+        clauses.append(_Clause(match, match))
+    elif more > 0:
+        most = _at_most(hidden, view.tree)
+        clauses.append(_Clause([Span(f"{more} more{most}", "dim")], [Span(f"{more} more", "dim")]))
+    if table.denied:
+        denied, root = len(table.denied), frame.snapshot.host.euid == 0
+        owners, cure = ("", "even to root") if root else (" of other users", "sudo shows them")
+        clauses.append(
+            _Clause(
+                [Span("?", "unsure"), Span(f" {denied}{owners} not permitted ({cure})", "dim")],
+                [Span("?", "unsure"), Span(f" {denied} not permitted{'' if root else ' (sudo)'}", "dim")],
+            )
+        )
+    if not table.complete:
+        unseen = [Span("?", "unsure"), Span(" others are hidden (hidepid)", "dim")]
+        clauses.append(_Clause(unseen, unseen))
+    if table.delayacct is False:
+        remedy = delay_remedy(frame.snapshot.host.kernel)
+        clauses.append(_Clause([Span(f"IO-wait off: {remedy}", "dim")], [Span(f"IO-wait: {remedy}", "dim")]))
+    full = _joined([c.full for c in clauses])
+    if spans_cells(full) <= width - 2:
+        return row(width, [Span(" "), *full])
+    short = [c.short for c in clauses]
+    while len(short) > 1 and spans_cells(_joined(short)) > width - 2:
+        short.pop()
+    return row(width, [Span(" "), *_joined(short)])
+
+
+def _joined(clauses: list[list[Span]]) -> list[Span]:
+    return [span for i, spans in enumerate(clauses) for span in ([Span("; ", "dim")] if i else []) + spans]
+
+
+def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
+    """The most that a hidden group does; "" when unknown. The idle groups come last."""
+    if hidden and all(g.io is None for g in hidden):
+        return ""
+    # In a tree idle groups are between the others.
+    busy = hidden if tree else takewhile(lambda g: not g.idle, hidden)
+    most = max((g.io or 0.0 for g in busy), default=0.0)
+    if most <= 0:
+        return ", none with I/O"
+    for limit in (10 * KIB, 100 * KIB, MIB, 10 * MIB, 100 * MIB, GIB):
+        if most <= limit:
+            text = size(limit)
+            return f", none above {text[:-1]} {text[-1]}B/s"
+    return ""
+
+
+def _sentence(frame: Frame, width: int, every: tuple[Group, ...]) -> Line:
+    """The busiest process in one row: name, bytes, IO-wait, state."""
+    table = frame.snapshot.processes.value
+    if table is None:
+        return reason_row(width, frame.snapshot.processes)
+    busy = [g for g in every if g.io]
+    if not busy:
+        return row(width, [Span(f" {len(table.info)} processes, none with I/O", "dim")])
+    group = max(busy, key=lambda g: g.io or 0.0)
+    out = [Span(" " + group.label)]
+    for word, value in (("read", group.rates.read_bytes_per_s), ("write", group.rates.write_bytes_per_s)):
+        if value:
+            text, letter = scaled(value)
+            out += [Span(f"  {word} ", "dim"), Span(text), Span(f" {letter}/s", "dim")]
+    if table.delayacct and group.rates.io_delay_ratio is not None:
+        out += [Span("  IO-wait ", "dim"), Span(percent(group.rates.io_delay_ratio), "strong"), Span(" %", "dim")]
+    state = group_stats(group.keys, table).state
+    out += [Span("  state ", "dim"), Span(state, "strong" if state == "D" else "text")]
+    return row(width, out, key=group.row_key)

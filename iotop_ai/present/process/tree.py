@@ -1,0 +1,75 @@
+"""The order of processes in a tree: each under its parent, the branch that does most first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
+
+DEEPEST = 6
+"""Deeper levels get no further indent, so that the name stays readable."""
+
+
+def parents(table: ProcessTable) -> dict[ProcessKey, ProcessKey]:
+    """The parent of each process whose parent is in the table, too."""
+    by_pid = {key.pid: key for key in table.info}
+    out = {}
+    for key in table.info:
+        stat = table.stat.get(key)
+        parent = None if stat is None else by_pid.get(stat.ppid)
+        if parent is not None and parent != key:
+            out[key] = parent
+    return out
+
+
+def with_parents(keys: Iterable[ProcessKey], parent_of: Mapping[ProcessKey, ProcessKey]) -> set[ProcessKey]:
+    """The processes with all their ancestors."""
+    out: set[ProcessKey] = set()
+    for key in keys:
+        process: ProcessKey | None = key
+        while process is not None and process not in out:
+            out.add(process)
+            process = parent_of.get(process)
+    return out
+
+
+def branches(
+    measures: Mapping[ProcessKey, tuple[float, ...]], parent_of: Mapping[ProcessKey, ProcessKey]
+) -> list[tuple[ProcessKey, str]]:
+    """(process, the lines before its name) from top to bottom; a branch is sorted by its largest member.
+
+    measures: of each process with a row; larger ones come first, equal ones by pid.
+    """
+    below: dict[ProcessKey | None, list[ProcessKey]] = {}
+    for key in measures:
+        parent = parent_of.get(key)
+        below.setdefault(parent if parent in measures else None, []).append(key)
+    most = dict(measures)
+    for key in _deepest_first(below):
+        parent = parent_of.get(key)
+        if parent in most:
+            most[parent] = max(most[parent], most[key])
+    for children in below.values():
+        children.sort(key=lambda key: (*(-value for value in most[key]), key.pid))
+    out: list[tuple[ProcessKey, str]] = []
+    stack = [(key, "", "") for key in reversed(below.get(None, ()))]
+    while stack:
+        key, mark, rest = stack.pop()
+        out.append((key, mark))
+        children = below.get(key, [])
+        deeper = len(rest) < 2 * DEEPEST
+        for number, child in enumerate(reversed(children)):
+            last = number == 0
+            stack.append((child, rest + ("└ " if last else "├ "), rest + ("  " if last else "│ ") if deeper else rest))
+    return out
+
+
+def _deepest_first(below: Mapping[ProcessKey | None, list[ProcessKey]]) -> list[ProcessKey]:
+    """The processes of a tree, each after its descendants."""
+    out: list[ProcessKey] = []
+    stack = list(below.get(None, ()))
+    while stack:
+        key = stack.pop()
+        out.append(key)
+        stack.extend(below.get(key, ()))
+    return out[::-1]

@@ -1,0 +1,1 @@
+"""Layout, keys and help of the whole screen."""

@@ -1,0 +1,351 @@
+"""Every action of every screen: its keys, what it runs, and its words in the palette, the row of keys and the help.
+
+The screens bind from these tables; the row of keys, the help, the palette and docs/configuration.md print from them,
+and a settings file is checked against them.
+"""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+
+
+class Hint(NamedTuple):
+    """How an action stands in the row of keys and in the help.
+
+    word: in the row, "" for none. help: in the help. drop: the row leaves the largest out first where it is short.
+    pair: the id of another action, whose key is printed beside this one's.
+    """
+
+    word: str
+    help: str
+    drop: int = 0
+    pair: str = ""
+
+
+class Action(NamedTuple):
+    """One action. keys: the defaults, as Textual names keys. command: what the screen runs. text: in the palette.
+
+    name: its id, unique over all screens. priority: works whatever has the focus. hint: None where neither the row nor
+    the help lists it. replay: its hint in a recording or while looking back; above: on the screens above the main one.
+    """
+
+    keys: tuple[str, ...]
+    command: str
+    text: str
+    name: str
+    priority: bool = False
+    hint: Hint | None = None
+    replay: Hint | None = None
+    above: Hint | None = None
+
+
+def _key(
+    keys: str,
+    command: str,
+    text: str,
+    name: str,
+    hint: Hint | None = None,
+    *,
+    priority: bool = False,
+    replay: Hint | None = None,
+    above: Hint | None = None,
+) -> Action:
+    return Action(tuple(keys.split(",")), command, text, name, priority, hint, replay, above)
+
+
+PANEL_KEYS = ("banner", "path", "graphs", "gpu", "disk", "process", "system")
+"""Panels that 1, 2, ... show and hide, from the top of the screen down."""
+_PANELS = Hint("panels", "show or hide a panel", 7, f"panel.{PANEL_KEYS[-1]}")
+
+APP_ACTIONS: tuple[Action, ...] = (
+    _key("ctrl+c", "quit", "Quit", "app.interrupt", priority=True),
+    _key("ctrl+z", "suspend_process", "Suspend to the shell; fg comes back", "app.suspend", priority=True),
+    _key("q,f10", "quit", "Quit", "app.quit", Hint("", "quit"), above=Hint("quit", "quit")),
+    _key(
+        "colon,ctrl+p",
+        "palette",
+        "Every action, type to find one",
+        "app.palette",
+        Hint("actions", "every action, also Ctrl-P", 5),
+        priority=True,
+        above=Hint("", "every action"),
+    ),
+    _key(
+        "P,f12",
+        "picture",
+        "Save a picture of the screen",
+        "app.picture",
+        Hint("picture", "save a picture, also F12", 8),
+        above=Hint("", "save a picture"),
+    ),
+)
+"""On every screen."""
+
+DETAIL_ACTIONS: tuple[Action, ...] = (
+    _key(
+        "left_square_bracket",
+        "app.time('step', -1)",
+        "Step back",
+        "detail.back",
+        Hint("time", "step back, on", pair="detail.on"),
+    ),
+    _key("right_square_bracket", "app.time('step', 1)", "Step on", "detail.on"),
+    _key(
+        "v",
+        "app.time('verdict', 1)",
+        "Next change of the verdict",
+        "detail.next_verdict",
+        Hint("change", "next, last change", pair="detail.previous_verdict"),
+    ),
+    _key("V", "app.time('verdict', -1)", "Previous change of the verdict", "detail.previous_verdict"),
+    _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark", Hint("", "mark; next mark")),
+    _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
+)
+"""Keys of time on the screens above the main one: they move the main screen, which these follow."""
+
+MAIN_ACTIONS: tuple[Action, ...] = (
+    _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),
+    *(
+        _key(
+            str(n),
+            f"panel('{panel}')",
+            f"Show or hide the panel {panel}",
+            f"panel.{panel}",
+            _PANELS if n == 1 else None,
+        )
+        for n, panel in enumerate(PANEL_KEYS, 1)
+    ),
+    _key("g", "gpu", "GPU screen", "gpu.open", Hint("GPU", "GPU screen", 2)),
+    _key("h", "health", "Disks' health", "health.open", Hint("health", "disks' health", 2)),
+    _key("L", "theme", "Next theme", "theme.next", Hint("theme", "next theme", 8)),
+    _key("enter", "open", "Open the row", "row.open", Hint("why", "open what has the focus")),
+    _key("n", "device(1)", "Next device", "device.next"),
+    _key(
+        "b", "device(-1)", "Previous device", "device.previous", Hint("disk", "previous, next disk", 1, "device.next")
+    ),
+    _key(
+        "d",
+        "devices",
+        "Choose a device from a list, or follow the job's",
+        "device.list",
+        Hint("devices", "list of disks, type to find", 4),
+    ),
+    _key("right", "sideways(1)", "Next device, or 10 s on", "arrow.right"),
+    _key("left", "sideways(-1)", "Previous device, or 10 s back", "arrow.left"),
+    _key("slash,f3,f4", "find", "Filter processes", "filter.open", Hint("find", "filter processes; Esc ends", 1)),
+    _key("escape", "clear", "Clear the filter", "filter.clear"),
+    _key("greater_than_sign", "sort(1)", "Sort by the next column", "sort.next"),
+    _key(
+        "less_than_sign",
+        "sort(-1)",
+        "Sort by the column before",
+        "sort.previous",
+        Hint("sort", "sort by another column", 3, "sort.next"),
+    ),
+    _key("r", "reverse", "Reverse the order", "sort.reverse", Hint("turn", "reverse the order", 6)),
+    _key("s,f6", "sort_list", "Sort by a column of a list", "sort.list", Hint("", "sort: list of columns, also F6", 9)),
+    _key(
+        "t,f5",
+        "tree",
+        "Processes under their parents, or folded",
+        "rows.tree",
+        Hint("tree", "tree of processes, also F5", 6),
+    ),
+    _key("C,f2", "columns", "Show or hide columns", "rows.columns", Hint("", "columns to show, also F2", 9)),
+    _key(
+        "T", "tag", "Tag the process, or untag it", "rows.tag", Hint("tag", "tag a process; untag all", 6, "rows.untag")
+    ),
+    _key("U", "untag", "Untag every process", "rows.untag"),
+    _key(
+        "y", "copy_row", "Copy the row, or every tagged process", "row.copy", Hint("", "copy the row, or all tagged", 9)
+    ),
+    _key("o", "only_active", "Only what is active", "rows.active", Hint("active", "only what is active", 4)),
+    _key("a", "accumulate", "Accumulated", "rows.accumulate", Hint("sums", "sums since now, or rates", 5)),
+    _key(
+        "space",
+        "pause",
+        "Pause, or play",
+        "time.pause",
+        Hint("pause", "stop drawing, watch on", 3),
+        replay=Hint("play", "play, pause"),
+    ),
+    _key(
+        "left_square_bracket",
+        "step(-1)",
+        "Step back",
+        "time.back",
+        Hint("back", "look back, on; End: now", 2, "time.on"),
+        replay=Hint("step", "step; Left, Right: 10 s on its line", 0, "time.on"),
+    ),
+    _key("right_square_bracket", "step(1)", "Step on", "time.on"),
+    _key("at", "ask_time", "Go to a time", "time.go", replay=Hint("go", "go to 14:32, -3m or 45%", 1)),
+    _key(
+        "v",
+        "verdict(1)",
+        "Next change of the verdict",
+        "time.next_verdict",
+        replay=Hint("verdict", "next, last verdict change", 1, "time.previous_verdict"),
+    ),
+    _key("V", "verdict(-1)", "Previous change of the verdict", "time.previous_verdict"),
+    _key(
+        "apostrophe",
+        "mark",
+        "Mark now, or the next mark",
+        "time.mark",
+        Hint("mark", "mark this moment", 5),
+        replay=Hint("mark", "next mark, or job's end", 3),
+    ),
+    _key("R", "record", "Record, or stop recording", "time.record", Hint("record", "record, minute before too", 1)),
+    _key("j", "job(1)", "Next job", "job.next", Hint("job", "next job; J: every job", 1)),
+    _key("J", "jobs", "Every job", "job.list"),
+    _key("c", "copy", "Copy the verdict", "verdict.copy", Hint("copy", "copy the verdict", 5)),
+    _key(
+        "x",
+        "acknowledge",
+        "Acknowledge what never clears by itself",
+        "verdict.acknowledge",
+        Hint("", "acknowledge a failing part", 7),
+    ),
+    _key("D", "drop_caches", "Drop caches", "act.drop_caches", Hint("drop-cache", "drop caches, or evict", 3)),
+    _key(
+        "ctrl+t",
+        "delay_accounting",
+        "Switch delay accounting",
+        "act.delay_accounting",
+        Hint("waits", "delay accounting on, off", 7),
+    ),
+    _key(
+        "k,f9",
+        "process('')",
+        "Signal a process",
+        "act.signal",
+        Hint("act", "signal, nice, I/O; or tagged", 5, "act.ionice"),
+    ),
+    _key("f7,f8", "process('nice ')", "Renice a process", "act.nice"),
+    _key("i", "process('io ')", "Change a process's I/O priority", "act.ionice"),
+    _key(
+        "plus",
+        "interval(1)",
+        "Longer interval",
+        "interval.longer",
+        Hint("interval", "interval, 0.1 s to 60 s", 4, "interval.shorter"),
+        replay=Hint("speed", "speed, 0.25x to 64x", 2, "interval.shorter"),
+    ),
+    _key("minus", "interval(-1)", "Shorter interval", "interval.shorter"),
+    _key("down", "cursor(1)", "Down", "cursor.down"),
+    _key("up", "cursor(-1)", "Up", "cursor.up"),
+    _key("pagedown", "page(1)", "Page down", "cursor.page_down"),
+    _key("pageup", "page(-1)", "Page up", "cursor.page_up"),
+    _key("home", "cursor(-1000000)", "First", "cursor.first"),
+    _key("end", "cursor(1000000)", "Last", "cursor.last"),
+)
+
+GPU_ACTIONS: tuple[Action, ...] = (
+    _key("escape,g", "back", "Back", "gpu.back", Hint("back", "back, also g")),
+    _key("n,right", "gpu(1)", "Next GPU", "gpu.next"),
+    _key("b,left", "gpu(-1)", "Previous GPU", "gpu.previous", Hint("GPU", "previous, next GPU", pair="gpu.next")),
+    _key("space", "pause", "Pause", "gpu.pause", Hint("pause", "pause, or play")),
+    _key(
+        "plus",
+        "interval(1)",
+        "Longer interval",
+        "gpu.longer",
+        Hint("interval", "interval, or speed", pair="gpu.shorter"),
+    ),
+    _key("minus", "interval(-1)", "Shorter interval", "gpu.shorter"),
+    *DETAIL_ACTIONS,
+    _key("end", "app.time('now')", "Back to now", "gpu.now", Hint("", "back to now")),
+    _key("question_mark,f1", "help", "Help", "gpu.help", Hint("help", "help, also F1")),
+)
+
+DEVICE_ACTIONS: tuple[Action, ...] = (
+    _key("escape", "back", "Back", "disk.back", Hint("back", "back")),
+    _key("n,right", "device(1)", "Next device", "disk.next"),
+    _key(
+        "b,left",
+        "device(-1)",
+        "Previous device",
+        "disk.previous",
+        Hint("disk", "previous, next device", pair="disk.next"),
+    ),
+    _key("h", "health", "The disk's health", "disk.health", Hint("health", "its health")),
+    _key("space", "pause", "Pause", "disk.pause", Hint("pause", "pause, or play")),
+    _key(
+        "plus",
+        "interval(1)",
+        "Longer interval",
+        "disk.longer",
+        Hint("interval", "interval, or speed", pair="disk.shorter"),
+    ),
+    _key("minus", "interval(-1)", "Shorter interval", "disk.shorter"),
+    *DETAIL_ACTIONS,
+    _key("end", "app.time('now')", "Back to now", "disk.now", Hint("", "back to now")),
+    _key("question_mark,f1", "help", "Help", "disk.help", Hint("help", "help, also F1")),
+)
+
+HEALTH_ACTIONS: tuple[Action, ...] = (
+    _key("escape", "back", "Back", "health.back", Hint("back", "back")),
+    _key("h", "main", "To the main screen", "health.main", Hint("", "main screen")),
+    _key("enter", "open", "Open the disk", "health.disk", Hint("open", "open the disk")),
+    _key("n,right", "disk(1)", "Next disk", "health.next"),
+    _key("b,left", "disk(-1)", "Previous disk", "health.previous", Hint("disk", "previous, next", pair="health.next")),
+    _key("down", "move(1)", "Down", "health.down"),
+    _key("up", "move(-1)", "Up", "health.up", Hint("disk", "disk; or scroll", pair="health.down")),
+    _key("pagedown", "page(1)", "Page down", "health.page_down"),
+    _key("pageup", "page(-1)", "Page up", "health.page_up", Hint("", "by a page", pair="health.page_down")),
+    _key("home", "move(-1000000)", "First", "health.first", Hint("", "first, last", pair="health.last")),
+    _key("end", "move(1000000)", "Last", "health.last"),
+    _key("T", "test", "Self-test", "health.test", Hint("self-test", "self-test")),
+    _key("u", "ask", "Ask the disks now", "health.ask", Hint("ask now", "ask the disks now")),
+    *DETAIL_ACTIONS,
+    _key("question_mark,f1", "help", "Help", "health.help", Hint("help", "help, also F1")),
+)
+
+REASON_ACTIONS: tuple[Action, ...] = (
+    _key("escape,enter", "back", "Back", "reason.back", Hint("back", "back, also Enter")),
+    _key("down", "move(1)", "Down", "reason.down"),
+    _key("up", "move(-1)", "Up", "reason.up", Hint("scroll", "scroll", pair="reason.down")),
+    _key("pagedown", "page(1)", "Page down", "reason.page_down"),
+    _key("pageup", "page(-1)", "Page up", "reason.page_up", Hint("", "by a page", pair="reason.page_down")),
+    _key("home", "move(-1000000)", "First", "reason.first", Hint("", "first, last", pair="reason.last")),
+    _key("end", "move(1000000)", "Last", "reason.last"),
+    _key("c", "below('copy')", "Copy the verdict", "reason.copy", Hint("copy", "copy the verdict")),
+    _key(
+        "x",
+        "below('acknowledge')",
+        "Acknowledge what never clears by itself",
+        "reason.acknowledge",
+        Hint("acknowledge", "acknowledge"),
+    ),
+    _key("j", "below('job', 1)", "Next job", "reason.job", Hint("job", "next job")),
+    _key("space", "below('pause')", "Pause, or play", "reason.pause", Hint("", "pause, or play")),
+    *DETAIL_ACTIONS,
+    _key("question_mark,f1", "help", "Help", "reason.help", Hint("help", "help, also F1")),
+)
+
+JOBS_ACTIONS: tuple[Action, ...] = (
+    _key("escape,J", "back", "Back", "jobs.back", Hint("back", "back, also J")),
+    _key("enter", "choose", "Let the verdict be about this job", "jobs.choose", Hint("choose it", "verdict about it")),
+    _key("down", "move(1)", "Down", "jobs.down"),
+    _key("up", "move(-1)", "Up", "jobs.up", Hint("job", "job", pair="jobs.down")),
+    _key("home", "move(-1000000)", "First", "jobs.first", Hint("", "first, last", pair="jobs.last")),
+    _key("end", "move(1000000)", "Last", "jobs.last"),
+    _key("j", "next", "Next job", "jobs.next", Hint("next", "next job")),
+    *DETAIL_ACTIONS,
+    _key("question_mark,f1", "help", "Help", "jobs.help", Hint("help", "help, also F1")),
+)
+
+SCREENS: dict[str, tuple[Action, ...]] = {
+    "main": (*APP_ACTIONS, *MAIN_ACTIONS),
+    "gpu": (*APP_ACTIONS, *GPU_ACTIONS),
+    "device": (*APP_ACTIONS, *DEVICE_ACTIONS),
+    "health": (*APP_ACTIONS, *HEALTH_ACTIONS),
+    "reasoning": (*APP_ACTIONS, *REASON_ACTIONS),
+    "jobs": (*APP_ACTIONS, *JOBS_ACTIONS),
+}
+"""Every screen with the actions that its keys can have; a key has one action on a screen."""
+
+
+def all_actions() -> dict[str, Action]:
+    """Every action by its name, in the order of the screens."""
+    return {action.name: action for actions in SCREENS.values() for action in actions}

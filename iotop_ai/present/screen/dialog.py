@@ -1,0 +1,120 @@
+"""A dialog over the screen, which is muted and goes on updating."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from iotop_ai.present.text.glyphs import in_ascii
+from iotop_ai.present.text.line import Line, Span, cells, cut_spans, is_single_width, plain, row, spans_cells
+
+WIDEST = 64
+LABEL = 12
+"""The column at which a labelled sentence begins."""
+Row = list[Span]
+
+
+def inner_width(width: int) -> int:
+    """Columns of a dialog on a screen of this width."""
+    return min(WIDEST, max(10, width - 4))
+
+
+def dialog_rows(
+    below: Sequence[Line],
+    title: str,
+    note: str,
+    head: Sequence[Row],
+    tail: Sequence[Row],
+    size: tuple[int, int],
+    *,
+    ascii_only: bool = False,
+) -> list[Line]:
+    """The whole screen of ``size`` (width, height). below: its rows without the dialog. head: effect and cost; tail:
+    the choices, never cut.
+
+    [] is a blank row; where the screen is low, blank rows are left out first, then the end of the head. A row whose
+    first span has the token "sel" is the one under the cursor.
+    """
+    width, height = size
+    inner = inner_width(width)
+    dialog = [row(inner, [Span(f" {title} ", "block-warn"), Span(f" {note}")], background="panel")]
+    dialog += [_row(inner, spans) for spans in _fitted(head, tail, height - 1)]
+    return in_ascii(overlay_rows(below, dialog, width, height), ascii_only)
+
+
+def overlay_rows(below: Sequence[Line], dialog: Sequence[Line], width: int, height: int) -> list[Line]:
+    """The dialog in the middle of the screen's rows, which are muted."""
+    texts = [line.text for line in below[:height]]
+    texts += [" " * width] * (height - len(texts))
+    out = [Line((Span(text, "behind"),)) for text in texts]
+    inner = inner_width(width)
+    left = (width - inner) // 2
+    first = max(0, (height - len(dialog)) // 2)
+    for i, line in enumerate(dialog[: height - first]):
+        text = texts[first + i]
+        if not (is_single_width(text) and len(text) == width):  # the border could cut a wide character in two
+            text = " " * width
+        sides = Span(text[:left], "behind"), Span(text[left + inner :], "behind")
+        out[first + i] = Line((sides[0], *line.spans, sides[1]), line.background or "panel")
+    return out
+
+
+def _row(width: int, spans: Row) -> Line:
+    if spans and spans[0].token == "sel":
+        return row(width, [Span(spans[0].text, "strong"), *spans[1:]], background="sel")
+    return row(width, spans or [Span(" ")], background="panel")
+
+
+def _fitted(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[Row]:
+    body: list[Row] = [[], *head, [], *tail, []]
+    if len(body) <= room:
+        return body
+    body = [spans for spans in (*head, *tail) if spans]
+    end = [spans for spans in tail if spans][-room:]
+    return [*body[: max(0, room - len(end))], *end] if len(body) > room else body
+
+
+def labelled(label: str, text: str, width: int, *, token: str = "dim", text_token: str = "text") -> list[Row]:
+    """A labelled sentence, wrapped under itself."""
+    lines = wrap(text, max(10, width - LABEL - 2)) or [""]
+    first = [Span(f"   {label}".ljust(LABEL), token), Span(lines[0], text_token)]
+    return [first, *([Span(" " * LABEL), Span(line, text_token)] for line in lines[1:])]
+
+
+def choice(key: str, text: str, note: str, width: int, *, selected: bool, enabled: bool) -> Row:
+    """One of several choices with its meaning at the right."""
+    left = Span(f" {'>' if selected else ' '} {key}  {text}", "sel" if selected else "text" if enabled else "mute")
+    gap = width - cells(left.text) - cells(note) - 2
+    if gap < 1:
+        return cut_spans([left], width)
+    return [left, Span(" " * gap), Span(note, "dim" if enabled else "mute"), Span("  ")]
+
+
+def permission_rows(how: str | None, reason: str, remedy: str, width: int) -> list[Row]:
+    """This user's permission. how: "root" (no row), "sudo", "" (not permitted), None until it is known."""
+    if how is None:
+        return labelled("may", "checking permissions ...", width)
+    if how == "sudo":
+        return labelled("may", "sudo allows it without a password", width)
+    if how:
+        return []
+    return [
+        *labelled("may not", plain(reason), width, token="warn"),
+        *(labelled("remedy", plain(remedy), width) if remedy else []),
+    ]
+
+
+def typing_word(word: str, typed: str, width: int) -> Row:
+    """The row in which the user types the word that confirms."""
+    before = [Span("type ", "dim"), Span(word, "strong"), Span(" and press ", "dim"), Span("Enter"), Span(": ")]
+    return typing(before, typed, width)
+
+
+def typing(before: Row, typed: str, width: int) -> Row:
+    """The input row; of a long text it shows the end."""
+    room = width - spans_cells(before) - 15
+    while cells(typed) > max(4, room):
+        typed = typed[1:]
+    row_ = [Span("   "), *before, Span(typed, "strong"), Span(" ", "cursor")]
+    end = [Span("Esc", "key"), Span(":leave  ", "dim")]
+    return [*row_, Span(" " * max(1, width - spans_cells(row_) - spans_cells(end))), *end]

@@ -1,0 +1,258 @@
+"""The graphs: GPU or CPU, the rate of the selected device and its await, on one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockKey, BlockRates
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.block import devices
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.braille import AreaCache, Series, SlidingSeries, nice_top, token_runs, token_spans
+from iotop_ai.present.text.frame_cache import cache_part
+from iotop_ai.present.text.line import Line, Span, cells, cut
+from iotop_ai.present.text.panel import panel
+from iotop_ai.present.text.units import GIB, MIB, UNKNOWN, brief, figure, percent, token_of
+
+_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+
+
+class _PanelSeries:
+    """The panel's series from tick to tick."""
+
+    def __init__(self) -> None:
+        self.busy, self.rate, self.wait = SlidingSeries(), SlidingSeries(), SlidingSeries()
+
+
+class Graph(NamedTuple):
+    """One graph. scale: the size of ``unit`` in the value's unit. top: of the scale; limit: above it, the graph is hot.
+
+    strong: whether its figure is highlighted.
+    """
+
+    label: str
+    unit: str
+    data: Series
+    scale: float
+    top: float
+    text: Callable[[float | None], str]
+    limit: float | None = None
+    strong: bool = False
+
+
+class Room(NamedTuple):
+    """Columns of a graph: its first cell, their number, and the last columns of value, peak and scale."""
+
+    start: int
+    cells: int
+    value_end: int
+    peak_end: int
+    top_end: int | None
+
+
+def room(width: int) -> Room:
+    """The columns of a graph's parts at this width."""
+    if width >= 120:
+        return Room(24, width - 40, 15, width - 2, width - 10)
+    return Room(20, width - 30, 13, width - 2, None)
+
+
+@panel
+def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The axis in the section's rule, then three graphs of one row each, or of two where ``height`` has room."""
+    where = room(width)
+    if where.cells < 10:
+        return []
+    rows = 2 if height >= 7 else 1
+    out = [axis(frame, view, width, where)]
+    for graph in graphs(frame, view, 2 * where.cells):
+        out += graph_lines(graph, view, width, where, rows)
+    return out
+
+
+def graphs(frame: Frame, view: View, slots: int) -> list[Graph]:
+    """GPU or CPU busy, then the selected device's larger rate and its await, if there is a device."""
+    samples = (*view.past, *frame.history)
+    sliding = cache_part(view, _PanelSeries)
+    out = [_busy(frame, samples, slots, sliding.busy)]
+    device = devices.selected_device(frame, view)
+    if device is None:
+        return out
+    kind = device.totals.direction
+    out.append(_rate(frame, samples, slots, sliding.rate, device, kind))
+    out.append(_await(frame, samples, slots, sliding.wait, device, kind))
+    return out
+
+
+def _of(sample: Sample, key: BlockKey) -> BlockRates | None:
+    return (sample.block.value or {}).get(key)
+
+
+def _busy(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries) -> Graph:
+    def gpu(sample: Sample) -> float | None:
+        known = [r.busy_ratio for r in (sample.gpu.value or {}).values() if r.busy_ratio is not None]
+        return sum(known) / len(known) if known else None
+
+    def cpu(sample: Sample) -> float | None:
+        return None if sample.cpu.value is None else sample.cpu.value.all.busy_ratio
+
+    has_gpu = bool(frame.snapshot.gpu.value)
+    data = sliding.series((has_gpu,), samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
+    starved = has_gpu and frame.verdict.state is State.STARVED
+    return Graph("GPU busy" if has_gpu else "CPU busy", "%", data, 0.01, 1.0, percent, strong=starved)
+
+
+def _rate(
+    frame: Frame,
+    samples: tuple[Sample, ...],
+    slots: int,
+    sliding: SlidingSeries,
+    device: devices.BlockDevice,
+    kind: str,
+) -> Graph:
+    field = f"{kind}_bytes_per_s"
+
+    def value(sample: Sample) -> float | None:
+        rates = _of(sample, device.key)
+        rate: float | None = None if rates is None else getattr(rates, field)
+        return rate
+
+    data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
+    peak = data.peak or 0
+    unit, scale = ("GB/s", GIB) if peak >= 999.5 * MIB else ("MB/s", MIB)
+    top = nice_top(peak / scale) * scale
+    label = _label(devices.short_name(device), kind)
+    return Graph(label, unit, data, scale, top, lambda v: brief(_over(v, scale)), strong=device.guilty)
+
+
+def _await(
+    frame: Frame,
+    samples: tuple[Sample, ...],
+    slots: int,
+    sliding: SlidingSeries,
+    device: devices.BlockDevice,
+    kind: str,
+) -> Graph:
+    field, done = f"{kind}_await_ms", f"{kind}s_per_s"
+
+    def value(sample: Sample) -> float | None:
+        rates = _of(sample, device.key)
+        if rates is None:
+            return None
+        wait: float | None = getattr(rates, field)
+        # Undefined without requests: drawn blank, unlike an unknown value.
+        return 0.0 if wait is None and getattr(rates, done) == 0 else wait
+
+    data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
+    now = _of(frame.sample, device.key)
+    idle = now is not None and getattr(now, field) is None and getattr(now, done) == 0
+    limit = _limit(frame, device.name) if device.guilty else None
+
+    def text(v: float | None) -> str:
+        return "-" if idle and v == 0 else brief(v)
+
+    return Graph(f"{kind[0]}_await", "ms", data, 1.0, nice_top(data.peak), text, limit)
+
+
+def _limit(frame: Frame, name: str) -> float | None:
+    """The await threshold of the finding about the device; None without one."""
+    for finding in frame.verdict.findings:
+        if finding.subject == name:
+            for evidence in finding.evidence:
+                if evidence.metric.endswith("await_ms") and evidence.threshold is not None:
+                    return evidence.threshold
+    return None
+
+
+def _over(value: float | None, scale: float) -> float | None:
+    return None if value is None else value / scale
+
+
+def _label(name: str, kind: str) -> str:
+    for word in (kind, "rd" if kind == "read" else "wr"):
+        if len(name) + 1 + len(word) <= 8:
+            return f"{name} {word}"
+    return f"{name[:6]} {'r' if kind == 'read' else 'w'}"
+
+
+def graph_lines(graph: Graph, view: View, width: int, where: Room, rows: int) -> list[Line]:
+    """One graph in one or two rows."""
+    now = graph.data.values[-1] if graph.data.values else None
+    text = graph.text(now)
+    token = token_of(text, "strong" if graph.strong else "text")
+    hot = graph.limit is not None and now is not None and now > graph.limit
+    most = graph.data.peak
+    peak = graph.text(most) if most else UNKNOWN if most is None else "0"
+    parts = token_runs(graph.data, graph.limit)
+    start, value_end, end = where.start, where.value_end, where.start + where.cells
+    column = value_end + 1 - cells(text)
+    label = cut(graph.label, min(value_end - 4, column - 2))
+    left = [
+        Span(f" {label}{' ' * (column - 1 - cells(label))}", "dim"),
+        Span(text, "bad" if hot else token),
+        Span(f" {graph.unit}"[: start - value_end - 1].ljust(start - value_end - 1), "dim"),
+    ]
+    out = []
+    for i, bits in enumerate(cache_part(view, AreaCache).area(graph.data.values, graph.top, rows)):
+        right, x = "", end
+        if where.top_end is not None and rows > 1:
+            label = figure(graph.top / graph.scale).removesuffix(".0") if i == 0 else "0"
+            right, x = label.rjust(where.top_end + 1 - end), where.top_end + 1
+        if i == 0:
+            right += peak.rjust(where.peak_end + 1 - x)
+        spans = (*(left if i == 0 else _blank(start)), *token_spans(bits, parts), Span(right.ljust(width - end), "dim"))
+        out.append(Line(spans))
+    return out
+
+
+@lru_cache(maxsize=8)
+def _blank(width: int) -> list[Span]:
+    return [Span(" " * width)]
+
+
+def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
+    """``── last 100 s ──── -60 ──── -30 ──── now ── peak``: seconds before now, over their cells."""
+    return _axis(frame.snapshot.interval_s, view.focus == "graphs", width, where)
+
+
+@lru_cache(maxsize=8)
+def _axis(interval: float, focus: bool, width: int, where: Room) -> Line:
+    whole = where.cells * 2 * interval
+    if whole <= 120:
+        title = f"last {whole:g} s"
+    elif whole < 7200:
+        title = f"last {whole / 60:.1f} min".replace(".0 ", " ")
+    else:
+        title = f"last {whole / 3600:.1f} h".replace(".0 ", " ")
+    dash, token = ("━", "rule-focus") if focus else ("─", "rule")
+    text = [dash] * width
+    dim = [False] * width
+
+    def put(column: int, word: str) -> None:
+        for i, char in enumerate(f" {word} "):
+            if 0 <= column + i < width:
+                text[column + i], dim[column + i] = char, char != " "
+
+    end = where.start + where.cells
+    step = next((s for s in _STEPS if s / interval / 2 >= (14 if width < 120 else 28)), _STEPS[-1])
+    for ago in range(step, int(whole), step):
+        column = end - 1 - round(ago / interval / 2) - 2
+        if column > 3 + len(title) + 2:
+            put(column, f"-{ago}")
+    put(end - 4, "now")
+    put(width - 6, "peak")
+    head = dash * 2 + " "
+    text[:3], dim[:3] = list(head), [False] * 3
+    out = [Span(head, token), Span(title, "title-focus" if focus else "title")]
+    text[3 + len(title)] = " "
+    for i in range(3 + len(title), width):
+        this = "dim" if dim[i] else token
+        if out[-1].token == this or (text[i] == " " and len(out) > 2):
+            out[-1] = Span(out[-1].text + text[i], out[-1].token)
+        else:
+            out.append(Span(text[i], this))
+    return Line(tuple(out))

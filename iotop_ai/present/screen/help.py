@@ -1,0 +1,180 @@
+"""The help screen: every key, then the meaning of the columns; on one page where there is room, else on more."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS
+from iotop_ai.present.screen.key_row import Key, keys_above, keys_of, muted
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.glyphs import in_ascii
+from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, fill_rows, place, row
+from iotop_ai.present.text.table import rule
+
+TITLES = {
+    "gpu": "GPU screen",
+    "device": "device screen",
+    "health": "health screen",
+    "reasoning": "reasons",
+    "jobs": "jobs",
+}
+"""What the help calls a screen above the main one."""
+_NOW_ONLY = ("detail.record",)
+"""Actions that do not work while the past is shown."""
+_APP_NAMES = ("app.palette", "app.picture", "app.quit")
+"""Actions of the whole app, in the order of the help."""
+
+COLUMNS = (
+    ("r/s w/s", "requests done per second"),
+    ("rMB/s", "1 MB = 1,048,576 B, as iostat -m"),
+    ("rareq", "mean size of a read; avgrq-sz was of reads and writes, in sectors"),
+    ("r_await", "ms of a read, its queue included"),
+    ("aqu-sz", "mean in flight, once avgqu-sz"),
+    ("%util", "time with a request in flight; 100 proves nothing on NVMe and RAID"),
+    ("svctm", "removed: it was %util over r/s + w/s, never a service time"),
+    ("busy%", "a kernel ran, however small"),
+    ("bw%", "GPU memory was read or written"),
+    ("IO-wait%", "blocked on disk, the worst of xN"),
+    ("cpu%", "100 is one core, the most of xN"),
+    ("state", "D waits for I/O, R runs, S sleeps; 4s: that and cpu% are 4 s old"),
+    ("xN", "N of one name, their bytes added up"),
+    ("health", "SMART; none: the disk has none"),
+    ("0 - ?", "zero, nothing to measure, unknown"),
+)
+"""Titles and their meaning, with the names of older sysstat."""
+
+COLUMN = 38
+"""The least width of a column of a page."""
+LEAST = 29
+"""The same for a screen's own keys, which have to fit one page."""
+_FRAME_ROWS = 2
+"""The rule and the last row."""
+
+_Block = list[list[Cell]]
+"""The rows of one entry, which stay together."""
+
+
+class _Page(NamedTuple):
+    """rows: below the title. about: its content, as the page before announces it."""
+
+    rows: list[Line]
+    about: str
+
+
+def help_rows(frame: Frame, view: View, width: int, height: int, page: int = 0, screen: str = "main") -> list[Line]:
+    """A whole screen: entries flow from column to column. screen: whose help it is; its keys come first."""
+    every = _pages(view, width, height, screen)
+    page = min(page, len(every) - 1)
+    number = f" {page + 1}/{len(every)}" if len(every) > 1 else ""
+    title = f"help{f': {TITLES[screen]}' if screen in TITLES else ''}{number}"
+    hints = ["any key goes back"]
+    if page + 1 < len(every):
+        hints = [
+            f"Space: {every[page + 1].about}; other keys go back",
+            "Space: more; other keys go back",
+            "Space: more",
+        ]
+    room = width - cells(title) - 12
+    out = [rule(width, title, [Span(next((one for one in hints if cells(one) <= room), hints[-1]), "dim")])]
+    out += every[page].rows
+    end = [Span(" ? ", "unsure"), Span("means unknown, never zero; the row says why", "dim")]
+    return in_ascii([*fill_rows(out, width, height - 1), row(width, end)], view.ascii_only)
+
+
+def screen_keys(view: View, screen: str) -> tuple[Key, ...]:
+    """The keys that work on this screen in this mode, as the user has set them; () for the main screen."""
+    if screen not in TITLES:
+        return ()
+    now = view.mode in ("live", "paused") and not view.remote
+    own = [action.name for action in SCREENS[screen] if action not in APP_ACTIONS]
+    names = [name for name in own if now or name not in _NOW_ONLY]
+    return keys_above((*names, *_APP_NAMES), view)
+
+
+def pages(width: int, height: int, view: View, screen: str = "main") -> int:
+    """The number of pages at this size."""
+    return len(_pages(view, width, height, screen))
+
+
+def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
+    """One page where all fits, with columns as wide as possible; else the screen's own keys have the first page, then
+    come those of the main screen, then the meaning of the columns.
+    """
+    most = max(1, (width - 1) // COLUMN)
+    room = max(1, height - _FRAME_ROWS)
+    own = screen_keys(view, screen)
+    for many in range(min(2, most), most + 1):
+        each = (width - 1) // many
+        groups = _groups(view, own, each, room)
+        if sum(map(len, groups)) <= many:
+            return [_Page(_lines([column for group in groups for column in group], width, each), "")]
+    first = [_own_page(view, own, width, room)] if own else []
+    keys, columns = groups[-2:]
+    if most == 1 and len(keys) == len(columns) == 1 and len(keys[0]) + len(columns[0]) < room:
+        return [*first, _Page(_lines([[*keys[0], [], *columns[0]]], width, each), "every key")]
+    out = first
+    for group, about in ((keys, "more keys"), (columns, "what columns mean")):
+        out += [_Page(_lines(group[at : at + most], width, each), about) for at in range(0, len(group), most)]
+    return out
+
+
+def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
+    """The keys of a screen on one page, in the least number of columns."""
+    for many in range(1, max(1, (width - 1) // LEAST) + 1):
+        each = (width - 1) // many
+        columns = _packed(_key_table("keys", own, view, each), room)
+        if len(columns) <= many:
+            break
+    return _Page(_lines(columns[:many], width, each), "")
+
+
+def _groups(view: View, own: tuple[Key, ...], each: int, room: int) -> list[list[_Block]]:
+    """The screen's own keys, those of the main screen, and the columns' meanings, each as columns of at most ``room``
+    rows.
+    """
+    main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, each)
+    tables = [main, _table([("columns", ""), *COLUMNS], 9, each - 1)]
+    return [_packed(one, room) for one in ([_key_table("keys", own, view, each), *tables] if own else tables)]
+
+
+def _key_table(title: str, listed: tuple[Key, ...], view: View, each: int) -> list[_Block]:
+    indent = max(6, min(10, max(len(key.keys) for key in listed) + 1))
+    disabled = frozenset(key.keys for key in listed if muted(key, view))
+    return _table([(title, ""), *((key.keys, key.text) for key in listed)], indent, each - 1, disabled)
+
+
+def _packed(blocks: list[_Block], room: int) -> list[_Block]:
+    """The blocks one below the other; a block that does not fit starts a new column."""
+    out: list[_Block] = [[]]
+    for block in blocks:
+        if out[-1] and len(out[-1]) + len(block) > room:
+            out.append([])
+        out[-1] += block
+    return out
+
+
+def _lines(columns: list[_Block], width: int, each: int) -> list[Line]:
+    """The columns side by side as rows."""
+    out = []
+    for y in range(max(map(len, columns))):
+        row_cells = []
+        for number, column in enumerate(columns):
+            if y < len(column):
+                row_cells += [cell._replace(column=cell.column + number * each) for cell in column[y]]
+        out.append(place(width, *row_cells))
+    return out
+
+
+def _table(
+    entries: list[tuple[str, str]], indent: int, width: int, disabled: frozenset[str] = frozenset()
+) -> list[_Block]:
+    """An entry's rows: the term, and its text wrapped at words behind it. disabled: terms of keys that do not work."""
+    out: list[_Block] = []
+    for term, text in entries:
+        lines = wrap(text, max(8, width - indent - 1), break_on_hyphens=False) or [""]
+        token, text_token = ("mute", "mute") if term in disabled else ("key" if text else "title", "dim")
+        first = Cell(1, cut(term, indent - 1) if text else term, token)
+        out.append([[*([first] if i == 0 else []), Cell(1 + indent, line, text_token)] for i, line in enumerate(lines)])
+    return out

@@ -1,0 +1,89 @@
+"""Names of keys: as people write them, as the screen prints them, and as Textual calls them."""
+
+from __future__ import annotations
+
+from unicodedata import name as unicode_name
+
+from iotop_ai.lazy.regex import pattern
+
+_ALIASES = {"esc": "escape", "return": "enter", "del": "delete", "pgup": "pageup", "pgdn": "pagedown", "ins": "insert"}
+_LABELS = {
+    "escape": "Esc",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "delete": "Del",
+    "insert": "Ins",
+    "question_mark": "?",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "apostrophe": "'",
+    "plus": "+",
+    "minus": "-",
+    "slash": "/",
+    "at": "@",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
+}
+_TEXTUAL_SIGNS = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+"""Names of Unicode that Textual shortens."""
+_WORDS = (
+    *("escape", "enter", "tab", "space", "backspace", "delete", "insert", "home", "end", "pageup", "pagedown"),
+    *("up", "down", "left", "right", *(f"f{n}" for n in range(1, 25))),
+)
+_SEPARATOR = pattern(r"(?<=[a-z])[+-]")
+_MODIFIERS = ("ctrl", "shift", "alt")
+
+
+def parse_key(text: str) -> str | None:
+    """Textual's name of a key as people write it ("F6", "ctrl+t", "Space", ">", "R"); None for anything else."""
+    text = text.strip() if len(text) > 1 else text
+    if len(text) == 1:
+        return _character(text)
+    if not text:
+        return None
+    *modifiers, last = (*_SEPARATOR.split(text[:-1].lower()),)
+    last += text[-1].lower()
+    if any(modifier not in _MODIFIERS for modifier in modifiers) or len(set(modifiers)) < len(modifiers):
+        return None
+    if len(last) == 1:
+        # Shift changes a letter into its capital, and a sign into another one that depends on the keyboard.
+        key = _character(last) if modifiers and "shift" not in modifiers else None
+    else:
+        last = _ALIASES.get(last, last)
+        key = last if last in _WORDS or _sign(last) else None
+    return "+".join((*sorted(modifiers, key=("alt", "ctrl", "shift").index), key)) if key else None
+
+
+def key_label(key: str) -> str:
+    """A key's name as the screen prints it: "F6", "Ctrl-T", "Space", ">"."""
+    *modifiers, last = key.split("+")
+    label = _LABELS.get(last) or (last if len(last) == 1 else _sign(last) or last.capitalize())
+    if modifiers and len(label) == 1:
+        label = label.upper()
+    return "-".join((*(modifier.capitalize() for modifier in modifiers), label))
+
+
+def _character(text: str) -> str | None:
+    if text == " ":
+        return "space"
+    if not text.isprintable():
+        return None
+    if text.isalnum():
+        return text
+    name = unicode_name(text, "").lower().replace("-", "_").replace(" ", "_")
+    return _TEXTUAL_SIGNS.get(name, name) or None
+
+
+def _sign(name: str) -> str:
+    """The ASCII sign with this Textual name; "" without one."""
+    for code in range(0x21, 0x7F):
+        if _character(chr(code)) == name:
+            return chr(code)
+    return ""

@@ -1,0 +1,227 @@
+"""The last row: the keys that work, or the filter being typed; and the answer to the last key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block import devices
+from iotop_ai.present.gpu.groups import selected_gpu
+from iotop_ai.present.screen.actions import Action, Hint, all_actions
+from iotop_ai.present.screen.key_names import key_label
+from iotop_ai.present.screen.keymap import Keymap
+from iotop_ai.present.screen.staleness import is_silent, silent_for
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.glyphs import in_ascii
+from iotop_ai.present.text.line import DISK_PREFIX, Line, Span, cells, cut, fill_rows, row, spans_cells
+from iotop_ai.present.text.panel import panel
+
+
+class Key(NamedTuple):
+    """One entry of the row and of the help: the keys as printed, its word in the row, its text in the help.
+
+    drop: a short row leaves out the largest first. actions: names of its actions, in the order of ``keys``.
+    """
+
+    keys: str
+    word: str
+    text: str
+    drop: int = 0
+    actions: tuple[str, ...] = ()
+
+
+_MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK"}
+_OPEN = ("row.open",)
+_OPENED = {"banner": "why", "path": "jobs"}
+"""What Enter opens on a panel without rows."""
+_CHANGING = ("act.", "health.test")
+"""Prefixes of the names of actions that change the machine."""
+_LOCAL_ONLY = ("time.record", "interval.longer")
+"""Actions that a remote source does not have."""
+_TAB, _END = "Tab", "End"
+_FIXED = {
+    _TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2),
+    _END: Key(_END, "now", "back to now, also Esc"),
+}
+"""Keys without an action of their own."""
+
+_LIST_ROW = (
+    *("device.list", "filter.open", "sort.previous", "sort.list", "sort.reverse", "rows.tree", "rows.columns"),
+    *("rows.tag", "rows.active", "rows.accumulate"),
+)
+_LAST_ROW = ("panel.banner", "app.palette", "theme.next", "app.picture")
+_LIVE_ROW = (
+    *("app.quit", "help.open", "row.open", "job.next", _TAB, "device.previous", "device.list", "gpu.open"),
+    *("health.open", *_LIST_ROW[1:], "time.pause", "interval.longer", "time.record", "time.back", "time.mark"),
+    *("verdict.copy", "row.copy", "verdict.acknowledge", "act.drop_caches", "act.signal", "act.delay_accounting"),
+    *_LAST_ROW,
+)
+_REPLAY_ROW = (
+    *("app.quit", "help.open", "row.open", "time.pause", "time.back", "time.go", "time.next_verdict", "time.mark"),
+    *("interval.longer", _TAB, "device.previous", "job.next", *_LIST_ROW, "verdict.copy", "row.copy", *_LAST_ROW),
+)
+_BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])
+_REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING))
+"""The order of the row of the main screen by mode; of two actions that are printed together, the one with the hint."""
+
+
+def keys_of(view: View) -> tuple[Key, ...]:
+    """The keys that work on the main screen in this mode, as the user has set them."""
+    if view.mode == "back":
+        return _keys(_BACK_ROW, "replay", view.keymap)
+    if view.mode == "replay":
+        return _keys(_REPLAY_ROW, "replay", view.keymap)
+    if view.remote:
+        return _keys(_REMOTE_ROW, "hint", view.keymap)
+    return _keys(_LIVE_ROW, "hint", view.keymap)
+
+
+def keys_above(names: tuple[str, ...], view: View) -> tuple[Key, ...]:
+    """The keys of these actions of a screen above the main one; an action without a hint has none of its own."""
+    return _keys(names, "above", view.keymap)
+
+
+def words_above(names: tuple[str, ...], view: View) -> list[tuple[str, str]]:
+    """(keys, word) of these actions for the last row of a screen above the main one."""
+    return [(key.keys, key.word) for key in keys_above(names, view)]
+
+
+@lru_cache(maxsize=32)
+def _keys(names: tuple[str, ...], kind: str, keymap: Keymap) -> tuple[Key, ...]:
+    actions, out = all_actions(), []
+    for name in names:
+        if name in _FIXED:
+            out.append(_FIXED[name])
+        elif (hint := getattr(actions[name], kind) or actions[name].hint) is not None:
+            out.append(_key(actions[name], hint, actions, dict(keymap)))
+    return tuple(out)
+
+
+def _key(action: Action, hint: Hint, actions: Mapping[str, Action], keymap: Mapping[str, tuple[str, ...]]) -> Key:
+    """The entry of a hint with the user's keys; an action without a key is printed as "none"."""
+    names = (action.name, hint.pair) if hint.pair else (action.name,)
+    defaults = [key_label(actions[name].keys[0]) for name in names]
+    labels = [
+        (key_label(keymap[name][0]) if keymap[name] else "none") if name in keymap else default
+        for name, default in zip(names, defaults, strict=True)
+    ]
+    text = hint.help
+    if any(name in keymap for name in names):
+        more = keymap.get(action.name, ())[1:] if len(names) == 1 else ()
+        text = ", also ".join((text.partition(", also ")[0], *([", ".join(map(key_label, more))] if more else [])))
+    return Key(_separator(defaults).join(labels), hint.word, text, hint.drop, names)
+
+
+def _separator(labels: Sequence[str]) -> str:
+    """Between two keys: "1-7", "[ ]", "b/n"."""
+    if any(len(label) > 1 or label.isalpha() for label in labels):
+        return "/"
+    return "-" if labels[0].isdigit() else " "
+
+
+@panel
+def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """One row: the keys, or the filter or time being typed."""
+    if view.asking is not None:
+        return [_typing(width, "@", view.asking, "go", "leave", hint="14:32  -3m  45%")]
+    if view.typing:
+        return [_typing(width, "/", view.pattern, "keep", "clear")]
+    right: list[Span] = []
+    if view.pattern:
+        right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
+    keys = tuple(_opens(key, frame, view) for key in keys_of(view))
+    useful = tuple(key for key in keys if key.actions != _OPEN or key.word)
+    return [row(width, _entries(useful, width - 1 - spans_cells(right), view.readonly), right)]
+
+
+def _opens(key: Key, frame: Frame, view: View) -> Key:
+    """Enter with the word of what it opens now, by focus and cursor; "" for nothing."""
+    if key.actions != _OPEN:
+        return key
+    if view.focus == "gpu":
+        gpu = selected_gpu(frame, view, view.cursor.removeprefix("gpu:"))
+        number = "" if gpu is None or gpu.state is None else f" {gpu.state.number}"
+        return key._replace(word="" if gpu is None else f"GPU{number}")
+    if view.focus == "disk":
+        device = devices.selected_device(frame, view)
+        return key._replace(word=view.cursor.removeprefix(DISK_PREFIX) or ("" if device is None else device.name))
+    return key._replace(word=_OPENED.get(view.focus, ""))
+
+
+def _changes(key: Key) -> bool:
+    return any(name.startswith(_CHANGING) for name in key.actions)
+
+
+def above_rows(
+    rows: Sequence[Line], keys: Iterable[tuple[str, str]], view: View, width: int, height: int
+) -> list[Line]:
+    """A screen above the main one, exactly ``height`` rows: its rows, the answer to the last key, the keys."""
+    out = fill_rows(rows, width, height - 1)
+    answer = toast(view, width)
+    if answer is not None and out:
+        out[-1] = answer
+    return in_ascii([*out, key_row(keys, width)][:height], view.ascii_only)
+
+
+def mode_spans(view: View) -> list[Span]:
+    """The mode of such a screen for the right end of its head; [] while it is live."""
+    if is_silent(view):
+        return [Span(f"{silent_for(view)}  ", "warn")]
+    word = _MODES.get(view.mode)
+    return [] if word is None else [Span(f"{word}  ", "mode")]
+
+
+def key_row(keys: Iterable[tuple[str, str]], width: int) -> Line:
+    """The last row of a screen above the main one: (key, word) as far as they fit, whole entries only."""
+    spans: list[Span] = []
+    for key, word in keys:
+        more = [Span(f" {key}", "key"), Span(f":{word}", "dim")]
+        if spans_cells(spans) + spans_cells(more) <= width:
+            spans += more
+    return row(width, spans)
+
+
+def muted(key: Key, view: View) -> bool:
+    """Whether a key is disabled: it changes the machine, and the View is read-only."""
+    return view.readonly and _changes(key)
+
+
+def _typing(width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "") -> Line:
+    end = [Span("Enter", "key"), Span(f":{enter} ", "dim"), Span("Esc", "key"), Span(f":{escape} ", "dim")]
+    room = max(0, width - spans_cells(end) - 5)
+    while cells(typed) > room:
+        typed = typed[1:]
+    left = [Span(f" {sign}", "key"), Span(typed), Span(" ", "cursor")]
+    if hint and not typed and cells(hint) + 2 < room:
+        left.append(Span(f" {hint}", "dim"))
+    return row(width, left, end)
+
+
+@lru_cache(maxsize=16)
+def _entries(keys: tuple[Key, ...], room: int, readonly: bool) -> tuple[Span, ...]:
+    """The entries that fit; cached, as they change with the mode only."""
+    fitting = list(keys)
+    while True:
+        spans: list[Span] = []
+        for key in fitting:
+            dim = readonly and _changes(key)
+            spans.append(Span(f" {key.keys}", "mute" if dim else "key"))
+            if key.word:
+                spans.append(Span(f":{key.word}", "mute" if dim else "dim"))
+        if spans_cells(spans) <= room or len(fitting) <= 2:
+            return tuple(spans)
+        largest = max(k.drop for k in fitting)
+        fitting.remove([k for k in fitting if k.drop == largest][-1])
+
+
+def toast(view: View, width: int) -> Line | None:
+    """The answer to the last key, right-aligned; its first word is the outcome. None without an answer."""
+    if not view.message:
+        return None
+    first, _, rest = view.message.partition(" ")
+    token = "bad" if first.startswith("failed") else "ok" if first.startswith("done") else "text"
+    text = cut(rest, max(0, width - cells(first) - 6))
+    body = [Span("  "), Span(first, token), Span(f" {text}" if text else ""), Span("  ")]
+    return row(width, [Span(" ")], [s for s in body if s.text], background="panel")

@@ -1,0 +1,57 @@
+"""The user's own keys: which action has which, and where two actions of a screen want the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.present.screen.actions import SCREENS, Action, all_actions
+
+Keymap = tuple[tuple[str, tuple[str, ...]], ...]
+"""(name of an action, its keys as Textual names them), of the actions whose keys are not the defaults."""
+NO_KEY = "no_key"
+"""Stands for the keys of an action without any: no terminal sends it."""
+
+
+def keys_of_action(action: Action, keymap: Keymap) -> tuple[str, ...]:
+    """The keys that an action has."""
+    return dict(keymap).get(action.name, action.keys)
+
+
+class KeyConflict(NamedTuple):
+    """A key that two actions of one screen want: ``by`` in the user's settings, ``of`` there too when ``both``, else
+    by default.
+    """
+
+    key: str
+    by: str
+    of: str
+    both: bool
+
+
+def remapped(settings: Mapping[str, Iterable[str]]) -> tuple[Keymap, tuple[KeyConflict, ...]]:
+    """The keymap of the user's settings, and every key in it that another action of the same screen wants.
+
+    settings: name of an action to its keys as Textual names them. A setting takes its key from an action that has it
+    by default.
+    """
+    keys = {name: tuple(dict.fromkeys(wanted)) for name, wanted in settings.items()}
+    conflicts: dict[tuple[str, str, str], KeyConflict] = {}
+    lost: dict[str, set[str]] = {}
+    for actions in SCREENS.values():
+        for action in actions:
+            for other in actions:
+                if other.name == action.name or action.name not in keys:
+                    continue
+                both = other.name in keys
+                for key in keys[action.name]:
+                    if key not in keys.get(other.name, other.keys):
+                        continue
+                    by, of = sorted((action.name, other.name)) if both else (action.name, other.name)
+                    conflicts[key, by, of] = KeyConflict(key, by, of, both)
+                    if not both:
+                        lost.setdefault(other.name, set()).add(key)
+    actions_by_name = all_actions()
+    for name, lost_keys in lost.items():
+        keys[name] = tuple(key for key in actions_by_name[name].keys if key not in lost_keys)
+    return tuple(sorted(keys.items())), tuple(conflicts.values())

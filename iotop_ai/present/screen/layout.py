@@ -1,0 +1,207 @@
+"""The layout of the panels, from 60x15 up, and the whole screen as lines."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.table import block_rows
+from iotop_ai.present.gpu.groups import gpu_groups, gpus
+from iotop_ai.present.gpu.panel import gpu_rows
+from iotop_ai.present.job.data_path import path_rows
+from iotop_ai.present.machine.panel import link_count, system_rows
+from iotop_ai.present.process.table import process_rows
+from iotop_ai.present.screen.graphs import graph_rows
+from iotop_ai.present.screen.key_row import keys_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import FrameCache
+from iotop_ai.present.text.line import Line, blank
+from iotop_ai.present.text.panel import Rows
+from iotop_ai.present.verdict.banner import banner_rows
+
+
+def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The time line; imported on first use, as a live start does not show it."""
+    from iotop_ai.present.screen import timeline
+
+    return timeline.timeline_rows(frame, view, width, height)
+
+
+PANELS: tuple[tuple[str, Rows], ...] = (
+    ("banner", banner_rows),
+    ("timeline", timeline_rows),
+    ("path", path_rows),
+    ("graphs", graph_rows),
+    ("gpu", gpu_rows),
+    ("disk", block_rows),
+    ("process", process_rows),
+    ("system", system_rows),
+    ("keys", keys_rows),
+)
+"""Top to bottom."""
+
+TALL, WIDE = 40, 120
+_LEAST_DISKS, _MOST_LINKS = 3, 6
+
+
+class Slot(NamedTuple):
+    """A panel's position: its first row and its height."""
+
+    panel: str
+    y: int
+    height: int
+
+
+class _Heights(NamedTuple):
+    """The rows of each panel; gaps: blank rows before a section."""
+
+    banner: int
+    timeline: int
+    path: int
+    graphs: int
+    gpu: int
+    disk: int
+    process: int
+    system: int
+    keys: int
+    gaps: int
+
+    def total(self, hidden: frozenset[str]) -> int:
+        rows = [h for name, h in zip(self._fields[:-1], self, strict=False) if name not in hidden]
+        return sum(rows) + self.gaps * _gap_count(self, hidden)
+
+
+def _gap_count(heights: _Heights, hidden: frozenset[str]) -> int:
+    """Sections with a blank row before them: those with a rule; system belongs to the process panel, keys to system."""
+    names = ["path", "graphs", "gpu", "disk", "process"]
+    if heights.system >= 4:
+        names.append("system")
+    return sum(1 for name in names if name not in hidden and getattr(heights, name))
+
+
+def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
+    """The panels that fit, top to bottom, over the whole height.
+
+    Where the screen is low, these shrink first: the network table, blank rows, the second row of graphs, a row for each
+    of many equal GPUs, process rows, the CPU row, the fullness row, graphs. Banner, path and the guilty disk stay. The
+    layout depends on the machine and the window, not on what is busy, so that nothing jumps.
+    """
+    disks = len(devices.panel_devices(frame, view))
+    every, folded = len(gpus(frame, view)), len(gpu_groups(frame, view))
+    links, parts = min(link_count(frame), _MOST_LINKS), _parts(frame, view)
+    return _planned(width, height, view.hidden, view.timeline is not None, disks, parts, every, folded, links)
+
+
+@lru_cache(maxsize=32)
+def _planned(
+    width: int,
+    height: int,
+    hidden: frozenset[str],
+    timeline: bool,
+    disks: int,
+    parts: int,
+    every: int,
+    folded: int,
+    links: int,
+) -> tuple[Slot, ...]:
+    """``plan`` by numbers: disks, partitions of the selected one, GPUs, rows of equal GPUs, links."""
+    tall = tall_enough(height)
+    first_disks = min(max(disks, 1), _LEAST_DISKS)
+    heights = _Heights(
+        banner=6 if tall and width >= WIDE else 4,
+        timeline=int(timeline),
+        path=3,
+        graphs=(7 if tall else 4) if width >= 60 else 0,
+        gpu=1 + every if every else 1,
+        disk=1 + first_disks,
+        process=6,
+        system=(3 + links if tall and links else 2),
+        keys=1,
+        gaps=1 if tall else 0,
+    )
+    shrinking = [
+        {"system": 2},
+        {"gaps": 0},
+        {"graphs": 4 if heights.graphs else 0},
+        {"gpu": 1 + min(folded, 4) if every else 1},
+        {"process": 5},
+        {"process": 4},
+        {"process": 3},
+        {"process": 1},
+        {"system": 1},
+        {"system": 0},
+        {"graphs": 0},
+        {"gpu": 2 if every else 1},
+        {"disk": 3},
+        {"gpu": 0},
+        {"disk": 2},
+        {"process": 0},
+    ]
+    for change in shrinking:
+        if heights.total(hidden) <= height:
+            break
+        lower = {name: min(value, getattr(heights, name)) for name, value in change.items()}
+        heights = heights._replace(**lower)
+    return _slots(_spread(heights, height, hidden, disks + parts), height, hidden)
+
+
+def tall_enough(height: int) -> bool:
+    """Whether there is room for blank rows and tall graphs."""
+    return height >= TALL
+
+
+def _parts(frame: Frame, view: View) -> int:
+    device = devices.selected_device(frame, view)
+    return 0 if device is None else len(devices.nested_devices(devices.top_row_of(device.name, frame), frame, view))
+
+
+def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int) -> _Heights:
+    """Spare rows go to disks without a row, up to a third of the screen, then to processes."""
+    spare = height - heights.total(hidden)
+    if spare > 0 and heights.disk and "disk" not in hidden:
+        # Process rows for the reader, the trainer and the footer come before the fourth disk.
+        keep = max(0, 6 - heights.process)
+        room = min(spare - keep, height // 3 - heights.disk)
+        more = max(0, min(room, disks + 1 - heights.disk))
+        heights = heights._replace(disk=heights.disk + more)
+        spare -= more
+    if spare > 0:
+        taker = next((n for n in ("process", "disk", "system", "graphs") if n not in hidden), "")
+        if taker:
+            heights = heights._replace(**{taker: getattr(heights, taker) + spare})
+    return heights
+
+
+def _slots(heights: _Heights, height: int, hidden: frozenset[str]) -> tuple[Slot, ...]:
+    out: list[Slot] = []
+    y = 0
+    for name, _ in PANELS:
+        rows = getattr(heights, name)
+        if name in hidden or not rows:
+            continue
+        if out and heights.gaps and name not in ("keys", "banner", "timeline") and (name != "system" or rows >= 4):
+            y += 1
+        rows = min(rows, height - y)
+        if name == "keys":
+            y = max(y, height - 1)
+            rows = 1
+        if rows <= 0 or y >= height:
+            break
+        out.append(Slot(name, y, rows))
+        y += rows
+    return tuple(out)
+
+
+def screen_rows(width: int, height: int, frame: Frame, view: View) -> list[Line]:
+    """The whole screen: exactly ``height`` lines of ``width`` columns."""
+    rows_of = dict(PANELS)
+    if view.cache is None:  # panels of one picture ask for the same
+        view = view._replace(cache=FrameCache())
+    out: list[Line] = []
+    for slot in plan(width, height, frame, view):
+        out += [blank(width)] * (slot.y - len(out))
+        out += rows_of[slot.panel](frame, view, width, slot.height)
+    out += [blank(width)] * (height - len(out))
+    return out[:height]

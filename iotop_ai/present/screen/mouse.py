@@ -1,0 +1,59 @@
+"""The meaning of a click on a row of text: the key printed there, or the column to sort by."""
+
+from __future__ import annotations
+
+import re
+
+from iotop_ai.model.settings import SORT_KEYS
+from iotop_ai.present.process.table import COLUMNS
+from iotop_ai.present.screen.key_names import parse_key
+from iotop_ai.present.text.line import Line, cells
+
+_KEY = "key"
+_WORD = re.compile(r"\S+")
+_TITLES = {column.title.removesuffix("/s"): column.id for column in COLUMNS if column.id in SORT_KEYS}
+
+
+def key_at(line: Line, x: int) -> str | None:
+    """Textual's name of the key printed at this column; None elsewhere. The word behind a key counts as the key.
+
+    Of two keys with one word (``b/n:disk``) the word belongs to the second.
+    """
+    at = 0
+    printed = ""
+    for span in line.spans:
+        end = at + cells(span.text)
+        if span.token == _KEY:
+            printed = span.text.strip()
+            begin = at + len(span.text) - len(span.text.lstrip())
+            if at <= x < end:
+                return _key_in(printed, max(0, x - begin))
+        elif at <= x < end:
+            worded = printed and span.text.startswith(":") and x < at + len(span.text.rstrip())
+            return _key_in(printed, len(printed) - 1) if worded else None
+        else:
+            printed = printed if span.text.startswith(":") else ""
+        at = end
+    return None
+
+
+def _key_in(printed: str, x: int) -> str | None:
+    whole = parse_key(printed)
+    if whole is not None:
+        return whole
+    if re.fullmatch(r"\d-\d", printed):
+        return None
+    begin = 0
+    for part in re.split(r"([/ ])", printed):
+        if begin <= x < begin + len(part):
+            return parse_key(part) if part not in ("/", " ") or len(printed) == 1 else None
+        begin += len(part)
+    return None
+
+
+def sort_at(line: Line, x: int) -> str:
+    """The sort key of the title at this column of the process panel's rule; "" without one."""
+    word = next((match for match in _WORD.finditer(line.text) if match.start() <= x < match.end()), None)
+    if word is None:
+        return ""
+    return "name" if word[0] == "process" else _TITLES.get(word[0].removesuffix("/s"), "")

@@ -1,0 +1,95 @@
+"""The list of every action with its key, searched by typing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.present.screen.actions import Action
+from iotop_ai.present.screen.key_names import key_label
+from iotop_ai.present.screen.key_row import key_row
+from iotop_ai.present.screen.keymap import Keymap, keys_of_action
+from iotop_ai.present.text.glyphs import in_ascii
+from iotop_ai.present.text.line import Cell, Line, Span, cut, fill_rows, place, row
+from iotop_ai.present.text.table import rule
+
+KEY_PREFIX = "act:"
+"""Prefix of a row's key, before the action's name."""
+_KEYS_AT, _TEXT_AT, _NAME_LAST = 1, 18, 2
+
+
+class Entry(NamedTuple):
+    """An action of the screen below. keys: as the screen prints them, "" without any."""
+
+    action: Action
+    keys: str
+
+
+def entries(actions: Iterable[Action], keymap: Keymap = ()) -> tuple[Entry, ...]:
+    """Every action once, in the order of the tables."""
+    return tuple(Entry(action, " ".join(map(key_label, keys_of_action(action, keymap)))) for action in actions)
+
+
+def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
+    """The entries with every word of ``text`` in their text, name or keys, in upper or lower case.
+
+    Entries whose text begins with ``text`` come first.
+    """
+    words = text.lower().split()
+    out = [
+        entry
+        for entry in every
+        if all(word in f"{entry.action.text} {entry.action.name} {entry.keys}".lower() for word in words)
+    ]
+    first = text.strip().lower()
+    return tuple(sorted(out, key=lambda entry: not (first and entry.action.text.lower().startswith(first))))
+
+
+class Wording(NamedTuple):
+    """The title of a list, what Enter does, and the message when nothing matches.
+
+    named: whether the names of the actions are at the right.
+    """
+
+    title: str = "actions"
+    verb: str = "do it"
+    none: str = "no action has these words"
+    named: bool = True
+
+
+ACTIONS = Wording()
+
+
+def palette_rows(
+    listed: tuple[Entry, ...],
+    at: int,
+    typed: str,
+    width: int,
+    height: int,
+    wording: Wording = ACTIONS,
+    *,
+    ascii_only: bool = False,
+) -> list[Line]:
+    """A whole screen: the rule, the input, the entries around the one under the cursor (keys "act:NAME")."""
+    hint = [] if typed else [Span(" type to find", "dim")]
+    out = [
+        rule(width, wording.title, [Span(f"{len(listed)}", "dim")]),
+        row(width, [Span(" > ", "key"), Span(typed), Span(" ", "cursor"), *hint]),
+    ]
+    room = max(0, height - len(out) - 1)
+    start = max(0, min(at - room // 2, len(listed) - room))
+    for number, entry in enumerate(listed[start : start + room], start=start):
+        named = wording.named and width >= 72
+        name_at = width - _NAME_LAST - len(entry.action.name)
+        text = cut(entry.action.text, max(0, (name_at if named else width) - _TEXT_AT - 2))
+        cells = [
+            Cell(_KEYS_AT, cut(entry.keys, _TEXT_AT - _KEYS_AT - 2) or "-", "key" if entry.keys else "dim"),
+            Cell(_TEXT_AT, text),
+        ]
+        if named:
+            cells.append(Cell(name_at, entry.action.name, "dim"))
+        out.append(place(width, *cells, background="sel" if number == at else "", key=KEY_PREFIX + entry.action.name))
+    if not listed and room:
+        out.append(row(width, [Span(f" {wording.none}", "dim")]))
+    keys = key_row((("Enter", wording.verb), ("Esc", "back")), width)
+    return in_ascii([*fill_rows(out, width, height - 1), keys], ascii_only)

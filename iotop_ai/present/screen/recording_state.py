@@ -1,0 +1,20 @@
+"""The state of a recording in words."""
+
+from __future__ import annotations
+
+from iotop_ai.present.screen.view import RecordingState
+from iotop_ai.present.text.units import duration, size
+
+
+def recording_text(done: RecordingState) -> str:
+    """ "34 s, 212 kB in PATH", after what is wrong with it and before what it lacks."""
+    what = f"{duration(done.seconds)}, {size(done.size_bytes)} in {done.path}"
+    return "; ".join(filter(None, (done.trouble, what, missing_text(done.lost, done.lost_events))))
+
+
+def missing_text(snapshots: int, events: int) -> str:
+    """The missing part of a recording; "" when nothing is missing."""
+    if not snapshots:
+        return ""
+    and_events = f" and {events} event{'' if events == 1 else 's'}" if events else ""
+    return f"{snapshots} snapshot{'' if snapshots == 1 else 's'}{and_events} missing"

@@ -1,0 +1,50 @@
+"""The rows under the cursor, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.table import visible_rows
+from iotop_ai.present.gpu.panel import gpu_keys
+from iotop_ai.present.process.groups import groups
+from iotop_ai.present.screen.view import View
+
+T = TypeVar("T")
+
+
+def next_in_order(order: Sequence[T], current: T, step: int) -> T | None:
+    """The item ``step`` after ``current``, wrapping round; the first when ``current`` is absent, None without any."""
+    if not order:
+        return None
+    return order[(order.index(current) + step) % len(order)] if current in order else order[0]
+
+
+def device_order(frame: Frame, view: View) -> tuple[str, ...]:
+    """Kernel names of the devices that have a row, top to bottom."""
+    return tuple(d.name for d in devices.panel_devices(frame, view))
+
+
+def selected_device_name(frame: Frame, view: View) -> str:
+    """Kernel name of the device in the graphs; "" without one."""
+    device = devices.selected_device(frame, view)
+    return "" if device is None else device.name
+
+
+def selectable(frame: Frame, view: View, panel: str, height: int = 0) -> tuple[str, ...]:
+    """Row keys of a panel, top to bottom; () for a panel without selectable rows.
+
+    height: the panel's rows on the screen, on which the grouping of GPUs and disks depends.
+    """
+    if panel == "disk":
+        if not height:
+            return tuple(d.row_key for d in devices.panel_devices(frame, view))
+        rows, rest = visible_rows(frame, view, height - 1)
+        return (*(d.row_key for d, _ in rows), *(d.row_key for d in rest))
+    if panel == "process":
+        return tuple(g.row_key for g in groups(frame, view))
+    if panel == "gpu":
+        return gpu_keys(frame, view, height)
+    return ()

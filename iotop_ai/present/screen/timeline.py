@@ -1,0 +1,113 @@
+"""The time line of a recording or the last hour: one row with the verdict's states, marks, ends, gaps and position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.view import Timeline, View
+from iotop_ai.present.text.line import Line, Span, cells, row
+from iotop_ai.present.text.panel import panel
+from iotop_ai.present.text.units import clock, duration
+
+_RANK = ("", "OK", "IDLE", "STARTING", "UNSURE", "SLOWED", "BLOCKED", "STARVED")
+"""Of several states in one cell the last of these is drawn: a short stall must not vanish in a long day."""
+_LOOK = {
+    "": ("·", "faint"), "OK": ("─", "ok"), "IDLE": ("─", "dim"), "STARTING": ("─", "info"), "UNSURE": ("╌", "unsure"),
+    "SLOWED": ("━", "warn"), "BLOCKED": ("━", "bad"), "STARVED": ("━", "bad"),
+}  # fmt: skip
+_WORDY = ("SLOWED", "BLOCKED", "STARVED")
+_GAP, _MARK, _END = " ", "'", "×"
+_DAY_NS = 86_400_000_000_000
+_LEAST = 10
+
+
+class _Cell(NamedTuple):
+    text: str
+    token: str
+
+
+@panel
+def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """`` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``: the current position is inverse, a gap is blank.
+
+    Only the part that was read is drawn as a line; a bad state has its word where its run has room. ``×`` is the end
+    of a trainer, or of a worker that crashed. While looking back the row ends with now.
+    """
+    line = view.timeline
+    if line is None:
+        return []
+    pattern = "%a %H:%M" if line.end_ns - line.begin_ns >= _DAY_NS else "%H:%M:%S"
+    begin, end = (clock(ns, view.utc_offset_s, pattern) for ns in (line.begin_ns, line.end_ns))
+    if view.mode == "back":
+        end = "now"
+    room = width - cells(begin) - cells(end) - 4
+    if room < _LEAST:
+        return [row(width, [Span(" "), *_spans(frame, line, max(1, width - 2))])]
+    label = "title-focus" if view.focus == "timeline" else "dim"
+    return [row(width, [Span(f" {begin} ", label), *_spans(frame, line, room), Span(f" {end} ", label)])]
+
+
+def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
+    span_ns = max(1, line.end_ns - line.begin_ns)
+
+    def column(wall_ns: int) -> int:
+        return min(room - 1, max(0, (wall_ns - line.begin_ns) * room // span_ns))
+
+    ranks = _ranks(line, room, column)
+    row_cells = [_Cell(*_LOOK[_RANK[rank]]) for rank in ranks]
+    for begin, stop in line.gaps:
+        for x in range(column(begin) + 1, column(stop)):
+            row_cells[x], ranks[x] = _Cell(_GAP, "dim"), -1
+    position = column(frame.snapshot.wall_ns)
+    # Of two events in one cell the more severe one is drawn.
+    signs = {column(wall_ns): _Cell(_MARK, "strong") for wall_ns, _ in line.marks}
+    for wall_ns, _, bad in sorted(line.ends, key=lambda end: end[2]):
+        signs[column(wall_ns)] = _Cell(_END, "bad" if bad else "strong")
+    for x in (position, *signs):
+        ranks[x] = -1
+    _put_words(row_cells, ranks, span_ns / room / 1e9)
+    for x, sign in signs.items():
+        row_cells[x] = sign
+    row_cells[position] = _Cell(row_cells[position].text, "cursor")
+    out: list[Span] = []
+    for cell in row_cells:
+        if out and out[-1].token == cell.token:
+            out[-1] = Span(out[-1].text + cell.text, cell.token)
+        else:
+            out.append(Span(cell.text, cell.token))
+    return out
+
+
+def _ranks(line: Timeline, room: int, column: Callable[[int], int]) -> list[int]:
+    """The state of each cell as its index in _RANK."""
+    ranks = [0] * room
+    for (begin, state), (stop, _) in pairwise([*line.changes, (line.known_ns, "")]):
+        if begin >= line.known_ns:
+            break
+        rank = _RANK.index(state) if state in _RANK else 0
+        for x in range(column(begin), column(max(begin, min(stop, line.known_ns) - 1)) + 1):
+            ranks[x] = max(ranks[x], rank)
+    return ranks
+
+
+def _put_words(row_cells: list[_Cell], ranks: list[int], cell_s: float) -> None:
+    """Write the word of a bad state, with its duration where there is room, into each run of equal ranks.
+
+    A mark or a gap (rank -1) splits a run; the parts of a run get no duration.
+    """
+    x = 0
+    while x < len(ranks):
+        end = next((i for i in range(x, len(ranks)) if ranks[i] != ranks[x]), len(ranks))
+        state = _RANK[ranks[x]] if ranks[x] >= 0 else ""
+        if state in _WORDY:
+            whole = -1 not in (ranks[x - 1] if x else 0, ranks[end] if end < len(ranks) else 0)
+            words = [f"{state} {duration((end - x) * cell_s)}"] if whole else []
+            for word in (*words, state):
+                if len(word) + 2 <= end - x:
+                    at = x + (end - x - len(word)) // 2
+                    row_cells[at : at + len(word)] = [_Cell(char, _LOOK[state][1]) for char in word]
+                    break
+        x = end

@@ -1,0 +1,1 @@
+"""Lines, tables, graphs, units and theme."""

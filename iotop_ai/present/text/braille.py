@@ -1,0 +1,292 @@
+"""Series to braille: two samples a cell, newest at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import compress
+from math import ceil
+from operator import is_not
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.sample import Sample
+from iotop_ai.present.text.line import Span
+
+GAP = "╌"
+_LEFT = (0x40, 0x04, 0x02, 0x01)
+_RIGHT = (0x80, 0x20, 0x10, 0x08)
+
+
+class Series(NamedTuple):
+    """One value per slot, oldest first; None: unknown. known: slots within the observed time."""
+
+    values: tuple[float | None, ...]
+    known: int
+
+    @property
+    def peak(self) -> float | None:
+        """The largest known value; None when none is known."""
+        values = self.values
+        unknown = values.count(None)
+        if values[:unknown].count(None) == unknown:  # unknown values are mostly those before the start
+            return max(values[unknown:], default=None)  # type: ignore[type-var]
+        return max([v for v in values if v is not None])
+
+
+def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float) -> Series:
+    """The newest ``slots`` intervals of a series, padded with unknown before the first sample.
+
+    A sample whose interval is within a quarter of ``interval_s`` takes one slot, so that jitter moves nothing; a longer
+    one takes as many slots as it lasts, shorter ones share a slot, which has their largest value. A gap is unknown.
+    """
+    return _series(samples, value, slots, interval_s)[0]
+
+
+def _series(
+    samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float
+) -> tuple[Series, int]:
+    """(the series, number of the newest samples in it)."""
+    used = 0
+    out: list[float | None] = []
+    place = 0.0
+    for sample in reversed(samples):
+        first = int(place + 1e-9)
+        if first >= slots:
+            break
+        used += 1
+        span = 1.0 if sample.seconds is None else sample.seconds / interval_s
+        if 0.75 <= span <= 1.25:
+            span = 1.0
+            if first == len(out):
+                out.append(None if sample.gap else value(sample))
+                place = first + 1.0
+                continue
+        last = min(slots - 1, max(first, ceil(place + span - 1e-9) - 1))
+        out.extend([None] * (last + 1 - len(out)))
+        this = None if sample.gap else value(sample)
+        if this is not None:
+            for slot in range(first, last + 1):
+                other = out[slot]
+                out[slot] = this if other is None else max(other, this)
+        place += span
+    known = len(out)
+    return Series((*[None] * (slots - known), *reversed(out)), known), used
+
+
+def nice_top(value: float | None) -> float:
+    """The scale's top: the next of 1, 2, 5 times a power of ten; 1 for nothing."""
+    if not value or value <= 0:
+        return 1.0
+    top = 1.0
+    while top < value:
+        top *= 10
+    while top / 10 >= value:
+        top /= 10
+    for part in (0.2, 0.5):
+        if top * part >= value:
+            return top * part
+    return top
+
+
+def area(values: Sequence[float | None], top: float, rows: int = 1) -> list[str]:
+    """Rows of braille from top to bottom, ``len(values) / 2`` cells wide.
+
+    One row fills 3 of its 4 dot rows, two rows 7 of 8, so that stacked graphs do not merge. 0 is blank, any value
+    above 0 has a dot, a cell with both samples unknown is a gap on the bottom row.
+    """
+    levels = [_level(v, top, 4 * rows - 1) for v in values]
+    pairs = list(zip(levels[::2], levels[1::2], strict=True))
+    return ["".join(map(_chars(base).__getitem__, pairs)) for base in _bases(rows)]
+
+
+def _bases(rows: int) -> range:
+    """The lowest dot of each row, top to bottom."""
+    return range(4 * (rows - 1), -1, -4)
+
+
+def _level(value: float | None, top: float, high: int) -> int | None:
+    return None if value is None else 0 if value <= 0 else max(1, min(high, round(value / top * high)))
+
+
+class _Area(NamedTuple):
+    """The newest result for one graph. rest: the values without the first. last: the newest's height in dots.
+
+    earlier: the rows of the result before, () without one. A cell holds two values, so the next result of the same
+    graph is that one moved on by a cell.
+    """
+
+    values: tuple[float | None, ...]
+    rest: tuple[float | None, ...]
+    last: int | None
+    rows: tuple[str, ...]
+    earlier: tuple[str, ...]
+
+
+class AreaCache:
+    """``area`` of graphs that move on by one value a tick: the newest results by top, rows and number of values."""
+
+    def __init__(self) -> None:
+        self.newest: dict[tuple[float, int, int], list[_Area]] = {}
+
+    def area(self, values: Sequence[float | None], top: float, rows: int = 1) -> list[str]:
+        """As ``area``."""
+        values = tuple(values)
+        if len(self.newest) > _MOST_SCALES:
+            self.newest.clear()
+        areas = self.newest.setdefault((top, rows, len(values)), [])
+        at, before = -1, None
+        older = values[:-1]
+        for i, known in enumerate(areas):
+            if known.values == values:
+                return list(known.rows)
+            if known.rest == older:
+                at, before = i, known
+                break
+        last = _level(values[-1], top, 4 * rows - 1) if values else None
+        if before is not None and before.earlier:
+            pair = before.last, last
+            bases = map(_chars, _bases(rows))
+            out = [text[1:] + chars[pair] for text, chars in zip(before.earlier, bases, strict=True)]
+        else:
+            out = area(values, top, rows)
+        newest = _Area(values, values[1:], last, tuple(out), before.rows if before is not None else ())
+        if at >= 0:
+            areas[at] = newest
+        else:
+            areas[:0] = [newest]
+            del areas[_MOST_AREAS:]
+        return out
+
+
+_MOST_SCALES, _MOST_AREAS = 16, 20
+
+
+class _Chars(dict[tuple[int | None, int | None], str]):
+    """The character for a pair of levels in the row of dots from ``base`` up."""
+
+    def __init__(self, base: int) -> None:
+        super().__init__()
+        self._base = base
+
+    def __missing__(self, pair: tuple[int | None, int | None]) -> str:
+        left, right = pair
+        if left is None and right is None:
+            char = GAP if self._base == 0 else " "
+        else:
+            bits = sum(bit for k, bit in enumerate(_LEFT) if left is not None and left > self._base + k)
+            bits += sum(bit for k, bit in enumerate(_RIGHT) if right is not None and right > self._base + k)
+            char = chr(0x2800 + bits) if bits else " "
+        self[pair] = char
+        return char
+
+
+@lru_cache(maxsize=8)
+def _chars(base: int) -> _Chars:
+    return _Chars(base)
+
+
+def series_spans(cells: str, data: Series, limit: float | None = None) -> list[Span]:
+    """One row of ``area`` as spans: ``hot`` past the limit, ``faint`` before the observed time, ``dim`` gaps."""
+    return token_spans(cells, token_runs(data, limit))
+
+
+def token_spans(cells: str, parts: Sequence[tuple[int, str]]) -> list[Span]:
+    """One row of ``area`` in the tokens of ``token_runs``."""
+    out, start = [], 0
+    for length, token in parts:
+        text = cells[start : start + length]
+        if text:
+            out.append(Span(text, token))
+        start += length
+    return out
+
+
+def token_runs(data: Series, limit: float | None = None) -> list[tuple[int, str]]:
+    """(number of cells, token) from left to right."""
+    values = data.values
+    unobserved = (len(values) - data.known) // 2
+    unknown = values.count(None)
+    if (
+        values[:unknown].count(None) == unknown
+        and unobserved <= unknown // 2
+        and (limit is None or (data.peak or 0.0) <= limit)
+    ):
+        gap = unknown // 2
+        return [(unobserved, "faint"), (gap - unobserved, "dim"), (len(values) // 2 - gap, "graph")]
+    if limit is None:
+        marks = "".join(["?" if v is None else "." for v in values])
+    else:
+        marks = "".join(["?" if v is None else "!" if v > limit else "." for v in values])
+    kinds = "".join(map(_KINDS.__getitem__, zip(marks[::2], marks[1::2], strict=True)))
+    kinds = kinds[:unobserved].replace("?", " ") + kinds[unobserved:]
+    return [(run.end() - run.start(), _TOKENS[run[0][0]]) for run in _RUN.finditer(kinds)]
+
+
+_KINDS = {(left, right): max(left, right, key="?.!".index) for left in "?.!" for right in "?.!"}
+_TOKENS = {" ": "faint", "?": "dim", ".": "graph", "!": "hot"}
+_RUN = pattern(r"(.)\1*")
+
+
+class SlidingSeries:
+    """``series`` of one kind of value, moved on by one slot where only one sample is new."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._samples: tuple[Sample, ...] = ()
+        self._made = Series((), 0)
+        self._used = 0
+        self._even = False
+        """Whether each sample takes exactly one slot."""
+
+    def series(
+        self,
+        key: tuple[object, ...],
+        samples: tuple[Sample, ...],
+        value: Callable[[Sample], float | None],
+        slots: int,
+        interval_s: float,
+    ) -> Series:
+        """As ``series``. key: what ``value`` depends on besides the sample's block, cpu, gpu and length."""
+        key = (*key, slots, interval_s)
+        current, before = self._made, self._samples
+        if key != self._key or not self._follows(samples, interval_s, full=current.known == slots):
+            if key != self._key or samples is not before:
+                current, self._used = _series(samples, value, slots, interval_s)
+                self._even = all(s.seconds is None or 0.75 <= s.seconds / interval_s <= 1.25 for s in samples)
+        else:
+            self._used += 1
+            newest = None if samples[-1].gap else value(samples[-1])
+            current = Series((*current.values[1:], newest), min(slots, current.known + 1))
+        self._key, self._samples, self._made = key, samples, current
+        return current
+
+    def _follows(self, samples: tuple[Sample, ...], interval_s: float, *, full: bool) -> bool:
+        """Whether these are the samples of last time and a new one that takes exactly one slot.
+
+        full: the oldest ones are beyond the left edge, so that they may be missing.
+        """
+        before = self._samples
+        if len(before) < 2 or len(samples) < 2:
+            return False
+        newest = samples[-1]
+        if newest.seconds is None or not 0.75 <= newest.seconds / interval_s <= 1.25:
+            return False
+        dropped = len(before) + 1 - len(samples)
+        beyond_edge = full and (self._used < len(samples) or (dropped == 1 and self._even))
+        if dropped < 0 or (dropped and not beyond_edge):
+            return False
+        pairs = zip(before[dropped:], samples, strict=False)
+        others = compress(pairs, map(is_not, before[dropped:], samples))
+        return all(_alike(was, now) for was, now in others)
+
+
+def _alike(was: Sample, now: Sample) -> bool:
+    """Whether two samples are equal in every graph; a sample that leaves the history loses its processes."""
+    return (
+        was.block is now.block
+        and was.cpu is now.cpu
+        and was.gpu is now.gpu
+        and was.seconds == now.seconds
+        and was.gap == now.gap
+    )

@@ -1,0 +1,34 @@
+"""Labelled fields, as many on a row as fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.present.text.line import Line, Span, cut_spans, row, spans_cells
+
+_GAP = "   "
+
+
+class Field(NamedTuple):
+    """A labelled value. tail: dim text behind it (unit, limit or detail) with its own leading blank."""
+
+    label: str
+    value: str
+    tail: str = ""
+    token: str = "text"
+
+
+def field_rows(fields: Iterable[Field], width: int) -> list[Line]:
+    """Fields side by side, whole ones only."""
+    out: list[Line] = []
+    spans: list[Span] = [Span(" ")]
+    for field in fields:
+        more = [Span(f"{field.label} ", "dim"), Span(field.value, field.token), Span(f"{field.tail}{_GAP}", "dim")]
+        if spans_cells(spans) + spans_cells(more) - len(_GAP) > width - 1 and len(spans) > 1:
+            out.append(row(width, cut_spans(spans, width)))
+            spans = [Span(" ")]
+        spans += more
+    if len(spans) > 1:
+        out.append(row(width, cut_spans(spans, width)))
+    return out

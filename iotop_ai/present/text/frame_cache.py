@@ -1,0 +1,62 @@
+"""What the panels of one screen keep from call to call: each result of the newest Frame, and what follows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from iotop_ai.model.frame import Frame
+
+T = TypeVar("T")
+V = TypeVar("V", bound="Caching")
+
+
+class FrameCache:
+    """Owned by the screen, which hands it to the panels in its View. Without it, or with an empty one, the rows are
+    the same and take longer.
+    """
+
+    __slots__ = ("parts", "results")
+
+    def __init__(self) -> None:
+        self.results: dict[object, tuple[Frame, object, Any]] = {}
+        self.parts: dict[object, Any] = {}
+
+
+class Caching(Protocol):
+    """A View, as far as the cache is concerned."""
+
+    @property
+    def cache(self) -> FrameCache | None:
+        """The screen's cache."""
+
+
+def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], T]:
+    """Keep the newest result in the screen's cache, for the same Frame and View objects only."""
+
+    @wraps(function)
+    def cached(frame: Frame, view: V) -> T:
+        if view.cache is None:
+            return function(frame, view)
+        results = view.cache.results
+        newest = results.get(function)
+        if newest is not None and newest[0] is frame and newest[1] is view:
+            found: T = newest[2]
+            return found
+        result = function(frame, view)
+        results[function] = (frame, view, result)
+        return result
+
+    return cached
+
+
+def cache_part(view: Caching, make: Callable[[], T]) -> T:
+    """The object that ``make`` makes, one for each screen; a new one each time where the View has no cache."""
+    if view.cache is None:
+        return make()
+    part: T | None = view.cache.parts.get(make)
+    if part is None:
+        part = view.cache.parts[make] = make()
+    return part

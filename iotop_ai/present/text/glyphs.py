@@ -1,0 +1,58 @@
+"""The glyphs of the screen and their ASCII substitutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.present.text.line import Line, Span, char_cells
+
+_TABLE = str.maketrans(
+    {
+        "─": "-",
+        "━": "=",
+        "▌": "|",
+        "›": ">",
+        "●": "*",
+        "○": "o",
+        "×": "x",
+        "►": ">",
+        "◄": "<",
+        "╌": "?",
+        "╍": "~",
+        "…": "~",
+        "█": "#",
+        "·": ".",
+        "≥": ">",
+        "–": "-",
+        "│": "|",
+        "├": "|",
+        "└": "`",
+    }
+    | dict.fromkeys("▁▂▃▄▅▆▇", "#")
+)
+_RAMP = " .:-=+*#@"
+
+
+def ascii_text(text: str) -> str:
+    """The text in ASCII, in as many columns: braille by its number of dots, ``?`` for other characters."""
+    if text.isascii():
+        return text
+    out = []
+    for char in text.translate(_TABLE):
+        if char.isascii():
+            out.append(char)
+        elif 0x2800 <= ord(char) <= 0x28FF:
+            out.append(_RAMP[(ord(char) - 0x2800).bit_count()])
+        else:
+            out.append("?" * char_cells(char))
+    return "".join(out)
+
+
+def in_ascii(lines: Iterable[Line], wanted: bool) -> list[Line]:
+    """The lines, in ASCII when ``wanted``."""
+    return [ascii_line(line) for line in lines] if wanted else list(lines)
+
+
+def ascii_line(line: Line) -> Line:
+    """The line in ASCII, with its tokens, background and key."""
+    return line._replace(spans=tuple(Span(ascii_text(s.text), s.token) for s in line.spans))

@@ -1,0 +1,248 @@
+"""A line of the screen as spans of (text, token), which the views paint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from unicodedata import category, east_asian_width, normalize
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+
+ELLIPSIS = "…"
+DISK_PREFIX = "disk:"
+"""Prefix of the key of a disk's row; its kernel name follows."""
+_INVISIBLE = frozenset(chr(c) for c in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), 0x200D, 0x034F))
+"""Variation selectors and joiners: terminals disagree about the width of the text they change."""
+
+
+_ONE_CELL = pattern("[\x20-\x7e\xa0-\xac\xae-\xff\u2010-\u2027\u2190-\u21ff\u2500-\u25fc\u2800-\u28ff]*").fullmatch
+"""Text of characters that take one column on every terminal: one match in place of a look at each."""
+
+
+class Span(NamedTuple):
+    """Text in one token ("dim", "bad", "strong"; see present/text/theme.py)."""
+
+    text: str
+    token: str = "text"
+
+
+class Line(NamedTuple):
+    """One row. background: "" or "sel", "panel". key: what a click on the row means ("disk:sda", "process:812")."""
+
+    spans: tuple[Span, ...]
+    background: str = ""
+    key: str = ""
+
+    @property
+    def text(self) -> str:
+        """The characters without their tokens."""
+        return "".join(span.text for span in self.spans)
+
+
+_new = tuple.__new__
+"""Builds a record in a third of its constructor's time: a picture has some five hundred."""
+
+
+class Cell(NamedTuple):
+    """Text at a column: its first, or with ``right`` its last (inclusive)."""
+
+    column: int
+    text: str
+    token: str = "text"
+    right: bool = False
+
+
+@lru_cache(maxsize=4096)
+def _cells_of_wide_text(text: str) -> int:
+    return sum(char_cells(c) for c in text)
+
+
+@lru_cache(maxsize=2048)
+def char_cells(char: str) -> int:
+    """Columns of one character on a terminal: 0, 1 or 2."""
+    if category(char) in ("Mn", "Me", "Cf") or 0x1160 <= ord(char) <= 0x11FF:
+        return 0
+    return 2 if east_asian_width(char) in "WF" else 1
+
+
+def cells(text: str) -> int:
+    """Columns that the text takes on a terminal."""
+    return len(text) if text.isascii() or _ONE_CELL(text) else _cells_of_wide_text(text)
+
+
+def is_single_width(text: str) -> bool:
+    """Whether each character takes one column."""
+    return text.isascii() or _ONE_CELL(text) is not None or all(char_cells(c) == 1 for c in text)
+
+
+def plain(text: str) -> str:
+    """Outside text for a cell: composed, without the characters whose width terminals disagree about."""
+    if text.isascii():
+        return text
+    return "".join(c for c in normalize("NFC", text) if c not in _INVISIBLE)
+
+
+def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
+    """The text in at most ``width`` columns; a shortened one ends in ``mark``."""
+    text = plain(text)
+    if cells(text) <= width:
+        return text
+    if width < cells(mark):
+        return ""
+    return _head(text, width - cells(mark)) + mark
+
+
+def _head(text: str, width: int) -> str:
+    if text.isascii() or _ONE_CELL(text):
+        return text[: max(0, width)]
+    x = 0
+    for i, char in enumerate(text):
+        x += char_cells(char)
+        if x > width:
+            return text[:i]
+    return text
+
+
+def spans_cells(spans: Iterable[Span]) -> int:
+    """Columns of several spans."""
+    return sum([cells(span.text) for span in spans])
+
+
+def cut_spans(spans: Iterable[Span], width: int) -> list[Span]:
+    """The spans in at most ``width`` columns; the first that does not fit is cut and marked, the rest dropped."""
+    out: list[Span] = []
+    room = width
+    for span in spans:
+        need = cells(span.text)
+        if need > room:
+            if room > 0:
+                out.append(Span(cut(span.text, room), span.token))
+            break
+        out.append(span)
+        room -= need
+    return out
+
+
+def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line:
+    """A line of exactly ``width`` columns; a cell that would overlap the one before starts after it and is cut.
+
+    A gap belongs to the span before it, so that a row has few spans.
+    """
+    return _place(width, given, background, key)
+
+
+@lru_cache(maxsize=512)
+def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Line:
+    """``place``, cached: most rows equal those of the picture before."""
+    spots = []
+    for column, text, token, right in given:
+        if text:
+            takes = len(text) if text.isascii() else cells(text)
+            spots.append((column - takes + 1 if right else column, text, token, takes))
+    spots.sort(key=_first)
+    spans: list[Span] = []
+    held, look = "", ""
+    x = 0
+    for start, text, token, takes in spots:
+        if start < x:
+            text = _tail(text, x - start)
+            start, takes = x, cells(text)
+        if start >= width or not text:
+            continue
+        if start > x:
+            blanks = " " * (start - x)
+            if not held:
+                held, look = blanks, "text"
+            elif stretches(look):
+                held += blanks
+            else:
+                spans.append(_new(Span, (held, look)))
+                held, look = blanks, "text"
+        if takes > width - start:
+            text = _head(text, width - start)
+            takes = cells(text)
+        if look == token and held:
+            held += text
+        else:
+            if held:
+                spans.append(_new(Span, (held, look)))
+            held, look = text, token
+        x = start + takes
+    if held:
+        spans.append(_new(Span, (held, look)))
+    if x < width:
+        _gap(spans, x, width)
+    return Line(tuple(spans), background, key)
+
+
+_first = itemgetter(0)
+_NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
+
+
+@lru_cache(maxsize=256)
+def stretches(token: str) -> bool:
+    """Whether the gap behind a span may be its own: not after a block, a graph or an underlined word, which would be
+    painted or stretched.
+    """
+    return not token.startswith(_NO_GAP)
+
+
+def _gap(spans: list[Span], x: int, to: int) -> None:
+    blanks = " " * (to - x)
+    if spans and stretches(spans[-1].token):
+        text, token = spans[-1]
+        spans[-1] = Span(text + blanks, token)
+    else:
+        spans.append(Span(blanks))
+
+
+def _tail(text: str, skip: int) -> str:
+    """The text without its first ``skip`` columns; a wide character cut in two becomes a blank."""
+    if text.isascii() or _ONE_CELL(text):
+        return text[max(0, skip) :]
+    x = 0
+    for i, char in enumerate(text):
+        if x >= skip:
+            return " " * (x - skip) + text[i:]
+        x += char_cells(char)
+    return ""
+
+
+def row(width: int, left: Iterable[Span], right: Iterable[Span] = (), key: str = "", background: str = "") -> Line:
+    """A line of exactly ``width`` columns: ``left`` from column 0, ``right`` up to the last; left is cut first."""
+    return _row(width, tuple(left), tuple(right), key, background)
+
+
+@lru_cache(maxsize=512)
+def _row(width: int, left: tuple[Span, ...], right: tuple[Span, ...], key: str, background: str) -> Line:
+    end = cut_spans(right, width)
+    room = width - spans_cells(end)
+    start = cut_spans(left, room - (1 if end else 0))
+    gap = room - spans_cells(start)
+    if gap:
+        _gap(start, 0, gap)
+    return Line((*start, *end), background, key)
+
+
+def fill_rows(lines: Sequence[Line], width: int, height: int) -> list[Line]:
+    """Exactly ``height`` rows: cut, or filled with blank ones."""
+    height = max(0, height)
+    return [*lines[:height], *[blank(width)] * (height - len(lines))]
+
+
+def stack_sections(parts: Iterable[list[Line]], width: int, *, spread: bool) -> list[Line]:
+    """The sections one below the other; spread: with a blank row between two."""
+    out: list[Line] = []
+    for part in parts:
+        if part and out and spread:
+            out.append(blank(width))
+        out += part
+    return out
+
+
+@lru_cache(maxsize=8)
+def blank(width: int) -> Line:
+    """An empty row."""
+    return Line((Span(" " * width),))

@@ -1,0 +1,57 @@
+"""The form of a panel: a function of (frame, view, width, height) that returns rows of exactly that width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.glyphs import in_ascii
+from iotop_ai.present.text.line import Line, Span, row
+
+Rows = Callable[[Frame, View, int, int], list[Line]]
+
+_WORDS = {
+    Status.PENDING: "not read yet",
+    Status.ABSENT: "none here",
+    Status.UNSUPPORTED: "not supported",
+    Status.DENIED: "not permitted",
+    Status.FAILED: "failed",
+    Status.ASLEEP: "asleep",
+    Status.OFF: "off",
+    Status.OK: "",
+}
+
+
+def panel(rows: Rows) -> Rows:
+    """At most ``height`` rows, in ASCII where the view asks for it."""
+
+    @wraps(rows)
+    def cut_to_height(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+        if width <= 0 or height <= 0:
+            return []
+        return in_ascii(rows(frame, view, width, height)[:height], view.ascii_only)
+
+    return cut_to_height
+
+
+def reason_spans(reading: Reading[Any]) -> list[Span]:
+    """The reason why a Reading has no value, and its remedy."""
+    word = _WORDS[reading.status]
+    text = reading.reason or word
+    if reading.reason and reading.status in (Status.DENIED, Status.FAILED) and word not in text:
+        text = f"{word}: {text}"
+    out = [Span(text, "dim")]
+    if reading.status in (Status.DENIED, Status.FAILED):
+        out.insert(0, Span("? ", "unsure"))
+    if reading.remedy:
+        out += [Span(" (", "dim"), Span(reading.remedy, "text"), Span(")", "dim")]
+    return out
+
+
+def reason_row(width: int, reading: Reading[Any]) -> Line:
+    """One row that says why a panel is empty."""
+    return row(width, [Span(" "), *reason_spans(reading)])

@@ -1,0 +1,61 @@
+"""The states of a span of time as one row of runs, each with its word where it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.text.line import Span
+from iotop_ai.present.text.units import duration
+
+
+class Run(NamedTuple):
+    """A state and its duration."""
+
+    state: str
+    seconds: float
+
+
+def runs_between(states: Sequence[tuple[int, str]], from_ns: int, to_ns: int) -> list[Run]:
+    """The runs within a span, from (at_ns, state word) changes, oldest first; the first is at or before its start."""
+    out = []
+    for i, (at, word) in enumerate(states):
+        end = states[i + 1][0] if i + 1 < len(states) else to_ns
+        start, end = max(at, from_ns), min(end, to_ns)
+        if end > start:
+            out.append(Run(word, (end - start) / 1e9))
+    return out
+
+
+def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
+    """The row: "─" is OK, "╌" UNSURE, "━" anything else, so that it reads without colour.
+
+    Widths follow the seconds; a run too short for a cell is left out.
+    """
+    whole = sum(run.seconds for run in runs)
+    if not whole or width <= 0:
+        return []
+    out: list[Span] = []
+    passed, begin = 0.0, 0
+    for i, run in enumerate(runs, 1):
+        # Each run ends at its share of the whole, so that rounding errors do not add up.
+        passed += run.seconds
+        end = width if i == len(runs) else round(passed / whole * width)
+        out += _run(run, end - begin)
+        begin = end
+    return out
+
+
+def _run(run: Run, size: int) -> list[Span]:
+    if run.state == State.OK:
+        glyph, token = "─", "ok"
+    elif run.state in (State.UNSURE, State.IDLE):
+        glyph, token = "╌", "unsure" if run.state == State.UNSURE else "dim"
+    else:
+        glyph, token = "━", "info" if run.state == State.STARTING else "hot"
+    word = f" {run.state} {duration(run.seconds)} "
+    if size < len(word) + 4:
+        return [Span(glyph * size, token)] if size else []
+    before = (size - len(word)) // 2
+    return [Span(glyph * before, token), Span(word), Span(glyph * (size - before - len(word)), token)]

@@ -1,0 +1,177 @@
+"""Table layout: the columns that fit a width, their positions, and the section's rule with their titles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, cut_spans, place, spans_cells, stretches
+from iotop_ai.present.text.units import token_of
+
+_new = tuple.__new__  # as in present/text/line.py
+
+
+class Column(NamedTuple):
+    """A column. width: its slot with the gap before it; wide: the slot where there is room.
+
+    drop: columns with the largest number go first when the width shrinks, all of one number together; 0 stays.
+    left: aligned to the left. gap: the blanks at least before it, in its slot.
+    """
+
+    id: str
+    title: str
+    width: int
+    drop: int = 0
+    wide: int = 0
+    left: bool = False
+    gap: int = 1
+
+
+class ColumnSlot(NamedTuple):
+    """A column of the table at its position: first and last screen column of its text."""
+
+    column: Column
+    first: int
+    last: int
+
+    def cell(self, text: str, token: str = "") -> Cell:
+        """The text in this column; token: by default that of the figure."""
+        first, last = self.first, self.last
+        if len(text) > last - first + 1 or not text.isascii():
+            text = cut(text, last - first + 1)
+        left = self.column.left
+        return _new(Cell, (first if left else last, text, token or token_of(text), not left))
+
+
+def fit_columns(columns: Sequence[Column], room: int) -> list[Column]:
+    """The columns that fit into ``room``, after dropping the others by their ``drop`` number."""
+    return list(_chosen(tuple(columns), room))
+
+
+@lru_cache(maxsize=32)
+def _chosen(columns: tuple[Column, ...], room: int) -> list[Column]:
+    """``fit_columns``, cached while the window keeps its width."""
+    left = list(columns)
+    while sum(c.width for c in left) > room:
+        worst = max((c.drop for c in left), default=0)
+        if worst == 0:
+            break
+        left = [c for c in left if c.drop != worst]
+    return left
+
+
+def place_columns(columns: Sequence[Column], start: int, width: int) -> list[ColumnSlot]:
+    """The columns side by side from ``start``, each widened up to its ``wide`` while there is room; a last column that
+    is aligned to the left takes the rest.
+    """
+    return list(_placed(tuple(columns), start, width))
+
+
+@lru_cache(maxsize=32)
+def _placed(columns: tuple[Column, ...], start: int, width: int) -> list[ColumnSlot]:
+    """``place_columns``, cached while the window keeps its width."""
+    spare = width - start - sum(c.width for c in columns)
+    out, x = [], start
+    for i, column in enumerate(columns):
+        more = max(0, min(spare, column.wide - column.width))
+        if i == len(columns) - 1 and column.left:
+            more = max(0, spare)
+        spare -= more
+        end = min(width, x + column.width + more)
+        out.append(ColumnSlot(column, x + column.gap, end - 1))
+        x = end
+    return out
+
+
+Word = tuple[str, str, str]
+"""The content of a column: a text, its token, and a dim text right behind it."""
+
+
+def layout_row(
+    spans: list[Span], x: int, at: Iterable[ColumnSlot], words: Iterable[Word], width: int
+) -> tuple[Span, ...]:
+    """A row of ``width`` columns: ``spans``, which take ``x`` of them, then the word of each column.
+
+    ``place`` in a fifth of its steps, for columns side by side, which cannot overlap.
+    """
+    for (column, first, last), (text, token, tail) in zip(at, words, strict=True):
+        takes = len(text) + len(tail)
+        if takes > last + 1 - first or not text.isascii():
+            text = cut(text, last + 1 - first - len(tail))
+            takes = cells(text) + len(tail)
+        if not takes:
+            continue
+        blanks = (first if column.left else last + 1 - takes) - x
+        if blanks < 0:  # a window of a few columns
+            break
+        if stretches(token):
+            text = " " * blanks + text
+        elif blanks > 0:
+            spans.append(Span(" " * blanks))
+        spans.append(_new(Span, (text, token)))
+        if tail:
+            spans.append(_new(Span, (tail, "dim")))
+        x += blanks + takes
+    if x < width:
+        spans.append(Span(" " * (width - x)))
+    return tuple(spans if x <= width else cut_spans(spans, width))
+
+
+def rule(width: int, title: str, right: Sequence[Span] = (), *, focus: bool = False) -> Line:
+    """A section's rule: ``── title ─────── right ──``."""
+    dash, rule_token = ("━", "rule-focus") if focus else ("─", "rule")
+    left = [Span(dash * 2 + " ", rule_token), Span(title, "title-focus" if focus else "title")]
+    end: list[Span] = []
+    if right:
+        room = width - spans_cells(left) - 8
+        end = [Span(" ", "dim"), *cut_spans(right, room), Span(" ", "dim"), Span(dash * 2, rule_token)]
+    used = spans_cells(left) + spans_cells(end)
+    return Line(tuple(cut_spans([*left, Span(" " + dash * max(0, width - used - 1), rule_token), *end], width)))
+
+
+def head(
+    width: int,
+    title: str,
+    columns: Iterable[ColumnSlot],
+    *,
+    focus: bool = False,
+    marked: Iterable[str] = (),
+    note: str = "",
+) -> Line:
+    """A section's rule and the column titles on one row. marked: ids of the sorted columns. note: dim, after the title.
+
+    A title that is wider than its slot is cut at its left neighbour.
+    """
+    return _head(width, title, tuple(columns), focus, frozenset(marked), note)
+
+
+@lru_cache(maxsize=32)
+def _head(
+    width: int, title: str, columns: tuple[ColumnSlot, ...], focus: bool, marks: frozenset[str], note: str
+) -> Line:
+    titled = [p for p in columns if p.column.title]
+    dash, rule_token = ("━", "rule-focus") if focus else ("─", "rule")
+    first = min((_title_start(p) for p in titled), default=width)
+    name = cut(title, max(0, first - 5))
+    out = [Cell(0, dash * 2 + " ", rule_token), Cell(3, name, "title-focus" if focus else "title")]
+    x = 3 + cells(name)
+    if note and x + 1 + cells(note) < first - 1:
+        out.append(Cell(x + 1, note, "dim"))
+        x += 1 + cells(note)
+    if first - x > 2:
+        out.append(Cell(x, " " + dash * (first - x - 2) + " ", rule_token))
+    out += [
+        Cell(_title_start(p), p.column.title, "title" if p.column.id in marks else "dim", right=False) for p in titled
+    ]
+    return place(width, *out)
+
+
+def note_room(width: int, title: str, columns: Iterable[ColumnSlot]) -> int:
+    """Columns for a note behind the title of ``head``."""
+    first = min((_title_start(p) for p in columns if p.column.title), default=width)
+    return first - cells(title) - 6
+
+
+def _title_start(at: ColumnSlot) -> int:
+    return at.first if at.column.left else at.last - cells(at.column.title) + 1

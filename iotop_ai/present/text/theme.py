@@ -1,0 +1,190 @@
+"""The look of a token in each theme, as data that the screen, the first frame and the tests share.
+
+Foreground and background are "#rrggbb", an ANSI colour number "0".."15", or "" for the terminal's own. No information
+is in a hue alone: each comes with a word, ``>``, ``?`` or weight.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+
+
+class Look(NamedTuple):
+    """How a span is painted."""
+
+    fg: str = ""
+    bg: str = ""
+    bold: bool = False
+    dim: bool = False
+    underline: bool = False
+    reverse: bool = False
+
+
+HUES = ("bad", "warn", "ok", "info", "unsure", "dim")
+TOKENS = (
+    *("text", "strong", "dim", "faint", "zero", "none", "bad", "warn", "ok", "info", "unsure", "graph", "hot"),
+    *("title", "title-focus", "rule", "rule-focus", "key", "mode", "cursor", "mute", "behind"),
+    *(f"block-{hue}" for hue in HUES),
+    *(f"edge-{hue}" for hue in HUES),
+    *("tint-bad", "tint-bad-strong", "tint-warn", "tint-warn-strong"),
+)
+"""Every token of a row of the screen."""
+
+BACKGROUNDS = ("", "sel", "panel")
+"""Every background that a Line may have; ``looks`` holds them as "bg", "bg-sel" and "bg-panel"."""
+
+_DARK = {
+    "bg": "#0f1317",
+    "text": "#c5cdd5",
+    "strong": "#f4f7fa",
+    "dim": "#8794a1",
+    "faint": "#3b4652",
+    "bad": "#ff6a60",
+    "warn": "#e8b04a",
+    "ok": "#6cc0a0",
+    "info": "#78b0ea",
+    "unsure": "#c3a2f2",
+    "graph": "#6d93b8",
+    "hot": "#d75f5f",
+    "tint-bad": "#6a211e",
+    "tint-warn": "#4a370f",
+    "sel": "#22344a",
+    "panel": "#1a2129",
+    "mute": "#5a6571",
+    "block": "#0f1317",
+}
+_LIGHT = {
+    "bg": "#fbfbf9",
+    "text": "#30373e",
+    "strong": "#0b0e11",
+    "dim": "#5d6873",
+    "faint": "#c3cad1",
+    "bad": "#b3261e",
+    "warn": "#7d5200",
+    "ok": "#1b6b4d",
+    "info": "#0f5ca8",
+    "unsure": "#6a3fa5",
+    "graph": "#557a9e",
+    "hot": "#c4443a",
+    "tint-bad": "#f9d8d3",
+    "tint-warn": "#f6e6c4",
+    "sel": "#d5e4f4",
+    "panel": "#f1f3f4",
+    "mute": "#8d979f",
+    "block": "#ffffff",
+}
+_CVD = _DARK | {
+    "bad": "#ff9340",
+    "hot": "#c97a3a",
+    "warn": "#f2e05c",
+    "ok": "#5fb4f0",
+    "info": "#b9c4d0",
+    "unsure": "#e6a3cf",
+    "tint-bad": "#52300f",
+    "tint-warn": "#47420f",
+}
+
+
+def _full(p: dict[str, str]) -> dict[str, Look]:
+    """A theme of exact colours."""
+    bg = p["bg"]
+    out = {name: Look(p[name], bg) for name in ("text", "dim", "faint", "ok", "info", "unsure", "graph", "hot", "mute")}
+    for name in ("strong", "bad", "warn"):
+        out[name] = Look(p[name], bg, bold=True)
+    out |= {"zero": out["dim"], "none": out["dim"], "title": out["text"], "rule": out["faint"], "behind": out["mute"]}
+    out |= {"title-focus": out["strong"], "rule-focus": out["dim"], "key": Look(p["strong"], bg)}
+    out |= {"mode": Look(p["info"], bg, bold=True), "cursor": Look(bg, p["strong"])}
+    for hue in HUES:
+        out[f"block-{hue}"] = Look(p["block"], p[hue], bold=True)
+        out[f"edge-{hue}"] = Look(p[hue], bg)
+    for hue in ("bad", "warn"):
+        out[f"tint-{hue}"] = Look(p["text"], p[f"tint-{hue}"])
+        out[f"tint-{hue}-strong"] = Look(p["strong"], p[f"tint-{hue}"], bold=True)
+    return out | {
+        "bg": Look(p["text"], bg),
+        "bg-sel": Look(p["text"], p["sel"]),
+        "bg-panel": Look(p["text"], p["panel"]),
+    }
+
+
+_ANSI_DARK = {"bad": "9", "warn": "11", "ok": "10", "info": "14", "unsure": "13", "graph": "6", "hot": "9"}
+_ANSI_LIGHT = {"bad": "1", "warn": "3", "ok": "2", "info": "4", "unsure": "5", "graph": "4", "hot": "1"}
+_ANSI_BLOCKS = {
+    "bad": ("15", "1"),
+    "warn": ("0", "3"),
+    "ok": ("0", "2"),
+    "info": ("0", "6"),
+    "unsure": ("15", "5"),
+    "dim": ("0", "7"),
+}
+
+
+def _ansi(hues: dict[str, str], *, console: bool = False) -> dict[str, Look]:
+    """A theme of the terminal's 16 colours. console: of the Linux console, where SGR 2 and colour 8 are unreadable."""
+    dim = Look(dim=not console)
+    faint = dim if console else Look("8")
+    out = {"text": Look(), "strong": Look(bold=True), "dim": dim, "faint": faint, "zero": dim, "none": dim, "mute": dim}
+    out["behind"] = dim
+    out |= {name: Look(hues[name], bold=name in ("bad", "warn")) for name in hues}
+    out |= {"title": Look(), "title-focus": Look(bold=True), "rule": faint, "rule-focus": Look()}
+    out |= {"key": Look(bold=True), "mode": Look(hues["info"], bold=True), "cursor": Look(reverse=True)}
+    for hue, (fg, bg) in _ANSI_BLOCKS.items():
+        out[f"block-{hue}"] = Look(fg, bg, bold=True)
+        out[f"edge-{hue}"] = Look("" if hue == "dim" else bg)
+        if hue in ("bad", "warn"):
+            out[f"tint-{hue}"] = Look(fg, bg)
+            out[f"tint-{hue}-strong"] = Look(fg, bg, bold=True)
+    return out | {"bg": Look(), "bg-sel": Look("15", "4"), "bg-panel": Look()}
+
+
+def _mono() -> dict[str, Look]:
+    """No colour at all: weight, underline and inverse."""
+    dim = Look(dim=True)
+    out = dict.fromkeys(("text", "ok", "info", "unsure", "graph", "hot", "title"), Look())
+    out |= dict.fromkeys(("dim", "faint", "zero", "none", "rule", "mute", "behind"), dim)
+    out |= dict.fromkeys(("strong", "warn", "key", "title-focus", "mode"), Look(bold=True))
+    out |= {"rule-focus": Look(), "cursor": Look(reverse=True), "bad": Look(bold=True, underline=True)}
+    for hue in HUES:
+        out[f"block-{hue}"] = Look(bold=True, reverse=True)
+        out[f"edge-{hue}"] = dim if hue == "dim" else Look()
+    for hue in ("bad", "warn"):
+        out[f"tint-{hue}"] = Look(reverse=True)
+        out[f"tint-{hue}-strong"] = Look(bold=True, reverse=True)
+    return out | {"bg": Look(), "bg-sel": Look(reverse=True), "bg-panel": Look()}
+
+
+@cache
+def looks(theme: str) -> dict[str, Look]:
+    """Token to Look of one theme: dark, light, ansi, ansi-light, ansi-console, mono or cvd; KeyError for another."""
+    themes = {
+        "dark": lambda: _full(_DARK),
+        "light": lambda: _full(_LIGHT),
+        "cvd": lambda: _full(_CVD),
+        "ansi": lambda: _ansi(_ANSI_DARK),
+        "ansi-light": lambda: _ansi(_ANSI_LIGHT),
+        "ansi-console": lambda: _ansi(_ANSI_DARK, console=True),
+        "mono": _mono,
+    }
+    return themes[theme]()
+
+
+def look_of(theme: str, token: str, background: str = "") -> Look:
+    """The Look of a span on a row with that background.
+
+    On a selected row dim text becomes normal; a block keeps its own colours; in a theme without colours the row is
+    inverse.
+    """
+    table = looks(theme)
+    if background == "sel" and token in ("dim", "zero", "none", "faint"):
+        token = "text"
+    look = table[token]
+    under = table[f"bg-{background}"] if background else None
+    if under is None or token.startswith(("block-", "tint-", "cursor", "behind")):
+        return look
+    if under.reverse:
+        return look._replace(reverse=True, dim=False)
+    if not under.bg:
+        return look
+    return look._replace(bg=under.bg, fg=look.fg or under.fg)

@@ -1,0 +1,118 @@
+"""The banner: a state in one word, why, what else, and what to do. Its height is fixed, so that nothing below jumps."""
+
+from __future__ import annotations
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_class import LOSING, State
+from iotop_ai.present.screen.staleness import dimmed, is_silent, silence_spans
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Line, Span, cells, cut, cut_spans, row, spans_cells
+from iotop_ai.present.text.panel import panel
+from iotop_ai.present.text.units import clock, duration
+from iotop_ai.present.verdict import headline
+
+HUE = {
+    State.STARVED: "bad",
+    State.BLOCKED: "bad",
+    State.SLOWED: "warn",
+    State.STARTING: "info",
+    State.IDLE: "dim",
+    State.OK: "ok",
+    State.UNSURE: "unsure",
+}
+_SENTENCE = 10
+MINUTE_NS = 60_000_000_000
+HOUR_NS = 60 * MINUTE_NS
+
+
+@panel
+def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """State, because, and, do in 4 rows; ``not`` and ``hour`` too in 6.
+
+    In 4 rows without a second finding, its row has the classes ruled out or the states of the last hour.
+    """
+    verdict = frame.verdict
+    hue = HUE[verdict.state]
+    because = ("because", headline.because(verdict, frame))
+    second = ("and", headline.second(verdict, frame))
+    ruled = ("not", headline.ruled_out(verdict, frame))
+    do = ("do", headline.advice(verdict, frame))
+    sure = headline.confidence(verdict, frame)
+    if sure:
+        sure = [*sure, Span(" ")]
+    beside = spans_cells(sure) + 1 if sure and height < 6 else 0
+    since = _past(frame, view, width - beside)
+    if height >= 6:
+        rows = [because, second, ruled, do, since]
+    else:
+        other = second if second[1] else ruled if verdict.state is State.UNSURE and ruled[1] else since
+        rows = [because, other, do]
+    if is_silent(view):
+        return _old(frame, view, width, rows)
+    out = [_state(frame, width, hue)]
+    out += [_line(width, hue, label, spans, sure if i == 1 else []) for i, (label, spans) in enumerate(rows)]
+    return out
+
+
+def _old(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]]) -> list[Line]:
+    """The verdict as it last stood, without its colours, marked with its age, and why nothing newer is there."""
+    age = Span(f"{duration(view.silent_s or 0)} old ", "warn")
+    room = width - _SENTENCE - 2 - cells(age.text)
+    words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict, frame), room))
+    out = [row(width, [Span(f" {frame.verdict.state:<8}", "block-dim"), Span(f" {words}", "dim")], [age])]
+    out.append(_line(width, "dim", "now", silence_spans(view), []))
+    return out + [dimmed(_line(width, "dim", label, spans, []), width) for label, spans in rows[:-1]]
+
+
+def _state(frame: Frame, width: int, hue: str) -> Line:
+    """The state's block, the headline in one weight, and the loss at the right end."""
+    state = frame.verdict.state
+    block = Span(f" {state:<8}", f"block-{hue}")
+    lost = cut_spans([Span(s.text, "dim") for s in headline.loss(frame.verdict, frame)], width - 30)
+    room = width - _SENTENCE - 2 - (spans_cells(lost) + 1 if lost else 0)
+    words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict, frame), room))
+    if state not in LOSING:
+        return row(width, [block, Span(" "), Span(words, "strong")], [*lost, Span(" ")])
+    strong, rest = f"tint-{hue}-strong", f"tint-{hue}"
+    words = cut(words, room)
+    end = "".join(s.text for s in lost) + " "
+    gap = " " * (width - _SENTENCE - cells(words) - cells(end))
+    return Line(tuple(cut_spans([block, Span(" " + words, strong), Span(gap + end, rest)], width)))
+
+
+def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]) -> Line:
+    # The state's block is the banner's only red: names are strong here.
+    spans = [Span(s.text, "strong") if s.token == "bad" else s for s in spans]
+    edge = Span("▌", f"edge-{hue}")
+    if not spans:
+        return row(width, [edge], right)
+    room = width - _SENTENCE - 1 - (spans_cells(right) + 1 if right else 0)
+    text = headline.fit(spans, room)
+    if not text and right:
+        text, right = headline.fit(spans, width - _SENTENCE - 1), []
+    pad = " " * (_SENTENCE - 1 - cells(label))
+    return row(width, [edge, Span(label + pad, "dim"), *text], right)
+
+
+def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
+    """The states of the last hour as a line of runs; in the first minute, since when the state has lasted."""
+    now, states = frame.snapshot.at_ns, frame.carry.states
+    begin = max(now - HOUR_NS, states[0][0]) if states else now
+    if now - begin < MINUTE_NS:
+        return "since", _since(frame, view)
+    first, last = (clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now))
+    room = width - _SENTENCE - cells(first) - cells(last) - 4
+    from iotop_ai.present.text.state_bar import run_spans, runs_between  # after a minute, so that no start waits for it
+
+    runs = run_spans(runs_between(states, begin, now), room)
+    return "hour", [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
+
+
+def _since(frame: Frame, view: View) -> list[Span]:
+    """The start and duration of the state, within this session; [] while there is no claim."""
+    snapshot, since = frame.snapshot, frame.verdict.primary.since_ns
+    if since is None or frame.verdict.measuring:
+        return []
+    passed = max(0, snapshot.at_ns - since)
+    at = clock(snapshot.wall_ns - passed, view.utc_offset_s)
+    return [Span(at), Span(f", {frame.verdict.state} for ", "dim"), Span(duration(passed / 1e9))]

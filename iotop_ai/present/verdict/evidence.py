@@ -1,0 +1,167 @@
+"""A finding's evidence in words: the metric, its value, its threshold, and whether it is met."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.finding import Evidence, Finding
+from iotop_ai.model.verdict_class import CLASS_SPECS, State
+from iotop_ai.present.text import units
+from iotop_ai.present.verdict.advice import milliseconds, rate
+
+MET, UNMET, UNKNOWN, PLAIN = "met", "unmet", "unknown", "plain"
+"""Threshold met, not met, value unknown, or without a threshold."""
+
+_WORDS = {
+    "stall_ratio": "time without data",
+    "waits_in_disk_ratio": "of it with workers blocked",
+    "waits_in_running_ratio": "of it with workers computing",
+    "waits_in_sockets_ratio": "of it with workers in sockets",
+    "worker_idle_ratio": "workers idle",
+    "worker_cpu_ratio": "workers on a CPU",
+    "worker_cpu_wait_ratio": "workers waiting for a core",
+    "main_disk_ratio": "trainer blocked by a disk",
+    "main_running_ratio": "trainer computing",
+    "blocked_ratio": "blocked",
+    "blocked_tasks": "tasks blocked at once",
+    "read_await_ms": "time of a read",
+    "await_ms": "time of a request",
+    "read_size_bytes": "mean read",
+    "queue_size": "requests queued",
+    "read_bytes_per_s": "read",
+    "write_bytes_per_s": "written",
+    "received_bytes_per_s": "received",
+    "swap_in_bytes_per_s": "swapped in",
+    "grown_bytes_per_s": "memory grows",
+    "shm_used_ratio": "/dev/shm used",
+    "inodes_used_ratio": "inodes used",
+    "used_ratio": "used",
+    "some_ratio": "time in which a task waits",
+    "refault_ratio": "reads of data just evicted",
+    "available_bytes": "memory free",
+    "age_s": "age",
+    "power_ratio": "power, of its limit",
+    "power_watts": "power",
+    "busy_ratio": "busy",
+    "power_of_most_ratio": "power, of the most it drew",
+    "sm_ratio": "SMs active",
+    "tensor_ratio": "tensor cores active",
+    "memory_full_in_s": "memory full in",
+    "temperature_celsius": "temperature",
+    "gpus": "GPUs used",
+    "answers": "answers",
+    "free": "GPUs free",
+    "cpu_ratio": "CPU, of one core",
+    "sm_clock_ratio": "SM clock, of its highest",
+    "pcie_width": "PCIe lanes",
+    "pcie_generation": "PCIe generation",
+    "pcie_full_ratio": "PCIe link, of what it carries",
+    "pcie_replays_per_s": "PCIe replays",
+    "pcie_rx_bytes_per_s": "received by PCIe",
+    "pcie_tx_bytes_per_s": "sent by PCIe",
+    "critical": "its own report is critical",
+    "read_bytes": "read, of its limit",
+    "read_ios": "reads, of their limit",
+}
+_SUFFIXES = ("_bytes_per_s", "_bytes", "_per_s", "_ratio", "_ms", "_s", "_celsius", "_watts", "_mhz")
+_BELOW = (
+    *("read_size_bytes", "age_s", "power_of_most_ratio", "sm_ratio", "tensor_ratio", "sm_clock_ratio"),
+    *("memory_full_in_s", ".gpus", ".answers", "pcie_width", "pcie_generation"),
+)
+"""Supports the finding below its threshold, whatever the class."""
+_IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
+"""Support a loss or an idle class below their threshold, and an OK class above it."""
+
+
+class Fact(NamedTuple):
+    """One row. limit: with its sign, "" without one. standing: MET, UNMET, UNKNOWN or PLAIN."""
+
+    what: str
+    value: str
+    limit: str
+    standing: str
+    metric: str
+
+
+def facts_of(finding: Finding) -> tuple[Fact, ...]:
+    """The evidence of a finding, in its order."""
+    return tuple(_fact(finding, one) for one in finding.evidence)
+
+
+def _fact(finding: Finding, one: Evidence) -> Fact:
+    below = counts_below(finding, one.metric)
+    sign = "<" if below else ">="
+    if one.threshold is not None and round(one.threshold, 3) == _normal(finding):
+        sign = "normal"
+    elif one.unit == "bool":
+        sign = "should be"
+    limit = "" if one.threshold is None else f"{sign} {measured(one.threshold, one.unit)}"
+    if one.value is None:
+        standing = UNKNOWN
+    elif one.threshold is None:
+        standing = PLAIN
+    else:
+        standing = MET if (one.value < one.threshold if below else one.value >= one.threshold) else UNMET
+    return Fact(what_is(one.metric), measured(one.value, one.unit), limit, standing, one.metric)
+
+
+def _normal(finding: Finding) -> float | None:
+    """The normal time of a request to the finding's device, rounded as in the evidence; None when unknown."""
+    normal = dict(finding.args).get("normal_ms")
+    return round(normal, 3) if isinstance(normal, float) else None
+
+
+def counts_below(finding: Finding, metric: str) -> bool:
+    """Whether a figure supports the finding when it is below its threshold."""
+    if metric.endswith(_BELOW):
+        return True
+    if metric.endswith(".stall_ratio"):
+        return finding.state is State.OK
+    no_progress = metric == "gpus.busy_ratio" and CLASS_SPECS[finding.class_id].spins
+    return metric in _IDLE_BELOW and finding.state is not State.OK and not no_progress
+
+
+def what_is(metric: str) -> str:
+    """A dotted metric id in words: "sda: time of a read", "GPUs busy"."""
+    family, _, rest = metric.partition(".")
+    subject, _, field = rest.rpartition(".")
+    if metric == "gpus.busy_ratio":
+        return "GPUs busy"
+    if metric == "gpus.power_ratio":
+        return "GPU power, of its limit"
+    if field == "cpu_ratio" and family == "processes":
+        return f"{subject}: on a CPU"
+    if metric == "cpu.all.busy_ratio":
+        return "CPUs busy"
+    words = _WORDS.get(field)
+    if words is None:
+        words = next((field.removesuffix(end) for end in _SUFFIXES if field.endswith(end)), field).replace("_", " ")
+    if family == "jobs" or not subject:
+        return words
+    if family == "gpus":
+        return f"{'other GPUs' if subject == 'others' else f'GPU {subject}'}: {words}"
+    if family == "pressure":
+        return f"{words} for {'a core' if subject == 'cpu' else subject}"
+    return f"{subject}: {words}"
+
+
+def measured(value: float | None, unit: str) -> str:
+    """A figure with its unit, in three digits; "?" when unknown."""
+    if value is None:
+        return units.UNKNOWN
+    if unit == "ratio":
+        return f"{units.percent(value)} %"
+    if unit == "ms":
+        return f"{milliseconds(value)} ms"
+    if unit == "B/s":
+        return rate(value)
+    if unit == "B":
+        return units.amount(value)
+    if unit == "s":
+        return units.duration(value)
+    if unit == "celsius":
+        return f"{value:.0f} C"
+    if unit == "bool":
+        return "yes" if value else "no"
+    if unit in ("count", ""):
+        return units.figure(value).removesuffix(".0")
+    return f"{units.figure(value).removesuffix('.0')} {unit}"

@@ -1,0 +1,390 @@
+"""The verdict in words: the loss, its cause, and the advice.
+
+Every function returns spans whose clauses are separated by spans of their own, so that ``fit`` can drop whole clauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from iotop_ai.model.finding import Finding, Verdict
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.job import verdict_words
+from iotop_ai.present.text import units
+from iotop_ai.present.text.line import Span, cells
+from iotop_ai.present.text.phrases import COMMA, SEMI, Spans
+from iotop_ai.present.text.phrases import bad as _bad
+from iotop_ai.present.text.phrases import plain as _plain
+from iotop_ai.present.text.phrases import strong as _strong
+from iotop_ai.present.verdict.advice import (
+    Args,
+    advice_text,
+    amount,
+    command_of,
+    milliseconds,
+    number,
+    percent,
+    rate,
+    whole,
+    why_text,
+    word,
+)
+
+SURE_HIGH, SURE_MEDIUM = 0.85, 0.6
+_PARTS = ("; ", ", ", ": ")
+
+_Words = Callable[[Args], Spans]
+
+
+def text_of(spans: Sequence[Span]) -> str:
+    """The text without its tokens."""
+    return "".join(span.text for span in spans)
+
+
+def fit(spans: Sequence[Span], width: int) -> Spans:
+    """The longest run of whole clauses from the left within ``width`` columns.
+
+    A first clause that does not fit loses whole words.
+    """
+    total, best = 0, -1
+    for i, span in enumerate(spans):
+        if span.text in _PARTS and total <= width:
+            best = i
+        total += cells(span.text)
+    if total <= width:
+        return list(spans)
+    if best > 0:
+        return list(spans[:best])
+    out: Spans = []
+    room = width
+    for span in spans:
+        if cells(span.text) <= room:
+            out.append(span)
+            room -= cells(span.text)
+            continue
+        words = span.text.split(" ")
+        while words and cells(" ".join(words)) > room:
+            words.pop()
+        if any(words):
+            out.append(span._replace(text=_complete(" ".join(words))))
+        break
+    while out and not out[-1].text.rstrip(" ,;:"):
+        out.pop()
+    return out
+
+
+def _complete(text: str) -> str:
+    """A cut sentence without its incomplete end: cut before an open bracket, else at a comma or colon in its second
+    half.
+    """
+    if text.count("(") > text.count(")"):
+        text = text[: text.rindex("(")]
+    else:
+        end = max(text.rfind(sign) for sign in (", ", ": ", "; ", " or "))
+        text = text[:end] if end >= len(text) // 2 else text
+    return text.rstrip(" ,;:")
+
+
+def _gpus(a: Args) -> str:
+    used, every = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
+    return "the GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
+
+
+def _starved_gpus(a: Args) -> Spans:
+    wait = " waits for data " if number(a, "gpus_all") == 1 else " wait for data "
+    return [_strong(_gpus(a)), _plain(wait), _strong(percent(a, "lost")), _plain(" of the time")]
+
+
+def _several(a: Args) -> bool:
+    return (number(a, "tasks") or 1) > 1
+
+
+def _storage(a: Args) -> Spans:
+    if number(a, "gpus"):
+        return _starved_gpus(a)
+    subject = f"{word(a, 'task')} x{whole(a, 'tasks')} wait" if _several(a) else f"{word(a, 'task')} waits"
+    share = percent(a, "blocked")
+    return [
+        _strong(subject),
+        _plain(" for disk "),
+        _bad(word(a, "device")),
+        _plain(" "),
+        _strong(share),
+        _plain(" of the time"),
+    ]
+
+
+def _cpu_prep(a: Args) -> Spans:
+    if number(a, "gpus"):
+        return _starved_gpus(a)
+    return [_plain("training waits for "), _strong(f"{whole(a, 'tasks')} {word(a, 'task')}"), _plain(" that compute")]
+
+
+def _gpu_bound(a: Args) -> Spans:
+    what = "GPUs run small kernels: " if number(a, "small") else "GPUs compute: "
+    out = [_plain(what), _strong(f"{percent(a, 'gpu_busy')} busy")]
+    if number(a, "sm") is not None:
+        out += [COMMA, _plain("SM "), _strong(percent(a, "sm"))]
+    if number(a, "power") is not None:
+        out += [COMMA, _strong(percent(a, "power")), _plain(" of the power limit")]
+    return out
+
+
+def _healthy(a: Args) -> Spans:
+    return [_plain("GPUs are fed"), SEMI, _strong(f"{percent(a, 'gpu_busy')} busy"), COMMA, _plain("no process waits")]
+
+
+def _failing_how(a: Args) -> str:
+    if number(a, "io_errors") is not None:
+        return "giving errors"
+    return "FAILING" if number(a, "await_ms") is None else "slow and gets worse"
+
+
+def _hung(a: Args) -> Spans:
+    none = f"no completion for {units.duration(number(a, 'hung_s') or 0.0)}"
+    out = [_bad(word(a, "device")), _plain(" does "), _bad("not answer"), _plain(": "), _strong(none)]
+    return [*out, COMMA, _strong(f"{whole(a, 'in_flight')} in flight")]
+
+
+def _failing(a: Args) -> Spans:
+    if number(a, "hung_s") is not None:
+        return _hung(a)
+    out = [_bad(word(a, "device")), _plain(" is "), _bad(_failing_how(a))]
+    for i, reason in enumerate(filter(None, word(a, "reasons").split(", "))):
+        out += [COMMA if i else Span(": "), _strong(reason)]
+    return out
+
+
+def _unknown(a: Args) -> Spans:
+    # Imported here and below: a start has no need for it.
+    from iotop_ai.diagnosis.thresholds import LIMITS
+
+    busy = number(a, "gpu_busy")
+    if verdict_words.of_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:
+        return [*verdict_words.waits_for_data(a), COMMA, _plain("cause not seen")]
+    if number(a, "gpus") and busy is not None:
+        if busy >= 0.7:
+            return [
+                _plain("GPUs are "),
+                _strong(f"{percent(a, 'gpu_busy')} busy"),
+                SEMI,
+                _plain("efficiency unknown"),
+            ]
+        idle = f"{units.percent(1 - busy)} %"
+        return [_plain("GPUs idle "), _strong(idle), _plain(" of the time"), COMMA, _plain("cause not seen")]
+    if word(a, "task"):
+        share = percent(a, "blocked")
+        return [_strong(word(a, "task")), _plain(" is blocked "), _strong(share), _plain(" of the time"), COMMA,
+                _plain("cause not seen")]  # fmt: skip
+    gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "GPU none"
+    await_ms, normal_ms = number(a, "await_ms"), number(a, "normal_ms")
+    if await_ms is not None and normal_ms is not None and await_ms >= LIMITS.inflation_slow * normal_ms:
+        return [_strong(word(a, "device")), _plain(" is slow"), COMMA, _plain("no process is seen waiting for it")]
+    disks = "disks calm" if word(a, "device") else "disks idle"
+    return [_plain("nothing slow is seen"), SEMI, _plain(gpu), COMMA, _plain(disks)]
+
+
+_HEADLINES: dict[str, Callable[[Args], Spans]] = {
+    "storage_read": _storage,
+    "cpu_prep": _cpu_prep,
+    "single_thread": _starved_gpus,
+    "gpu_bound": _gpu_bound,
+    "healthy": _healthy,
+    "idle": lambda a: (
+        [_strong(word(a, "job")), _plain(" rests")] if verdict_words.of_job(a) else [_plain("no training job seen")]
+    ),
+    "failing_disk": _failing,
+    "unknown": _unknown,
+}
+
+
+def headline(verdict: Verdict, frame: Frame) -> Spans:
+    """The loss, beside the state word: "8 of 8 GPUs wait for data 78 % of the time"."""
+    if verdict.measuring and verdict.primary.class_id == "unknown":
+        done, needed = f"{verdict.watched_s:.0f}", f"{verdict.needed_s:.0f}"
+        return [_plain("measuring "), _strong(done), _plain(f" of {needed} s")]
+    return headline_of(verdict.primary)
+
+
+def headline_of(finding: Finding) -> Spans:
+    """The headline of one finding."""
+    return _words(_HEADLINES, verdict_words.HEADLINES, finding)
+
+
+def _words(plain: Mapping[str, _Words], of_job: Mapping[str, _Words], finding: Finding) -> Spans:
+    """A class has words of its own for a job with sampled tasks."""
+    a = dict(finding.args)
+    if finding.class_id in plain and not (verdict_words.of_job(a) and finding.class_id in of_job):
+        return plain[finding.class_id](a)
+    if finding.class_id in of_job:
+        return of_job[finding.class_id](a)
+    # Imported here: a start has no need for it.
+    from iotop_ai.present.gpu.verdict_words import BECAUSE, HEADLINES
+
+    return (HEADLINES if plain is _HEADLINES else BECAUSE)[finding.class_id](a)
+
+
+def _await(a: Args) -> Spans:
+    figure = milliseconds(number(a, "await_ms"))
+    return [_plain("r_await "), _strong(f"{figure} ms"), _plain(f" (normal {milliseconds(number(a, 'normal_ms'))})")]
+
+
+def _because_storage(a: Args) -> Spans:
+    out = [_plain("disk "), _bad(word(a, "device")), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
+    out += [COMMA, *_await(a)]
+    from iotop_ai.diagnosis.thresholds import LIMITS
+
+    small = LIMITS.small_read_bytes
+    if (number(a, "read_size_bytes") or small) < small:
+        out += [COMMA, _plain("reads of "), _strong(amount(a, "read_size_bytes"))]
+    if word(a, "task") and number(a, "gpus"):
+        of = f"{whole(a, 'tasks')}/{whole(a, 'tasks_all')} " if (number(a, "tasks_all") or 1) > 1 else ""
+        out += [SEMI, _strong(f"{of}{word(a, 'task')} blocked"), _plain(f" {percent(a, 'blocked')}")]
+    return out
+
+
+def _because_cpu(a: Args) -> Spans:
+    subject = f"{whole(a, 'tasks')} {word(a, 'task')} compute" if _several(a) else f"{word(a, 'task')} computes"
+    out = [_bad(subject), _plain(" at "), _strong(f"{percent(a, 'cpu')} CPU")]
+    idle = number(a, "idle_cores")
+    if idle is not None:
+        out += [COMMA, _strong(f"{idle:.0f} of {whole(a, 'cores')} cores idle")]
+    return [*out, SEMI, _plain(f"disks hold them {percent(a, 'blocked')}")]
+
+
+def _because_fed(a: Args) -> Spans:
+    if number(a, "blocked") is None:
+        return [_plain("processes are not seen")]
+    return [_plain("disks hold the job's processes at most "), _strong(percent(a, "blocked")), _plain(" of the time")]
+
+
+def _because_idle(a: Args) -> Spans:
+    gpu = "no GPU work" if number(a, "gpus_all") else "no GPU"
+    return [_plain("CPU "), _strong(percent(a, "cpu")), COMMA, _plain(gpu), COMMA, _plain("disks below 1 MB/s")]
+
+
+def _because_failing(a: Args) -> Spans:
+    if number(a, "hung_s") is not None:
+        out = [_plain("it accepts requests and completes none")]
+    elif number(a, "io_errors") is not None:
+        out = [_plain("the kernel reports failed requests")]
+    else:
+        out = [_plain("its own health report is critical")]
+    if number(a, "await_ms") is not None:
+        figure, normal = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
+        out = [_plain("it answers in "), _strong(f"{figure} ms"), _plain(f" (normal {normal})")]
+    if word(a, "mount"):
+        out += [SEMI, _plain("it holds "), _strong(word(a, "mount"))]
+    return out
+
+
+def _because_unknown(a: Args) -> Spans:
+    parts: list[Spans] = []
+    if verdict_words.of_job(a) and number(a, "workers"):
+        shares = f"workers run {percent(a, 'w_cpu')}, blocked {percent(a, 'w_blocked')}, idle {percent(a, 'w_idle')}"
+        parts.append([_plain(shares)])
+    if number(a, "gpus") and number(a, "power") is not None:
+        parts.append([_plain("GPU power "), _strong(f"{percent(a, 'power')} of its limit")])
+    if word(a, "task") and number(a, "gpus"):
+        parts.append([_strong(word(a, "task")), _plain(f" blocked {percent(a, 'blocked')}")])
+    if word(a, "device") and number(a, "await_ms") is not None:
+        figure, normal = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
+        parts.append(
+            [_plain(f"{word(a, 'device')} answers in "), _strong(f"{figure} ms"), _plain(f" (normal {normal})")]
+        )
+    if number(a, "cpu") is not None:
+        parts.append([_plain("CPU "), _strong(percent(a, "cpu"))])
+    return [span for i, part in enumerate(parts) for span in ([SEMI, *part] if i else part)]
+
+
+_BECAUSE: dict[str, Callable[[Args], Spans]] = {
+    "storage_read": _because_storage,
+    "cpu_prep": _because_cpu,
+    "single_thread": _because_cpu,
+    "gpu_bound": _because_fed,
+    "healthy": _because_fed,
+    "idle": _because_idle,
+    "failing_disk": _because_failing,
+    "unknown": _because_unknown,
+}
+
+
+def signals(verdict: Verdict) -> Spans:
+    """The missing signal groups: "5 of 6 signal groups: no NVIDIA driver"; [] without any."""
+    if not verdict.missing:
+        return []
+    seen = f"{verdict.groups_seen} of {verdict.groups_all} signal groups"
+    out = [_plain(seen)]
+    for i, clause in enumerate(verdict.missing):
+        out += [COMMA if i else Span(": "), _plain(clause)]
+    return out
+
+
+def because(verdict: Verdict, frame: Frame) -> Spans:
+    """The cause with its figures and normal values; when unsure, the measured values and missing signals."""
+    out = _words(_BECAUSE, verdict_words.BECAUSE, verdict.primary)
+    if verdict.primary.class_id == "unknown":
+        unseen = signals(verdict)
+        return [*out, SEMI, *unseen] if out and unseen else out or unseen
+    return out
+
+
+def second(verdict: Verdict, frame: Frame) -> Spans:
+    """The second finding, [] when there is none."""
+    return headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
+
+
+def ruled_out(verdict: Verdict, frame: Frame) -> Spans:
+    """Why the other classes do not hold: "cpu_prep: python runs 1 %; gpu_bound: GPU 22 % busy"."""
+    out: Spans = []
+    for reason in verdict.primary.ruled_out:
+        out += [*([SEMI] if out else []), Span(f"{reason.class_id} ", "dim"), _plain(why_text(reason))]
+    return out
+
+
+def advice(verdict: Verdict, frame: Frame) -> Spans:
+    """The advice with its numbers, best first; the first in strong, with the iotop-ai command that does it."""
+    out: Spans = []
+    for item in verdict.primary.advice:
+        out += [SEMI, _plain(advice_text(item))] if out else [_strong(advice_text(item))]
+        command = command_of(item)
+        if command:
+            out += [Span(": "), _plain(command)]
+    return out
+
+
+def sureness(confidence: float) -> str:
+    """A confidence as a word: high, medium, low."""
+    return "high" if confidence >= SURE_HIGH else "medium" if confidence >= SURE_MEDIUM else "low"
+
+
+def confidence(verdict: Verdict, frame: Frame) -> Spans:
+    """The confidence: "sure: high"; [] while there is no claim."""
+    if verdict.primary.class_id == "unknown":
+        return []
+    return [Span("sure: ", "dim"), _plain(sureness(verdict.primary.confidence))]
+
+
+def loss(verdict: Verdict, frame: Frame) -> Spans:
+    """The loss of the GPUs: "6.2 GPU-h lost/h"; [] without any."""
+    gpus = number(dict(verdict.primary.args), "gpus")
+    lost = (gpus or 0.0) * (verdict.primary.lost_ratio or 0.0)
+    return [] if not lost else [_strong(units.figure(lost)), Span(" GPU-h lost/h", "dim")]
+
+
+def finding_object(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON: null where unknown, ratios 0..1."""
+    return {
+        "class": finding.class_id,
+        "state": finding.state.value,
+        "confidence": round(finding.confidence, 3),
+        "severity": finding.severity.value,
+        "evidence": [
+            {"metric": e.metric, "value": e.value, "unit": e.unit, "threshold": e.threshold} for e in finding.evidence
+        ],
+        "ruled_out": [{"class": r.class_id, "why": why_text(r)} for r in finding.ruled_out],
+        "advice": [advice_text(a) for a in finding.advice],
+        "lost_ratio": finding.lost_ratio,
+        "gpu_hours_lost": finding.gpu_hours_lost,
+    }

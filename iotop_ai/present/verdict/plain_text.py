@@ -1,0 +1,83 @@
+"""The verdict as a few lines of plain text to paste: whole sentences, no command lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.model.finding import Verdict
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.job.data_path import hops
+from iotop_ai.present.job.verdict_words import current_job, job_waits
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.units import clock
+from iotop_ai.present.verdict import headline
+from iotop_ai.present.verdict.advice import why_text
+from iotop_ai.present.verdict.headline import text_of
+
+LABEL = 10
+"""Columns before each sentence: the state's word or the line's label, as in the banner."""
+_PATH_CELLS = 400
+_WAITS_CELLS = 80
+_BAR = "━─"
+
+
+def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008 - a frozen record
+    """The banner's sentences, uncut, then the path of the data, the waits of the workers, and the source.
+
+    Empty lines are left out. ASCII, except in names from outside.
+    """
+    verdict = frame.verdict
+    state = "; ".join(
+        filter(None, (text_of(headline.headline(verdict, frame)), text_of(headline.loss(verdict, frame))))
+    )
+    lines = [(verdict.state.value, state)]
+    parts = (
+        ("because", headline.because),
+        ("and", headline.second),
+    )
+    lines += [(label, text_of(part(verdict, frame))) for label, part in parts]
+    lines.append(("not", ruled_out_text(verdict)))
+    lines.append(("do", text_of(headline.advice(verdict, frame))))
+    lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits(frame))]
+    lines.append(("seen", _seen(frame, view)))
+    return [f"{label:<{LABEL}}{text.replace('›', '>')}" for label, text in lines if text]
+
+
+def ruled_out_text(verdict: Verdict) -> str:
+    """The classes ruled out, and why: "cpu_prep: workers compute in 3 % of the wait; gpu_bound: no GPU"."""
+    return "; ".join(f"{one.class_id}: {why_text(one)}" for one in verdict.primary.ruled_out)
+
+
+def _waits(frame: Frame) -> str:
+    """The time of the job's workers by state; "" when unknown."""
+    line = job_waits(frame, _WAITS_CELLS)
+    job = current_job(frame)
+    if line is None or job is None:
+        return ""
+    words = line.text.split()
+    subject = "" if words[0] == "workers" else f"{words[0]} "
+    return subject + " ".join(word for word in words[1:] if word.strip(_BAR))
+
+
+def _seen(frame: Frame, view: View) -> str:
+    """Host, job, time, duration, and confidence."""
+    snapshot, verdict = frame.snapshot, frame.verdict
+    job = current_job(frame)
+    out = [snapshot.host.name]
+    if job is not None:
+        out.append(f"job {job.label or job.key.pid} of {job.user}")
+    out.append(clock(snapshot.wall_ns, view.utc_offset_s, "%Y-%m-%d %H:%M:%S"))
+    out.append(f"watched {verdict.watched_s:.0f} s")
+    sure = text_of(headline.confidence(verdict, frame))
+    return ", ".join([*out, *([sure] if sure else [])])
+
+
+def fenced(lines: Sequence[str]) -> list[str]:
+    """The lines as a block of Markdown; the fence is longer than any run of back-ticks in them."""
+    longest = max((len(run) for line in lines for run in _ticks(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, *lines, fence]
+
+
+def _ticks(line: str) -> list[str]:
+    return "".join(c if c == "`" else " " for c in line).split()

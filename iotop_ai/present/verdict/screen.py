@@ -1,0 +1,216 @@
+"""The reasons of the verdict over the whole screen: evidence for and against it, other classes, advice."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from iotop_ai.diagnosis.verdict.considered import BEHIND, LEVEL, SAMPLES, WAITS, Considered, considered, without_a_sign
+from iotop_ai.model.finding import Finding
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
+from iotop_ai.present.screen.key_row import above_rows, words_above
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, stack_sections
+from iotop_ai.present.text.state_bar import run_spans, runs_between
+from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns, rule
+from iotop_ai.present.text.units import UNDEFINED, clock, duration, gpu_time, percent
+from iotop_ai.present.verdict import evidence, headline
+from iotop_ai.present.verdict.advice import advice_text, why_text
+from iotop_ai.present.verdict.banner import HUE, banner_rows
+from iotop_ai.present.verdict.evidence import MET, PLAIN, UNMET, Fact
+from iotop_ai.present.verdict.facts import rule_facts
+
+KEYS = (
+    *("reason.back", "reason.up", "reason.copy", "reason.acknowledge", "reason.job", "detail.next_verdict"),
+    *("reason.help", "app.quit"),
+)
+"""The last row; the last ones go first where it is short."""
+TALL, WIDE = 40, 120
+_HOUR_NS = 3_600_000_000_000
+_MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
+_MOST_CHANGES = 12
+_WHAT = 44
+_COLUMNS = (
+    Column("now", "now", 12),
+    Column("limit", "counts from", 15),
+    Column("metric", "metric", 20, left=True, gap=3),
+)
+
+
+def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: int = 0) -> list[Line]:
+    """Exactly ``height`` lines: the banner, the body from ``scroll`` on, the keys."""
+    top = banner_rows(frame, view, width, _top(width, height))
+    body = body_rows(frame, view, width, spread=height >= TALL)
+    room = max(0, height - len(top) - 1)
+    below_all = len(body) > room > 1
+    room -= below_all
+    first = max(0, min(scroll, len(body) - room))
+    rows = body[first : first + room]
+    if below_all:
+        below = len(body) - first - room
+        note = f" {below} more row{'s' if below > 1 else ''} below " if below else " the end "
+        rows.append(row(width, [], [Span(note, "dim")]))
+    return above_rows([*top, *rows], words_above(KEYS, view), view, width, height)
+
+
+def most_scroll(frame: Frame, view: View, width: int, height: int) -> int:
+    """The largest scroll that still fills the screen."""
+    room = max(0, height - _top(width, height) - 1)
+    rows = len(body_rows(frame, view, width, spread=height >= TALL))
+    return rows - room + (room > 1) if rows > room else 0
+
+
+def _top(width: int, height: int) -> int:
+    return 6 if height >= TALL and width >= WIDE else 4
+
+
+def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Line]:
+    """All rows below the banner. spread: with a blank row between sections."""
+    first, *others = frame.verdict.findings
+    facts = evidence.facts_of(first)
+    others_seen = considered(rule_facts(frame, view), frame.carry, frame.verdict)
+    parts = [
+        _why(frame, view, width, first, [fact for fact in facts if fact.standing in (MET, PLAIN)]),
+        _against(frame, width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
+        _ruled_out(frame, width),
+        _cures(width, first),
+        *[_beside(width, one) for one in others],
+        _considered(frame, width, others_seen),
+        _past(frame, view, width),
+    ]
+    return stack_sections(parts, width, spread=spread)
+
+
+def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]) -> list[Line]:
+    title = _title(frame, view, first)
+    out = [head(width, title, _places(width)) if facts else rule(width, title)]
+    if frame.verdict.measuring:
+        left = frame.verdict.needed_s - frame.verdict.watched_s
+        out.append(place(width, Cell(3, f"no rule has its whole window yet: {max(0.0, left):.0f} s more", "dim")))
+    out += [_fact(width, fact) for fact in facts]
+    if not facts and not frame.verdict.measuring:
+        out.append(place(width, Cell(3, "no measurement points to a cause", "dim")))
+    if first.gpu_hours_lost:
+        text = f"{gpu_time(first.gpu_hours_lost)} lost by this job so far"
+        out.append(place(width, Cell(1, "●"), Cell(3, text, "strong")))
+    return out
+
+
+def _title(frame: Frame, view: View, first: Finding) -> str:
+    since = first.since_ns
+    if since is None:
+        return f"why {first.class_id}"
+    passed = max(0, frame.snapshot.at_ns - since)
+    return f"why {first.class_id}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
+
+
+def _places(width: int) -> list[ColumnSlot]:
+    """The columns of value, limit and, where there is room, the metric's id."""
+    if width < WIDE:
+        return place_columns(_COLUMNS[:2], width - 28, width - 1)
+    return place_columns(_COLUMNS, _WHAT, width - 1)
+
+
+def _fact(width: int, fact: Fact) -> Line:
+    glyph, token = _MARKS[fact.standing]
+    at = _places(width)
+    met = fact.standing == MET
+    value = "strong" if met else "unsure" if fact.standing == evidence.UNKNOWN else "text"
+    what = Cell(3, cut(fact.what, max(8, at[0].first - 4)), "text" if met else "dim")
+    texts = ((fact.value, value), (fact.limit or UNDEFINED, "dim"), (fact.metric, "dim"))
+    cells = [spot.cell(text, look) for spot, (text, look) in zip(at, texts, strict=False)]
+    return place(width, Cell(1, glyph, token), what, *cells)
+
+
+def _against(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
+    """Evidence against the verdict, and missing signals."""
+    missing = frame.verdict.missing
+    if not facts and not missing:
+        return []
+    out = [rule(width, "against")]
+    out += [_fact(width, fact) for fact in facts]
+    for clause in missing:
+        out.append(place(width, Cell(1, "?", "unsure"), Cell(3, f"not seen: {clause}", "dim")))
+    return out
+
+
+def _beside(width: int, one: Finding) -> list[Line]:
+    """A further finding with its evidence."""
+    sure = f"sure {headline.sureness(one.confidence)} ({one.confidence:.2f})"
+    words = headline.text_of(headline.headline_of(one))
+    out = [rule(width, f"and {one.class_id}", [Span(sure, "dim")])]
+    token = "bad" if HUE[one.state] == "bad" else "strong"
+    state = Cell(3, one.state.value, token if one.state in LOSING else "dim")
+    out.append(place(width, state, Cell(12, cut(words, width - 14))))
+    return out + [_fact(width, fact) for fact in evidence.facts_of(one)]
+
+
+def _ruled_out(frame: Frame, width: int) -> list[Line]:
+    reasons = frame.verdict.primary.ruled_out
+    if not reasons:
+        return []
+    out = [rule(width, "ruled out")]
+    for reason in reasons:
+        text = cut(why_text(reason), width - 24)
+        out.append(place(width, Cell(1, "×", "dim"), Cell(3, reason.class_id), Cell(22, text, "dim")))
+    return out
+
+
+def _considered(frame: Frame, width: int, seen: tuple[Considered, ...]) -> list[Line]:
+    """Other classes with a sign of them, and those without any."""
+    silent = without_a_sign(frame.verdict, seen)
+    out = [rule(width, "considered", [Span("sure of it", "dim")])]
+    for one in seen:
+        what = one.finding.class_id
+        sure = Cell(width - 2, f"{one.finding.confidence:.2f}", "dim", right=True)
+        out.append(
+            place(width, Cell(1, "○", "dim"), Cell(3, what), Cell(22, cut(_lacks(one), width - 30), "dim"), sure)
+        )
+    names = ", ".join(silent)
+    for i, text in enumerate(wrap(f"no sign of {names}" if silent else "no other class is known", width - 5)):
+        out.append(place(width, Cell(3 if not i else 5, text, "dim")))
+    return out
+
+
+def _lacks(one: Considered) -> str:
+    if one.why == SAMPLES:
+        return f"seen in {one.samples} of the {one.needed} samples it needs"
+    if one.why == LEVEL:
+        return f"its signal is at {percent(one.level)} % of its threshold"
+    if one.why == WAITS:
+        return f"holds for {one.seconds:.0f} s, it must last longer"
+    if one.why == BEHIND:
+        return "holds too, with less weight than the verdict"
+    return f"held in {percent(one.share)} % of the samples, it needs {percent(one.enter)} %"
+
+
+def _cures(width: int, first: Finding) -> list[Line]:
+    if not first.advice:
+        return []
+    out = [rule(width, "do")]
+    for number, advice in enumerate(first.advice, 1):
+        for i, text in enumerate(wrap(advice_text(advice), width - 5)):
+            head = [Cell(1, str(number), "strong")] if not i else []
+            out.append(place(width, *head, Cell(3, text, "strong" if number == 1 else "text")))
+    return out
+
+
+def _past(frame: Frame, view: View, width: int) -> list[Line]:
+    """The last hour: the states as one line, and each change of the verdict with its duration."""
+    now, classes = frame.snapshot.at_ns, frame.carry.classes
+    if not classes:
+        return []
+    begin = max(now - _HOUR_NS, classes[0][0])
+    ends = [clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now)]
+    out = [rule(width, "last hour")]
+    if now > begin:
+        runs = run_spans(runs_between(frame.carry.states, begin, now), width - 16)
+        out.append(row(width, [Span(f" {ends[0]} ", "dim"), *runs, Span(f" {ends[1]}", "dim")]))
+    for i in range(len(classes) - 1, max(-1, len(classes) - 1 - _MOST_CHANGES), -1):
+        at, class_id = classes[i]
+        stop = classes[i + 1][0] if i + 1 < len(classes) else now
+        state = CLASS_SPECS[class_id].state
+        when = clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s)
+        change = [Cell(1, when, "dim"), Cell(12, state.value), Cell(22, class_id)]
+        out.append(place(width, *change, Cell(width - 2, duration((stop - at) / 1e9), "dim", right=True)))
+    return out

@@ -1,0 +1,162 @@
+"""Shared by all imports: log lines in bounded memory, times in any locale, and Snapshots of a few Readings."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Any, NamedTuple
+
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
+
+LONGEST_LINE = 1 << 20
+MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
+"""Limits of devices and columns in a report, and of runs of a program in a log."""
+_LONGEST_MOMENT = 64
+_READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
+
+
+class ImportOptions(NamedTuple):
+    """The user's options for a log.
+
+    start_ns: Unix time of its first report, None as logged. interval_s: between two, None as logged. keep_first: the
+    first report is an interval too (``iostat -y``). host: the machine's name where the log has none. zone: of times
+    without an offset, None for this machine's.
+    """
+
+    start_ns: int | None = None
+    interval_s: float | None = None
+    keep_first: bool = False
+    host: str = ""
+    zone: tzinfo | None = None
+
+
+class Moment(NamedTuple):
+    """A date and time as a locale writes it. numbers: of the date, in an order not known yet. offset: "+0100"."""
+
+    numbers: tuple[int, int, int]
+    by_year: bool
+    by_day: bool
+    seconds: int
+    microseconds: int
+    offset: str = ""
+
+
+_MOMENT = re.compile(
+    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})\.?,?[T\s]+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,6}))?"
+    r"(?:\s*([AaPp])\.?\s?[Mm]\.?)?\s*(Z|[-+]\d{2}:?\d{2})?"
+)
+
+
+def read_moment(text: str) -> Moment | None:
+    """A time as iostat -t and nvidia-smi write it in the usual locales; None for any other text."""
+    text = text.strip()
+    found = _MOMENT.fullmatch(text) if len(text) <= _LONGEST_MOMENT else None
+    if found is None:
+        return None
+    hour, half = int(found[5]), (found[9] or "").lower()
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    numbers = (int(found[1]), int(found[3]), int(found[4]))
+    seconds = hour * 3600 + int(found[6]) * 60 + int(found[7])
+    micro = int((found[8] or "0").ljust(6, "0"))
+    return Moment(numbers, len(found[1]) == 4, found[2] == ".", seconds, micro, found[10] or "")
+
+
+def moment_ns(moment: Moment, day_first: bool, zone: tzinfo | None) -> int:
+    """Unix ns. day_first: the log writes 21/11/2026, not 11/21/2026. Raises InputError for an invalid date."""
+    a, b, c = moment.numbers
+    year, month, day = (a, b, c) if moment.by_year else (c, b, a) if moment.by_day or day_first else (c, a, b)
+    try:
+        when = datetime(year + 2000 if year < 100 else year, month, day) + timedelta(seconds=moment.seconds)
+        if moment.offset:
+            digits = moment.offset.replace(":", "")
+            away = 0 if digits == "Z" else int(digits[:3]) * 3600 + int(digits[0] + digits[3:]) * 60
+            zone = timezone(timedelta(seconds=away))
+        when = when.replace(tzinfo=zone) if zone is not None else when.astimezone()
+        return (int(when.timestamp()) * 1_000_000 + moment.microseconds) * 1000
+    except (ValueError, OverflowError):
+        raise InputError("a date that does not exist; give --start and --interval") from None
+
+
+def open_log(path: str) -> int:
+    """A descriptor of a regular file. Raises InputError."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no file name'}") from None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise InputError(f"{path}: not a regular file")
+    return fd
+
+
+def log_lines(path: str) -> Iterator[tuple[int, str]]:
+    """(number, line) of a text file, without line ends; with U+FFFD for invalid UTF-8. Raises InputError."""
+    with open(open_log(path), "rb") as file:
+        number = 0
+        while raw := file.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(raw) > LONGEST_LINE:
+                raise InputError(f"{path}: line {number}: longer than 1 MiB; is this a log?")
+            yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
+
+
+def snapshot(
+    origin: str, seq: int, at_ns: int, wall_ns: int, interval_s: float, host: Host, **readings: Reading[Any]
+) -> Snapshot:
+    """A Snapshot with the Readings of a log; the others are off, with the reason."""
+    missing: Reading[Any] = Reading(None, Status.OFF, f"not in the {origin} log")
+    every: dict[str, Any] = {name: readings.get(name, missing) for name in _READINGS}
+    return Snapshot(seq, at_ns, wall_ns, interval_s, host, (), OwnCost(0, None, None, None, None), **every)
+
+
+def host_of(origin: str, run: int, name: str, kernel: str = "") -> Host:
+    """The host of a log. Each run of the logging program is a session of its own, as after a reboot."""
+    return Host(clean(name) or "imported", f"imported-{run}", clean(kernel), None, "", False, "", origin)
+
+
+_LETTERED = r"(sd|hd|vd|xvd|ub)[a-z]+"
+_KINDS = (
+    (
+        re.compile(rf"(?P<disk>{_LETTERED})\d+|(?P<other>(nvme\d+n\d+|mmcblk\d+|nbd\d+|loop\d+|md\d+|ublkb\d+))p\d+"),
+        "partition",
+    ),
+    (re.compile(r"nvme\d+c\d+n\d+"), "nvme-path"),
+    (re.compile(r"md\d+|md_\S+"), "md"),
+    (re.compile(r"loop\d+"), "loop"),
+    (re.compile(r"zram\d+"), "zram"),
+    (re.compile(r"ublkb\d+"), "ublk"),
+    (re.compile(r"zloop\d+"), "zloop"),
+    (re.compile(r"ram\d+"), "ram"),
+    (re.compile(r"sr\d+|scd\d+"), "rom"),
+    (re.compile(r"fd\d+"), "floppy"),
+    (re.compile(r"zd\d+"), "zvol"),
+    (re.compile(rf"{_LETTERED}|nvme\d+n\d+|mmcblk\d+(boot\d)?|(nbd|rbd|pmem|drbd|bcache)\d+|dasd[a-z]+"), "disk"),
+)
+_TRANSPORTS = ((re.compile(r"nvme\d"), "nvme"), (re.compile(r"x?vd[a-z]"), "virtio"), (re.compile(r"mmcblk"), "mmc"))
+
+
+def device_info(name: str) -> BlockInfo:
+    """A device by its kernel name; any other name is the device mapper's (``iostat -N``).
+
+    Major and minor are 0:0, which no block device has.
+    """
+    kind, parent = "dm", ""
+    for pattern, known in _KINDS:
+        match = pattern.fullmatch(name)
+        if match is not None:
+            kind = known
+            groups = match.groupdict()
+            parent = groups.get("disk") or groups.get("other") or ""
+            break
+    transport = next((word for pattern, word in _TRANSPORTS if pattern.match(name)), "unknown")
+    if transport == "virtio" and name.startswith("xvd"):
+        transport = "xen"
+    return BlockInfo(name, 0, 0, kind, name, parent=parent, transport=transport)

@@ -1,0 +1,241 @@
+"""``iostat -x`` logs as Snapshots: rates become counters that give the same rates back.
+
+Text and ``-o JSON`` of sysstat 10.1 to 12, with or without -t, -k, -m, -N, -p, -y and -z. Source: iostat.c of
+https://github.com/sysstat/sysstat.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from iotop_ai.model.block.counters import SECTOR_BYTES, BlockCounters, BlockKey
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.sources.imports.common import MOST_DEVICES, ImportOptions, device_info, host_of, moment_ns, snapshot
+from iotop_ai.sources.imports.iostat_log import Report, iostat_reports
+
+ORIGIN = "iostat"
+_NS = 1_000_000_000
+_MICRO = 1_000_000
+_MS_BITS = 2**32
+_KIB = 1024
+MOST_NAMES = 65_536
+"""Limit of device names in all runs of a log."""
+_BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
+
+
+class LogSummary(NamedTuple):
+    """Facts of a whole log, needed before the first Snapshot.
+
+    interval_s: the usual one, None without times. day_first: some first number of a date is above 12. sparse: idle
+    devices are left out (``-z``), so a missing one did nothing. names, columns: of each run.
+    """
+
+    reports: int
+    interval_s: float | None
+    timed: bool
+    day_first: bool
+    sparse: bool
+    names: dict[int, tuple[str, ...]]
+    columns: dict[int, frozenset[str]]
+
+
+def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
+    """Read a log once. Raises InputError for an empty one."""
+    count, named, timed, day_first, idle, missing = 0, 0, True, False, False, False
+    steps: Counter[int] = Counter()
+    names: dict[int, dict[str, None]] = {}
+    columns: dict[int, frozenset[str]] = {}
+    last: Report | None = None
+    for report in reports:
+        count += 1
+        timed = timed and report.moment is not None
+        if report.moment is not None and not report.moment.by_year:
+            day_first = day_first or report.moment.numbers[0] > 12
+        columns[report.run] = columns.get(report.run, frozenset()) | report.columns
+        run_names = names.setdefault(report.run, {})
+        missing = missing or any(name not in report.devices for name in run_names)
+        new = len(report.devices.keys() - run_names.keys())
+        named += new
+        if named > MOST_NAMES or len(run_names) + new > MOST_DEVICES:
+            raise InputError(f"more than {MOST_DEVICES} devices in a run of iostat, or {MOST_NAMES} in all")
+        run_names.update(dict.fromkeys(report.devices))
+        idle = idle or any(not any(row.values()) for row in report.devices.values())
+        if last is not None and last.run == report.run and last.moment is not None and report.moment is not None:
+            steps[(report.moment.seconds - last.moment.seconds) % 86400] += 1
+        last = report
+    if not count:
+        raise InputError("no report of iostat -x in it")
+    interval_s = options.interval_s or (float(steps.most_common(1)[0][0]) if steps else None) or None
+    sparse = missing and not idle
+    every = {run: tuple(run_names) for run, run_names in names.items()}
+    return LogSummary(count, interval_s, timed, day_first, sparse, every, columns)
+
+
+class CounterBuilder:
+    """One device's counters, summed up from logged rates.
+
+    Fractions are carried to the next interval, so nothing is lost over a log. Times grow with the counted requests, so
+    that the mean times are those of the log.
+    """
+
+    def __init__(self) -> None:
+        self._whole: dict[str, int] = {}
+        self._rest: dict[str, int] = {}
+
+    def add(self, name: str, amount: float | None) -> int | None:
+        """Increase a counter; returns its whole units of growth, None where the log has no value."""
+        if amount is None:
+            return None
+        # In millionths, in which floats printed with two decimals add up exactly. Rounded, since iostat prints some
+        # 1 as 0.99; the rest may so be negative, but never makes a counter fall.
+        due = self._rest.get(name, 0) + round(amount * _MICRO)
+        grown = (due + _MICRO // 2) // _MICRO
+        self._rest[name] = due - grown * _MICRO
+        self._whole[name] = self._whole.get(name, 0) + grown
+        return grown
+
+    def add_kind(self, letter: str, rates: dict[str, float], seconds: float) -> None:
+        """Add to the four counters of reads (r), writes (w) or discards (d)."""
+        done = self.add(letter + "ios", _times(rates.get(f"{letter}/s"), seconds))
+        self.add(letter + "merges", _times(rates.get(f"{letter}rqm/s"), seconds))
+        size = next((rates[letter + unit] * scale for unit, scale in _BYTES.items() if letter + unit in rates), None)
+        self.add(letter + "sectors", None if size is None else size * seconds / SECTOR_BYTES)
+        self.add(letter + "ms", _times(rates.get(f"{letter}_await"), done))
+
+    def add_interval(self, rates: dict[str, float], seconds: float) -> None:
+        """Add one interval of logged rates."""
+        for letter in "rwd":
+            self.add_kind(letter, rates, seconds)
+        flushed = self.add("fios", _times(rates.get("f/s"), seconds))
+        self.add("fms", _times(rates.get("f_await"), flushed))
+        self.add("queue", _times(rates.get("aqu-sz"), seconds * 1000))
+        self.add("busy", _times(rates.get("util"), seconds * 10))
+
+    def counters(self, columns: frozenset[str]) -> BlockCounters:
+        """The counters as in /proc/diskstats; None for those without a column in the log."""
+
+        def four(letter: str) -> tuple[int, int, int, int]:
+            ios, merges, sectors, ms = (self._whole.get(letter + n, 0) for n in ("ios", "merges", "sectors", "ms"))
+            return ios, merges, sectors, ms % _MS_BITS
+
+        discards = four("d") if "d/s" in columns else (None,) * 4
+        flushes = (
+            (self._whole.get("fios", 0), self._whole.get("fms", 0) % _MS_BITS) if "f/s" in columns else (None, None)
+        )
+        levels = (self._whole.get("busy", 0) % _MS_BITS, self._whole.get("queue", 0) % _MS_BITS)
+        return BlockCounters(*four("r"), *four("w"), None, *levels, *discards, *flushes)
+
+
+def _times(rate: float | None, by: float | None) -> float | None:
+    return None if rate is None or by is None else rate * by
+
+
+def iostat_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot]:
+    """The Snapshots of a log, oldest first: for each run one before its first interval and one for each interval.
+
+    The first report of a run is iostat's mean since boot, which is left out unless ``keep_first``.
+    Raises InputError for another kind of file, UsageError where times are missing.
+    """
+    try:
+        summary = summarize(iostat_reports(path), options)
+    except InputError as error:
+        raise InputError(str(error) if str(error).startswith(path) else f"{path}: {error}") from None
+    if not summary.timed and options.start_ns is None:
+        raise UsageError("the log has no times (iostat -t); give --start and --interval")
+    if summary.interval_s is None:
+        raise UsageError("this log does not show the length of an interval; give --interval")
+    return _Import(path, options, summary, summary.interval_s).snapshots()
+
+
+class _Import:
+    """One pass over a log."""
+
+    def __init__(self, path: str, options: ImportOptions, summary: LogSummary, interval_s: float) -> None:
+        self._path = path
+        self._options = options
+        self._summary = summary
+        self._interval_s = interval_s
+        self._shift_ns: int | None = None
+        self._run = -1
+        self._seq = 0
+        self._at_ns = 0
+        self._wall_ns = 0
+        self._meters: dict[BlockKey, CounterBuilder] = {}
+        self._seen: dict[str, int] = {}
+        self._columns: frozenset[str] = frozenset()
+
+    def snapshots(self) -> Iterator[Snapshot]:
+        """All Snapshots of the log."""
+        for report in iostat_reports(self._path):
+            logged_ns = self._logged(report)
+            if report.run != self._run:
+                yield self._begin(report, logged_ns)
+                if not self._options.keep_first:
+                    continue
+            seconds = self._step(logged_ns)
+            self._at_ns += round(seconds * _NS)
+            self._wall_ns = self._at_ns if logged_ns is None else logged_ns
+            yield self._interval(report, seconds)
+
+    def _logged(self, report: Report) -> int | None:
+        """The report's time, shifted to the user's start time; None where it has none."""
+        if not self._summary.timed or report.moment is None:
+            return None
+        logged_ns = moment_ns(report.moment, self._summary.day_first, self._options.zone)
+        if self._shift_ns is None:
+            self._shift_ns = 0 if self._options.start_ns is None else self._options.start_ns - logged_ns
+        return logged_ns + self._shift_ns
+
+    def _begin(self, report: Report, logged_ns: int | None) -> Snapshot:
+        """The Snapshot before a run's first interval."""
+        start_ns = logged_ns
+        if start_ns is None:
+            start_ns = (self._options.start_ns or 0) if self._run < 0 else self._at_ns + round(self._interval_s * _NS)
+        if self._options.keep_first:
+            start_ns -= round(self._interval_s * _NS)
+        self._run = report.run
+        self._at_ns = self._wall_ns = start_ns
+        self._columns = self._summary.columns[report.run]
+        names = self._summary.names[report.run] if self._summary.sparse else report.devices
+        self._seen = {}
+        self._meters = {self._key(name): CounterBuilder() for name in names}
+        return self._snapshot(report)
+
+    def _step(self, logged_ns: int | None) -> float:
+        """Seconds of the interval that ends now. Logged times are whole seconds, so one second off is rounding."""
+        if logged_ns is None:
+            return self._interval_s
+        apart_s = (logged_ns - self._wall_ns) / _NS
+        return self._interval_s if apart_s <= 0 or abs(apart_s - self._interval_s) <= 1 else apart_s
+
+    def _key(self, name: str) -> BlockKey:
+        """A device's key, a new one after a report without the device."""
+        return BlockKey(name, self._seen.setdefault(name, 0))
+
+    def _interval(self, report: Report, seconds: float) -> Snapshot:
+        if not self._summary.sparse:
+            for key in [k for k in self._meters if k.name not in report.devices]:
+                del self._meters[key]
+                self._seen[key.name] += 1
+        for name, rates in report.devices.items():
+            self._meters.setdefault(self._key(name), CounterBuilder()).add_interval(rates, seconds)
+        return self._snapshot(report)
+
+    def _snapshot(self, report: Report) -> Snapshot:
+        self._seq += 1
+        table = {key: meter.counters(self._columns) for key, meter in self._meters.items()}
+        infos = {key.name: device_info(key.name) for key in table}
+        return snapshot(
+            ORIGIN,
+            self._seq,
+            self._at_ns,
+            self._wall_ns,
+            self._interval_s,
+            host_of(ORIGIN, self._run, report.host or self._options.host, report.kernel),
+            block=Reading(table, Status.OK, "", "", self._at_ns),
+            disks=Reading(infos, Status.OK, "as their names tell: imported", "", self._at_ns),
+        )

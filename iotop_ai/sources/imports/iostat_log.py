@@ -1,0 +1,231 @@
+"""The text and the JSON of ``iostat -x``, report by report.
+
+Linux 6.1.0 (node7) 	11/21/26 	_x86_64_	(64 CPU)
+
+11/21/26 09:38:05
+Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s ...  aqu-sz  %util
+nvme0n1        356.66  41032.70    46.91  11.62    2.64   115.05    6.67 ...    1.09  21.61
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any, NamedTuple
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError
+from iotop_ai.sources.imports.common import (
+    MOST_COLUMNS,
+    MOST_DEVICES,
+    MOST_RUNS,
+    Moment,
+    log_lines,
+    open_log,
+    read_moment,
+)
+
+LARGEST_JSON = 128 << 20
+_MOST_RATE = 1e15
+"""A larger value is damage: a petabyte a second is 1e12 kB/s."""
+_TORN = 4096
+"""Bytes at the end of a log that a killed writer may have torn: its buffer."""
+_BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+\S+\s+\S+\s+\(\d+ \S+\)")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+_TERMS = {"%util": "util", "avgqu-sz": "aqu-sz"}
+_NEEDED = ("r/s", "w/s", "r_await", "w_await", "util")
+
+
+class Report(NamedTuple):
+    """One report. run: number of its banner. moment: of -t, None where missing or unreadable. columns: JSON keys."""
+
+    run: int
+    host: str
+    kernel: str
+    moment: Moment | None
+    columns: frozenset[str]
+    devices: dict[str, dict[str, float]]
+
+
+def iostat_reports(path: str) -> Iterator[Report]:
+    """The reports of a log in order. Raises InputError with the file, the line and a reason, never its content."""
+    first = next((line for _, line in log_lines(path) if line.strip()), "")
+    if first.lstrip().startswith("{"):
+        yield from _json_reports(path)
+        return
+    text = _Text(path)
+    for number, line in log_lines(path):
+        yield from text.line(number, line)
+    yield from text.end()
+
+
+def checked_columns(names: list[str]) -> list[str]:
+    """Column titles as iostat's JSON keys. Raises InputError for those of another program."""
+    columns = [_TERMS.get(name, name) for name in names]
+    if "tps" in columns:
+        raise InputError("not the extended statistics; log with iostat -x, without -s")
+    if len(columns) > MOST_COLUMNS:
+        raise InputError(f"more than {MOST_COLUMNS} columns")
+    missing = [name for name in _NEEDED if name not in columns]
+    if missing:
+        raise InputError(f"no column {missing[0]}: not from iostat -x of sysstat 10.1 or newer, or not plain (-h)")
+    return columns
+
+
+def check_report(devices: Sized, values: Iterable[float]) -> None:
+    """Raises InputError for impossible rates, and for more devices than any machine has."""
+    if not all(math.isfinite(value) and 0 <= value < _MOST_RATE for value in values):
+        raise InputError("an impossible rate")
+    if len(devices) > MOST_DEVICES:
+        raise InputError(f"more than {MOST_DEVICES} devices in one report")
+
+
+class _Text:
+    """The state of a text log between its lines."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._run = 0
+        self._host = self._kernel = ""
+        self._moment: Moment | None = None
+        self._columns: list[str] = []
+        self._report: Report | None = None
+        self._in_table = False
+        self._torn = 0
+
+    def line(self, number: int, line: str) -> Iterator[Report]:
+        """Read a line; yields the report that it ends."""
+        words = line.split()
+        # Only at the last "Linux ": a match from each of many would take quadratic time.
+        banner = _BANNER.match(line, max(0, line.rfind("Linux ")))
+        if banner is not None and banner.start():
+            # A killed run, followed by another one in the same line.
+            self._torn = number
+        if self._torn and banner is None:
+            raise InputError(f"{self._path}: line {self._torn}: not a line of iostat -x")
+        if not words:
+            self._in_table = False
+        elif banner is not None:
+            yield from self.end()
+            self._run += 1
+            if self._run > MOST_RUNS:
+                raise InputError(f"{self._path}: line {number}: more than {MOST_RUNS} runs of iostat")
+            self._kernel, self._host = clean(banner[1]), clean(banner[2])
+            self._moment, self._in_table = None, False
+        elif "r/s" in words or "tps" in words or words[0].startswith("Device"):
+            yield from self.end()
+            self._header(number, words)
+        elif self._in_table:
+            self._row(number, words)
+        elif _CLOCK.search(line):
+            yield from self.end()
+            self._moment = read_moment(line)
+
+    def _header(self, number: int, words: list[str]) -> None:
+        if words[-1] == "Device":
+            raise InputError(f"{self._path}: line {number}: human-readable form (-h); log with plain iostat -x")
+        try:
+            self._columns = checked_columns(words[1:])
+        except InputError as error:
+            raise InputError(f"{self._path}: line {number}: {error}") from None
+        self._report = Report(self._run, self._host, self._kernel, self._moment, frozenset(self._columns), {})
+        self._in_table = True
+
+    def _row(self, number: int, words: list[str]) -> None:
+        assert self._report is not None  # a table begins with its header
+        numbers = words[1:]
+        if len(numbers) != len(self._columns) or not all(map(_NUMBER.fullmatch, numbers)):
+            # The last line of a log may be torn; elsewhere such a line is an error.
+            self._torn = number
+            return
+        values = [float(text.replace(",", ".")) for text in numbers]
+        try:
+            self._report.devices[clean(words[0])] = dict(zip(self._columns, values, strict=True))
+            check_report(self._report.devices, values)
+        except InputError as error:
+            raise InputError(f"{self._path}: line {number}: {error}") from None
+
+    def end(self) -> Iterator[Report]:
+        """The open report, if it has no torn line, behind which devices may be missing."""
+        if self._report is not None and not self._torn:
+            yield self._report
+        self._report = None
+        self._in_table, self._torn = False, 0
+
+
+def _json_reports(path: str) -> Iterator[Report]:
+    """Reports of ``iostat -x -o JSON``; of a killed iostat, whose JSON has no end, those that are whole."""
+    with open(open_log(path), "rb") as file:
+        if os.fstat(file.fileno()).st_size > LARGEST_JSON:
+            raise InputError(f"{path}: more than 128 MiB of JSON; log as text instead")
+        text = file.read().decode("utf-8", "replace")
+    found = 0
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    for run, part in enumerate(_runs(text), 1):
+        if run > MOST_RUNS:
+            raise InputError(f"{path}: more than {MOST_RUNS} runs of iostat")
+        host = _string(part)
+        release = re.search(r'"release"\s*:', part)
+        kernel = "" if release is None else _string(part[release.end() :])
+        start = re.search(r'"statistics"\s*:\s*\[', part)
+        at = len(part) if start is None else start.end()
+        while at < len(part):
+            try:
+                raw, at = decoder.raw_decode(part, _skip_separators(part, at))
+                report = _json_report(run, host, kernel, raw)
+            except InputError as error:
+                raise InputError(f"{path}: report {found + 1}: {error}") from None
+            except json.JSONDecodeError as error:
+                if part[at:].lstrip(", \t\r\n").startswith("]") or error.pos > len(part) - _TORN:
+                    break
+                raise InputError(f"{path}: report {found + 1}: damaged JSON") from None
+            except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+                raise InputError(f"{path}: report {found + 1}: not a report of iostat -x") from None
+            found += 1
+            yield report
+    if not found:
+        raise InputError(f"{path}: no JSON of iostat -x")
+
+
+def _runs(text: str) -> Iterator[str]:
+    """The text behind each "nodename", up to the next."""
+    ends = (found.span() for found in re.finditer(r'"nodename"\s*:', text))
+    start = next(ends, (0, 0))[1]
+    for begin, end in ends:
+        yield text[start:begin]
+        start = end
+    if start:
+        yield text[start:]
+
+
+def _refuse(name: str) -> float:
+    raise ValueError
+
+
+def _skip_separators(text: str, at: int) -> int:
+    """The index behind white space and commas."""
+    while at < len(text) and text[at] in " \t\r\n,":
+        at += 1
+    return at
+
+
+def _string(text: str) -> str:
+    found = re.match(r'\s*"([^"\\]{0,200})"', text)
+    return "" if found is None else clean(found[1])
+
+
+def _json_report(run: int, host: str, kernel: str, raw: dict[str, Any]) -> Report:
+    devices: dict[str, dict[str, float]] = {}
+    columns: list[str] = []
+    for row in raw["disk"]:
+        name = clean(row["disk_device"])
+        columns = checked_columns([key for key in row if key != "disk_device"])
+        values = [float(row[key]) for key in row if key != "disk_device"]
+        devices[name] = dict(zip(columns, values, strict=True))
+        check_report(devices, values)
+    moment = read_moment(raw["timestamp"]) if "timestamp" in raw else None
+    return Report(run, host, kernel, moment, frozenset(columns), devices)

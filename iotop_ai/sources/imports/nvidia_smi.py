@@ -1,0 +1,242 @@
+"""``nvidia-smi --query-gpu=… --format=csv`` logs as Snapshots.
+
+    timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], power.draw [W]
+    2026/11/21 09:32:17.123, 0, GPU-6ffb…, NVIDIA H100 80GB HBM3, 87 %, 71234 MiB, 512.33 W
+
+Source: ``nvidia-smi --help-query-gpu``, https://docs.nvidia.com/deploy/nvidia-smi/.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice, pairwise
+from typing import Any, NamedTuple
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.sources.imports.common import (
+    MOST_COLUMNS,
+    ImportOptions,
+    host_of,
+    log_lines,
+    moment_ns,
+    read_moment,
+    snapshot,
+)
+
+ORIGIN = "nvidia-smi"
+_NS = 1_000_000_000
+_MIB = 1 << 20
+_MOST_GPUS = 256
+_MOST = 1e12
+"""A larger value is damage, in any of nvidia-smi's units."""
+_SAMPLED = 50
+_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
+_LOST = re.compile(r"\[?(GPU is lost|GPU requires reset|Unknown Error)\]?", re.IGNORECASE)
+
+
+def number(text: str) -> float | None:
+    """A number with or without unit; None for [N/A], [Not Supported] and the like. Raises ValueError."""
+    found = _NUMBER.fullmatch(text)
+    if found is not None and abs(value := float(found[1])) < _MOST:
+        return value
+    if not text or (text[0] == "[" and text[-1] == "]") or text == "N/A" or _LOST.fullmatch(text):
+        return None
+    raise ValueError
+
+
+def _scaled(scale: int) -> Callable[[str], int | None]:
+    def read(text: str) -> int | None:
+        value = number(text)
+        return None if value is None else round(value * scale)
+
+    return read
+
+
+def _mask(text: str) -> int | None:
+    return int(text, 16) if text.lower().startswith("0x") else _scaled(1)(text)
+
+
+def _performance(text: str) -> int | None:
+    return int(text[1:]) if re.fullmatch(r"P\d{1,2}", text) else _scaled(1)(text)
+
+
+def _enabled(text: str) -> bool | None:
+    return {"enabled": True, "disabled": False}.get(text.lower())
+
+
+_WHOLE, _BYTES, _MILLI = _scaled(1), _scaled(_MIB), _scaled(1000)
+_FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "utilization.gpu": ("utilization_percent", _WHOLE),
+    "utilization.memory": ("memory_activity_percent", _WHOLE),
+    "memory.total": ("memory_total_bytes", _BYTES),
+    "memory.used": ("memory_used_bytes", _BYTES),
+    "memory.reserved": ("memory_reserved_bytes", _BYTES),
+    "temperature.gpu": ("temperature_celsius", _WHOLE),
+    "power.draw": ("power_mw", _MILLI),
+    "power.draw.average": ("power_mw", _MILLI),
+    "power.draw.instant": ("power_mw", _MILLI),
+    "power.limit": ("power_limit_mw", _MILLI),
+    "enforced.power.limit": ("power_limit_mw", _MILLI),
+    "total_energy_consumption": ("energy_mj", _WHOLE),
+    "clocks.sm": ("sm_mhz", _WHOLE),
+    "clocks.current.sm": ("sm_mhz", _WHOLE),
+    "clocks.max.sm": ("sm_max_mhz", _WHOLE),
+    "clocks.mem": ("memory_mhz", _WHOLE),
+    "clocks.current.memory": ("memory_mhz", _WHOLE),
+    "fan.speed": ("fan_percent", _WHOLE),
+    "pstate": ("performance_state", _performance),
+    "clocks_throttle_reasons.active": ("clock_reasons", _mask),
+    "clocks_event_reasons.active": ("clock_reasons", _mask),
+    "pcie.link.gen.current": ("pcie_generation", _WHOLE),
+    "pcie.link.gen.gpucurrent": ("pcie_generation", _WHOLE),
+    "pcie.link.width.current": ("pcie_width", _WHOLE),
+    "pcie.link.gen.max": ("pcie_max_generation", _WHOLE),
+    "pcie.link.width.max": ("pcie_max_width", _WHOLE),
+    "mig.mode.current": ("mig", _enabled),
+}
+"""nvidia-smi's field names to ours. Where several are for one of ours, the first with a value counts."""
+_IDENTITY = (("uuid", "gpu_uuid"), ("pci.bus_id", "gpu_bus_id", "pci.bus"), ("index",), ("serial", "gpu_serial"))
+
+
+class Row(NamedTuple):
+    """One GPU at one time. logged_ns: None without a timestamp column. lost: why the GPU gives no values, or ""."""
+
+    identity: str
+    logged_ns: int | None
+    state: GpuState
+    lost: str
+
+
+def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
+    """The rows of a log. Raises InputError with the file, the line and a reason, never its content."""
+    names: list[str] = []
+    order: dict[str, int] = {}
+    for line_number, line in log_lines(path):
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
+        except csv.Error:
+            raise InputError(f"{path}: line {line_number}: not a line of CSV") from None
+        if not any(cells):
+            continue
+        if len(cells) > MOST_COLUMNS:
+            raise InputError(f"{path}: line {line_number}: more than {MOST_COLUMNS} columns")
+        heads = [cell.rpartition("[")[0].rstrip() if cell.endswith("]") else cell for cell in cells]
+        if not names:
+            names = _checked(path, heads)
+        elif heads != names:
+            yield _row(
+                path, line_number, dict(zip(names, cells, strict=False)), len(cells) == len(names), order, options
+            )
+    if not names:
+        raise InputError(f"{path}: it is empty")
+
+
+def _checked(path: str, names: list[str]) -> list[str]:
+    if not any(name in _FIELDS for name in names):
+        raise InputError(f"{path}: line 1: not a header of nvidia-smi --query-gpu (log without noheader)")
+    return names
+
+
+def _row(
+    path: str, line: int, cells: dict[str, str], whole: bool, order: dict[str, int], options: ImportOptions
+) -> Row:
+    try:
+        if not whole:
+            raise ValueError
+        identity = clean(next((cells[n] for group in _IDENTITY for n in group if _names(cells.get(n))), "GPU"))
+        order.setdefault(identity, len(order))
+        if len(order) > _MOST_GPUS:
+            raise ValueError
+        logged_ns = None
+        if "timestamp" in cells:
+            moment = read_moment(cells["timestamp"])
+            if moment is None:
+                raise ValueError
+            logged_ns = moment_ns(moment, day_first=False, zone=options.zone)
+        return Row(identity, logged_ns, _state(identity, order[identity], cells), _lost(cells))
+    except ValueError:
+        raise InputError(f"{path}: line {line}: not a row of nvidia-smi --query-gpu") from None
+
+
+def _names(text: str | None) -> bool:
+    return bool(text) and not str(text).startswith("[")
+
+
+def _state(identity: str, position: int, cells: dict[str, str]) -> GpuState:
+    known: dict[str, Any] = {}
+    for theirs, (ours, read) in _FIELDS.items():
+        if theirs in cells and known.get(ours) is None:
+            known[ours] = read(cells[theirs])
+    index = number(cells["index"]) if "index" in cells else None
+    name = cells.get("name") or cells.get("gpu_name") or ""
+    bus = cells.get("pci.bus_id") or cells.get("gpu_bus_id") or ""
+    return GpuState(identity, position if index is None else int(index), clean(name), bus_id=clean(bus), **known)
+
+
+def _lost(cells: dict[str, str]) -> str:
+    """Why most values of a GPU are missing; "" where they are not."""
+    reasons = [found[1] for cell in cells.values() if (found := _LOST.fullmatch(cell)) is not None]
+    return reasons[0] if len(reasons) * 2 > len(cells) else ""
+
+
+def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot]:
+    """The Snapshots of a log, one for each round of GPUs. Each GPU's Reading has its row's time.
+
+    Raises InputError for another kind of file, UsageError where times are missing.
+    """
+    sample = list(islice(_rounds(nvidia_smi_rows(path, options)), _SAMPLED))
+    if not sample:
+        raise InputError(f"{path}: no row behind the header")
+    times = [round_[0].logged_ns for round_ in sample]
+    timed = all(ns is not None for ns in times)
+    if not timed and options.start_ns is None:
+        raise UsageError("the log has no timestamp column; give --start and --interval")
+    steps = sorted(b - a for a, b in pairwise(times) if a is not None and b is not None and b > a)
+    interval_s = options.interval_s or (steps[len(steps) // 2] / _NS if steps else None)
+    if interval_s is None:
+        raise UsageError("this log does not show the length of an interval; give --interval")
+    return _snapshots(path, options, interval_s)
+
+
+def _rounds(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """The rows of each query, which has each GPU once."""
+    rows_by_gpu: dict[str, Row] = {}
+    for row in rows:
+        if row.identity in rows_by_gpu:
+            yield list(rows_by_gpu.values())
+            rows_by_gpu = {}
+        rows_by_gpu[row.identity] = row
+    if rows_by_gpu:
+        yield list(rows_by_gpu.values())
+
+
+def _snapshots(path: str, options: ImportOptions, interval_s: float) -> Iterator[Snapshot]:
+    shift_ns: int | None = None
+    run, last_ns = 1, None
+    for seq, rows in enumerate(_rounds(nvidia_smi_rows(path, options)), 1):
+        # Each GPU's row has its own time; the Snapshot has that of the last.
+        logged = [row.logged_ns for row in rows if row.logged_ns is not None]
+        if shift_ns is None:
+            shift_ns = 0 if options.start_ns is None else options.start_ns - (rows[0].logged_ns or 0)
+        at_ns = shift_ns + (max(logged) if logged else round((seq - 1) * interval_s * _NS))
+        if last_ns is not None and at_ns <= last_ns:
+            # The clock was set back, or another log follows: another session.
+            run += 1
+        last_ns = at_ns
+        table = {}
+        for row in rows:
+            own_ns = at_ns if row.logged_ns is None else shift_ns + row.logged_ns
+            table[row.identity] = (
+                Reading(None, Status.FAILED, row.lost.lower(), "", own_ns)
+                if row.lost
+                else Reading(row.state, Status.OK, "", "", own_ns)
+            )
+        host = host_of(ORIGIN, run, options.host)
+        reading: Reading[Any] = Reading(table, Status.OK, "", "", at_ns)
+        yield snapshot(ORIGIN, seq, at_ns, at_ns, interval_s, host, gpu=reading)

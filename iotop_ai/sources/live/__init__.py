@@ -1,0 +1,1 @@
+"""The live machine as Snapshots."""

@@ -1,0 +1,96 @@
+"""Events that two Snapshots show: kills for memory, dropped caches, ends of a watched command's processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from iotop_ai.model.job.exits import ENDED, MEMBER, Ended, job_ends
+from iotop_ai.model.machine.memory import MemoryState
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
+from iotop_ai.model.snapshot import Event, Snapshot
+
+_KILLED = -9
+"""By SIGKILL."""
+
+
+def derive_events(
+    before: Snapshot | None,
+    after: Snapshot,
+    watched: frozenset[ProcessKey] = frozenset(),
+    child_codes: Mapping[int, int] = {},
+    unlogged: Callable[[int], int] = int,
+) -> list[Event]:
+    """The events that two Snapshots of one boot show, at the later one's time.
+
+    oom_kill: vmstat's oom_kill grew; with the names of processes that SIGKILL ended. drop_caches: vmstat's
+    drop_pagecache or drop_slab grew. process_ended: a trainer or worker of a job ended, in whatever way, or a process
+    of ``watched`` ended with a known code other than 0. child_codes: exit code, or minus the signal, by pid of our own
+    children. unlogged: how many of so many kills are not events of the kernel's log.
+    """
+    if before is None or before.host.boot_id != after.host.boot_id:
+        return []
+    old, new = before.processes.value, after.processes.value
+    ends = {} if old is None or new is None or not new.gone else _ends(old, new)
+    texts: list[tuple[str, str]] = []
+    if before.memory.value is not None and after.memory.value is not None:
+        killed = [ended.name for ended in ends.values() if ended.code == _KILLED]
+        texts += _memory(before.memory.value, after.memory.value, killed, unlogged)
+    of_jobs = job_ends(before, after)
+    if not (texts or ends or of_jobs):
+        return []
+    reported = [e if e.code is not None else e._replace(code=child_codes.get(e.key.pid)) for e in of_jobs.values()]
+    reported += [e for key, e in ends.items() if e.code and key in watched and key not in of_jobs]
+    return [
+        *(Event(after.at_ns, after.wall_ns, kind, text) for kind, text in texts),
+        *(Event(after.at_ns, after.wall_ns, ENDED, e.text, e.role, e.key.pid, e.code, e.job_pid) for e in reported),
+    ]
+
+
+def _ends(old: ProcessTable, new: ProcessTable) -> dict[ProcessKey, Ended]:
+    """The ended processes with a known exit code."""
+    return {
+        key: Ended(key, old.info[key].name, MEMBER, new.exits[key])
+        for key in new.gone
+        if key in new.exits and key in old.info
+    }
+
+
+def _memory(
+    old: MemoryState, new: MemoryState, killed: list[str], unlogged: Callable[[int], int]
+) -> list[tuple[str, str]]:
+    out = []
+    kills = unlogged(_grown(old.oom_kills, new.oom_kills))
+    if kills:
+        names = f": {', '.join(killed[:5])}" if killed else ""
+        out.append(("oom_kill", f"the kernel killed {kills} process{'' if kills == 1 else 'es'} for memory{names}"))
+    pages, slab = _grown(old.drop_pagecache, new.drop_pagecache), _grown(old.drop_slab, new.drop_slab)
+    if pages or slab:
+        caches = " and ".join(name for name, grown in (("page cache", pages), ("slab caches", slab)) if grown)
+        out.append(("drop_caches", f"a user dropped the {caches}"))
+    return out
+
+
+def _grown(old: int | None, new: int | None) -> int:
+    return 0 if old is None or new is None else max(0, new - old)
+
+
+class DescendantTracker:
+    """The descendants of a process, without itself, updated with each Snapshot."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._pids = {pid}
+        self._seen: frozenset[ProcessKey] = frozenset()
+        self.members: frozenset[ProcessKey] = frozenset()
+
+    def update(self, table: ProcessTable) -> None:
+        """Add new descendants; keep members whose parent exited."""
+        new = table.stat.keys() - self._seen
+        members = {key for key in self.members if key in table.stat}
+        for key in sorted(new, key=lambda k: (k.start_ticks, k.pid)):
+            if key.pid != self._pid and table.stat[key].ppid in self._pids:
+                members.add(key)
+                self._pids.add(key.pid)
+        self._pids = {self._pid, *(key.pid for key in members)}
+        self._seen = frozenset(table.stat)
+        self.members = frozenset(members)

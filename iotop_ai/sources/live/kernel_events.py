@@ -1,0 +1,80 @@
+"""Events of the kernel's log and of the GPU driver, each reported once although both sources may have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from iotop_ai.collectors.machine.kernel_log.event import OOM_KILL, XID, LogEvent
+from iotop_ai.model.reading import Reading
+from iotop_ai.model.snapshot import Event
+
+if TYPE_CHECKING:
+    from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent
+    from iotop_ai.model.gpu.state import GpuState
+
+SAME_NS = 5_000_000_000
+"""The log and NVML report the same Xid within this time; both are read once a second."""
+
+
+def bus(address: str) -> str:
+    """A PCI address in one spelling: NVML's "00000000:3B:00.0" and the log's "0000:3b:00" are "0:3b:00"."""
+    domain, _, rest = address.lower().partition(":")
+    return f"{domain.lstrip('0') or '0'}:{rest.split('.')[0]}"
+
+
+class KernelEvents:
+    """Joins the two. on_xid: called with each Xid of a known GPU that is in the log first."""
+
+    def __init__(self, on_xid: Callable[[XidEvent], None]) -> None:
+        self._on_xid = on_xid
+        self._uuids: dict[str, str] = {}
+        self._xids: dict[tuple[str, int], int] = {}
+        self._logged_kills = 0
+
+    def of(
+        self,
+        log: Iterable[LogEvent],
+        xids: Iterable[XidEvent],
+        gpus: Mapping[str, Reading[GpuState]] | None,
+        at_ns: int,
+        wall_ns: int,
+    ) -> list[Event]:
+        """The events of one tick. Those of the log get the tick's time, as the log's clock drifts."""
+        # Kept for a GPU that fell off the bus: the log has its address, and NVML no longer lists it.
+        if gpus:
+            self._uuids |= {bus(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
+        if self._xids:
+            self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < SAME_NS}
+        out = []
+        for entry in log:
+            text = entry.text
+            if entry.kind == XID and entry.number is not None:
+                uuid = self._uuids.get(bus(entry.subject), "")
+                if not self._first(uuid or entry.subject, entry.number, at_ns):
+                    continue
+                if uuid:
+                    text = text.replace(entry.subject, uuid, 1)
+                    # Imported here: only a GPU error needs it.
+                    from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent
+
+                    self._on_xid(XidEvent(uuid, entry.number, at_ns, wall_ns))
+            self._logged_kills += entry.kind == OOM_KILL
+            out.append(Event(at_ns, wall_ns, entry.kind, text, pid=entry.pid))
+        out += [
+            Event(xid.at_ns, xid.wall_ns, XID, f"{xid.uuid or 'a GPU'}: Xid {xid.number}")
+            for xid in xids
+            if self._first(xid.uuid, xid.number, at_ns)
+        ]
+        return out
+
+    def _first(self, gpu: str, number: int, at_ns: int) -> bool:
+        new = (gpu, number) not in self._xids
+        self._xids[gpu, number] = at_ns
+        return new
+
+    def unlogged(self, kills: int) -> int:
+        """How many of the kills that the kernel counted since the last call are not in its log."""
+        logged = min(kills, self._logged_kills)
+        self._logged_kills -= logged
+        return kills - logged

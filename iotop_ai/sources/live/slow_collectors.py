@@ -1,0 +1,42 @@
+"""Collectors that the first screen does without: GPUs and SMART, on threads or in a process, and rarely read ones."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.gpu.collector import GpuCollector, GpuDetailCollector
+from iotop_ai.collectors.gpu.nvml.library import ForeignNvml
+from iotop_ai.collectors.health.collector import SmartCollector
+from iotop_ai.collectors.health.history import HealthHistory
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.cpu_clocks import ClocksCollector
+from iotop_ai.collectors.machine.mounts import MountsCollector
+from iotop_ai.collectors.machine.network.rdma import RdmaCollector
+from iotop_ai.collectors.machine.network.tcp import TcpCollector
+from iotop_ai.collectors.machine.pool import PoolCollector
+from iotop_ai.collectors.state.folder import state_path
+from iotop_ai.model.settings import Settings
+
+
+class SlowCollectors:
+    """Creating it starts them. smart: None where it is switched off. rare: collectors read in the tick itself."""
+
+    def __init__(
+        self, root: Root, clock: Clock, settings: Settings, interval_s: float, mounts: MountsCollector
+    ) -> None:
+        self.rare = (
+            TcpCollector(root, clock),
+            RdmaCollector(root, clock),
+            ClocksCollector(root, clock),
+            PoolCollector(root, clock, mounts),
+        )
+        nvml = ForeignNvml(clock) if root.foreign else None
+        self.gpu = GpuCollector(clock, nvml, every_s=max(1.0, interval_s), root=root)
+        self.details = GpuDetailCollector(self.gpu)
+        history = HealthHistory(state_path(), clock) if root.live and settings.smart else None
+        self.smart = SmartCollector(root, clock, settings, history=history) if settings.smart else None
+
+    def start(self) -> None:
+        """Make the first queries now instead of at the first reading."""
+        self.gpu.wait(0)
+        if self.smart is not None:
+            self.smart.wait(0)

@@ -1,0 +1,359 @@
+"""The running machine as a Source of Snapshots."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.block.diskstats import BlockCollector
+from iotop_ai.collectors.block.inventory import BlockInfoCollector
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root, root_from_options
+from iotop_ai.collectors.job.collector import JobCollector
+from iotop_ai.collectors.machine.cpu import CpuCollector
+from iotop_ai.collectors.machine.filesystem import FilesystemCollector
+from iotop_ai.collectors.machine.host import OwnCostReader, read_host
+from iotop_ai.collectors.machine.kernel_log.collector import KernelLogCollector
+from iotop_ai.collectors.machine.memory import MemoryCollector
+from iotop_ai.collectors.machine.mounts import MountsCollector
+from iotop_ai.collectors.machine.netfs import NetfsCollector
+from iotop_ai.collectors.machine.network.links import NetworkCollector
+from iotop_ai.collectors.machine.pressure import PressureCollector
+from iotop_ai.collectors.process.adaptive import AdaptiveSelection
+from iotop_ai.collectors.process.collector import ProcessCollector
+from iotop_ai.collectors.schedule import ScheduledCollector
+from iotop_ai.collectors.state.folder import state_path
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import IotopError
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, Settings
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.sources.live.kernel_events import KernelEvents
+from iotop_ai.sources.live.state_files import StateFiles
+from iotop_ai.sources.live.time_rounding import TOOK_NS, TimeRounder, rounded_cost, step_ns
+
+if TYPE_CHECKING:
+    from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent
+    from iotop_ai.collectors.io.marks_socket import MarksSocket
+    from iotop_ai.sources.live.events import DescendantTracker
+    from iotop_ai.sources.live.slow_collectors import SlowCollectors
+
+_LATER = {"gpu": "NVML is being asked", "gpu_slow": "NVML is being asked", "smart": "the disks are being looked for"}
+SLEPT_NS = 100_000_000
+"""A smaller step is not a sleep of the machine, as the two clocks are read one after the other."""
+
+
+class LiveSource:
+    """Yields a Snapshot at once and then one each interval, until ``close``.
+
+    The collectors run on the iterating thread; those that may be slow (GPU, SMART, statvfs) have threads or processes
+    of their own and give their newest answer. The other methods may be called from any thread. marks: listen for marks
+    of other programs. soon: the first Snapshot does without GPUs, SMART and marks, which ``begin`` starts, at the
+    latest before the second one.
+    """
+
+    live = True
+
+    def __init__(
+        self,
+        settings: Settings = Settings(),  # noqa: B008 - a frozen record
+        root: Root | None = None,
+        clock: Clock | None = None,
+        *,
+        marks: bool = False,
+        soon: bool = False,
+    ) -> None:
+        self._soon = soon
+        self._root = root or root_from_options(settings.procfs, settings.sysfs)
+        self._clock = clock or Clock()
+        self._interval_s = settings.interval_s
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._closed = False
+        self._events: list[Event] = []
+        self._newest_events: tuple[int, tuple[Event, ...]] = (0, ())
+        """Number and events of the newest Snapshot."""
+        self._host = read_host(self._root)
+        self._own = OwnCostReader(self._root, self._clock)
+        block = BlockCollector(self._root, self._clock)
+        mounts = self._mounts = MountsCollector(self._root, self._clock)
+        self._state_files: StateFiles | None = None
+        self._suspended_ns: int | None = None
+        self._in_flight: tuple[str, int] | None = None
+        self._kernel = KernelLogCollector(self._root, self._clock)
+        self._kernel_events = KernelEvents(self._xid_logged)
+        self.smartctl = settings.smartctl
+        # In the order of reading: devices and processes come first, close together, as they are compared.
+        self._collectors = [
+            ScheduledCollector(collector, self._clock)
+            for collector in (
+                block,
+                ProcessCollector(
+                    self._root, self._clock, adaptive=None if settings.exact else AdaptiveSelection(self._root)
+                ),
+                CpuCollector(self._root, self._clock),
+                MemoryCollector(self._root, self._clock),
+                PressureCollector(self._root, self._clock),
+                NetworkCollector(self._root, self._clock),
+                mounts,
+                BlockInfoCollector(self._root, self._clock, block, mounts),
+                NetfsCollector(self._root, self._clock, mounts),
+                FilesystemCollector(self._root, self._clock, mounts),
+                self._kernel,
+            )
+        ]
+        self._jobs = JobCollector(self._root, self._clock)
+        self._cgroups: ScheduledCollector | None = None
+        self._disks: Mapping[str, BlockInfo] | None = None
+        self._rounder = TimeRounder()
+        self._before: Snapshot | None = None
+        self._descendants: DescendantTracker | None = None
+        self._child_codes: dict[int, int] = {}
+        self._marks_wanted = marks
+        self._marks: MarksSocket | None = None
+        self._marks_reading: Reading[bool] = Reading()
+        self._settings = settings
+        self._slow: SlowCollectors | None = None
+        self._starting = threading.Lock()
+        self._seq = 0
+        self._iterating = False
+        if not soon:
+            self.begin()
+
+    def begin(self) -> None:
+        """Start the collectors that the first Snapshot does without, once. From any thread."""
+        with self._starting:
+            if self._slow is not None or self._closed:
+                return
+            from iotop_ai.sources.live.slow_collectors import SlowCollectors
+
+            slow = SlowCollectors(self._root, self._clock, self._settings, self._interval_s, self._mounts)
+            late = (slow.gpu, slow.details, *((slow.smart,) if slow.smart else ()), *slow.rare)
+            self._collectors += [ScheduledCollector(collector, self._clock) for collector in late]
+            self._slow = slow
+            if self._root.live:
+                self._state_files = StateFiles(state_path(), self._clock, baselines=self._settings.remember)
+            if self._marks_wanted:
+                self._listen()
+            if self._soon:
+                slow.start()
+
+    def _listen(self) -> None:
+        """Listen for marks of other programs; where that fails, the Reading has the reason."""
+        from iotop_ai.collectors.io.marks_socket import listen
+
+        at_ns = self._clock.monotonic_ns()
+        try:
+            self._marks = listen(self._clock, lambda text: self.add_event("mark", text), os.environ)
+        except (OSError, IotopError) as error:
+            why = (error.strerror if isinstance(error, OSError) else str(error)) or "no socket"
+            self._marks_reading = Reading(None, Status.FAILED, clean(f"marks are not heard: {why}"), "", at_ns)
+        else:
+            if self._marks is not None:
+                self._marks_reading = Reading(True, Status.OK, at_ns=at_ns)
+
+    def _slow_collectors(self) -> SlowCollectors | None:
+        self.begin()
+        return self._slow
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        self._iterating = True
+        try:
+            yield from self._ticks()
+        finally:
+            self._iterating = False
+            self._closed = True
+            self._release()
+
+    def _ticks(self) -> Iterator[Snapshot]:
+        planned_ns: int | None = None
+        while not self._closed:
+            now_ns = self._clock.monotonic_ns()
+            # Planned anew after each wake, so that a shorter interval does not wait for the longer one.
+            due_ns = now_ns if planned_ns is None else planned_ns + int(self._interval_s * 1e9)
+            if now_ns < due_ns:
+                self._wake.wait((due_ns - now_ns) / 1e9)
+                self._wake.clear()
+                continue
+            # Ticks keep to a grid; one that is late by an interval starts a new grid instead of a burst.
+            late = now_ns - due_ns > self._interval_s * 1e9
+            planned_ns = now_ns if late else due_ns
+            yield self.snapshot(now_ns - due_ns)
+            self.begin()
+
+    def snapshot(self, late_ns: int = 0) -> Snapshot:
+        """Read all that is due. late_ns: how late this tick began."""
+        step = step_ns(self._interval_s)
+        at_ns, wall_ns = (ns - ns % step for ns in (self._clock.monotonic_ns(), self._clock.wall_ns()))
+        readings: dict[str, Reading[Any]] = {}
+        for paced in self._collectors:
+            readings[paced.field] = self._read(paced, at_ns, step)
+        if self._slow is None:
+            for name, reason in _LATER.items():
+                readings[name] = Reading(None, Status.PENDING, reason, "", at_ns)
+        if not self._settings.smart:
+            readings["smart"] = Reading(None, Status.OFF, "SMART is switched off", "leave out --no-smart", at_ns)
+        self._in_flight = ("jobs", at_ns)
+        if not self._closed:
+            self._jobs.see(readings["processes"].value, readings["gpu"].value)
+            readings["jobs"] = take_reading(self._jobs, self._clock, step, TOOK_NS)
+        readings["marks"] = self._marks_reading
+        if self._cgroups is None and self._jobs.jobs:
+            # Imported here: only a machine with a job needs it.
+            from iotop_ai.collectors.job.cgroup import CgroupCollector
+
+            self._cgroups = ScheduledCollector(CgroupCollector(self._root, self._clock, self._jobs), self._clock)
+        if self._cgroups is not None:
+            readings["cgroups"] = self._read(self._cgroups, at_ns, step)
+        if self._state_files is not None:
+            self._state_files.look(at_ns, wall_ns)
+            if (baselines := self._state_files.baselines(at_ns)) is not None:
+                readings["baselines"] = baselines
+        self._note_devices(readings["disks"], at_ns, wall_ns)
+        log = self._kernel.events()
+        for event in self._kernel_events.of(log, self._xids(), readings["gpu"].value, at_ns, wall_ns):
+            self._note(event)
+        for name, value in () if self._state_files is None else self._state_files.changes():
+            kind, text = ("ack_undone", name) if value is None else ("ack", f"{name} {value}")
+            self._note(Event(at_ns, wall_ns, kind, text))
+        with self._lock:
+            events, self._events = tuple(self._events), []
+            interval_s = self._interval_s
+            self._seq += 1
+            self._newest_events = (self._seq, events)
+        cost = rounded_cost(self._own.read(self._clock.monotonic_ns() - at_ns, late_ns))
+        self._in_flight = None
+        suspended_ns = self._suspended()
+        snapshot = Snapshot(
+            self._seq, at_ns, wall_ns, interval_s, self._host, events, cost, **readings, suspended_ns=suspended_ns
+        )
+        descendants, table = self._descendants, snapshot.processes.value
+        members = frozenset() if descendants is None else descendants.members
+        more: list[Event] = []
+        if self._before is not None:
+            # Imported here: the first Snapshot does without.
+            from iotop_ai.sources.live.events import derive_events
+
+            more = derive_events(self._before, snapshot, members, self._child_codes, self._kernel_events.unlogged)
+        if descendants is not None and table is not None:
+            descendants.update(table)
+        self._before = snapshot
+        return snapshot._replace(events=(*events, *more)) if more else snapshot
+
+    def _read(self, paced: ScheduledCollector, at_ns: int, step: int) -> Reading[Any]:
+        self._in_flight = (paced.field, at_ns)
+        taken = paced.reading(at_ns, self._rounder.fine_ns(paced.field, step), TOOK_NS)
+        return self._rounder.reading(paced.field, taken, step)
+
+    def _suspended(self) -> int | None:
+        """How long the machine has slept, without the small difference between the readings of two clocks."""
+        now_ns, last_ns = self._clock.suspended_ns(), self._suspended_ns
+        if last_ns is None or abs(now_ns - last_ns) >= SLEPT_NS:
+            self._suspended_ns = now_ns
+        return self._suspended_ns
+
+    def in_flight(self) -> tuple[str, int] | None:
+        """The field that is being read and since when, monotonic ns; None between two. From any thread."""
+        return self._in_flight
+
+    def _xid_logged(self, xid: XidEvent) -> None:
+        if self._slow is not None:
+            self._slow.gpu.note_xid(xid)
+
+    def _xids(self) -> list[XidEvent]:
+        return [] if self._slow is None else self._slow.gpu.events()
+
+    def _note_devices(self, disks: Reading[Mapping[str, BlockInfo]], at_ns: int, wall_ns: int) -> None:
+        if disks.value is None or disks.value is self._disks:
+            return
+        if self._disks is not None:
+            for name in disks.value.keys() - self._disks.keys():
+                self._note(Event(at_ns, wall_ns, "device_added", name))
+            for name in self._disks.keys() - disks.value.keys():
+                self._note(Event(at_ns, wall_ns, "device_removed", name))
+        self._disks = disks.value
+
+    def _note(self, event: Event) -> None:
+        with self._lock:
+            self._events.append(event)
+
+    def wait_smart(self, seconds: float) -> bool:
+        """Wait at most ``seconds`` until SMART has answered, also with an error; whether it has."""
+        slow = self._slow_collectors()
+        return slow is None or slow.smart is None or slow.smart.wait(seconds)
+
+    def wait_gpu(self, seconds: float) -> bool:
+        """Wait at most ``seconds`` until the GPU thread has answered once; whether it has."""
+        slow = self._slow_collectors()
+        return slow is not None and slow.gpu.wait(seconds)
+
+    def set_interval(self, seconds: float) -> None:
+        """Use another interval from the next tick on, limited to 0.1 s to 1 h."""
+        with self._lock:
+            self._interval_s = min(LONGEST_S, max(SHORTEST_S, seconds))
+        if self._slow is not None:
+            self._slow.gpu.every_s = max(1.0, self._interval_s)
+        self._wake.set()
+
+    def hold_smart(self, hold: bool) -> None:
+        """Query no disk while a device is saturated."""
+        slow = self._slow_collectors()
+        if slow is not None and slow.smart is not None:
+            slow.smart.hold(hold)
+
+    def refresh_smart(self) -> None:
+        """Query every disk now, even while held (user request)."""
+        slow = self._slow_collectors()
+        if slow is not None and slow.smart is not None:
+            slow.smart.refresh()
+
+    def add_event(self, kind: str, text: str) -> None:
+        """Put an action or a mark into the next Snapshot."""
+        self._note(Event(self._clock.monotonic_ns(), self._clock.wall_ns(), kind, text))
+
+    def pending(self, seq: int) -> tuple[Event, ...]:
+        """The events that no Snapshot up to this number has. They stay with the source, and nothing is read.
+
+        Call it before a second Snapshot comes: only the newest one's events are kept.
+        """
+        with self._lock:
+            number, events = self._newest_events
+            return (*(events if number > seq else ()), *self._events)
+
+    def watch(self, pid: int) -> None:
+        """Report how the descendants of this process end."""
+        from iotop_ai.sources.live.events import DescendantTracker
+
+        self._descendants = DescendantTracker(pid)
+
+    def child_ended(self, pid: int, code: int) -> None:
+        """Take the exit code of a child process of the monitor, or minus the signal; those of others need root."""
+        self._child_codes = {pid: code}
+
+    def close(self) -> None:
+        """Stop iterating and release descriptors, threads and helpers; from any thread, also repeatedly.
+
+        An iterating thread releases them itself, at its next step or when its iterator is dropped.
+        """
+        self._closed = True
+        self._wake.set()
+        if not self._iterating:
+            self._release()
+
+    def _release(self) -> None:
+        with self._lock:
+            collectors, self._collectors = self._collectors, []
+        for paced in collectors:
+            with contextlib.suppress(OSError):
+                paced.close()
+        self._jobs.close()
+        if self._state_files is not None:
+            self._state_files.close()
+        if self._marks is not None:
+            self._marks.close()
+        self._own.close()

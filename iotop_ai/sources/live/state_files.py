@@ -1,0 +1,90 @@
+"""The user's state folder for the live source, read on a thread, as the folder's server may not answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.with_timeout import BackgroundWorker
+from iotop_ai.collectors.state.acknowledged import Acknowledged
+from iotop_ai.model.clean import clean
+from iotop_ai.model.reading import Reading, Status
+
+LOOK_NS = 900_000_000
+"""The least time between two looks at the acknowledged findings."""
+FIRST_WAIT_S = 0.25
+"""How long a start waits for the first look, which takes a millisecond on a local disk."""
+WAIT_S = 0.005
+"""How long a tick waits for a look, so that a change before the tick is in its Snapshot."""
+LATE_NS = 3_000_000_000
+"""After this time without an answer the Reading is failed."""
+
+
+class StateFiles:
+    """The acknowledged findings and optionally the baselines of a state folder. For use by one thread."""
+
+    def __init__(self, folder: str, clock: Clock, *, baselines: bool) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._acknowledged = Acknowledged(folder)
+        self._changes: list[tuple[str, str | None]] = []
+        self._aside = BackgroundWorker("state-folder")
+        self._asked_ns: int | None = None
+        self._wants_baselines = baselines
+        self._baselines: Reading[Any] | None = None
+        self._none: Reading[Any] | None = None
+        """The Reading without an answer; the same object while unchanged, so that a recording holds it once."""
+
+    def look(self, at_ns: int, wall_ns: int) -> None:
+        """Start a look, if one is due and none is running."""
+        if self._asked_ns is not None and at_ns - self._asked_ns < LOOK_NS:
+            return
+        first = self._asked_ns is None
+
+        def ask() -> None:
+            if first and self._wants_baselines:
+                self._baselines = read_baselines(self._folder, at_ns, wall_ns)
+            self._changes += self._acknowledged.changes()
+
+        if self._aside.submit(ask):
+            self._asked_ns = at_ns
+            self._aside.wait(FIRST_WAIT_S if first else WAIT_S)
+
+    def changes(self) -> list[tuple[str, str | None]]:
+        """(identity, value) of findings acknowledged, or taken back (value None), since the last call."""
+        changes: list[tuple[str, str | None]] = []
+        while self._changes:
+            changes.append(self._changes.pop(0))
+        return changes
+
+    def baselines(self, at_ns: int) -> Reading[Any] | None:
+        """The baselines from before this session, once; None where this Snapshot has nothing new."""
+        if not self._wants_baselines:
+            return None
+        baselines, asked_ns = self._baselines, self._asked_ns
+        if baselines is not None:
+            self._wants_baselines = False
+            return baselines
+        late = asked_ns is not None and at_ns - asked_ns >= LATE_NS
+        status = Status.FAILED if late else Status.PENDING
+        if self._none is None or self._none.status is not status:
+            reason = f"{self._folder}: no answer" if late else "the state folder is being read"
+            remedy = "look at the server of your home" if late else ""
+            self._none = Reading(None, status, clean(reason), remedy, at_ns)
+        return self._none
+
+    def close(self) -> None:
+        """End the thread."""
+        self._aside.close()
+
+
+def read_baselines(folder: str, at_ns: int, wall_ns: int) -> Reading[Any]:
+    """The baselines in the folder. May hang with the folder."""
+    from iotop_ai.store.baselines import Baselines
+
+    try:
+        baselines = Baselines(folder).read(at_ns, wall_ns // 10**9)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return Reading(None, Status.FAILED, f"baselines.json: {reason}", "", at_ns)
+    return Reading(baselines, Status.OK, at_ns=at_ns) if baselines else Reading()

@@ -1,0 +1,151 @@
+"""The files that a recording was rotated into, and the newest one while it grows."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+
+from iotop_ai.model.errors import InputError
+from iotop_ai.store.format.codec import Decoder, EndLine, Item
+from iotop_ai.store.format.size_limits import LONGEST_LINE, ReaderBudget
+from iotop_ai.store.read.blocks import GZIP_MAGIC
+from iotop_ai.store.read.file import FileRecording
+
+LOOK_S = 0.25
+GRACE_S = 2.0
+"""How long behind an end line the next file of a rotation is waited for."""
+_CHUNK = 1 << 20
+_NAME = re.compile(r"(.*?)((?:\.iotop)?\.jsonl)(?:\.gz)?")
+_PART = r"\.(\d{8}T\d{6}(?:[.-]\d+)?)"
+
+
+def parts_of(path: str) -> list[str]:
+    """The rotated parts beside a recording that have its owner, oldest first.
+
+    A full file is renamed from NAME.iotop.jsonl to NAME.20261121T143205.iotop.jsonl and packed later.
+    """
+    folder, name = os.path.split(path)
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return []
+    part = re.compile(re.escape(found[1]) + _PART + re.escape(found[2]) + r"(\.gz)?")
+    parts: dict[str, str] = {}
+    owner = _owner(path)
+    for other in sorted(os.listdir(folder or ".")):
+        match = part.fullmatch(other)
+        if match is not None and owner in (None, _owner(os.path.join(folder, other))):
+            # While a part is being packed both exist; the plain one sorts first and is complete.
+            parts.setdefault(match[1], os.path.join(folder, other))
+    return [parts[when] for when in sorted(parts)]
+
+
+def _owner(path: str) -> int | None:
+    """The uid of a file's owner; None for a missing file (retention, or during a rotation)."""
+    try:
+        return os.lstat(path).st_uid
+    except FileNotFoundError:
+        return None
+
+
+def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
+    """A recording behind the older parts that it continues; alone when it begins a session.
+
+    allow_root: as of ``open_blocks``, for all of them. Raises InputError.
+    """
+    chain = [FileRecording(path, allow_root=allow_root)]
+    for older in reversed(parts_of(path) if chain[0].header.continues else []):
+        part = _opened(older, allow_root)
+        if part is None or part.header.wall_ns > chain[0].header.wall_ns:
+            break
+        chain.insert(0, part)
+        if not part.header.continues:
+            break
+    return chain
+
+
+def next_part(path: str, done: FileRecording) -> FileRecording | None:
+    """The part after ``done``: the oldest with a later header, the live file last. None where there is none."""
+    for name in (*parts_of(path), path):
+        part = _opened(name, done.allow_root)
+        if part is not None:
+            if part.header.wall_ns > done.header.wall_ns:
+                return part
+            part.close()
+    return None
+
+
+def _opened(path: str, allow_root: bool) -> FileRecording | None:
+    """The part, plain or by now packed; None when retention has removed it."""
+    for name in (path, path + ".gz"):
+        if os.path.exists(name):
+            return FileRecording(name, allow_root=allow_root)
+    return None
+
+
+def may_grow(part: FileRecording) -> bool:
+    """Whether the file is plain; a packed one does not grow."""
+    return os.pread(part.fileno(), len(GZIP_MAGIC), 0) != GZIP_MAGIC
+
+
+class Tail:
+    """The lines of an open file from an offset on, also appended ones, until it is closed, replaced or removed.
+
+    path: its name, to see that it was replaced. wait: sleeps so many seconds; returns True to stop.
+    """
+
+    def __init__(self, fd: int, path: str, offset: int, wait: Callable[[float], bool]) -> None:
+        self._fd = fd
+        self._path = path
+        self._at = offset
+        self._wait = wait
+        self._closed = False
+
+    def items(self, budget: ReaderBudget | None = None) -> Iterator[Item]:
+        """The whole lines, decoded. budget: as of Decoder. Raises InputError."""
+        decoder, idle_s = Decoder(budget), 0.0
+        while True:
+            got_lines = False
+            # Checked before reading, so that all lines from before the replacement are read.
+            replaced = self._replaced()
+            for line in self._lines():
+                got_lines = True
+                item = decoder.read(line) if line else None
+                if item is not None:
+                    self._closed = isinstance(item, EndLine)
+                    yield item
+            if replaced and not got_lines:
+                return
+            idle_s = 0.0 if got_lines else idle_s + LOOK_S
+            if (self._closed and idle_s > GRACE_S) or self._wait(LOOK_S):
+                return
+
+    def _lines(self) -> Iterator[bytes]:
+        """Whole lines up to the present end. A torn line is read again later, as its writer may cut it off."""
+        size = _CHUNK
+        while True:
+            chunk = os.pread(self._fd, size, self._at)
+            whole, end, _ = chunk.rpartition(b"\n")
+            if end:
+                start = self._at
+                for line in whole.split(b"\n"):
+                    start += len(line) + 1
+                    self._at = start
+                    yield line
+                size = _CHUNK
+            elif len(chunk) < size:
+                return
+            elif size > LONGEST_LINE:
+                raise InputError(f"{self._path}: a line longer than 16 MiB")
+            else:
+                size *= 4
+
+    def _replaced(self) -> bool:
+        own = os.fstat(self._fd)
+        if own.st_nlink == 0:
+            return True
+        try:
+            named = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        return (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino)

@@ -1,0 +1,213 @@
+"""A recording as a Source: one file with the parts that it was rotated into, or a stream."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.sources.recorded.rotated_parts import LOOK_S, Tail, may_grow, next_part, open_chain
+from iotop_ai.store.format.codec import Decoder, Header, Item, SnapLine
+from iotop_ai.store.format.size_limits import ReaderBudget
+from iotop_ai.store.read.blocks import GZIP_MAGIC, split_lines
+from iotop_ai.store.read.file import FileRecording
+
+STREAM = "-"
+_CHUNK = 1 << 16
+
+
+class Span(NamedTuple):
+    """Unix ns of the first and the last Snapshot that is shown."""
+
+    begin_ns: int
+    end_ns: int
+
+
+class Start(NamedTuple):
+    """Where to read from: the index of a part of the chain, and of a block in it."""
+
+    part: int = 0
+    block: int = 0
+
+
+class LinePlayer:
+    """Turns decoded lines into what ``pipeline.frames`` takes.
+
+    header: the one in force, None before the first. recorded_stamp: of the recorded fold states, which are given out
+    only where the stamp is this program's.
+    """
+
+    def __init__(self, header: Header | None = None, recorded_stamp: str = "") -> None:
+        self.header = header
+        self._same_rules = recorded_stamp == stamp()
+        self._new_session = False
+
+    def play(self, item: Item | None, *, skip_pre: bool = False) -> Snapshot | Keyframe | None:
+        """The Snapshot of a snap line, None for any other. skip_pre: leave out the pre-roll of a later part."""
+        if isinstance(item, Header):
+            self.header = item
+            self._same_rules = item.stamp == stamp()
+            self._new_session = not item.continues
+        elif isinstance(item, SnapLine) and not (item.pre and skip_pre):
+            return self._snapshot(item)
+        return None
+
+    def _snapshot(self, item: SnapLine) -> Snapshot | Keyframe:
+        if not item.key:
+            return Keyframe(item.snapshot, None, None, pre=True) if item.pre else item.snapshot
+        new_session, self._new_session = self._new_session, False
+        return Keyframe(
+            item.snapshot, item.carry if self._same_rules else None, item.last, item.gap, new_session, item.pre
+        )
+
+
+class ReplaySource:
+    """Yields the Snapshots and Keyframes of a recording, oldest first. Can be iterated once, which closes the files.
+
+    path: a file, or "-" for a stream on ``fd``. follow: wait for more at the end of a file that was not closed, also
+    across a rotation. allow_root: as of ``open_blocks``; not for a stream, which the user's shell opened. Raises
+    InputError for a file that is not a recording. Requests upstream are ignored.
+    """
+
+    live = False
+
+    def __init__(self, path: str, *, allow_root: bool = False, follow: bool = False, fd: int = 0) -> None:
+        self.path = path
+        self.streams = path == STREAM
+        self._fd = fd
+        self._follow = follow
+        self._closing = threading.Event()
+        self._from_ns: int | None = None
+        self._span: Span | None = None
+        self._parts: list[FileRecording] = [] if self.streams else open_chain(path, allow_root=allow_root)
+        self._player = LinePlayer(self._parts[0].header if self._parts else None)
+
+    @property
+    def header(self) -> Header | None:
+        """The header in force at the newest item; None before a stream's first line."""
+        return self._player.header
+
+    @property
+    def parts(self) -> list[FileRecording]:
+        """The files of the chain, oldest first; [] for a stream."""
+        return self._parts
+
+    def span(self) -> Span:
+        """The times of the first and last Snapshot that is shown. Raises UsageError for a stream."""
+        if self.streams:
+            raise UsageError("a stream has no known end; give the time with its date, or name a file")
+        if self._span is None:
+            self._span = self._find_span()
+        return self._span
+
+    def _find_span(self) -> Span:
+        blocks = [block for part in self._parts for block in part.blocks]
+        shown = [block for block in blocks if not block.pre] or blocks[-1:]
+        begin_ns, end_ns = shown[0].wall_ns, shown[-1].wall_ns
+        last = self._parts[-1]
+        for item in last.lines(len(last.blocks) - 1):
+            if isinstance(item, SnapLine):
+                end_ns = item.snapshot.wall_ns
+        return Span(begin_ns, end_ns)
+
+    def start_at(self, wall_ns: int) -> None:
+        """Begin at this time; enough before it is yielded as pre-roll that each Frame is as it was live."""
+        self._from_ns = wall_ns
+
+    def __iter__(self) -> Iterator[Snapshot | Keyframe]:
+        for item in self._stream() if self.streams else self._files():
+            snapshot = item.snapshot if isinstance(item, Keyframe) else item
+            if self._from_ns is None or snapshot.wall_ns >= self._from_ns:
+                yield item
+            else:
+                yield item._replace(pre=True) if isinstance(item, Keyframe) else Keyframe(item, None, None, pre=True)
+            if self._closing.is_set():
+                return
+
+    def _stream(self) -> Iterator[Snapshot | Keyframe]:
+        decoder, number = Decoder(), 0
+        try:
+            # A torn last line of a killed writer is left out.
+            for line in split_lines(self._chunks(), torn=False):
+                if not number and line.startswith(GZIP_MAGIC):
+                    raise InputError("packed; unpack it first: zcat FILE | iotop-ai …")
+                item = decoder.read(line) if line else None
+                if not number and not isinstance(item, Header):
+                    raise InputError("not a recording: it does not begin with a header line")
+                number += 1
+                out = self._player.play(item)
+                if out is not None:
+                    yield out
+        except InputError as error:
+            raise InputError(f"standard input: line {number + 1}: {error}") from None
+        if not number and not self._closing.is_set():
+            raise InputError("standard input: not a recording: no whole line came")
+
+    def _chunks(self) -> Iterator[bytes]:
+        ready = select.poll()  # select() takes no descriptors from 1024 on
+        ready.register(self._fd, select.POLLIN)
+        while not self._closing.is_set():
+            if ready.poll(LOOK_S * 1000):
+                chunk = os.read(self._fd, _CHUNK)
+                if not chunk:
+                    return
+                yield chunk
+
+    def _files(self) -> Iterator[Snapshot | Keyframe]:
+        start = self._start()
+        parts = iter(self._parts[start.part :])
+        part: FileRecording | None = next(parts)
+        assert part is not None  # a chain has at least one part
+        self._player = LinePlayer(part.header, part.stamp_of(start.block))
+        block, skip_pre, budget = start.block, False, ReaderBudget()
+        try:
+            while part is not None:
+                grows = self._follow and part.path == self.path and may_grow(part)
+                for item in self._growing(part, block, budget) if grows else part.lines(block, budget=budget):
+                    out = self._player.play(item, skip_pre=skip_pre)
+                    if out is not None:
+                        yield out
+                following = next(parts, None)
+                if following is None and self._follow:
+                    following = next_part(self.path, part)
+                part.close()
+                part, block, skip_pre = following, 0, True
+        finally:  # also after an error, and where the caller stops early
+            for one in (*self._parts, *([] if part is None else [part])):
+                one.close()
+
+    def _growing(self, part: FileRecording, block: int, budget: ReaderBudget) -> Iterator[Item]:
+        return Tail(part.fileno(), self.path, part.blocks[block].offset, self._closing.wait).items(budget)
+
+    def _start(self) -> Start:
+        """Where to read from: far enough before the wanted time that history and fold state are complete."""
+        start = None
+        if self._from_ns is not None:
+            for p, part in enumerate(self._parts):
+                for b, block in enumerate(part.blocks):
+                    if not block.pre and block.wall_ns <= self._from_ns:
+                        start = Start(p, b)
+        if start is None:
+            return Start()
+        part = self._parts[start.part]
+        block = part.blocks[start.block]
+        return start._replace(block=part.entry(block.session, block.at_ns).block)
+
+    def set_interval(self, seconds: float) -> None:
+        """Ignored: the interval is as recorded."""
+
+    def hold_smart(self, hold: bool) -> None:
+        """Ignored: a recording queries no disk."""
+
+    def add_event(self, kind: str, text: str) -> None:
+        """Ignored: a recording is read-only."""
+
+    def close(self) -> None:
+        """Stop yielding, also while waiting; safe from any thread."""
+        self._closing.set()

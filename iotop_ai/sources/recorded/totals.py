@@ -1,0 +1,90 @@
+"""A recording as the recorded totals of its blocks, where they can be used, and Snapshots to fold for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.store.format.codec import TotalsLine
+from iotop_ai.store.read.file import FileRecording
+
+Items = Iterator[Snapshot | Keyframe]
+"""Input of ``pipeline.frames``; pre-roll in it yields no Frame."""
+
+
+class ShownBlock(NamedTuple):
+    """A block outside the pre-roll. begin_ns: wall time of its keyframe. until_ns: of the next, None at the end."""
+
+    part: int
+    block: int
+    begin_ns: int
+    until_ns: int | None
+
+
+def same_rules(parts: list[FileRecording]) -> bool:
+    """Whether this program's rules made all fold states and totals.
+
+    A fold state of other rules was not handed on to the next, so only the whole recording can be folded anew.
+    """
+    own_stamp = stamp()
+    return all(part.stamp_of(block) == own_stamp for part in parts for block in range(len(part.blocks)))
+
+
+def blocks_or_totals(
+    parts: list[FileRecording], begin_ns: int | None, end_ns: int | None
+) -> Iterator[TotalsLine | Items]:
+    """The blocks of the wall time from begin to end (both included, None: all), in order: totals, or Items to fold.
+
+    Call it where ``same_rules``. Items reach beyond both times; the last yielded are always Items.
+    """
+    blocks = [block for block in _shown_blocks(parts) if _within(block, begin_ns, end_ns)]
+    run: list[ShownBlock] = []
+    for block in blocks:
+        totals = None
+        if block is not blocks[-1] and (begin_ns is None or block.begin_ns >= begin_ns):
+            totals = parts[block.part].tally(block.block)
+        if totals is None or (end_ns is not None and totals.wall_ns > end_ns):
+            if run and not _adjacent(parts, run[-1], block):
+                yield _items(parts, run)
+                run = []
+            run.append(block)
+            continue
+        if run:
+            yield _items(parts, run)
+            run = []
+        yield totals
+    if run:
+        yield _items(parts, run)
+
+
+def _adjacent(parts: list[FileRecording], before: ShownBlock, after: ShownBlock) -> bool:
+    """Whether a block is the next of the same session and file."""
+    blocks = parts[before.part].blocks
+    return (before.part, before.block + 1) == (after.part, after.block) and (
+        blocks[before.block].session == blocks[after.block].session
+    )
+
+
+def _shown_blocks(parts: list[FileRecording]) -> list[ShownBlock]:
+    shown = [
+        (p, b, block.wall_ns) for p, part in enumerate(parts) for b, block in enumerate(part.blocks) if not block.pre
+    ]
+    ends: list[int | None] = [*(wall_ns for _, _, wall_ns in shown[1:]), None]
+    return [ShownBlock(*block, until_ns) for block, until_ns in zip(shown, ends, strict=True)]
+
+
+def _within(block: ShownBlock, begin_ns: int | None, end_ns: int | None) -> bool:
+    late = end_ns is not None and block.begin_ns > end_ns
+    early = begin_ns is not None and block.until_ns is not None and block.until_ns <= begin_ns
+    return not late and not early
+
+
+def _items(parts: list[FileRecording], run: list[ShownBlock]) -> Items:
+    """Adjacent blocks, with the history before them as pre-roll."""
+    part, first = parts[run[0].part], run[0].block
+    block = part.blocks[first]
+    entry = part.entry(block.session, block.at_ns)
+    return part.items(entry.block, folds_ns=block.at_ns, last=run[-1].block + 1)

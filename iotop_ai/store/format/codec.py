@@ -1,0 +1,388 @@
+"""Frames to lines of a recording and back. A line is one JSON object; ``k`` is its kind.
+
+hdr      the writer and the machine: first in a file, and again after a reboot or when a session is appended
+ev       an event, before the snap that it belongs to
+snap     a Snapshot: whole in a keyframe ("key"), else the changes since the line before
+verdict  the verdict, where it changed: a cache that holds for the header's stamp
+tally    the verdicts since the last keyframe, summed, right before the next keyframe: such a cache too
+end      the last line of a file that was closed properly
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, get_type_hints
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.finding import Verdict
+from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.model.verdict_totals import VerdictTotals
+from iotop_ai.store.format.json_chunks import iter_json_chunks, to_line
+from iotop_ai.store.format.line_head import snap_fields
+from iotop_ai.store.format.process_times import with_predicted, with_written
+from iotop_ai.store.format.range_checks import (
+    check_carry,
+    check_sample,
+    check_snapshot,
+    check_tally,
+    check_times,
+    check_verdict,
+)
+from iotop_ai.store.format.reading_times import TIMED, order_of, times_of, with_times, without_times, without_times_of
+from iotop_ai.store.format.scalars import ShapeError
+from iotop_ai.store.format.shapes import SAME, Group, Record, shape_of
+from iotop_ai.store.format.size_limits import LONGEST_LINE, LineTooLong, ReaderBudget, check_values
+
+FORMAT = 1
+KEYFRAME_EVERY = 60
+
+_SNAPSHOT, _SAMPLE, _CARRY = shape_of(Snapshot), shape_of(Sample), shape_of(FoldState)
+_LINE_FIELDS = ("seq", "at_ns", "wall_ns", "events")
+"""Fields of a Snapshot that are fields of its line, or lines of their own."""
+_CHANGES = without_times_of(_SNAPSHOT, _LINE_FIELDS)
+_VERDICT, _TALLY = shape_of(Verdict), shape_of(VerdictTotals)
+_NAMES_IN_FORMAT_1 = {
+    "ActiveFinding": "Held",
+    "WorkerRestart": "Turn",
+    "VerdictTotals": "Tally",
+    "FindingTotal": "Share",
+    "VerdictSpan": "Stretch",
+}
+"""Class names to the names of their records in a header's legend."""
+
+
+def record_fields() -> dict[str, list[str]]:
+    """The legend of a header: the field names of every record that is written as an array, by record name."""
+    found: dict[str, list[str]] = {}
+
+    def walk(shape: Any) -> None:
+        if isinstance(shape, Record):
+            name = shape.kind.__name__
+            found[_NAMES_IN_FORMAT_1.get(name, name)] = list(shape.kind._fields)
+        inner = shape.fields if isinstance(shape, Record | Group) else ()
+        for part in inner.values() if isinstance(inner, Mapping) else inner:
+            walk(part)
+        for name in ("inner", "item"):
+            if hasattr(shape, name):
+                walk(getattr(shape, name))
+        for part in getattr(shape, "kinds", ()):
+            if not isinstance(part, type):
+                walk(part)
+
+    for shape in (_SNAPSHOT, _SAMPLE, _CARRY, _VERDICT, _TALLY):
+        walk(shape)
+    return dict(sorted(found.items()))
+
+
+class Header(NamedTuple):
+    """A decoded hdr line.
+
+    redact: the level of command lines. stamp: of the rules that made the cached verdicts. continues: the session goes
+    on from another file. origin: the imported log's program, "" for this one. after: the name of the file before,
+    where that could not be written any more, else "".
+    """
+
+    format: int
+    tool: str
+    host: str
+    boot_id: str
+    wall_ns: int
+    at_ns: int
+    interval_s: float
+    redact: str
+    stamp: str
+    continues: bool
+    origin: str = ""
+    after: str = ""
+
+
+def header_line(header: Header) -> str:
+    """The hdr line."""
+    return to_line(
+        {
+            "k": "hdr", "fmt": header.format, "tool": header.tool, "host": header.host, "boot": header.boot_id,
+            "t": header.wall_ns, "m": header.at_ns, "interval": header.interval_s, "redact": header.redact,
+            "stamp": header.stamp, "continues": header.continues, "origin": header.origin,
+            **({"after": header.after} if header.after else {}),
+            "fields": record_fields(),
+        }
+    )  # fmt: skip
+
+
+class EncodedLines(NamedTuple):
+    """Text of lines with their ends, in chunks. key: a keyframe is among them."""
+
+    key: bool
+    chunks: Iterable[str]
+
+
+class Encoder:
+    """Writes Frames as lines: a keyframe at first and each ``keyframe_every`` lines, changes in between."""
+
+    def __init__(self, keyframe_every: int = KEYFRAME_EVERY) -> None:
+        self._keyframe_every = keyframe_every
+        self._before: Snapshot | None = None
+        """The Snapshot of the line before; None where the next line is a keyframe."""
+        self._since_key = 0
+        self._verdict: Verdict | None = None
+
+    def restart(self) -> None:
+        """Make the next line a keyframe and write the verdict again, for a new file, a new session or a gap."""
+        self._before = self._verdict = None
+
+    def lines(self, frame: Frame, *, gap: bool = False) -> list[str]:
+        """The ev, snap and verdict lines of a Frame. Raises LineTooLong; then call ``restart``.
+
+        gap: Snapshots before this one were dropped.
+        """
+        return "".join(self.encode(frame, gap=gap).chunks).split("\n")[:-1]
+
+    def encode(self, frame: Frame, *, gap: bool = False) -> EncodedLines:
+        """As ``lines``, but chunks are made, and LineTooLong is raised, as the caller takes them; it must take all."""
+        snapshot = frame.snapshot
+        before = None if gap or self._since_key >= self._keyframe_every else self._before
+        line = snap_fields(snapshot.at_ns, snapshot.wall_ns, gap=gap, key=before is None)
+        snap: Iterable[str]
+        if before is None:
+            line |= {"n": snapshot.seq, "timed": TIMED} | times_of(snapshot, None)
+            snap = _limited(_keyframe(line, frame))
+            self._since_key = 0
+        else:
+            if snapshot.seq != before.seq + 1:
+                line["n"] = snapshot.seq
+            line |= times_of(snapshot, before)
+            processes = with_predicted(before.processes, snapshot.processes)
+            change = _CHANGES.change(snapshot, before._replace(processes=processes))
+            line["v"] = {} if change is SAME else change
+            snap = _limited((to_line(line), "\n"))
+        self._before = snapshot
+        self._since_key += 1
+        verdict = ""
+        if self._verdict is None or verdict_key(self._verdict) != verdict_key(frame.verdict):
+            fields = {"k": "verdict", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _VERDICT.dump(frame.verdict)}
+            verdict = to_line(fields) + "\n"
+        self._verdict = frame.verdict
+        events = (to_line(_event_fields(event)) + "\n" for event in snapshot.events)
+        return EncodedLines(before is None, chain(events, snap, (verdict,)))
+
+
+def _keyframe(line: Mapping[str, Any], frame: Frame) -> Iterator[str]:
+    yield to_line(line)[:-1] + ',"v":'
+    yield from iter_json_chunks(_SNAPSHOT, without_times(frame.snapshot), _LINE_FIELDS)
+    yield ',"carry":'
+    yield from iter_json_chunks(_CARRY, frame.carry)
+    yield ',"last":'
+    yield from iter_json_chunks(_SAMPLE, frame.sample)
+    yield "}\n"
+
+
+def _limited(chunks: Iterable[str]) -> Iterator[str]:
+    """The chunks of a line that ends with its line end. Raises LineTooLong where no reader would take the line."""
+    length = -1
+    for chunk in chunks:
+        length += len(chunk) if chunk.isascii() else len(chunk.encode())
+        if length > LONGEST_LINE:
+            raise LineTooLong
+        yield chunk
+
+
+def tally_line(snapshot: Snapshot, tally: VerdictTotals) -> str:
+    """The tally line of a block. snapshot: its last."""
+    return to_line({"k": "tally", "m": snapshot.at_ns, "t": snapshot.wall_ns, "v": _TALLY.dump(tally)})
+
+
+def verdict_key(verdict: Verdict) -> tuple[str, str, str]:
+    """State, class and subject: verdicts that differ in their figures only are the same one."""
+    first = verdict.primary
+    return (first.state, first.class_id, first.subject)
+
+
+class SnapLine(NamedTuple):
+    """A decoded snap line. carry, last: None outside a keyframe."""
+
+    snapshot: Snapshot
+    key: bool
+    gap: bool
+    pre: bool
+    carry: FoldState | None
+    last: Sample | None
+
+
+class VerdictLine(NamedTuple):
+    """A decoded verdict line."""
+
+    at_ns: int
+    wall_ns: int
+    verdict: Verdict
+
+
+class TotalsLine(NamedTuple):
+    """A decoded tally line. at_ns, wall_ns: of the last Snapshot in it."""
+
+    at_ns: int
+    wall_ns: int
+    tally: VerdictTotals
+
+
+class EndLine(NamedTuple):
+    """A decoded end line."""
+
+    at_ns: int
+
+
+Item = Header | SnapLine | Event | VerdictLine | TotalsLine | EndLine
+
+
+def _refuse_constant(name: str) -> float:
+    raise ShapeError(f"{name} is not a number of a recording")
+
+
+class Decoder:
+    """Reads lines in order, from a header or a keyframe on.
+
+    Changes before the first keyframe are skipped; unknown kinds and fields are ignored. budget: shared by the
+    decoders of files that follow each other.
+    """
+
+    def __init__(self, budget: ReaderBudget | None = None) -> None:
+        self._before: Snapshot | None = None
+        """The Snapshot of the line before."""
+        self._events: list[Event] = []
+        self._timed = TIMED
+        self._budget = budget or ReaderBudget()
+
+    def read(self, line: bytes, number: int = 0) -> Item | None:
+        """The decoded line; None for an unknown kind or a change without its keyframe.
+
+        Raises InputError with a reason and never the line's content. number: of the line, for the message.
+        """
+        place = f"line {number}: " if number else ""
+        if len(line) > LONGEST_LINE:
+            raise InputError(f"{place}longer than 16 MiB")
+        try:
+            check_values(line)
+            raw = json.loads(line, parse_constant=_refuse_constant)
+            if type(raw) is not dict:
+                raise ShapeError("not an object")
+            return self._item(raw, len(line))
+        except ShapeError as error:
+            raise InputError(f"{place}{error}") from None
+        except RecursionError:
+            raise InputError(f"{place}nested too deeply") from None
+        except MemoryError:
+            raise InputError(f"{place}takes more memory than there is") from None
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+            raise InputError(f"{place}not a line of a recording") from None
+
+    def _item(self, raw: dict[str, Any], length: int) -> Item | None:
+        kind = raw.get("k")
+        if kind == "snap":
+            return self._snap(raw, length)
+        if kind == "ev":
+            self._budget.event()
+            more = {name: shape.load(raw[name]) for name, shape in _OPTIONAL_EVENT_FIELDS.items() if name in raw}
+            event = Event(_int(raw["m"]), _int(raw["t"]), _text(raw["kind"]), _text(raw["text"]), **more)
+            self._events.append(event)
+            return event
+        if kind == "verdict":
+            verdict: Verdict = _VERDICT.load(raw["v"])
+            check_verdict(verdict)
+            return VerdictLine(_int(raw["m"]), _int(raw["t"]), verdict)
+        if kind == "tally":
+            tally: VerdictTotals = _TALLY.load(raw["v"])
+            check_tally(tally)
+            return TotalsLine(_int(raw["m"]), _int(raw["t"]), tally)
+        if kind == "hdr":
+            return self._header(raw)
+        if kind == "end":
+            return EndLine(_int(raw["m"]))
+        return None
+
+    def _header(self, raw: dict[str, Any]) -> Header:
+        number = _int(raw["fmt"])
+        if number > FORMAT:
+            raise ShapeError(f"format {number} was written by a newer iotop-ai (this one reads up to {FORMAT})")
+        header = Header(
+            format=number,
+            tool=_text(raw["tool"]),
+            host=_text(raw["host"]),
+            boot_id=_text(raw["boot"]),
+            wall_ns=_int(raw["t"]),
+            at_ns=_int(raw["m"]),
+            interval_s=shape_of(float).load(raw["interval"]),
+            redact=_text(raw["redact"]),
+            stamp=_text(raw["stamp"]),
+            continues=raw["continues"] is True,
+            origin=_text(raw.get("origin", "")),
+            after=_text(raw.get("after", "")),
+        )
+        check_times(header.wall_ns, header.at_ns)
+        if not header.continues:
+            self._before = None
+        return header
+
+    def _snap(self, raw: dict[str, Any], length: int) -> SnapLine | None:
+        key = raw.get("key") is True
+        self._budget.line(length, key)
+        if not key and self._before is None:
+            self._events.clear()
+            return None
+        snapshot = self._whole(raw) if key or self._before is None else self._changed(raw, self._before)
+        check_snapshot(snapshot)
+        table = snapshot.processes.value
+        self._budget.snapshot(snapshot.at_ns, length, len(table.info) if table else 0)
+        self._before = snapshot
+        events, self._events = tuple(self._events), []
+        carry = _CARRY.load(raw["carry"]) if key and "carry" in raw else None
+        last = _SAMPLE.load(raw["last"]) if key and "last" in raw else None
+        if carry is not None:
+            check_carry(carry)
+        if last is not None:
+            check_sample(last)
+        gap, pre = raw.get("gap") is True, raw.get("pre") is True
+        return SnapLine(snapshot._replace(events=events), key, gap, pre, carry, last)
+
+    def _whole(self, raw: dict[str, Any]) -> Snapshot:
+        line_fields = {"seq": raw["n"], "at_ns": raw["m"], "wall_ns": raw["t"], "events": []}
+        self._timed = order_of(raw["timed"])
+        return with_times(_SNAPSHOT.load({**raw["v"], **line_fields}), raw, None, self._timed)
+
+    def _changed(self, raw: dict[str, Any], before: Snapshot) -> Snapshot:
+        change = {name: part for name, part in raw["v"].items() if name not in _LINE_FIELDS}
+        bare: Snapshot = _SNAPSHOT.apply(change, before)._replace(
+            seq=_int(raw["n"]) if "n" in raw else before.seq + 1,
+            at_ns=_int(raw["m"]),
+            wall_ns=_int(raw["t"]),
+            events=(),
+        )
+        snapshot = with_times(bare, raw, before, self._timed)
+        processes = with_written(change.get("processes", {}), before.processes, snapshot.processes)
+        return snapshot._replace(processes=processes)
+
+
+_OPTIONAL_EVENT_FIELDS: dict[str, Any] = {name: shape_of(get_type_hints(Event)[name]) for name in Event._field_defaults}
+"""Fields of an ev line that are left out where they are unknown."""
+
+
+def _event_fields(event: Event) -> dict[str, Any]:
+    line = {"k": "ev", "m": event.at_ns, "t": event.wall_ns, "kind": event.kind, "text": event.text}
+    for name, default in Event._field_defaults.items():
+        if (value := getattr(event, name)) != default:
+            line[name] = value
+    return line
+
+
+def _int(raw: Any) -> int:
+    number: int = shape_of(int).load(raw)
+    return number
+
+
+def _text(raw: Any) -> str:
+    text: str = shape_of(str).load(raw)
+    return text

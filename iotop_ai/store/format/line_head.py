@@ -1,0 +1,106 @@
+"""The head of a line: its kind and, of a snap line, its marks and times.
+
+    {"k":"snap","pre":true,"m":86400000000000,"t":1795250000000000000,"gap":true,"key":true,"back":20481,…
+
+Writers make a head here, and readers find blocks, times and marks by it without decoding the line.
+Text is what a writer has, bytes are what a file holds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+
+HEADER = b'{"k":"hdr"'
+EVENT = b'{"k":"ev"'
+SNAP = b'{"k":"snap",'
+TOTALS = b'{"k":"tally",'
+KEY = b',"key":true,'
+KEY_WITHIN = 120
+"""Bytes of a line within which a keyframe's mark ends."""
+BACK_WITHIN = KEY_WITHIN + 30
+"""Bytes of a line within which a keyframe's ``back`` ends."""
+HEAD_BYTES = 2000
+"""Bytes of a line that hold its head, including ``continues`` of a header."""
+
+_SNAP_TEXT, _KEY_TEXT, _PRE_TEXT = SNAP.decode(), KEY.decode(), '"pre":true,'
+_HEAD = re.compile(rb'\{"k":"([a-z]+)",("pre":true,)?(?:"m":(\d{1,19}),"t":(-?\d{1,19})[,}])?')
+_BACK = re.compile(rb',"key":true,"back":([1-9]\d{0,14}),')
+
+
+class LineHead(NamedTuple):
+    """kind: ``k``. at_ns, wall_ns: ``m`` and ``t``, None where they do not follow. pre: of the pre-roll."""
+
+    kind: str
+    at_ns: int | None
+    wall_ns: int | None
+    pre: bool
+
+
+def snap_fields(at_ns: int, wall_ns: int, *, gap: bool, key: bool) -> dict[str, Any]:
+    """The first fields of a snap line, in the order that readers rely on."""
+    fields: dict[str, Any] = {"k": "snap", "m": at_ns, "t": wall_ns}
+    if gap:
+        fields["gap"] = True
+    if key:
+        fields["key"] = True
+    return fields
+
+
+def parse_head(line: bytes) -> LineHead | None:
+    """The head of a line; None where the line does not begin with a kind."""
+    found = _HEAD.match(line)
+    if found is None:
+        return None
+    kind, pre, at_ns, wall_ns = found.groups()
+    if at_ns is None:
+        return LineHead(kind.decode(), None, None, pre is not None)
+    return LineHead(kind.decode(), int(at_ns), int(wall_ns), pre is not None)
+
+
+def is_snap(line: str) -> bool:
+    """Whether a line holds a Snapshot."""
+    return line.startswith(_SNAP_TEXT)
+
+
+def is_keyframe(line: str) -> bool:
+    """Whether a line is a keyframe."""
+    return line.startswith(_SNAP_TEXT) and line.find(_KEY_TEXT, 0, KEY_WITHIN) >= 0
+
+
+def has_key(line: bytes | bytearray, begin: int = 0, stop: int | None = None) -> bool:
+    """Whether the snap line that begins there is a keyframe. stop: the line is known up to here."""
+    end = begin + KEY_WITHIN
+    return line.find(KEY, begin, end if stop is None else min(stop, end)) >= 0
+
+
+def may_begin_block(data: bytes | bytearray, begin: int, stop: int) -> bool:
+    """Whether the line that begins there is a header, an event or a keyframe. stop: as of ``has_key``."""
+    if data.startswith(SNAP, begin):
+        return has_key(data, begin, stop)
+    return data.startswith((EVENT, HEADER), begin)
+
+
+def starts_session(line: bytes) -> bool:
+    """Whether a header line begins a session."""
+    return b'"continues":false' in line
+
+
+def with_pre(line: str) -> str:
+    """A snap line with the mark of the pre-roll."""
+    if line.startswith(_PRE_TEXT, len(_SNAP_TEXT)):
+        return line
+    return line.replace(_SNAP_TEXT, _SNAP_TEXT + _PRE_TEXT, 1)
+
+
+def with_back(line: str, back_bytes: int) -> str:
+    """A keyframe with the length of the block before it."""
+    return line.replace(_KEY_TEXT, f'{_KEY_TEXT}"back":{back_bytes},', 1)
+
+
+def back_of(head: bytes) -> int | None:
+    """The length of the block before a keyframe; None where the keyframe does not have it."""
+    found = _BACK.search(head)
+    return None if found is None else int(found[1])

@@ -1,0 +1,29 @@
+"""Command lines of a snap line that goes into a file as pre-roll: the minute before the file, which is not shown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from iotop_ai.model.process.records import ProcessInfo
+from iotop_ai.store.format.json_chunks import to_line
+from iotop_ai.store.format.redact import COMMANDS
+
+_CMDLINE = ProcessInfo._fields.index("cmdline")
+
+
+def redacted_line(line: str, level: str) -> str:
+    """A snap line with full command lines at another level of redaction."""
+    command = COMMANDS.get(level)
+    if command is None or '"info":' not in line:
+        return line
+    raw = json.loads(line)
+    table = raw["v"].get("processes", {}).get("value") or {}
+    info = table.get("=", table).get("info") or {}
+    entries: dict[str, Any] = info if raw.get("key") or "=" in table else info.get("+", {})
+    for entry in entries.values():
+        if isinstance(entry, list):
+            entry[_CMDLINE] = list(command(tuple(entry[_CMDLINE])))
+        elif "cmdline" in entry:
+            entry["cmdline"] = list(command(tuple(entry["cmdline"])))
+    return to_line(raw)

@@ -1,0 +1,60 @@
+"""The times of the process sweeps, which a line leaves out where they follow from the usual order of sweeps.
+
+A usual tick reads all io, and the stat of one cohort in turn and of the processes whose io changed. So ``io_at_ns``,
+``stat_at`` and ``stat_out`` are written only where they differ from that prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from iotop_ai.model.process.change_tracking import changed
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
+from iotop_ai.model.reading import Reading
+from iotop_ai.store.format.shapes import Shape, shape_of
+
+_TABLE: Shape = shape_of(ProcessTable)
+_KEY = shape_of(frozenset[ProcessKey])
+_PREDICTED = ("io_at_ns", "stat_at", "stat_out")
+
+
+def _prediction(
+    before: ProcessTable, after: ProcessTable, at_ns: int | None, moved: Iterable[ProcessKey]
+) -> dict[str, Any]:
+    """The three fields after a usual sweep. at_ns: of the Reading. moved: processes with io in the line."""
+    io_at_ns = before.io_at_ns if at_ns is None else at_ns
+    cohorts = len(before.stat_at)
+    if not cohorts or after.stat_at_ns == before.stat_at_ns:
+        return {"io_at_ns": io_at_ns, "stat_at": before.stat_at, "stat_out": before.stat_out}
+    turn = (before.stat_at.index(max(before.stat_at)) + 1) % cohorts
+    there = after.stat
+    out = {key: at for key, at in before.stat_out.items() if key.pid % cohorts != turn and key in there}
+    out.update((key, after.stat_at_ns) for key in moved if key.pid % cohorts != turn and key in there)
+    stat_at = tuple(after.stat_at_ns if i == turn else at for i, at in enumerate(before.stat_at))
+    return {"io_at_ns": io_at_ns, "stat_at": stat_at, "stat_out": out}
+
+
+def with_predicted(before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Reading[ProcessTable]:
+    """``before`` with the predicted times; a line holds the change from this."""
+    old, new = before.value, after.value
+    if old is None or new is None:
+        return before
+    moved = [key for key in changed(new.io, old.io) if old.io.get(key) != new.io[key]]
+    return before._replace(value=old._replace(**_prediction(old, new, after.at_ns, moved)))
+
+
+def with_written(raw: Any, before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Reading[ProcessTable]:
+    """``after``, to which a line's change was applied, with the predicted times and those that the line has.
+
+    raw: the line's change of the Reading, {} when it has none. Raises ShapeError.
+    """
+    old, new = before.value, after.value
+    change = raw.get("value", {}) if type(raw) is dict else {}
+    if old is None or new is None or type(change) is not dict or "=" in change:
+        return after
+    io = change.get("io", {})
+    moved = _KEY.load(list(io.get("+", {})))
+    table = new._replace(**_prediction(old, new, after.at_ns, moved))
+    written = {name: change[name] for name in _PREDICTED if name in change}
+    return after._replace(value=_TABLE.apply(written, table) if written else table)

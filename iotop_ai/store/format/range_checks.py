@@ -1,0 +1,79 @@
+"""Checks of decoded records beyond their shape. Each raises ShapeError for values that no machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.model.finding import Finding, Verdict
+from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.process.records import ProcessTable
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.verdict_class import CLASS_SPECS
+from iotop_ai.model.verdict_totals import VerdictTotals
+from iotop_ai.store.format.scalars import ShapeError
+
+_LATEST_NS = 2**63
+_LONGEST_INTERVAL_S = 1e6
+
+
+def check_times(*moments_ns: int) -> None:
+    """Check that times are not negative and fit 63 bits (the year 2262)."""
+    if not all(0 <= ns < _LATEST_NS for ns in moments_ns):
+        raise ShapeError("a time out of range")
+
+
+def check_snapshot(snapshot: Snapshot) -> None:
+    """Check times, the interval and the process table."""
+    check_times(snapshot.at_ns, snapshot.wall_ns)
+    if not 0 < snapshot.interval_s <= _LONGEST_INTERVAL_S:
+        raise ShapeError("an interval out of range")
+    if snapshot.processes.value is not None:
+        _check_processes(snapshot.processes.value)
+
+
+def _check_processes(table: ProcessTable) -> None:
+    """Check the divisors, and that every process with figures has a stat and a name."""
+    if table.clk_tck <= 0 or table.page_bytes <= 0 or not table.stat_at:
+        raise ShapeError("a process table out of range")
+    with_stat = table.stat.keys()
+    if not (table.io.keys() <= with_stat and table.threads.keys() <= with_stat and with_stat <= table.info.keys()):
+        raise ShapeError("a process without a name")
+
+
+def check_sample(sample: Sample) -> None:
+    """Check times."""
+    check_times(sample.at_ns, sample.wall_ns)
+
+
+def check_verdict(verdict: Verdict) -> None:
+    """Check that there is a primary finding and that every class is known."""
+    if not verdict.findings:
+        raise ShapeError("a verdict without a finding")
+    _check_findings(verdict.findings)
+
+
+def check_carry(carry: FoldState) -> None:
+    """Check the verdict and the active findings."""
+    if carry.verdict is not None:
+        check_verdict(carry.verdict)
+    _check_findings(held.finding for held in carry.held.values())
+    if not all(class_id in CLASS_SPECS for class_id, _ in (*carry.held, *((name, at) for at, name in carry.classes))):
+        raise ShapeError("a class of finding that is not known")
+
+
+def check_tally(tally: VerdictTotals) -> None:
+    """Check durations and times, and that every class is known."""
+    check_times(tally.measuring_ns, tally.stall_ns, tally.known_ns)
+    for share in tally.shares:
+        check_times(*share[1:])
+    for stretch in tally.stretches:
+        check_times(stretch.wall_ns, stretch.stood_ns)
+    if not all(stretch.class_id in CLASS_SPECS for stretch in tally.stretches):
+        raise ShapeError("an unknown class of finding")
+    _check_findings(share.finding for share in tally.shares)
+
+
+def _check_findings(findings: Iterable[Finding]) -> None:
+    if not all(finding.class_id in CLASS_SPECS for finding in findings):
+        raise ShapeError("an unknown class of finding")

@@ -1,0 +1,94 @@
+"""Redacts command lines of Snapshots before they are written.
+
+names     the program and, of an interpreter, its script or module (the default of everything written)
+redacted  all arguments, with what looks like a secret replaced
+full      everything
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from iotop_ai.model.process.change_tracking import TrackedDictBuilder, changed, gone
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.store.format.secrets import command_redacted, note_redacted, without_secrets
+
+_INTERPRETER = re.compile(
+    r"(python|pypy|ruby|perl|node|java|bash|sh|dash|zsh|torchrun|accelerate|deepspeed|Rscript)[\d.]*"
+)
+
+_MAY_TAKE_VALUE = re.compile(r"--?\w[\w-]+|-[WXoOrIp]")
+"""An option that may take the next argument as its value; that argument is the script only with a script's ending."""
+_SCRIPT = re.compile(r"\.(?:py|sh|bash|zsh|rb|pl|m?js|cjs|ts|jar|R)$")
+
+
+def base_name(path: str) -> str:
+    """The last part of a path."""
+    return path.rstrip("/").rsplit("/", 1)[-1]
+
+
+def command_names(cmdline: tuple[str, ...]) -> tuple[str, ...]:
+    """The program's name and, behind an interpreter, the script's or module's; never another argument."""
+    if not cmdline:
+        return ()
+    program = without_secrets(base_name(cmdline[0].split(" ", 1)[0]))
+    out = [program]
+    if _INTERPRETER.fullmatch(program):
+        rest = iter(cmdline[1:])
+        for before, argument in zip(cmdline, rest, strict=False):
+            if argument == "-m":
+                module = next(rest, "")
+                if re.fullmatch(r"[\w.]+", module):
+                    out += ["-m", module]
+                break
+            if argument in ("-c", "-e"):
+                out.append(argument)
+                break
+            if not argument.startswith("-"):
+                name = base_name(argument)
+                if _MAY_TAKE_VALUE.fullmatch(before) and not _SCRIPT.search(name):
+                    continue
+                if re.fullmatch(r"[\w.+-]{1,64}", name) and without_secrets(name) == name:
+                    out.append(name)
+                break
+    return tuple(out)
+
+
+COMMANDS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
+    "names": command_names,
+    "redacted": command_redacted,
+}
+"""The function of each level except full."""
+
+
+class Redactor:
+    """Applies one level to Snapshots. An unchanged record stays the same object."""
+
+    def __init__(self, level: str = "names") -> None:
+        self.level = level
+        self._command = COMMANDS.get(level)
+        self._before: Mapping[ProcessKey, ProcessInfo] = {}
+        self._out: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
+
+    def snapshot(self, snapshot: Snapshot) -> Snapshot:
+        """The Snapshot with redacted command lines and event texts."""
+        if self._command is None:
+            return snapshot
+        if snapshot.events:
+            events = (event._replace(text=note_redacted(event.text)) for event in snapshot.events)
+            snapshot = snapshot._replace(events=tuple(events))
+        table = snapshot.processes.value
+        if table is None:
+            return snapshot
+        # Tables that are equal need no look at each record, which costs more than the comparison.
+        if self._before is not table.info and self._before != table.info:
+            for key in changed(table.info, self._before):
+                info = table.info[key]
+                self._out.put(key, info._replace(cmdline=self._command(info.cmdline)))
+            for key in gone(table.info, self._before):
+                self._out.drop(key)
+            self._before = table.info
+            self._out.turn()
+        return snapshot._replace(processes=snapshot.processes._replace(value=table._replace(info=self._out.now)))

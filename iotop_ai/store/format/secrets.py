@@ -1,0 +1,207 @@
+"""Replaces text that looks like a secret in all that is written, printed, exported or copied.
+
+A short flag is a password in one program and a port in another, so these are listed by program. In doubt a text is
+replaced: a hidden experiment name costs less than a visible password.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from iotop_ai.store.format.secret_flags import FLAGS, LOGINS, PLAIN_WORDS, WITHOUT_VALUE, words
+
+HIDDEN = "***"
+_LONGEST = 1 << 15
+"""Characters of a text that are kept, as many as are read from /proc."""
+_WORD = re.compile(r"[^\s\"'`;|&()]+")
+_SECRET_PART = re.compile(r"passw|passphrase|secret|credential")
+"""Text that makes a part of a name secret."""
+_SECRET_END = re.compile(
+    r"(?:token|apikey|api_?key|accesskey|privatekey|authkey|secretkey|accountkey|signature|pwd|"
+    r"(?:ssh|pg|db|user|root|admin|ftp|smtp|ldap|key|store|http|proxy)pass)$"
+)
+_SECRETS = words(
+    "pass passcode pw psk pin otp pat jwt sas sig dsn key auth authorization authentication "
+    "bearer cookie cookies cred creds literal passin passout"
+)
+"""Whole parts of a name that make it secret."""
+_HARMLESS = {
+    "token": words("id ids len length count per max min pad eos bos unk sep mask cls image num type level"),
+    "key": words("size dim dims head heads len length num padding frame frames sort partition group"),
+    "auth": words("type method mode"),
+    "pass": words("through count rate filter at"),
+    "pin": words("memory mem device cpu cpus gpu thread threads"),
+    "signature": words("name def"),
+}
+"""Other parts of a name that make such a part harmless: --pad_token_id, --key-dim."""
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}(?=[\"']?\s{0,2}[=:])")
+_JOIN = re.compile(r"[\"']?\s{0,2}[=:]\s{0,2}[\"']?")
+_VALUE = re.compile(r"(?:(?:bearer|basic|digest|token|negotiate)\s+)?[^\s\"'&;]+", re.IGNORECASE)
+_HEADER_VALUE = re.compile(r"[^\"'\n]+")
+_BARE = re.compile(
+    r"(?:[\w.:/@-]*[_:.-])?(?:password|passwd|passphrase|pwd|psk|secret|token|authtoken|"
+    r"api_?key|secret_?key|access_?key|private_?key)",
+    re.IGNORECASE,
+)
+"""A word without a dash before a secret, as in ``connect NET password X``."""
+_OPTION = re.compile(r"--?[A-Za-z][A-Za-z-]*(?:=.*)?|-[A-Za-z]")
+"""An option, which is not the value of a secret option before it."""
+_LOGIN = re.compile(r"[^\d:]:.|:.*[^\d]|%")
+"""user:password, not the uid:gid of ``docker run -u 1000:1000``."""
+_SPLITS = re.compile(r"[\s;|]")
+_VARIABLE = re.compile(r"[\w.:/@-]+")
+_URL_LOGIN = re.compile(r"(?<=//)[^\s/?#@]*@|(?<=//)[^\s:/@?#]*:(?!\d{1,5}(?:/|$))[^\s\"']*@")
+_THIN_LOGIN = re.compile(r"(?<=thin:)[^\s@]+(?=@)")
+_PRIVATE_KEY = re.compile(r"-----BEGIN.*", re.DOTALL)
+_KNOWN = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"sk-(?=[\w-]*[A-Z0-9])[\w-]{8,}|[srp]k_(?:live|test)_\w+|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|imt)-[\w-]{8,}|gh[oprsu]_\w{8,}|github_pat_\w+|xox[a-z]-[\w-]+|"
+    r"xapp-[\w-]+|A(?:KIA|SIA|GPA|IDA|ROA)[A-Z0-9]{10,}|AIza[\w-]{10,}|ya29\.[\w.-]+|hf_(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{10,}|npm_[A-Za-z0-9]{20,}|"
+    r"pypi-[\w-]{8,}|do[a-z]_v1_\w+|SG\.[\w.-]{8,}|eyJ[\w-]{6,}(?:\.[\w-]*)*|hv[a-z]\.[\w-]{8,}|s\.[A-Za-z0-9]{20,}|"
+    r"dckr_[a-z]+_[\w-]+|shp[a-z]{2}_\w+|whsec_\w+|nvapi-[\w-]+|r8_\w{8,}|gsk_\w{8,}|tskey-[\w-]+|key-[0-9a-f]{16,}|"
+    r"AGE-SECRET-KEY-\w+|lin_api_\w+|pplx-\w+|wandb_v1_\w+|dapi[0-9a-f]{16,}"
+    r")"
+)
+_SCHEME = re.compile(r"\b(bearer|basic|digest|token|negotiate)\s+[^\s\"']{6,}", re.IGNORECASE)
+_PASS = re.compile(r"\bpass:[^\s\"']+")
+_LONG_CODE = re.compile(
+    r"(?<![A-Za-z0-9+/_-])(?:[0-9a-fA-F]{24,}|(?=[A-Za-z0-9+_-]*\d)[A-Za-z0-9+_-]{32,}={0,2})(?![A-Za-z0-9+_-])"
+)
+_CODE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
+_MIXED = 0.35
+"""Share of adjacent characters of different kinds that makes a text look random; CamelCase names reach 0.25."""
+_KINDS = str.maketrans(
+    {c: k for k, cs in (("a", "abcdefghijklmnopqrstuvwxyz"), ("A", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), ("0", "0123456789"))
+     for c in cs}
+)  # fmt: skip
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the value of an option, variable or parameter of this name is a secret."""
+    parts = [part.lower() for part in _PARTS.findall(name)]
+    beside = frozenset(parts)
+    for part in parts:
+        if _SECRET_PART.search(part):
+            return True
+        if part in _SECRETS or _SECRET_END.search(part):
+            known = next((word for word in _HARMLESS if part.endswith(word)), None)
+            if known is None or not beside & _HARMLESS[known]:
+                return True
+    return False
+
+
+def without_secrets(text: str) -> str:
+    """A text of any kind with secrets replaced."""
+    text = text[:_LONGEST]
+    text = _PRIVATE_KEY.sub(HIDDEN, text)
+    text = _URL_LOGIN.sub(HIDDEN + "@", text)
+    text = _THIN_LOGIN.sub(HIDDEN, text)
+    text = _values(text)
+    text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
+    text = _PASS.sub(f"pass:{HIDDEN}", text)
+    text = _KNOWN.sub(HIDDEN, text)
+    text = _LONG_CODE.sub(HIDDEN, text)
+    return _CODE.sub(lambda found: HIDDEN if _is_random(found[0]) else found[0], text)
+
+
+def _values(text: str) -> str:
+    """The text without the values of secret names: NAME=VALUE, NAME: VALUE, "NAME": "VALUE", in a URL or alone."""
+    out, done, at = [], 0, 0
+    while (name := _NAME.search(text, at)) is not None:
+        at = name.end()
+        join = _JOIN.match(text, at)
+        if join is None or not is_secret_name(name[0]):
+            continue
+        header = ":" in join[0] and join[0][-1:].isspace()
+        value = (_HEADER_VALUE if header else _VALUE).match(text, join.end())
+        if value is not None:
+            out += [text[done : join.end()], HIDDEN]
+            done = at = value.end()
+    return "".join((*out, text[done:]))
+
+
+def _is_random(text: str) -> bool:
+    kinds = text.rstrip("=").translate(_KINDS)
+    if not {"a", "A", "0"} <= set(kinds):
+        return False
+    return sum(a != b for a, b in pairwise(kinds)) >= _MIXED * (len(kinds) - 1)
+
+
+class _Words:
+    """Redacts the words of a command line in order, by the options of its program."""
+
+    def __init__(self) -> None:
+        self._flags: tuple[str, ...] = ()
+        self._letters = ""
+        self._login: tuple[str, ...] = ()
+        self._plain_words = False
+        self._next = ""
+        """The next word: "must" be a secret; "may" be one, unless it is an option; "login": may be user:password."""
+
+    def word(self, word: str) -> str:
+        """The redacted word."""
+        expected, self._next = self._next, ""
+        if expected == "must" or (expected == "may" and not _OPTION.fullmatch(word)):
+            return HIDDEN
+        if expected == "login" and _LOGIN.search(word):
+            return HIDDEN
+        if _SPLITS.search(word.strip()):
+            inner = _Words()
+            return _WORD.sub(lambda found: inner.word(found[0]), without_secrets(word))
+        return self._option(word) if word.startswith("-") else self._plain(word)
+
+    def _plain(self, word: str) -> str:
+        name, equals, _ = word.partition("=")
+        if equals and _VARIABLE.fullmatch(name) and is_secret_name(name):
+            return f"{name}={HIDDEN}"
+        if self._plain_words:
+            return HIDDEN
+        program = word.rsplit("/", 1)[-1].removesuffix(".exe")
+        if program in FLAGS or program in LOGINS or program in PLAIN_WORDS:
+            self._flags, self._login = FLAGS.get(program, ()), LOGINS.get(program, ())
+            self._letters, self._plain_words = WITHOUT_VALUE.get(program, ""), program in PLAIN_WORDS
+            return word
+        if program == "login" and self._login:
+            self._flags, self._plain_words = self._login, self._login == ("*",)
+            return word
+        for flag in self._flags:
+            if flag.startswith("/") and word.startswith(flag):
+                return flag + HIDDEN
+        if _BARE.fullmatch(word):
+            self._next = "may"
+        return without_secrets(word)
+
+    def _option(self, word: str) -> str:
+        for flag in self._flags:
+            if word == flag:
+                self._next = "must"
+                return word
+            if len(flag) > 2:
+                if word.startswith(flag + "=") or (flag == "-hp" and word.startswith(flag)):
+                    return flag + HIDDEN
+            elif not word.startswith("--") and (rest := word[1:].lstrip(self._letters)).startswith(flag[1:]):
+                if len(rest) == 1:
+                    self._next = "must"
+                    return word
+                return word[: len(word) - len(rest) + 1] + HIDDEN
+        name, equals, _ = word.partition("=")
+        if is_secret_name(name):
+            if equals:
+                return f"{name}={HIDDEN}"
+            self._next = "" if ":" in name else "may"
+        elif word in ("-u", "-U", "--user", "--proxy-user", "--username"):
+            self._next = "login"
+        return without_secrets(word)
+
+
+def note_redacted(text: str) -> str:
+    """A text that a person typed, which may quote a command line, with what looks like a secret replaced."""
+    return _Words().word(text)
+
+
+def command_redacted(cmdline: tuple[str, ...]) -> tuple[str, ...]:
+    """All arguments with secrets replaced, also within an argument that is itself a command."""
+    line = _Words()
+    return tuple(line.word(argument) for argument in cmdline)

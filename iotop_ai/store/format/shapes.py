@@ -1,0 +1,480 @@
+"""JSON of records by their type hints, and back: whole, or only the changes since the line before.
+
+A NamedTuple without tables is an array in field order, without the defaults at its end; its change is an object of the
+fields that changed. A NamedTuple with a table (a mapping or a set), and every Reading and Rated, is an object by field
+name, without fields that have their default. A mapping is an object; its change is
+``{"+": {key: value}, "-": [key]}``, without an empty part. Keys that are records are joined with "/".
+Numbers are absolute, never differences.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from functools import cache
+from itertools import compress
+from operator import is_not, ne
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from iotop_ai.model.process.change_tracking import changed, counterparts, gone
+from iotop_ai.store.format.key_text import KeyText, key_text
+from iotop_ai.store.format.scalars import LEAST_INT, MOST_INT, ShapeError, checked
+from iotop_ai.store.format.size_limits import MOST, MOST_OF, check_size
+
+SAME = object()
+"""The encoding of no change."""
+
+
+class Shape:
+    """How values of one type are written.
+
+    table: whole and change are both objects, so a whole one in a change is ``{"=": whole}``. partial: a change may be
+    a part; of one that is not a table the whole is an array and a change an object. verbatim: the value is its own JSON
+    (a tuple is an array) and need not be copied.
+    """
+
+    table = False
+    partial = False
+    verbatim = False
+
+    def dump(self, value: Any) -> Any:
+        """The value as JSON."""
+        return value
+
+    def load(self, raw: Any) -> Any:
+        """The value of JSON. Raises ShapeError."""
+        return raw
+
+    def change(self, value: Any, before: Any) -> Any:
+        """What changed since ``before``, or SAME."""
+        return SAME if value is before or value == before else self.dump(value)
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """``before`` with a change applied."""
+        return self.load(raw)
+
+
+class Scalar(Shape):
+    """int, float, str or bool. An int may stand for a float, never the reverse."""
+
+    verbatim = True
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def load(self, raw: Any) -> Any:
+        """The scalar, of exactly the declared kind, checked."""
+        if type(raw) is self.kind:
+            return checked(raw)
+        if self.kind is float and type(raw) is int:
+            return float(checked(raw))
+        raise ShapeError(f"{self.kind.__name__} expected")
+
+
+class Choice(Shape):
+    """An Enum by its value."""
+
+    def __init__(self, kind: type[Enum]) -> None:
+        self.kind = kind
+
+    def dump(self, value: Any) -> Any:
+        """The member's value."""
+        return value.value
+
+    def load(self, raw: Any) -> Any:
+        """The member of a value."""
+        try:
+            return self.kind(raw)
+        except ValueError:
+            raise ShapeError(f"not a {self.kind.__name__}") from None
+
+
+class Maybe(Shape):
+    """None or a value."""
+
+    def __init__(self, inner: Shape) -> None:
+        self.inner = inner
+        self.table = inner.table
+        self.partial = inner.partial
+        self.verbatim = inner.verbatim
+
+    def dump(self, value: Any) -> Any:
+        """null or the value."""
+        return None if value is None else self.inner.dump(value)
+
+    def load(self, raw: Any) -> Any:
+        """None or the value."""
+        return None if raw is None else self.inner.load(raw)
+
+    def change(self, value: Any, before: Any) -> Any:
+        """A change of the value, or the whole of it where there was none before."""
+        if value is None or before is None:
+            if value is before:
+                return SAME
+            whole = self.dump(value)
+            return whole if value is None or not self.inner.table else {"=": whole}
+        return self.inner.change(value, before)
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """None, a whole value, or ``before`` with a change applied."""
+        if raw is None:
+            return None
+        if self.inner.table and type(raw) is dict and raw.keys() == {"="}:
+            return self.inner.load(raw["="])
+        if before is None and self.inner.partial and type(raw) is dict:
+            raise ShapeError("a change of a missing value")
+        return self.inner.apply(raw, before)
+
+
+class Several(Shape):
+    """A choice of scalars, e.g. ``str | float | None``: JSON tells them apart."""
+
+    verbatim = True
+
+    def __init__(self, kinds: tuple[type, ...]) -> None:
+        self.kinds = kinds
+
+    def load(self, raw: Any) -> Any:
+        """The scalar, checked."""
+        if type(raw) in self.kinds:
+            return checked(raw)
+        if float in self.kinds and type(raw) is int:
+            return float(checked(raw))
+        raise ShapeError("another kind of scalar")
+
+
+def _most(item: Shape) -> int:
+    """The most entries of a table of these, by the record within Readings and Maybes."""
+    while isinstance(item, Maybe) or (isinstance(item, Group) and "value" in item.fields):
+        item = item.inner if isinstance(item, Maybe) else item.fields["value"]
+    kind = item.kind if isinstance(item, Group | Record) else None
+    return MOST_OF.get(kind.__name__, MOST) if kind is not None else MOST
+
+
+class Row(Shape):
+    """A tuple: of one kind and any length, or of fixed kinds."""
+
+    def __init__(self, kinds: tuple[Shape, ...], endless: bool) -> None:
+        self.kinds = kinds
+        self.endless = endless
+        self.most = _most(kinds[0]) if endless else len(kinds)
+        self.verbatim = all(kind.verbatim for kind in kinds)
+
+    def dump(self, value: Any) -> Any:
+        """An array."""
+        if self.verbatim:
+            return value
+        if self.endless:
+            return [self.kinds[0].dump(v) for v in value]
+        return [shape.dump(v) for shape, v in zip(self.kinds, value, strict=True)]
+
+    def load(self, raw: Any) -> Any:
+        """The tuple of an array."""
+        if type(raw) is not list or (not self.endless and len(raw) != len(self.kinds)):
+            raise ShapeError("an array expected")
+        if self.endless:
+            check_size(raw, self.most)
+            return tuple(self.kinds[0].load(v) for v in raw)
+        return tuple(shape.load(v) for shape, v in zip(self.kinds, raw, strict=True))
+
+
+def _unequal(value: Mapping[Any, Any], before: Mapping[Any, Any]) -> Iterable[Any]:
+    """As ``changed``, for scalars, which may be equal without being the same object."""
+    return compress(value, map(ne, value.values(), counterparts(value, before)))
+
+
+class Table(Shape):
+    """A mapping, with keys as text."""
+
+    table = True
+    partial = True
+
+    def __init__(self, key: KeyText, item: Shape) -> None:
+        self.key = key
+        self.item = item
+        self.most = _most(item)
+        self.differing = _unequal if isinstance(item, Scalar) else changed
+
+    def dump(self, value: Any) -> Any:
+        """An object."""
+        dump, text = self.item.dump, self.key.dump
+        if self.item.verbatim:
+            return dict(zip(map(text, value), value.values(), strict=True))
+        return {text(k): dump(v) for k, v in value.items()}
+
+    def load(self, raw: Any) -> Any:
+        """The dict of an object."""
+        if type(raw) is not dict:
+            raise ShapeError("an object expected")
+        check_size(raw, self.most)
+        load, key = self.item.load, self.key.load
+        return {key(k): load(v) for k, v in raw.items()}
+
+    def change(self, value: Any, before: Any) -> Any:
+        """New and changed entries, and removed keys."""
+        if value is before or not (value or before):
+            return SAME
+        get, text = before.get, self.key.dump
+        item = self.item
+        added: dict[str, Any] = {}
+        # ``differing`` takes a missing value of a Maybe for None.
+        for key in value if isinstance(item, Maybe) else self.differing(value, before):
+            new, old = value[key], get(key, SAME)
+            if old is new:
+                continue
+            if old is SAME:
+                added[text(key)] = {"=": item.dump(new)} if item.table else item.dump(new)
+            else:
+                part = item.change(new, old)
+                if part is not SAME:
+                    added[text(key)] = part
+        dropped = [text(key) for key in gone(value, before)]
+        if not added and not dropped:
+            return SAME
+        out: dict[str, Any] = {}
+        if added:
+            out["+"] = added
+        if dropped:
+            out["-"] = dropped
+        return out
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """``before`` with a change applied."""
+        if type(raw) is not dict:
+            raise ShapeError("an object expected")
+        out = dict(before)
+        item, key = self.item, self.key.load
+        for text in raw.get("-", ()):
+            out.pop(key(text), None)
+        for text, value in raw.get("+", {}).items():
+            k = key(text)
+            if item.table and type(value) is dict and value.keys() == {"="}:
+                out[k] = item.load(value["="])
+            elif item.partial and type(value) is dict:
+                if k not in out:
+                    raise ShapeError("a change of a missing value")
+                out[k] = item.apply(value, out[k])
+            elif item.table and value is not None:
+                raise ShapeError("an object expected")
+            else:
+                out[k] = item.load(value)
+        check_size(out, self.most)
+        return out
+
+
+class Members(Shape):
+    """A frozenset of keys."""
+
+    table = True
+    partial = True
+
+    def __init__(self, key: KeyText) -> None:
+        self.key = key
+
+    def dump(self, value: Any) -> Any:
+        """A sorted array of key texts."""
+        return sorted(self.key.dump(v) for v in value)
+
+    def load(self, raw: Any) -> Any:
+        """The set of an array."""
+        if type(raw) is not list:
+            raise ShapeError("an array expected")
+        check_size(raw, MOST)
+        return frozenset(self.key.load(v) for v in raw)
+
+    def change(self, value: Any, before: Any) -> Any:
+        """Added and removed members."""
+        if value is before or value == before:
+            return SAME
+        out = {}
+        if value - before:
+            out["+"] = sorted(self.key.dump(v) for v in value - before)
+        if before - value:
+            out["-"] = sorted(self.key.dump(v) for v in before - value)
+        return out
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """``before`` with a change applied."""
+        if type(raw) is not dict:
+            raise ShapeError("an object expected")
+        load = self.key.load
+        out: frozenset[Any] = (before - {load(v) for v in raw.get("-", ())}) | {load(v) for v in raw.get("+", ())}
+        check_size(out, MOST)
+        return out
+
+
+class Record(Shape):
+    """A NamedTuple without tables: an array. Fields that a file does not have get their defaults."""
+
+    partial = True
+
+    def __init__(self, kind: Any, fields: tuple[Shape, ...]) -> None:
+        self.kind = kind
+        self.fields = fields
+        self.numbers = {name: i for i, name in enumerate(kind._fields)}
+        self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
+        self.least = sum(default is SAME for default in self.defaults)
+        self.verbatim = self.least == len(fields) and all(f.verbatim for f in fields)
+        self.plain = all(f.verbatim and not f.partial for f in fields)
+        self.deep = tuple(i for i, f in enumerate(fields) if not f.verbatim)
+        scalars = [f.inner if isinstance(f, Maybe) else f for f in fields]
+        self.ints = tuple(isinstance(f, Scalar) and f.kind is int for f in scalars)
+        self.counters = {name: i for name, i in self.numbers.items() if self.ints[i]}
+
+    def dump(self, value: Any) -> Any:
+        """An array in field order, without the defaults at its end."""
+        if self.verbatim:
+            return value
+        length, defaults = len(value), self.defaults
+        while length > self.least and value[length - 1] == defaults[length - 1]:
+            length -= 1
+        out = list(value[:length])
+        for i in self.deep:
+            if i < length:
+                out[i] = self.fields[i].dump(out[i])
+        return out
+
+    def load(self, raw: Any) -> Any:
+        """The record of an array; a newer writer's further fields are ignored."""
+        if type(raw) is not list or len(raw) < self.least:
+            raise ShapeError(f"{self.kind.__name__} expected")
+        # Fast path: most values are counters.
+        values = [
+            v if is_int and type(v) is int and LEAST_INT <= v <= MOST_INT else shape.load(v)
+            for v, shape, is_int in zip(raw, self.fields, self.ints, strict=False)
+        ]
+        return self.kind(*values)
+
+    def change(self, value: Any, before: Any) -> Any:
+        """An object of the fields that changed."""
+        if value is before or value == before:
+            return SAME
+        if self.plain:
+            return dict(compress(zip(self.numbers, value, strict=True), map(ne, value, before)))
+        fields = self.fields
+        out = {}
+        for (name, i), new, old in zip(self.numbers.items(), value, before, strict=True):
+            if new is not old and new != old:
+                out[name] = fields[i].change(new, old)
+        return out
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """``before`` with changed fields applied; an array is a whole record."""
+        if type(raw) is not dict:
+            return self.load(raw)
+        values = list(before)
+        counters, numbers = self.counters, self.numbers
+        for name, part in raw.items():
+            # Fast path: most changes are of counters.
+            if type(part) is int and name in counters and LEAST_INT <= part <= MOST_INT:
+                values[counters[name]] = part
+            elif name in numbers:
+                i = numbers[name]
+                values[i] = self.fields[i].apply(part, values[i])
+        return tuple.__new__(self.kind, values)
+
+
+class Elsewhere(Shape):
+    """A field that is written elsewhere in the line, never as a change."""
+
+    def change(self, value: Any, before: Any) -> Any:
+        """No change."""
+        return SAME
+
+
+class Group(Shape):
+    """A NamedTuple as an object by field name: one that holds tables, or may (a Reading).
+
+    compared: the number of first fields that a change compares; None for all.
+    """
+
+    table = True
+    partial = True
+
+    def __init__(self, kind: Any, fields: tuple[Shape, ...], compared: int | None = None) -> None:
+        self.kind = kind
+        self.compared = tuple(zip(kind._fields, fields, strict=True))[:compared]
+        self.fields = dict(zip(kind._fields, fields, strict=True))
+        self.numbers = {name: i for i, name in enumerate(kind._fields)}
+        self.defaults = tuple(kind._field_defaults.get(name, SAME) for name in kind._fields)
+
+    def dump(self, value: Any) -> Any:
+        """An object of the fields that do not have their default."""
+        return {name: shape.dump(v) for name, shape, v in self.non_defaults(value)}
+
+    def non_defaults(self, value: Any) -> Iterator[tuple[str, Shape, Any]]:
+        """(name, shape, value) of the fields that do not have their default."""
+        rows = zip(self.fields.items(), value, self.defaults, strict=True)
+        return ((name, shape, v) for (name, shape), v, default in rows if v is not default and v != default)
+
+    def load(self, raw: Any) -> Any:
+        """The record of an object; unknown fields are ignored."""
+        if type(raw) is not dict:
+            raise ShapeError(f"{self.kind.__name__} expected")
+        try:
+            return self.kind(**{name: shape.load(raw[name]) for name, shape in self.fields.items() if name in raw})
+        except TypeError:
+            raise ShapeError(f"{self.kind.__name__} expected") from None
+
+    def change(self, value: Any, before: Any) -> Any:
+        """The fields that changed."""
+        if value is before:
+            return SAME
+        out = {}
+        rows = zip(self.compared, value, before, strict=False)
+        for (name, shape), new, old in compress(rows, map(is_not, value, before)):
+            changed = shape.change(new, old)
+            if changed is not SAME:
+                out[name] = changed
+        return out or SAME
+
+    def apply(self, raw: Any, before: Any) -> Any:
+        """``before`` with changed fields applied."""
+        if type(raw) is not dict:
+            raise ShapeError(f"{self.kind.__name__} expected")
+        values = list(before)
+        for name, part in raw.items():
+            if name in self.fields:
+                i = self.numbers[name]
+                values[i] = self.fields[name].apply(part, values[i])
+        return tuple.__new__(self.kind, values)
+
+
+@cache
+def shape_of(hint: Any) -> Shape:
+    """The Shape of a type hint, built once. Raises TypeError for an unsupported type."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return shape_of(args[0])
+    if hint in (int, float, str, bool):
+        return Scalar(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return Choice(hint)
+    if origin in (Union, types.UnionType):
+        rest = tuple(a for a in args if a is not type(None))
+        inner = shape_of(rest[0]) if len(rest) == 1 else Several(rest)
+        return Maybe(inner) if len(rest) < len(args) else inner
+    if origin is tuple:
+        endless = len(args) == 2 and args[1] is Ellipsis
+        return Row((shape_of(args[0]),) if endless else tuple(map(shape_of, args)), endless)
+    if origin in (dict, Mapping, collections.abc.Mapping):
+        return Table(key_text(args[0]), shape_of(args[1]))
+    if origin is frozenset:
+        return Members(key_text(args[0]))
+    kind = origin or hint
+    if hasattr(kind, "_fields"):
+        hints = get_type_hints(kind, include_extras=True)
+        filled = dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
+        fields = tuple(shape_of(_fill(hints[name], filled)) for name in kind._fields)
+        return Group(kind, fields) if filled or any(f.table for f in fields) else Record(kind, fields)
+    raise TypeError(f"no shape for {hint!r}")
+
+
+def _fill(hint: Any, filled: Mapping[Any, Any]) -> Any:
+    if isinstance(hint, TypeVar):
+        return filled[hint]
+    if filled and get_origin(hint) in (Union, types.UnionType):
+        return Union[tuple(_fill(a, filled) for a in get_args(hint))]  # noqa: UP007 - built from parts
+    return hint

@@ -1,0 +1,112 @@
+"""Limits of a recording, so that a crafted file cannot take all of its reader's memory or time.
+
+A machine of 40,000 processes, 2,000 block devices and 16 GPUs stays well below each: its keyframe is 11 MB with 1.6
+million values, a line of changes 0.15 MB, a block of 60 s 20 MB (tests/store/format/test_size_limits.py). The writer
+keeps to LONGEST_LINE by shortening command lines.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sized
+
+from iotop_ai.model.frame import HISTORY_S
+from iotop_ai.store.format.scalars import ShapeError
+
+MIB = 1 << 20
+LONGEST_LINE = 16 * MIB
+"""Bytes of a line."""
+MOST = 65_536
+"""Entries of any mapping, set or list; a machine has more processes than anything else."""
+MOST_OF = {
+    **dict.fromkeys(("BlockCounters", "BlockInfo", "BlockRates", "SmartState", "DeviceErrors", "DeviceBaseline"), 4096),
+    **dict.fromkeys(("Mount", "FilesystemUsage", "JobMount"), 16_384),
+    **dict.fromkeys(("LinkCounters", "LinkRates", "NfsMount", "NfsRates", "FuseMount"), 4096),
+    **dict.fromkeys(("CpuTicks", "CoreRates"), 8192),
+    **dict.fromkeys(("GpuState", "GpuRates", "GpuDetail", "GpuMemory"), 256),
+    **dict.fromkeys(("Job", "JobRates", "JobMemory", "JobPlace", "Rank"), 1024),
+    **dict.fromkeys(
+        ("Finding", "ActiveFinding", "Evidence", "RuledOut", "Advice", "FindingTotal", "PressureTotals"), 256
+    ),
+    **dict.fromkeys(("Event", "WorkerRestart"), 4096),
+    **dict.fromkeys(("SmartAttribute", "Judgement", "PastPoint", "SelfTest", "ErrorEntry"), 4096),
+    **dict.fromkeys(("GpuInstance", "GpuEarlier", "PressureTotals", "IoLimit", "NfsOp", "NfsOpRates"), 256),
+}
+"""Lower limits, by the record's name, mostly of what rules compare pairwise. Linux has at most 8192 cores."""
+MOST_VALUES = 4_000_000
+"""Values in a line: numbers, texts, lists; an object counts as four, for the memory that it takes."""
+MOST_WAITING = 4096
+"""Events in a row before their Snapshot."""
+LARGEST_BLOCK = 64 * MIB
+"""Bytes from one keyframe to the next."""
+LARGEST_HISTORY = 192 * MIB
+"""Bytes of the Snapshots whose rates are kept for the rules."""
+MOST_SNAPSHOTS = 3600
+"""Snapshots in HISTORY_S; nvidia-smi, whose logs can be imported, samples at most 60 times a second."""
+MOST_ROWS = 8_000_000
+"""Processes summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s, 130,000 at 1 s."""
+MOST_BLOCKS = 600_000
+"""Keyframes in a file: one a minute for a year."""
+_HISTORY_NS = int(HISTORY_S * 1e9)
+
+
+class LineTooLong(Exception):  # noqa: N818 - a size, not a fault of the program
+    """A Snapshot does not fit in LONGEST_LINE."""
+
+    def __init__(self) -> None:
+        super().__init__(f"a snapshot is larger than {LONGEST_LINE // MIB} MiB")
+
+
+def check_size(entries: Sized, most: int) -> None:
+    """Raises ShapeError for more entries than any machine has."""
+    if len(entries) > most:
+        raise ShapeError(f"more than {most} entries in one table")
+
+
+def check_values(line: bytes) -> None:
+    """Check a line before it is parsed. Raises ShapeError."""
+    if line.count(b",") + line.count(b"[") + 4 * line.count(b"{") > MOST_VALUES:
+        raise ShapeError(f"more than {MOST_VALUES} values in one line")
+
+
+class ReaderBudget:
+    """What a reader holds in memory: the newest block and the last minute. Over a limit it raises ShapeError."""
+
+    def __init__(self) -> None:
+        self._block = 0
+        self._window: deque[tuple[int, int, int]] = deque()
+        self._bytes = self._rows = 0
+        self._waiting = 0
+
+    def event(self) -> None:
+        """Count an event that waits for its Snapshot."""
+        self._waiting += 1
+        if self._waiting > MOST_WAITING:
+            raise ShapeError(f"more than {MOST_WAITING} events before a Snapshot")
+
+    def line(self, length: int, key: bool) -> None:
+        """Count the line of a Snapshot, before it is decoded. length: its bytes."""
+        self._waiting = 0
+        self._block = length if key else self._block + length
+        if self._block > LARGEST_BLOCK:
+            raise ShapeError(f"more than {LARGEST_BLOCK // MIB} MiB from one keyframe to the next")
+
+    def snapshot(self, at_ns: int, length: int, rows: int) -> None:
+        """Count a decoded Snapshot. rows: its processes."""
+        window = self._window
+        if window and at_ns <= window[-1][0]:  # another session, which is not paired with this one
+            window.clear()
+            self._bytes = self._rows = 0
+        while window and window[0][0] <= at_ns - _HISTORY_NS:
+            _, old_bytes, old_rows = window.popleft()
+            self._bytes -= old_bytes
+            self._rows -= old_rows
+        window.append((at_ns, length, rows))
+        self._bytes += length
+        self._rows += rows
+        if len(window) > MOST_SNAPSHOTS:
+            raise ShapeError(f"more than {MOST_SNAPSHOTS} Snapshots in {HISTORY_S:.0f} s")
+        if self._bytes > LARGEST_HISTORY:
+            raise ShapeError(f"more than {LARGEST_HISTORY // MIB} MiB in {HISTORY_S:.0f} s")
+        if self._rows > MOST_ROWS:
+            raise ShapeError(f"more than {MOST_ROWS} rows of processes in {HISTORY_S:.0f} s")

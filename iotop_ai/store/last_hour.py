@@ -1,0 +1,305 @@
+"""The last hour in memory, to look back while live: lines of a recording, compressed as they come.
+
+It holds full command lines in memory only; the pre-roll that a file gets from here is redacted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from iotop_ai import __version__
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.frame import HISTORY_S, Frame
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.store.format.codec import FORMAT, Encoder, Header
+from iotop_ai.store.format.line_head import parse_head, with_pre
+from iotop_ai.store.format.preroll import redacted_line
+from iotop_ai.store.format.redact import Redactor
+from iotop_ai.store.format.size_limits import LineTooLong
+from iotop_ai.store.read.blocks import Block, split_lines
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.frame_queue import FrameQueue
+
+if TYPE_CHECKING:
+    from zlib import _Compress
+
+log = logging.getLogger(__name__)
+
+RING_BYTES = 8 << 20
+RING_S = 3600.0
+BATCH, BATCH_PROCESSES = 8, 2000
+"""Frames compressed at once, and the processes in them at most. The second Frame of a batch takes less than half the
+CPU time that it takes a second later, but each Frame that waits holds a process table."""
+MOST_KEPT_BYTES = RING_BYTES
+"""Memory for dropped blocks that a user still looks at; beyond that a recording of the ring is not refreshed."""
+_LEVEL = 5
+_CHUNK = 1 << 16
+_WAIT_S = 2.0
+_SHORT_S = 0.2
+"""How long a user who looks back waits for the newest Frames to be compressed."""
+
+
+class RingState(NamedTuple):
+    """span_s: how far back the user can look, 0 not yet at all. size_bytes: memory of the lines."""
+
+    span_s: float
+    size_bytes: int
+    dropped: int
+    trouble: str
+
+
+class _Packed(NamedTuple):
+    block: Block
+    data: bytes
+
+
+class Ring:
+    """Compresses Frames on a thread of its own; ``recording`` gives what it holds. put never blocks.
+
+    most_bytes, most_s: beyond these the oldest block is dropped.
+    """
+
+    def __init__(self, most_bytes: int = RING_BYTES, most_s: float = RING_S) -> None:
+        self._most_bytes = most_bytes
+        self._most_ns = int(most_s * 1e9)
+        self._queue = FrameQueue()
+        self._waiting: list[Frame] = []
+        self._put_lock = threading.Lock()
+        self._encoder = Encoder()
+        self._redactor: Redactor | None = None
+        """Set once full command lines made a keyframe too long."""
+        self._lock = threading.Lock()
+        self._closed: list[_Packed] = []
+        self._closed_bytes = 0
+        self._open: Block | None = None
+        self._compressor = zlib.compressobj(_LEVEL)
+        self._parts: list[bytes] = []
+        self._open_bytes = 0
+        self._session = 0
+        self._number = 0
+        self._boot = ""
+        self._newest_ns = 0
+        self._header: Header | None = None
+        self._trouble = ""
+        self._thread = threading.Thread(target=self._run, name="ring", daemon=True)
+        self._thread.start()
+
+    def put(self, frame: Frame) -> None:
+        """Add a Frame; returns at once."""
+        table = frame.snapshot.processes.value
+        with self._put_lock:
+            self._waiting.append(frame)
+            count = len(self._waiting)
+            if count >= BATCH or table is None or count * len(table.stat) >= BATCH_PROCESSES:
+                self._queue_waiting()
+
+    def _queue_waiting(self) -> None:
+        """Queue the waiting Frames; the caller holds their lock."""
+        waiting, self._waiting = self._waiting, []
+        for frame in waiting:
+            self._queue.put(frame)
+
+    def drained(self, seconds: float = _WAIT_S) -> bool:
+        """Wait at most ``seconds`` until all Frames are compressed; whether they are."""
+        with self._put_lock:
+            self._queue_waiting()
+        return self._queue.drained(seconds)
+
+    def state(self) -> RingState:
+        """The state now."""
+        self.drained(_SHORT_S)
+        with self._lock:
+            first = self._seekable_ns()
+            span_s = 0.0 if first is None else max(0.0, (self._newest_ns - first) / 1e9)
+            return RingState(span_s, self._closed_bytes + self._open_bytes, self._queue.lost.frames, self._trouble)
+
+    def recording(self) -> RingRecording | None:
+        """A recording of what it holds now, until refreshed; None while it is empty."""
+        packed, header = self._held(), self._header
+        return None if not packed or header is None else RingRecording(RingBlocks(packed, self._held), header)
+
+    def _held(self) -> tuple[_Packed, ...]:
+        self.drained(_SHORT_S)
+        with self._lock:
+            if self._open is None:
+                return ()
+            compressor = self._compressor.copy()
+            newest = self._open._replace(length=self._open_bytes)
+            return (*self._closed, _Packed(newest, b"".join(self._parts) + compressor.flush()))
+
+    def preroll(self, level: str, before_ns: int) -> tuple[str, ...]:
+        """The snap lines before a time, from the last keyframe at least a minute back, redacted and marked "pre"."""
+        self.drained()
+        recording = self.recording()
+        if recording is None:
+            return ()
+        session = recording.blocks[-1].session
+        mine = [block for block in recording.blocks if block.session == session and block.at_ns < before_ns]
+        if not mine:
+            return ()
+        far = [block for block in mine if block.at_ns <= before_ns - HISTORY_S * 1e9]
+        out = []
+        for block in mine[mine.index((far or mine[:1])[-1]) :]:
+            for raw in recording.raw_lines(block):
+                head = parse_head(raw)
+                if head is not None and head.kind == "snap" and head.at_ns is not None and head.at_ns < before_ns:
+                    out.append(with_pre(redacted_line(raw.decode(), level)))
+        return tuple(out)
+
+    def close(self) -> None:
+        """Stop the thread; a recording stays readable."""
+        with self._put_lock:
+            self._queue_waiting()
+        self._queue.close()
+        self._thread.join(_WAIT_S)
+
+    def _run(self) -> None:
+        try:
+            while (queued := self._queue.take()) is not None:
+                snapshot = queued.frame.snapshot
+                if queued.orphaned_events:
+                    snapshot = snapshot._replace(events=(*queued.orphaned_events, *snapshot.events))
+                self._add(queued.frame._replace(snapshot=snapshot), queued.gap)
+        except Exception as error:  # looking back ends, the monitor goes on
+            log.exception("the ring failed")
+            self._trouble = f"{type(error).__name__}: {error}"
+
+    def _add(self, frame: Frame, gap: bool) -> None:
+        snapshot = frame.snapshot
+        new_boot = snapshot.host.boot_id != self._boot
+        if new_boot:
+            self._encoder.restart()
+        try:
+            compressor, parts, change = self._encode(frame, gap)
+        except LineTooLong:
+            if self._redactor is not None:
+                raise
+            log.warning("looking back shows the names of commands only: a keyframe would be longer than 16 MiB")
+            self._redactor = Redactor("names")
+            self._encoder.restart()
+            compressor, parts, change = self._encode(frame, gap)
+        with self._lock:
+            if new_boot:
+                self._boot = snapshot.host.boot_id
+                self._session += 1
+                self._header = _header(snapshot)
+            if compressor is not self._compressor:
+                self._next_block(snapshot, compressor)
+            else:
+                parts.append(compressor.compress(change))
+            self._parts += filter(None, parts)
+            self._open_bytes += sum(map(len, parts))
+            self._newest_ns = snapshot.at_ns
+            self._drop_oldest()
+
+    def _encode(self, frame: Frame, gap: bool) -> tuple[_Compress, list[bytes], bytes]:
+        """The block's compressor, a new one for a keyframe; the compressed keyframe; the text of a change.
+
+        A keyframe is compressed without the lock, chunk by chunk, so that readers do not wait for it and its text is
+        never held as a whole. Raises LineTooLong.
+        """
+        if self._redactor is not None:
+            frame = frame._replace(snapshot=self._redactor.snapshot(frame.snapshot))
+        lines = self._encoder.encode(frame, gap=gap)
+        if not lines.key:
+            return self._compressor, [], "".join(lines.chunks).encode()
+        compressor = zlib.compressobj(_LEVEL)
+        return compressor, [compressor.compress(chunk.encode()) for chunk in lines.chunks], b""
+
+    def _next_block(self, snapshot: Snapshot, compressor: _Compress) -> None:
+        if self._open is not None:
+            packed = b"".join(self._parts) + self._compressor.flush()
+            self._closed.append(_Packed(self._open._replace(length=len(packed)), packed))
+            self._closed_bytes += len(packed)
+        self._number += 1
+        self._open = Block(self._number, 0, snapshot.at_ns, snapshot.wall_ns, self._session)
+        self._compressor, self._parts, self._open_bytes = compressor, [], 0
+
+    def _drop_oldest(self) -> None:
+        while self._closed and (
+            self._closed_bytes + self._open_bytes > self._most_bytes
+            or self._closed[0].block.at_ns < self._newest_ns - self._most_ns - HISTORY_S * 1e9
+        ):
+            self._closed_bytes -= len(self._closed.pop(0).data)
+
+    def _seekable_ns(self) -> int | None:
+        """Time of the first Frame with a whole history: a minute behind the session's first keyframe."""
+        blocks = [packed.block for packed in self._closed] + ([self._open] if self._open is not None else [])
+        first = next((block for block in blocks if block.session == self._session), None)
+        if first is None:
+            return None
+        return first.at_ns if first.offset == 1 else first.at_ns + int(HISTORY_S * 1e9)
+
+
+class RingBlocks:
+    """The blocks of a ring at one time, or after ``refresh`` at a later one. held_now: gives what the ring holds."""
+
+    def __init__(self, packed: tuple[_Packed, ...], held_now: Callable[[], tuple[_Packed, ...]]) -> None:
+        self.index = [one.block for one in packed]
+        self._data = {one.block.offset: one.data for one in packed}
+        self._held_now = held_now
+
+    def refresh(self) -> bool:
+        """Add newer blocks; True when there were any. Blocks that the ring has dropped stay, for their indexes."""
+        packed = self._held_now()
+        newest = packed[-1] if packed else None
+        # The compressor may hold back a short line, so only the flushed data shows whether there is more.
+        if newest is None or self._data.get(newest.block.offset) == newest.data:
+            return False
+        if self._kept_bytes(packed[0].block.offset) > MOST_KEPT_BYTES:
+            return False
+        first = packed[0].block.offset
+        self.index = [*(block for block in self.index if block.offset < first), *(one.block for one in packed)]
+        self._data |= {one.block.offset: one.data for one in packed}
+        return True
+
+    def _kept_bytes(self, first: int) -> int:
+        """Bytes of blocks that the ring has dropped and this still holds."""
+        return sum(len(data) for offset, data in self._data.items() if offset < first)
+
+    def data(self, block: Block) -> bytes:
+        """A block's lines."""
+        return zlib.decompressobj().decompress(self._data[block.offset])
+
+    def lines(self, block: Block) -> Iterator[bytes]:
+        """A block's lines one by one, without their ends."""
+        return split_lines(self._decompressed(self._data[block.offset]))
+
+    @staticmethod
+    def _decompressed(data: bytes) -> Iterator[bytes]:
+        decompressor = zlib.decompressobj()
+        while data:
+            yield decompressor.decompress(data, _CHUNK)
+            data = decompressor.unconsumed_tail
+
+    def place(self, block: Block, number: int) -> str:
+        """The place of the block's line of this number, for messages."""
+        return f"line {number} of minute {block.offset}"
+
+    def fileno(self) -> int:
+        """Raises InputError: memory has no descriptor."""
+        raise InputError("the last hour in memory is not a file")
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class RingRecording(FileRecording):
+    """A ring's blocks as a recording."""
+
+    def __init__(self, blocks: RingBlocks, header: Header) -> None:
+        self.allow_root = False
+        self._set_blocks("memory", blocks, header)
+
+
+def _header(snapshot: Snapshot) -> Header:
+    return Header(
+        FORMAT, __version__, snapshot.host.name, snapshot.host.boot_id, snapshot.wall_ns, snapshot.at_ns,
+        snapshot.interval_s, "full", stamp(), continues=False,
+    )  # fmt: skip

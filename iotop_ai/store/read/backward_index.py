@@ -1,0 +1,116 @@
+"""Indexes a plain recording from its end backwards: each keyframe holds the length of the block before it.
+
+So a file of a gigabyte is indexed by one look at each keyframe instead of a read of the whole file. A length is
+believed only where a block does begin at that place. Where it is missing or wrong (an older writer, an edited file),
+the caller reads the rest from the start.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from iotop_ai.store.format.line_head import (
+    BACK_WITHIN,
+    EVENT,
+    HEAD_BYTES,
+    HEADER,
+    KEY,
+    KEY_WITHIN,
+    SNAP,
+    back_of,
+    has_key,
+)
+from iotop_ai.store.read.line_index import Line
+
+_STEP = 1 << 20
+_FARTHEST = 32 << 20
+"""Bytes that are searched for a last keyframe; blocks are far shorter."""
+_LEAD_SIZES = (1 << 10, 1 << 16)
+"""Bytes to read for the lines before a keyframe: mostly none, sometimes a header and events."""
+_MISSES = 3
+"""Keyframes in a row without a usable length, such as each session's first, before the search ends."""
+
+
+class BlockStart(NamedTuple):
+    """The header and event lines at the start of a block, if any, and its keyframe.
+
+    back: bytes of the block before it, None where the keyframe does not have it.
+    """
+
+    lines: tuple[Line, ...]
+    back: int | None
+
+
+def block_starts(fd: int, end: int) -> tuple[int, list[BlockStart]]:
+    """An offset, and the starts of all blocks from there to ``end``. What lies before the offset is not indexed."""
+    starts: list[BlockStart] = []
+    offset, misses = end, 0
+    while offset > 0 and misses < _MISSES:
+        start = _last(fd, offset)
+        if start is None:
+            break
+        misses += 1
+        while start is not None:
+            starts.append(start)
+            offset = start.lines[0].offset
+            start = None if start.back is None or start.back > offset else _start_at(fd, offset - start.back, offset)
+            if start is not None:
+                misses = 0
+    starts.reverse()
+    return offset, starts
+
+
+def _start_at(fd: int, offset: int, end: int) -> BlockStart | None:
+    """The start of the block at an offset; None where no block begins there."""
+    if offset > 0 and os.pread(fd, 1, offset - 1) != b"\n":
+        return None
+    for size in _LEAD_SIZES:
+        data = os.pread(fd, min(size, end - offset), offset)
+        lines: list[Line] = []
+        at = 0
+        while data.startswith((EVENT, HEADER), at) and (stop := data.find(b"\n", at)) >= 0:
+            lines.append(Line(offset + at, offset + stop + 1, data[at : min(stop, at + HEAD_BYTES)]))
+            at = stop + 1
+        if data.startswith(SNAP, at) and len(data) - at >= BACK_WITHIN:
+            head = data[at : at + BACK_WITHIN]
+            if not has_key(head):
+                return None
+            return BlockStart((*lines, Line(offset + at, offset + at, head)), back_of(head))
+        if not data.startswith((EVENT, HEADER, SNAP), at):
+            return None
+    return None
+
+
+def _last(fd: int, end: int) -> BlockStart | None:
+    """The start of the last block before ``end``, which is a line's end; None where there is none nearby."""
+    high = end
+    while high > 0 and end - high < _FARTHEST:
+        low = max(0, high - _STEP)
+        # A mark may stand KEY_WITHIN behind its line's start, and across the edge of the part.
+        start = max(0, low - KEY_WITHIN)
+        data = os.pread(fd, min(high + len(KEY), end) - start, start)
+        at = data.rfind(KEY)
+        while at >= 0:
+            line = data.rfind(b"\n", max(0, at - KEY_WITHIN), at) + 1
+            if (line > 0 or start == 0) and data.startswith(SNAP, line) and at + len(KEY) <= line + KEY_WITHIN:
+                lead = _lead(fd, start + line)
+                return None if lead is None else _start_at(fd, lead, end)
+            at = data.rfind(KEY, 0, at)
+        high = low
+    return None
+
+
+def _lead(fd: int, offset: int) -> int | None:
+    """Start of the header and event lines right before a line; None where it is more than _STEP away."""
+    start = max(0, offset - _STEP)
+    data = os.pread(fd, offset - start, start)
+    at = len(data)
+    while at > 0:
+        before = data.rfind(b"\n", 0, at - 1) + 1
+        if before == 0 and start > 0:
+            return None
+        if not data.startswith((EVENT, HEADER), before):
+            break
+        at = before
+    return start + at

@@ -1,0 +1,258 @@
+"""The blocks of a recording: each begins with a keyframe and can be read alone. Plain files and gzip files alike."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from iotop_ai.collectors.io.own_file import open_as_root
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.errors import InputError
+from iotop_ai.store.format.line_head import EVENT, HEADER, parse_head, starts_session
+from iotop_ai.store.format.size_limits import LONGEST_LINE, MOST_BLOCKS
+from iotop_ai.store.read.backward_index import block_starts
+from iotop_ai.store.read.gzip_members import PREROLL, STARTS_SESSION, iter_decompressed, members, unpack
+from iotop_ai.store.read.gzip_members import Member as GzipMember
+from iotop_ai.store.read.line_index import Line, marked_lines
+from iotop_ai.store.write.sink import whole_length
+
+GZIP_MAGIC = b"\x1f\x8b"
+_CHUNK = 1 << 20
+
+
+class Block(NamedTuple):
+    """A keyframe with the lines up to the next.
+
+    offset, length: in the file as it is, packed or plain. at_ns, wall_ns: of the keyframe. session: its number in the
+    file. pre: of the pre-roll, which builds history and is not shown.
+    """
+
+    offset: int
+    length: int
+    at_ns: int
+    wall_ns: int
+    session: int
+    pre: bool = False
+
+
+class Blocks(Protocol):
+    """The blocks of one open file."""
+
+    index: list[Block]
+
+    def refresh(self) -> bool:
+        """Index what was appended; True when there was anything."""
+        ...
+
+    def data(self, block: Block) -> bytes:
+        """A block's lines. Raises InputError."""
+        ...
+
+    def lines(self, block: Block) -> Iterator[bytes]:
+        """A block's lines one by one, without their ends, in bounded memory. Raises InputError."""
+        ...
+
+    def place(self, block: Block, number: int) -> str:
+        """The place of the block's line of this number, for messages."""
+        ...
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
+def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlocks:
+    """The blocks of a file. Raises InputError when it cannot be read or is not a recording; never quotes its content.
+
+    allow_root: root too opens a file of any owner.
+    """
+    try:
+        if os.geteuid() == 0 and not allow_root:
+            fd = open_as_root(path)
+        else:
+            # Not blocking: a fifo without a writer would never open.
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no file name'}") from None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise InputError("not a regular file; a stream is read with -")
+        if os.pread(fd, 2, 0) == GZIP_MAGIC:
+            return GzipBlocks(fd)
+        return PlainBlocks(fd)
+    except OSError as error:
+        os.close(fd)
+        raise InputError(f"{path}: {error.strerror}") from None
+    except InputError as error:
+        os.close(fd)
+        raise InputError(f"{path}: {error}") from None
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def split_lines(chunks: Iterable[bytes], *, torn: bool = True) -> Iterator[bytes]:
+    """The lines of chunks of text, without their ends. torn: also a last line without an end.
+
+    Raises InputError at a line of more than LONGEST_LINE; holds no more than that and one chunk.
+    """
+    rest: list[bytes] = []
+    rest_bytes = 0
+    for chunk in chunks:
+        whole, end, tail = chunk.rpartition(b"\n")
+        if end:
+            first, *others = whole.split(b"\n")
+            yield b"".join((*rest, first))
+            yield from others
+            rest, rest_bytes = [], 0
+        if tail:
+            rest.append(tail)
+            rest_bytes += len(tail)
+            if rest_bytes > LONGEST_LINE:
+                raise InputError("a line longer than 16 MiB")
+    if rest and torn:
+        yield b"".join(rest)
+
+
+def _check_count(blocks: list[Block]) -> None:
+    if len(blocks) >= MOST_BLOCKS:
+        raise InputError(f"more than {MOST_BLOCKS} keyframes in one file")
+
+
+class GzipBlocks:
+    """Blocks of a packed file: its gzip members."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.index: list[Block] = []
+        self._members: dict[int, GzipMember] = {}
+        session = 0
+        for member in members(fd):
+            session += member.flags & STARTS_SESSION
+            pre = bool(member.flags & PREROLL)
+            _check_count(self.index)
+            self.index.append(Block(member.offset, member.length, member.at_ns, member.wall_ns, session, pre))
+            self._members[member.offset] = member
+        if not self.index:
+            raise InputError("no whole part in this file")
+
+    def refresh(self) -> bool:
+        """Nothing: a packed file does not grow."""
+        return False
+
+    def data(self, block: Block) -> bytes:
+        """The lines, unpacked."""
+        return unpack(self._fd, self._members[block.offset])
+
+    def lines(self, block: Block) -> Iterator[bytes]:
+        """The lines, unpacked one by one."""
+        return split_lines(iter_decompressed(self._fd, self._members[block.offset]))
+
+    def place(self, block: Block, number: int) -> str:
+        """The part and the line in it."""
+        return f"part {self.index.index(block) + 1}, line {number}"
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._fd
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class PlainBlocks:
+    """Blocks of a plain file, without a torn last line. The file may still grow."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.index: list[Block] = []
+        self._end = 0
+        self._session = 0
+        # The header and event lines right before the end of what is indexed; they belong to the next block.
+        self._lead = self._lead_sessions = 0
+        self._lead_end = -1
+        if os.pread(fd, len(HEADER), 0) != HEADER:
+            raise InputError("not a recording: it does not begin with a header line")
+        self.refresh()
+
+    def refresh(self) -> bool:
+        """Index what was appended; True when there was anything. A file that became shorter is indexed anew."""
+        size = os.fstat(self._fd).st_size
+        if size < self._end:
+            self.index, self._end, self._session, self._lead_end = [], 0, 0, -1
+        end = whole_length(self._fd, size)
+        if end <= self._end:
+            return False
+        offset, starts = block_starts(self._fd, end) if self._end == 0 else (end, [])
+        for line in marked_lines(self._fd, self._end, offset):
+            self._add(line)
+        for start in starts:
+            for line in start.lines:
+                self._add(line)
+        if self.index:
+            last = self.index[-1]
+            self.index[-1] = last._replace(length=end - last.offset)
+        self._end = end
+        return True
+
+    def _add(self, line: Line) -> None:
+        """Index a line that may begin a block: a keyframe, or a header or an event right before one."""
+        if line.offset != self._lead_end:
+            self._lead, self._lead_sessions = line.offset, 0
+        self._lead_end = line.end
+        head = parse_head(line.head)
+        if head is not None and head.at_ns is not None and head.wall_ns is not None and head.kind == "snap":
+            if self.index:
+                last = self.index[-1]
+                self.index[-1] = last._replace(length=self._lead - last.offset)
+            self._session += self._lead_sessions
+            begin = self._lead if self.index else 0
+            _check_count(self.index)
+            self.index.append(Block(begin, 0, head.at_ns, head.wall_ns, self._session, head.pre))
+            self._lead_end = -1
+        elif not line.head.startswith(HEADER):
+            if not line.head.startswith(EVENT):
+                self._lead_end = -1
+        elif starts_session(line.head):
+            self._lead_sessions += 1
+
+    def data(self, block: Block) -> bytes:
+        """The lines."""
+        return os.pread(self._fd, block.length, block.offset)
+
+    def lines(self, block: Block) -> Iterator[bytes]:
+        """The lines one by one."""
+        return split_lines(self._chunks(block.offset, block.offset + block.length))
+
+    def place(self, block: Block, number: int) -> str:
+        """The line's number in the file."""
+        return f"line {sum(chunk.count(10) for chunk in self._chunks(0, block.offset)) + number}"
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._fd
+
+    def _chunks(self, start: int, end: int) -> Iterator[bytes]:
+        while start < end:
+            chunk = os.pread(self._fd, min(_CHUNK, end - start), start)
+            if not chunk:
+                return
+            yield chunk
+            start += len(chunk)
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1

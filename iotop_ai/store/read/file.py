@@ -1,0 +1,203 @@
+"""A recording in a file: read from any keyframe on, also while it grows."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.frame import HISTORY_S
+from iotop_ai.model.keyframe import SPACING_S, Keyframe
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item, SnapLine, TotalsLine, VerdictLine
+from iotop_ai.store.format.line_head import HEADER, SNAP, TOTALS
+from iotop_ai.store.format.size_limits import ReaderBudget
+from iotop_ai.store.read.blocks import Block, Blocks, open_blocks
+
+WARM_UP_S = 300.0
+"""How far before a time the fold starts where the recorded fold state is of other rules."""
+
+
+class Entry(NamedTuple):
+    """Where to begin reading for a time.
+
+    block: index of the first block. fold_ns: time of the keyframe at which the fold begins; before it only history is
+    built. warming: the recorded fold state is of other rules and not used.
+    """
+
+    block: int
+    fold_ns: int
+    warming: bool
+
+
+class FileRecording:
+    """One file. Times are monotonic ns of a session; sessions follow each other in wall time.
+
+    Raises InputError for a file that is not a recording, with a line number and never its content.
+    allow_root: as of ``open_blocks``.
+    """
+
+    def __init__(self, path: str, *, allow_root: bool = False) -> None:
+        self.allow_root = allow_root
+        blocks = open_blocks(path, allow_root=allow_root)
+        if not blocks.index:
+            blocks.close()
+            raise InputError(f"{path}: no whole keyframe in it")
+        try:
+            self._set_blocks(path, blocks, None)
+        except BaseException:
+            blocks.close()
+            raise
+
+    def _set_blocks(self, path: str, blocks: Blocks, header: Header | None) -> None:
+        """header: the one in force at the first block; None: the file's first line."""
+        self.path = path
+        self._blocks = blocks
+        self._headers: dict[int, Header] = {}
+        self.header = self._header() if header is None else header
+
+    def _header(self) -> Header:
+        try:
+            first = next(self._blocks.lines(self._blocks.index[0]), b"")
+            header = Decoder().read(first)
+        except InputError as error:
+            raise InputError(f"{self.path}: line 1: {error}") from None
+        if not isinstance(header, Header):
+            raise InputError(f"{self.path}: line 1 is not a header")
+        return header
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks so far, in order."""
+        return self._blocks.index
+
+    def raw_lines(self, block: Block) -> Iterator[bytes]:
+        """The lines of a block, not decoded. Raises InputError."""
+        return self._blocks.lines(block)
+
+    def refresh(self) -> bool:
+        """Index what was appended; True when there was anything."""
+        return self._blocks.refresh()
+
+    def first(self) -> Block:
+        """The first block behind the pre-roll; the first of all where there is only pre-roll."""
+        return next((b for b in self.blocks if not b.pre), self.blocks[0])
+
+    def entry(self, session: int, at_ns: int) -> Entry:
+        """Where to begin for a time: history begins a minute before the keyframe whose fold state is used."""
+        blocks = self.blocks
+        low = bisect.bisect_left(blocks, session, key=lambda block: block.session)
+        high = bisect.bisect_right(blocks, session, key=lambda block: block.session)
+        fold = self._last_at(low, high, at_ns)
+        warming = self.stamp_of(fold) != stamp()
+        if warming:
+            fold = self._last_at(low, high, at_ns - int(WARM_UP_S * 1e9))
+        fold_ns = blocks[fold].at_ns
+        # At long intervals a minute may hold few Samples, but the block before always holds enough.
+        history = min(self._last_at(low, high, fold_ns - int((HISTORY_S - SPACING_S) * 1e9)), max(low, fold - 1))
+        return Entry(history, fold_ns, warming)
+
+    def _last_at(self, low: int, high: int, at_ns: int) -> int:
+        """Index of the last block of [low, high) that begins at or before at_ns; the first when none does."""
+        return max(low, bisect.bisect_right(self.blocks, at_ns, low, high, key=lambda b: b.at_ns) - 1)
+
+    def stamp_of(self, index: int) -> str:
+        """The stamp in force at a block: of the header in its session's first block."""
+        blocks = self.blocks
+        first = bisect.bisect_left(blocks, blocks[index].session, key=lambda block: block.session)
+        if first not in self._headers:
+            line = next(self._blocks.lines(blocks[first]), b"") if first else b""
+            header = Decoder().read(line) if line.startswith(HEADER) else None
+            self._headers[first] = header if isinstance(header, Header) else self.header
+        return self._headers[first].stamp
+
+    def lines(self, first: int = 0, last: int | None = None, budget: ReaderBudget | None = None) -> Iterator[Item]:
+        """The decoded lines of the blocks [first, last), without unknown kinds. budget: as of Decoder."""
+        decoder = Decoder(budget)
+        for block in self.blocks[first:last]:
+            number = 0
+            try:
+                for number, line in enumerate(self._blocks.lines(block), 1):  # noqa: B007 - for the error
+                    item = decoder.read(line) if line else None
+                    if item is not None:
+                        yield item
+            except InputError as error:
+                raise InputError(f"{self.path}: {self._blocks.place(block, number)}: {error}") from None
+
+    def items(
+        self, first: int = 0, adopt: bool = True, folds_ns: int | None = None, last: int | None = None
+    ) -> Iterator[Snapshot | Keyframe]:
+        """The blocks [first, last) as ``pipeline.frames`` takes them, with the pre-roll, which callers must not show.
+
+        adopt: give out the recorded fold state where its stamp matches. folds_ns: Snapshots of the first session
+        before this time are history and yield no Frame; the fold begins here.
+        """
+        own_stamp = stamp()
+        current = self.stamp_of(first)
+        new_session = False
+        for item in self.lines(first, last):
+            if isinstance(item, Header):
+                current = item.stamp
+                new_session = not item.continues
+            elif isinstance(item, SnapLine):
+                if folds_ns is not None and item.snapshot.at_ns < folds_ns:
+                    yield Keyframe(item.snapshot, None, item.last, item.gap, new_session, pre=True, folds=False)
+                    new_session = False
+                    continue
+                folds_ns = None
+                if item.key:
+                    carry = item.carry if adopt and current == own_stamp else None
+                    yield Keyframe(item.snapshot, carry, item.last, item.gap, new_session)
+                    new_session = False
+                else:
+                    yield item.snapshot
+
+    def tally(self, index: int) -> TotalsLine | None:
+        """The recorded totals of a block, of whatever stamp; None where it has none."""
+        block, totals, number = self.blocks[index], b"", 0
+        for at, line in enumerate(self._blocks.lines(block), 1):
+            if line.startswith(TOTALS):
+                totals, number = line, at
+            elif line.startswith(SNAP):
+                totals = b""
+        try:
+            item = Decoder().read(totals) if totals else None
+        except InputError as error:
+            raise InputError(f"{self.path}: {self._blocks.place(block, number)}: {error}") from None
+        return item if isinstance(item, TotalsLine) else None
+
+    def verdicts(self) -> Iterator[VerdictLine]:
+        """The verdict lines."""
+        return (item for item in self.lines() if isinstance(item, VerdictLine))
+
+    def events(self) -> Iterator[Event]:
+        """The event lines."""
+        return (item for item in self.lines() if isinstance(item, Event))
+
+    def closed(self) -> bool:
+        """Whether the file was closed properly."""
+        last = None
+        for item in self.lines(len(self.blocks) - 1):
+            last = item
+        return isinstance(last, EndLine)
+
+    def snapshots(self, from_ns: int, to_ns: int | None = None) -> Iterator[Snapshot]:
+        """Snapshots of the last session with from_ns <= at_ns <= to_ns, oldest first."""
+        session = self.blocks[-1].session
+        low = next(i for i, block in enumerate(self.blocks) if block.session == session)
+        for item in self.items(self._last_at(low, len(self.blocks), from_ns)):
+            snapshot = item.snapshot if isinstance(item, Keyframe) else item
+            if to_ns is not None and snapshot.at_ns > to_ns:
+                return
+            if snapshot.at_ns >= from_ns:
+                yield snapshot
+
+    def fileno(self) -> int:
+        """The descriptor of the open file, which a rename does not change."""
+        return self._blocks.fileno()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._blocks.close()

@@ -1,0 +1,102 @@
+"""A bounded queue of Frames to another thread: ``put`` never waits, and dropped Frames are counted."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Event
+
+QUEUE = 120
+MOST_EVENTS = 2000
+"""Events of dropped Frames that are kept, about 1 MB of the longest texts. Without a limit a flood of kernel messages
+or marks would fill the memory while a disk hangs."""
+
+
+class Lost(NamedTuple):
+    """Totals of what was dropped. events: those beyond MOST_EVENTS."""
+
+    frames: int = 0
+    events: int = 0
+
+
+class QueuedFrame(NamedTuple):
+    """The next Frame. gap: Frames before it were dropped. orphaned_events: their events. lost: all that was dropped."""
+
+    frame: Frame
+    gap: bool
+    orphaned_events: tuple[Event, ...]
+    lost: Lost
+
+
+class FrameQueue:
+    """When it is full it drops the oldest Frame and keeps the newest MOST_EVENTS events of dropped Frames."""
+
+    def __init__(self, most: int = QUEUE, most_events: int = MOST_EVENTS) -> None:
+        self._most = most
+        self._queue: deque[Frame] = deque()
+        self._orphaned_events: deque[Event] = deque(maxlen=most_events)
+        self._ready = threading.Condition()
+        self._closing = self._gap = self._busy = False
+        self._lost = Lost()
+
+    @property
+    def lost(self) -> Lost:
+        """Totals of what was dropped."""
+        return self._lost
+
+    @property
+    def closing(self) -> bool:
+        """Whether no more will be put."""
+        return self._closing
+
+    def put(self, frame: Frame) -> None:
+        """Queue a Frame; returns at once."""
+        with self._ready:
+            if len(self._queue) >= self._most:
+                self._drop(self._queue.popleft().snapshot.events)
+            self._queue.append(frame)
+            self._ready.notify_all()
+
+    def take(self) -> QueuedFrame | None:
+        """Wait for the next Frame; None when closed and empty. The Frame taken before counts as done."""
+        with self._ready:
+            self._busy = False
+            self._ready.notify_all()
+            while not self._queue and not self._closing:
+                self._ready.wait()
+            if not self._queue:
+                return None
+            self._busy = True
+            gap, self._gap = self._gap, False
+            events = tuple(self._orphaned_events)
+            self._orphaned_events.clear()
+            return QueuedFrame(self._queue.popleft(), gap, events, self._lost)
+
+    def lose(self, frame: Frame) -> None:
+        """Count a taken Frame as dropped; its events go to the next."""
+        with self._ready:
+            later = tuple(self._orphaned_events)
+            self._orphaned_events.clear()
+            self._drop((*frame.snapshot.events, *later))
+
+    def _drop(self, events: tuple[Event, ...]) -> None:
+        """Count a dropped Frame and keep its events; beyond the limit the oldest are lost."""
+        room = self._orphaned_events.maxlen or 0
+        over = max(0, len(self._orphaned_events) + len(events) - room)
+        self._orphaned_events.extend(events)
+        self._gap = True
+        self._lost = Lost(self._lost.frames + 1, self._lost.events + over)
+
+    def drained(self, seconds: float) -> bool:
+        """Wait at most ``seconds`` until all Frames are done; whether they are."""
+        with self._ready:
+            return self._ready.wait_for(lambda: not self._queue and not self._busy, seconds)
+
+    def close(self) -> None:
+        """Let ``take`` return None once the queue is empty."""
+        with self._ready:
+            self._closing = True
+            self._ready.notify_all()

@@ -1,0 +1,433 @@
+"""Writes Frames to a file on a thread of its own, so that the screen and the collectors never wait for the disk."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from iotop_ai import __version__
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.errors import IotopError
+from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
+from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot
+from iotop_ai.store.format.codec import FORMAT, KEYFRAME_EVERY, Encoder, Header, header_line, tally_line
+from iotop_ai.store.format.json_chunks import to_line
+from iotop_ai.store.format.line_head import is_keyframe, is_snap, with_back, with_pre
+from iotop_ai.store.format.redact import Redactor
+from iotop_ai.store.format.size_limits import LineTooLong
+from iotop_ai.store.write.frame_queue import FrameQueue, Lost, QueuedFrame
+from iotop_ai.store.write.retries import Retries
+from iotop_ai.store.write.sink import Full
+
+log = logging.getLogger(__name__)
+
+SYNC_S = 15.0
+FREE_SPACE_EVERY_S = 5.0
+HUNG_S = 5.0
+"""The state reports a write that takes longer. The queue holds two minutes at 1 s; then Snapshots are lost."""
+MIN_FREE_BYTES = 64 << 20
+READER_GONE = "the reader has gone"
+ARGUMENTS_LEFT_OUT = "arguments of commands not written from here on: with them a line is longer than 16 MiB"
+
+
+class Sink(Protocol):
+    """A file or pipe that a recorder writes to."""
+
+    path: str
+    recovers: bool
+    """Whether a write may be tried again: to a file, not to a pipe."""
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Append whole lines. Raises Full."""
+        ...
+
+    def sync(self) -> None:
+        """Make the kernel write it out."""
+        ...
+
+    def free_bytes(self) -> int | None:
+        """Bytes that may still be written; None for no limit or unknown."""
+        ...
+
+    def beside(self) -> Sink | None:
+        """A new file in the same folder; None beside a pipe. Raises OSError or IotopError."""
+        ...
+
+    def is_named(self) -> bool:
+        """Whether the path still names the file."""
+        ...
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+class Rotation(NamedTuple):
+    """The size and the age at which the next file begins; None for no limit."""
+
+    bytes: int | None = None
+    seconds: float | None = None
+
+
+class RecorderState(NamedTuple):
+    """dropped: Snapshots lost so far. dropped_events: events lost with them. trouble: why nothing is written now, ""
+    when there is no error."""
+
+    path: str
+    size_bytes: int
+    started_ns: int
+    snapshots: int
+    dropped: int
+    trouble: str
+    dropped_events: int = 0
+
+
+class Recorder:
+    """Takes Frames and writes lines.
+
+    put never blocks: when the queue is full the oldest Frame is dropped. The next line is then a keyframe with a gap
+    mark, behind the dropped events and an event that gives the number of missing Snapshots and the reason. A file that
+    cannot be written is tried again as in Retries; then a new file beside it goes on.
+
+    preroll: snap lines (marked "pre") from before the recording, or a function that returns those before an at_ns,
+    called on the recorder's thread. rotate: called with the full sink for the next one; raises OSError or IotopError to
+    go on with the full one. ended: called on the recorder's thread when it stops.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        clock: Clock,
+        *,
+        cmdline: str = "names",
+        preroll: Callable[[int], tuple[str, ...]] | tuple[str, ...] = (),
+        rotation: Rotation = Rotation(),  # noqa: B008 - a frozen record
+        rotate: Callable[[Sink], Sink] | None = None,
+        min_free_bytes: int = MIN_FREE_BYTES,
+        origin: str = "",
+        ended: Callable[[], None] | None = None,
+        keyframe_every: int = KEYFRAME_EVERY,
+    ) -> None:
+        self._sink = sink
+        self._clock = clock
+        self._redactor = Redactor(cmdline)
+        self._encoder = Encoder(keyframe_every)
+        self._rotation = rotation
+        self._rotate = rotate
+        self._min_free = min_free_bytes
+        self._origin = origin
+        self._ended = ended
+        self._queue = FrameQueue()
+        self._header: Header | None = None
+        self._continues = False
+        self._totals: tuple[Snapshot, VerdictTotalsBuilder] | None = None
+        self._recent: deque[tuple[int, bool, str]] = deque()
+        self._preroll = preroll
+        self._opened_ns = self._synced_ns = self._started_ns = clock.monotonic_ns()
+        self._space_ns: int | None = None
+        self._snapshots = self._begin_bytes = 0
+        # Offsets in the sink of the newest block, and of the header that will be a part of the next block.
+        self._block_at: int | None = None
+        self._lead_at: int | None = None
+        self._trouble = self._why = ""
+        """Why nothing is written now; why the missing Snapshots were not written."""
+        self._retries = Retries()
+        self._lost = Lost()
+        """Totals of lost Snapshots that the file accounts for."""
+        self._after = ""
+        self._busy_ns: int | None = None
+        """Since when the sink has been working; None while it is idle."""
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    def put(self, frame: Frame) -> None:
+        """Record a Frame; returns at once."""
+        self._queue.put(frame)
+
+    def state(self) -> RecorderState:
+        """The state now."""
+        sink, lost, busy_ns, trouble = self._sink, self._queue.lost, self._busy_ns, self._trouble
+        if busy_ns is not None and self._clock.monotonic_ns() - busy_ns > HUNG_S * 1e9:
+            trouble = f"not recording: {'its disk' if sink.recovers else 'the reader'} does not answer"
+        return RecorderState(sink.path, sink.size, self._started_ns, self._snapshots, lost.frames, trouble, lost.events)
+
+    def preroll(self) -> tuple[str, ...]:
+        """The snap lines from the last keyframe that is HISTORY_S old, for the start of another file."""
+        return tuple(with_pre(line) for _, _, line in self._recent)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still writes."""
+        return self._thread.is_alive()
+
+    def close(self, seconds: float = 10.0) -> bool:
+        """Write the queued Frames and the end line; whether that took at most ``seconds``."""
+        self._queue.close()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while (queued := self._queue.take()) is not None:
+                self._record(queued)
+            if not self._retries.failing:
+                self._end()
+        except BrokenPipeError:
+            self._trouble = READER_GONE
+        except Full as full:  # the file ends with the last whole line
+            self._trouble = f"not recording: {full}"
+        except OSError as error:
+            self._trouble = f"not recording any more: {error.strerror}"
+        except Exception as error:  # the recording ends, the monitor goes on
+            log.exception("recorder failed")
+            self._trouble = f"not recording any more: {type(error).__name__}: {error}"
+        finally:
+            self._close_sink()
+            self._busy_ns = None
+            if self._ended is not None:
+                self._ended()
+
+    def _end(self) -> None:
+        self._busy_ns = self._clock.monotonic_ns()
+        if self._header is not None:
+            self._write([*self._totals_line(), to_line({"k": "end", "m": self._busy_ns})])
+        self._sink.sync()
+
+    def _close_sink(self) -> None:
+        try:
+            self._sink.close()
+        except OSError as error:  # some filesystems report errors at close
+            self._trouble = self._trouble or f"not recording any more: {error.strerror}"
+
+    def _record(self, queued: QueuedFrame) -> None:
+        snapshot = self._redactor.snapshot(queued.frame.snapshot)
+        if queued.orphaned_events:
+            snapshot = snapshot._replace(events=(*queued.orphaned_events, *snapshot.events))
+        frame = queued.frame._replace(snapshot=snapshot)
+        now = self._busy_ns = self._clock.monotonic_ns()
+        try:
+            if not self._may_write(now):
+                self._lose(frame)
+                return
+            self._write_frame(self._with_lost(frame, queued.lost), queued.gap, now)
+        except (Full, LineTooLong) as error:
+            self._why = str(error)
+            self._trouble = f"not recording: {error}"
+            self._lose(frame)
+            return
+        except OSError as error:
+            if not self._sink.recovers:
+                raise
+            self._failed(error)
+            self._lose(frame)
+            return
+        finally:
+            self._busy_ns = None
+        self._lost, self._trouble, self._why = queued.lost, "", ""
+        self._retries.worked()
+        self._snapshots += 1
+        if now - self._synced_ns > SYNC_S * 1e9:
+            self._sync(now)
+
+    def _with_lost(self, frame: Frame, lost: Lost) -> Frame:
+        """The Frame with an event about the Snapshots that are missing before it."""
+        frames, events = lost.frames - self._lost.frames, lost.events - self._lost.events
+        if not frames:
+            return frame
+        snapshot = frame.snapshot
+        missing = f"{frames} snapshot{'' if frames == 1 else 's'}"
+        if events:
+            missing += f" and {events} event{'' if events == 1 else 's'}"
+        text = f"{missing} not written: {self._why or 'the disk did not keep up'}"
+        event = Event(snapshot.at_ns, snapshot.wall_ns, NOT_RECORDED, text)
+        return frame._replace(snapshot=snapshot._replace(events=(*snapshot.events, event)))
+
+    def _write_frame(self, frame: Frame, gap: bool, now: int) -> None:
+        snapshot = frame.snapshot
+        if self._header is not None and snapshot.host.boot_id != self._header.boot_id:
+            self._write(self._totals_line())
+            self._header, self._continues, self._totals = None, False, None
+        elif self._header is not None and self._rotate is not None and self._due(now):
+            self._next_file(self._rotate, snapshot.at_ns, now)
+        if self._header is None:
+            self._begin(frame)
+        lines = self._encode(frame, gap)
+        key = any(is_keyframe(line) for line in lines)
+        if key:
+            self._write_block(lines)
+        else:
+            self._write(lines)
+        self._count(frame, key, gap)
+        self._remember(snapshot.at_ns, lines)
+
+    def _encode(self, frame: Frame, gap: bool) -> list[str]:
+        """The Frame's lines, with names instead of command lines from the first one on that would be too long.
+
+        Raises LineTooLong where names are too long as well.
+        """
+        try:
+            return self._encoder.lines(frame, gap=gap)
+        except LineTooLong:
+            if self._redactor.level == "names":
+                raise
+        log.warning("%s: only names of commands from here on: a keyframe would be too long", self._sink.path)
+        self._redactor = Redactor("names")
+        snapshot = self._redactor.snapshot(frame.snapshot)
+        event = Event(snapshot.at_ns, snapshot.wall_ns, NOT_RECORDED, ARGUMENTS_LEFT_OUT)
+        self._encoder.restart()
+        return self._encoder.lines(
+            frame._replace(snapshot=snapshot._replace(events=(*snapshot.events, event))), gap=gap
+        )
+
+    def _sync(self, now: int) -> None:
+        """Make the kernel write the file out. It reports an error once, so after one no later sync can be trusted."""
+        self._busy_ns = self._synced_ns = now
+        try:
+            self._sink.sync()
+        except OSError as error:
+            if not self._sink.recovers:
+                raise
+            self._failed(error)
+            self._retries.give_up()
+        finally:
+            self._busy_ns = None
+
+    def _may_write(self, now: int) -> bool:
+        """Whether there is space, and no error or a try is due; begins a new file when all tries of this one failed."""
+        if self._short_of_space(now):
+            return False
+        if not self._retries.failing:
+            return True
+        if not (self._retries.due(now) or self._queue.closing):
+            return False
+        # A new file that is still empty is tried again itself.
+        return not (self._retries.given_up and self._sink.size) or self._go_on_beside(now)
+
+    def _go_on_beside(self, now: int) -> bool:
+        try:
+            beside = self._sink.beside()
+        except (OSError, IotopError) as error:
+            self._failed(error)
+            return False
+        if beside is None:
+            return False
+        log.warning("%s cannot be written; %s goes on", self._sink.path, beside.path)
+        self._close_sink()
+        self._after, self._sink = os.path.basename(self._sink.path), beside
+        self._header, self._continues, self._totals = None, True, None
+        self._opened_ns = self._synced_ns = now
+        return True
+
+    def _failed(self, error: Exception) -> None:
+        self._why = (error.strerror if isinstance(error, OSError) else str(error)) or "an error"
+        self._trouble = f"not recording: {self._why}"
+        self._retries.failed(self._clock.monotonic_ns())
+
+    def _count(self, frame: Frame, key: bool, gap: bool) -> None:
+        """Add the Frame to the totals. There are none behind a gap, where a reader's fold differs."""
+        if key:
+            self._totals = None if gap else (frame.snapshot, VerdictTotalsBuilder())
+        if self._totals is not None:
+            builder = self._totals[1]
+            builder.add(frame)
+            self._totals = (frame.snapshot, builder)
+
+    def _totals_line(self) -> list[str]:
+        """The tally line that ends a block, [] without totals."""
+        return [] if self._totals is None else [tally_line(self._totals[0], self._totals[1].totals())]
+
+    def _lose(self, frame: Frame) -> None:
+        self._queue.lose(frame)
+        self._encoder.restart()
+
+    def _short_of_space(self, now: int) -> bool:
+        if self._space_ns is not None and now - self._space_ns < FREE_SPACE_EVERY_S * 1e9 and not self._trouble:
+            return False
+        self._space_ns = now
+        free = self._sink.free_bytes()
+        if free is not None and free < self._min_free:
+            self._why = f"less than {self._min_free >> 20} MiB free on its disk"
+            self._trouble = f"not recording: {self._why}"
+            return True
+        return False
+
+    def _due(self, now: int) -> bool:
+        size, seconds = self._rotation
+        # The pre-roll does not count, since it may be larger than a small limit.
+        return (size is not None and self._sink.size - self._begin_bytes >= size) or (
+            seconds is not None and now - self._opened_ns >= seconds * 1e9
+        )
+
+    def _next_file(self, rotate: Callable[[Sink], Sink], at_ns: int, now: int) -> None:
+        self._write([*self._totals_line(), to_line({"k": "end", "m": at_ns})])
+        self._totals = None
+        self._sink.sync()
+        self._opened_ns, self._begin_bytes = now, self._sink.size
+        try:
+            self._sink = rotate(self._sink)
+        except (OSError, IotopError) as error:
+            log.warning("no next file: %s", error)
+            self._encoder.restart()
+            return
+        self._header, self._continues = None, True
+
+    def _begin(self, frame: Frame) -> None:
+        snapshot = frame.snapshot
+        header = Header(
+            FORMAT, __version__, snapshot.host.name, snapshot.host.boot_id, snapshot.wall_ns, snapshot.at_ns,
+            snapshot.interval_s, self._redactor.level, stamp(), self._continues, self._origin, self._after,
+        )  # fmt: skip
+        pre: tuple[str, ...] = ()
+        if self._continues:
+            pre = self.preroll()
+        elif self._preroll:
+            pre = self._preroll(snapshot.at_ns) if callable(self._preroll) else self._preroll
+            self._preroll = pre  # kept for another try where the write fails
+        begin = self._sink.size
+        self._write([header_line(header), *pre])
+        self._preroll, self._after = (), ""
+        self._header = header
+        self._lead_at, self._block_at = None if pre else begin, None
+        self._begin_bytes = self._sink.size
+        self._encoder.restart()
+
+    def _write_block(self, lines: list[str]) -> None:
+        """Write the totals of the block before, then lines with a keyframe that holds that block's length."""
+        totals = self._totals_line()
+        begin = self._sink.size + sum(len(line.encode()) + 1 for line in totals)
+        if self._lead_at is not None:
+            begin = self._lead_at
+        if self._block_at is not None:
+            back = begin - self._block_at
+            lines = [with_back(line, back) if is_keyframe(line) else line for line in lines]
+        self._write([*totals, *lines])
+        self._lead_at, self._block_at = None, begin
+
+    def _write(self, lines: list[str]) -> None:
+        self._sink.write(("\n".join(lines) + "\n").encode())
+
+    def _remember(self, at_ns: int, lines: list[str]) -> None:
+        """Keep the snap lines from the last keyframe that is at least HISTORY_S old: the next file's pre-roll."""
+        for line in lines:
+            if is_snap(line):
+                self._recent.append((at_ns, is_keyframe(line), line))
+        keep_from = 0
+        for i, (at, key, _) in enumerate(self._recent):
+            if at > at_ns - HISTORY_S * 1e9 or i > len(self._recent) - HISTORY_LEAST:
+                break
+            if key:
+                keep_from = i
+        for _ in range(keep_from):
+            self._recent.popleft()

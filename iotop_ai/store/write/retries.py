@@ -1,0 +1,50 @@
+"""When a file that could not be written is tried again, and when another file takes its place."""
+
+from __future__ import annotations
+
+PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Pauses before each further try of a file. A path or controller is back within seconds of a reset, and the kernel has
+retried by itself before it returns EIO (SCSI: 5 tries of 30 s)."""
+LONGEST_S = 60.0
+"""The longest pause between tries to begin a new file."""
+
+
+class Retries:
+    """Counts failures in a row. Times are monotonic ns."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._next_ns = 0
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last try failed."""
+        return self._failures > 0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether all tries of the file failed."""
+        return self._failures > len(PAUSES_S)
+
+    def give_up(self) -> None:
+        """Count all tries of the file as failed; a new file is tried at once."""
+        self._failures, self._next_ns = len(PAUSES_S) + 1, 0
+
+    def due(self, now_ns: int) -> bool:
+        """Whether it is time for the next try."""
+        return now_ns >= self._next_ns
+
+    def failed(self, now_ns: int) -> float:
+        """Count a failure; returns the seconds until the next try."""
+        further = self._failures - len(PAUSES_S)
+        if further < 0:
+            pause_s = PAUSES_S[self._failures]
+        else:  # no pause behind the last try of this file: a new file may work now
+            pause_s = min(LONGEST_S, PAUSES_S[-1] * 2.0**further) if further else 0.0
+        self._failures += 1
+        self._next_ns = now_ns + int(pause_s * 1e9)
+        return pause_s
+
+    def worked(self) -> None:
+        """Count a success."""
+        self._failures, self._next_ns = 0, 0

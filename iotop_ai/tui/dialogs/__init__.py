@@ -1,0 +1,1 @@
+"""Questions before an action."""

@@ -1,0 +1,95 @@
+"""The base class of every dialog over the main screen: it takes every key, and Esc closes it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from textual.events import Key, Paste
+
+from iotop_ai.model.clean import clean
+from iotop_ai.present.screen.dialog import Row, dialog_rows, inner_width
+from iotop_ai.present.text.line import Line
+from iotop_ai.tui.screens.base import LiveScreen
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.textual_internals.late_keys import forward_if_closed
+from iotop_ai.tui.view_changes import typed
+
+LONGEST = 512
+
+
+class Backdrop(NamedTuple):
+    """The main screen as a dialog needs it."""
+
+    state: MainState
+    rows: Callable[[], Sequence[Line]]
+    """Makes the main screen's current rows."""
+    theme_styles: ThemeStyles
+
+
+class DialogScreen(LiveScreen):
+    """``text`` is the typed text. Subclasses make the dialog's text and act on Enter."""
+
+    takes_paste = False
+    """Whether pasted text counts as typed: for a path, never for a confirmation."""
+
+    def __init__(self, backdrop: Backdrop) -> None:
+        super().__init__(backdrop.theme_styles, "dialogue")
+        self.main = backdrop.state
+        self.text = ""
+        self._rows_behind = backdrop.rows
+
+    @abstractmethod
+    def heading(self) -> tuple[str, str]:
+        """The title, and the dialog's object."""
+
+    @abstractmethod
+    def body(self, width: int) -> tuple[list[Row], list[Row]]:
+        """The explanation, and the choice."""
+
+    @abstractmethod
+    def enter(self) -> None:
+        """Act on the typed text."""
+
+    def special(self, key: str) -> bool:
+        """Handle a key that is not a character of the text; False for one that is."""
+        return False
+
+    def changed(self) -> None:
+        """The typed text has changed."""
+
+    def rows(self, width: int, height: int) -> list[Line]:
+        """The dialog over the main screen's rows."""
+        title, note = self.heading()
+        head, tail = self.body(inner_width(width))
+        ascii_only = self.main.view.ascii_only
+        return dialog_rows(self._rows_behind(), title, note, head, tail, (width, height), ascii_only=ascii_only)
+
+    def on_key(self, event: Key) -> None:
+        """Take every key."""
+        event.stop()
+        event.prevent_default()
+        if not forward_if_closed(self, event):
+            self.press(event)
+
+    def press(self, event: Key) -> None:
+        """Handle a key, whichever screen received it."""
+        if event.key == "escape":
+            self.leave()
+            return
+        if event.key == "enter":
+            self.enter()
+        elif not self.special(event.key):
+            self.text = typed(self.text, event.key, event.character)[:LONGEST]
+            self.changed()
+        if self.is_attached:
+            self.draw()
+
+    def on_paste(self, event: Paste) -> None:
+        """Take the first line of a pasted path; a confirmation has to be typed."""
+        event.stop()
+        if self.takes_paste:
+            self.text = (self.text + clean(event.text.partition("\n")[0], LONGEST))[:LONGEST]
+            self.draw()

@@ -1,0 +1,180 @@
+"""The dialog that drops the host's caches, or evicts one dataset from memory."""
+
+from __future__ import annotations
+
+import os
+
+from textual.message import Message
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.cache.drop import Dropped, drop_caches, wait_s
+from iotop_ai.actions.cache.evict import evict
+from iotop_ai.actions.kernel_switch import DROP_CACHES
+from iotop_ai.actions.outcome import Outcome
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.machine.page_cache import PageCache
+from iotop_ai.model.machine.page_cache import Evicted
+from iotop_ai.present.machine import caches
+from iotop_ai.present.machine.drop_caches_dialog import EVICT, TITLE, DropView, drop_body, may_choose
+from iotop_ai.present.screen.dialog import Row
+from iotop_ai.present.text.line import plain
+from iotop_ai.present.text.units import amount
+from iotop_ai.tui.dialogs.base import Backdrop
+from iotop_ai.tui.dialogs.kernel_switch import KernelSwitchScreen, PermissionResult
+from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
+
+
+class ProgressUpdate(Message):
+    """A step of the running action."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        super().__init__()
+
+
+class CacheResult(Message):
+    """The effect of a drop or an eviction; neither if it was refused."""
+
+    def __init__(self, outcome: Outcome, dropped: Dropped | None = None, evicted: Evicted | None = None) -> None:
+        self.outcome = outcome
+        self.dropped = dropped
+        self.evicted = evicted
+        super().__init__()
+
+
+class DropCachesScreen(KernelSwitchScreen):
+    """Asks for the typed word; shows the progress, then the effect. A running action goes on when it is closed."""
+
+    switch = DROP_CACHES
+    dialog_title = TITLE
+
+    def __init__(self, backdrop: Backdrop, threads: ActionThreads) -> None:
+        super().__init__(backdrop, threads)
+        self._clock = Clock()
+        self._started_ns = self._wait_counted_ns = 0
+        self.drop = DropView()
+
+    def wait_s(self) -> float:
+        """Seconds until this user may drop again."""
+        return wait_s(self._root, self._clock)
+
+    def on_permission_result(self, message: PermissionResult) -> None:
+        """Show the permission; without it, choose the eviction, which needs no root."""
+        right = message.right
+        self._wait_counted_ns = self._clock.monotonic_ns()
+        self.drop = self.drop._replace(how=right.how, reason=right.reason, remedy=right.remedy, wait_s=message.wait_s)
+        if not self.drop.may_drop and not self.text:
+            self._choose(EVICT)
+        self.draw()
+
+    def body(self, width: int) -> tuple[list[Row], list[Row]]:
+        """The dialog's text."""
+        self._count_wait_down()
+        seconds = (self._clock.monotonic_ns() - self._started_ns) / 1e9 if self.drop.doing else 0.0
+        view = self.drop._replace(typed=plain(self.text), seconds=seconds)
+        return drop_body(self.main.newest.snapshot, view, width)
+
+    def _count_wait_down(self) -> None:
+        """Count the minute between two drops down."""
+        if self.drop.wait_s > 0:
+            now_ns = self._clock.monotonic_ns()
+            passed_s, self._wait_counted_ns = (now_ns - self._wait_counted_ns) / 1e9, now_ns
+            self.drop = self.drop._replace(wait_s=max(0.0, self.drop.wait_s - passed_s))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the effect is shown."""
+        return self.drop.effect is not None or self.drop.evicted is not None
+
+    def special(self, key: str) -> bool:
+        """Choose by Up, Down and, while no path is typed, the digits."""
+        if self.drop.doing or self.finished:
+            return True
+        if key in ("up", "down"):
+            self._choose((self.drop.choice - 1 + (1 if key == "down" else -1)) % EVICT + 1)
+            return True
+        if key in ("1", "2", "3", "4") and not (self.drop.choice == EVICT and self.text):
+            self._choose(int(key))
+            return True
+        return False
+
+    def _choose(self, choice: int) -> None:
+        self.text = ""
+        self.takes_paste = choice == EVICT
+        self.drop = self.drop._replace(choice=choice, error="")
+
+    def _complain(self, text: str) -> None:
+        self.drop = self.drop._replace(error=text)
+
+    def changed(self) -> None:
+        """Remove the complaint about the previous word."""
+        self._complain("")
+
+    def enter(self) -> None:
+        """Drop or evict, if that was confirmed."""
+        drop = self.drop
+        if self.finished:
+            self.leave()
+        elif drop.doing:
+            return
+        elif drop.choice == EVICT:
+            self._enter_path(os.path.expanduser(self.text.strip()))
+        elif drop.how is None:
+            self._complain("what is permitted is still being asked")
+        elif not may_choose(drop, drop.choice):
+            self._complain("that is not permitted; 4 takes one dataset out of memory")
+            self.text = ""
+        elif self.text.strip() != caches.WORD:
+            self._complain(f"the word is {caches.WORD}; Esc leaves it")
+            self.text = ""
+        else:
+            self._show_start(caches.STEPS["sync"])
+            self._threads.run("drop-caches", lambda: self._drop(drop.choice))
+
+    def _enter_path(self, path: str) -> None:
+        if not os.path.isabs(path) or not os.path.exists(path):
+            self._complain("type the whole path of a folder or a file that is there: /data/set")
+            return
+        self._show_start("evicting ...")
+        self._threads.run("evict", lambda: self._evict(path))
+
+    def _show_start(self, step: str) -> None:
+        self._started_ns = self._clock.monotonic_ns()
+        self.text = ""
+        self.drop = self.drop._replace(doing=step, error="")
+
+    def _drop(self, level: int) -> ActionResult:
+        audit = Audit(self._clock)
+        dropped = drop_caches(level, self._root, self._clock, audit, lambda step: self._report(caches.STEPS[step]))
+        self.post_message(CacheResult(dropped.outcome, dropped=dropped))
+        effect = dropped.effect
+        text = caches.effect_text(effect) if effect is not None else dropped.outcome.told
+        return ActionResult.recorded(dropped.outcome.done, text)
+
+    def _evict(self, path: str) -> ActionResult:
+        outcome, evicted = evict(
+            path,
+            Audit(self._clock),
+            PageCache(),
+            lambda now: self._report(f"evicting ... {now.files} files, {amount(now.size_bytes)},"),
+        )
+        self.post_message(CacheResult(outcome, evicted=evicted))
+        text = outcome.told if evicted is None else caches.evicted_text(evicted)
+        return ActionResult.recorded(outcome.done, text)
+
+    def _report(self, text: str) -> None:
+        self.post_message(ProgressUpdate(text))
+
+    def on_progress_update(self, message: ProgressUpdate) -> None:
+        """Show the step."""
+        if self.drop.doing:
+            self.drop = self.drop._replace(doing=message.text)
+            self.draw()
+
+    def on_cache_result(self, message: CacheResult) -> None:
+        """Show the effect, or the refusal."""
+        effect = message.dropped.effect if message.dropped is not None else None
+        self.drop = self.drop._replace(doing="", effect=effect, evicted=message.evicted)
+        if effect is None and message.evicted is None:
+            self._complain(message.outcome.told)
+        self.draw()

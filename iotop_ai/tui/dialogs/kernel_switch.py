@@ -1,0 +1,51 @@
+"""The base class of dialogs about a kernel switch of the whole host."""
+
+from __future__ import annotations
+
+import threading
+from typing import ClassVar
+
+from textual.message import Message
+
+from iotop_ai.actions.kernel_switch import Right, Switch, right_to
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.present.text.line import plain
+from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
+from iotop_ai.tui.threads.actions import ActionThreads
+
+
+class PermissionResult(Message):
+    """How this user may write the switch. wait_s: seconds until it may be written again."""
+
+    def __init__(self, right: Right, wait_s: float) -> None:
+        self.right = right
+        self.wait_s = wait_s
+        super().__init__()
+
+
+class KernelSwitchScreen(DialogScreen):
+    """Checks the permission when it opens; a subclass takes the result in ``on_permission_result``."""
+
+    switch: ClassVar[Switch]
+    dialog_title: ClassVar[str]
+
+    def __init__(self, backdrop: Backdrop, threads: ActionThreads) -> None:
+        super().__init__(backdrop)
+        self._threads = threads
+        self._root = Root("/")
+
+    def on_mount(self) -> None:
+        """Check the permission on a thread, because sudo may be slow."""
+        threading.Thread(target=self._check_permission, name="permission", daemon=True).start()
+
+    def _check_permission(self) -> None:
+        right = right_to(self.switch, self._root)
+        self.post_message(PermissionResult(right, self.wait_s()))
+
+    def wait_s(self) -> float:
+        """Seconds until the switch may be written again."""
+        return 0.0
+
+    def heading(self) -> tuple[str, str]:
+        """The title and the host."""
+        return self.dialog_title, f"of the whole host {plain(self.main.newest.snapshot.host.name)}"

@@ -1,0 +1,121 @@
+"""The dialogs that signal, renice or ionice processes, and that switch delay accounting."""
+
+from __future__ import annotations
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.delay_accounting import set_delayacct
+from iotop_ai.actions.kernel_switch import TASK_DELAYACCT, Right
+from iotop_ai.actions.process_signals import act_on, act_on_each, parse_command, why_protected
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.present.process.dialog import DELAY_TITLE, TITLE, DelayView, ProcessTarget, delay_body, process_body
+from iotop_ai.present.screen.dialog import Row
+from iotop_ai.present.text.line import plain
+from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
+from iotop_ai.tui.dialogs.kernel_switch import KernelSwitchScreen, PermissionResult
+from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
+
+
+class ProcessScreen(DialogScreen):
+    """Asks for a command for one process, for all that share a row, or for all that are tagged.
+
+    Typing the command confirms it. text: the begin of the command.
+    """
+
+    def __init__(self, backdrop: Backdrop, threads: ActionThreads, targets: ProcessTarget, text: str = "") -> None:
+        super().__init__(backdrop)
+        self._threads = threads
+        self._targets = targets
+        self._complaint = ""
+        self.text = text
+
+    def heading(self) -> tuple[str, str]:
+        """The title and the processes."""
+        return TITLE, self._targets.label
+
+    def body(self, width: int) -> tuple[list[Row], list[Row]]:
+        """The processes, what depends on them, and the commands."""
+        return process_body(self.main.newest.snapshot, self._targets, plain(self.text), self._complaint, width)
+
+    def changed(self) -> None:
+        """Remove the complaint about the previous command."""
+        self._complaint = ""
+
+    def enter(self) -> None:
+        """Run a valid command."""
+        command = parse_command(self.text)
+        if command is None:
+            self._complaint = "that is none of them: term, kill, nice 10, io idle ..."
+            return
+        root, targets = Root("/"), self._targets
+        why = why_protected(targets.keys[0], root) if len(targets.keys) == 1 else ""
+        if why:
+            self._complaint = f"not done: {why}"
+            self.text = ""
+            return
+
+        def act() -> ActionResult:
+            if targets.names:
+                pairs = tuple(zip(targets.keys, targets.names, strict=True))
+                each = act_on_each(command, pairs, root, Audit(Clock()))
+                return ActionResult.recorded(each.whole.done, each.whole.told, each.done)
+            outcome = act_on(command, targets.keys, targets.name, root, Audit(Clock()))
+            return ActionResult.recorded(outcome.done, outcome.told)
+
+        self._threads.run("process-act", act)
+        self.leave()
+
+
+class DelayScreen(KernelSwitchScreen):
+    """Asks before kernel.task_delayacct is switched, as Ctrl-T does in iotop."""
+
+    switch = TASK_DELAYACCT
+    dialog_title = DELAY_TITLE
+
+    def __init__(self, backdrop: Backdrop, threads: ActionThreads) -> None:
+        super().__init__(backdrop, threads)
+        self._right: Right | None = None
+        self._complaint = ""
+        self._switching = False
+
+    def on_permission_result(self, message: PermissionResult) -> None:
+        """Show the permission."""
+        self._right = message.right
+        self.draw()
+
+    @property
+    def view(self) -> DelayView:
+        """The dialog's state."""
+        table = self.main.newest.snapshot.processes.value
+        how, reason, remedy = (None, "", "") if self._right is None else self._right
+        on = None if table is None else table.delayacct
+        return DelayView(on, how, reason, remedy, plain(self.text), self._complaint, self._switching)
+
+    def body(self, width: int) -> tuple[list[Row], list[Row]]:
+        """The dialog's text."""
+        return delay_body(self.view, width)
+
+    def changed(self) -> None:
+        """Remove the complaint about the previous word."""
+        self._complaint = ""
+
+    def enter(self) -> None:
+        """Switch it, if the right word was typed."""
+        view = self.view
+        if self._switching:
+            return
+        if not view.how:
+            unknown = view.how is None
+            self._complaint = "what is permitted is still being asked" if unknown else "that is not permitted"
+            return
+        if self.text.strip() != view.word:
+            self._complaint, self.text = f"the word is {view.word}; Esc leaves it", ""
+            return
+        self._switching = True
+
+        def act() -> ActionResult:
+            outcome = set_delayacct(view.word == "on", Root("/"), Audit(Clock()))
+            return ActionResult.recorded(outcome.done, outcome.told)
+
+        self._threads.run("delayacct", act)
+        self.leave()

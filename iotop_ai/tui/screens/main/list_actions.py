@@ -1,0 +1,189 @@
+"""The keys that choose which rows and columns are shown, and in which order: lists, filter, sort order, device."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.settings import SORT_KEYS
+from iotop_ai.present.block.devices import BlockDevice, all_devices, infos, mounts
+from iotop_ai.present.job.screen import job_rows
+from iotop_ai.present.process.table import COLUMNS, has_room, optional_columns
+from iotop_ai.present.screen.actions import Action
+from iotop_ai.present.screen.palette import Entry, Wording
+from iotop_ai.present.screen.selection import device_order, selected_device_name
+from iotop_ai.present.text.units import size
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.view_changes import device_after, sort_after, typed
+
+LONGEST_PATTERN = 128
+BUSIEST, OF_THE_JOB = "busiest", "of the job"
+"""Entries that no device has as its name: a name is a file name of /sys/block."""
+_SORT_TEXTS = {
+    "io": "bytes read and written",
+    "delay": "time blocked on disk (IO-wait%)",
+    "cpu": "CPU time",
+    "read": "bytes read",
+    "write": "bytes written",
+    "name": "name",
+    "user": "user",
+}
+_CURRENT = "●"
+
+OpenList = Callable[[tuple[Entry, ...], Callable[[Action], Awaitable[None]], Wording], None]
+"""Shows entries to choose from, and calls the function with the one that the user takes."""
+
+
+def _entry(name: str, text: str, current: bool) -> Entry:
+    return Entry(Action((), "", text, name), f"{_CURRENT if current else ' '} {name}")
+
+
+class ListActions:
+    """Changes only the View."""
+
+    def __init__(self, state: MainState, open_list: OpenList) -> None:
+        self._state = state
+        self._open_list = open_list
+
+    def device_of_job(self) -> str:
+        """The kernel name of the device behind the job of the verdict; "" when none is known."""
+        frame = self._state.frame
+        rows = job_rows(frame, self._state.view)
+        pid = frame.verdict.job_pid
+        return next((row.device for row in rows if row.pid == pid and row.device in infos(frame)), "")
+
+    def follow_job_device(self) -> None:
+        """Choose the job's device, if the user follows that."""
+        if self._state.view.follow_job:
+            self._state.update(device=self.device_of_job() or self._state.view.device)
+
+    def devices(self) -> None:
+        """List every device, and what else can be followed."""
+        view, frame = self._state.view, self._state.frame
+        current = selected_device_name(frame, view) if view.device and not view.follow_job else ""
+        entries = [
+            _entry(BUSIEST, "follow the one that the verdict names, else the busiest", not view.device),
+            _entry(OF_THE_JOB, "follow the job's", view.follow_job),
+            *(_entry(one.name, self._device_text(one), one.name == current) for one in all_devices(frame, view)),
+        ]
+        wording = Wording("devices", "choose it", "no device has these words", False)
+        self._open_list(tuple(entries), self._take_device, wording)
+
+    def _device_text(self, device: BlockDevice) -> str:
+        info = device.info
+        if info is None:
+            return device.name
+        paths = " ".join(mount.path for mount in mounts(device.name, self._state.frame))
+        capacity = size(info.size_bytes) + "B" if info.size_bytes else ""
+        label = "" if info.label == device.name else info.label
+        return "  ".join(part for part in (info.kind, label, paths, info.model, capacity) if part)
+
+    async def _take_device(self, action: Action) -> None:
+        name = action.name
+        if name == BUSIEST:
+            self._state.change("done: the verdict's device, or the busiest", device="", follow_job=False)
+        elif name == OF_THE_JOB:
+            device = self.device_of_job()
+            answer = (
+                f"done: follows the job, now {device}" if device else "done: follows the job; no device is seen yet"
+            )
+            self._state.change(answer, device=device or self._state.view.device, follow_job=True)
+        else:
+            self.choose_device(name)
+
+    def choose_device(self, name: str, **changes: object) -> None:
+        """Choose a device by its kernel name."""
+        self._state.change(f"done: {name} chosen", device=name, follow_job=False, **changes)
+
+    def device(self, step: int) -> None:
+        """Choose the next or previous device."""
+        frame, view = self._state.frame, self._state.view
+        name = device_after(device_order(frame, view), selected_device_name(frame, view), step)
+        if name:
+            self.choose_device(name)
+
+    def sort_list(self) -> None:
+        """List every column to sort by."""
+        entries = tuple(_entry(key, _SORT_TEXTS[key], key == self._state.view.sort) for key in SORT_KEYS)
+        wording = Wording("sort processes by", "sort", "no column has these words", False)
+        self._open_list(entries, self._take_sort, wording)
+
+    async def _take_sort(self, action: Action) -> None:
+        self._sort_by(action.name)
+
+    def _sort_by(self, key: str) -> None:
+        self._state.change(f"done: sorted by {key}", sort=key, scroll=0)
+
+    def sort(self, step: int) -> None:
+        """Sort processes by the next or previous column."""
+        self._sort_by(sort_after(self._state.view.sort, step))
+
+    def sort_by_title(self, key: str) -> None:
+        """Sort processes by a column; reverse the order if they are sorted by it."""
+        if key == self._state.view.sort:
+            self.reverse()
+        else:
+            self._sort_by(key)
+
+    def reverse(self) -> None:
+        """Reverse the order."""
+        reverse = not self._state.view.reverse
+        self._state.change(f"done: {'smallest' if reverse else 'largest'} first", reverse=reverse, scroll=0)
+
+    def columns(self) -> None:
+        """List every column of the processes that can be left out."""
+        left_out, width = self._state.view.no_columns, self._state.canvas.columns
+        entries = []
+        for column in optional_columns():
+            visible = has_room(column.id, width, left_out)
+            where = "shown" if visible else "left out" if column.id in left_out else "shown on a wider screen"
+            entries.append(_entry(column.id, f"{column.title}: {where}", visible))
+        wording = Wording("columns of processes", "show or hide", "no column has these words", False)
+        self._open_list(tuple(entries), self._take_column, wording)
+
+    async def _take_column(self, action: Action) -> None:
+        left_out = self._state.view.no_columns ^ {action.name}
+        title = next(column.title for column in COLUMNS if column.id == action.name)
+        self._state.change(f"done: {title} {'left out' if action.name in left_out else 'shown'}", no_columns=left_out)
+
+    def tree(self) -> None:
+        """Show each process under its parent, or equal ones folded."""
+        tree = not self._state.view.tree
+        self._state.change("done: a tree" if tree else "done: equal ones folded", tree=tree, cursor="", scroll=0)
+
+    def only_active(self) -> None:
+        """Show only rows with activity, or all."""
+        only = not self._state.view.only_active
+        self._state.change("done: only active rows" if only else "done: all rows", only_active=only, scroll=0)
+
+    def panel(self, name: str) -> None:
+        """Hide or show a panel."""
+        hidden = self._state.view.hidden ^ {name}
+        self._state.change(f"done: {name} {'hidden' if name in hidden else 'shown'}", hidden=hidden)
+
+    def find(self) -> None:
+        """Begin to type a filter."""
+        self._state.change(typing=True)
+
+    def type_filter(self, key: str, character: str | None) -> None:
+        """Handle a key of the typed filter."""
+        if key == "enter":
+            self._state.change(typing=False)
+        elif key == "escape":
+            self._state.change(typing=False, pattern="")
+        else:
+            self._filter(typed(self._state.view.pattern, key, character))
+
+    def paste_filter(self, text: str) -> None:
+        """Append the first line of a pasted text to the filter."""
+        self._filter(self._state.view.pattern + clean(text.partition("\n")[0]))
+
+    def _filter(self, pattern: str) -> None:
+        pattern = pattern[:LONGEST_PATTERN]
+        if pattern != self._state.view.pattern:
+            self._state.change(pattern=pattern, cursor="", scroll=0)
+
+    def clear_filter(self) -> None:
+        """Show every process again."""
+        if self._state.view.pattern:
+            self._state.change("done: filter cleared", pattern="", cursor="", scroll=0)

@@ -1,0 +1,41 @@
+"""A panel of the main screen: a name of the layout and the function that makes its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.layout import PANELS
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Line, blank
+from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.widgets.lines import LinePanel
+
+UNFOCUSABLE = ("keys",)
+
+
+class FramePanel(LinePanel):
+    """Shows the rows that a function makes of a Frame."""
+
+    def __init__(
+        self, name: str, rows: Callable[[Frame, View, int, int], list[Line]], theme_styles: ThemeStyles
+    ) -> None:
+        super().__init__(theme_styles, id=name)
+        self.panel_name = name
+        self.can_focus = name not in UNFOCUSABLE
+        self.height_on_screen = 0
+        """Rows of the panel with the blank ones before the next panel."""
+        self._rows = rows
+
+    def draw(self, frame: Frame, view: View, width: int, height: int, toast: Line | None = None) -> None:
+        """Make the rows and show those that changed. toast: covers the panel's last row on the screen."""
+        lines = self._rows(frame, view, width, height)
+        if toast is not None:
+            below = max(height, self.height_on_screen) - 1
+            lines = [*[*lines, *[blank(width)] * (below - len(lines))][:below], toast]
+        self.show(lines)
+
+
+def make_panels(theme_styles: ThemeStyles) -> dict[str, FramePanel]:
+    """Every panel by its name, top to bottom."""
+    return {name: FramePanel(name, rows, theme_styles) for name, rows in PANELS}

@@ -1,0 +1,106 @@
+"""The keys that write into a recording: start or stop one, set a mark."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import IotopError
+from iotop_ai.model.reading import Status
+from iotop_ai.present.screen.recording_state import recording_text
+from iotop_ai.present.text.units import clock, duration, size
+from iotop_ai.store.source import Source
+from iotop_ai.tui.screens.main.state import MainState
+
+if TYPE_CHECKING:
+    from iotop_ai.playback.session_recording import SessionRecorder
+
+LEAST_BYTES_SHOWN = 10_240
+"""The minute that is being compressed has no size yet."""
+
+
+class RecordingResult(Message):
+    """A recording was started or stopped, or could not be. answer: begins with "done: " or "failed: "."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+        super().__init__()
+
+
+class RecordingActions:
+    """keeper: keeps the last hour and writes recordings of a live session; None in a replay."""
+
+    def __init__(
+        self, state: MainState, source: Source, keeper: SessionRecorder | None, post_message: Callable[[Message], bool]
+    ) -> None:
+        self._state = state
+        self._source = source
+        self._keeper = keeper
+        self._post_message = post_message
+        self._marks_failure_shown = False
+
+    def record(self) -> None:
+        """Start a recording, or stop it."""
+        keeper = self._keeper
+        if keeper is None or not keeper.may_record:
+            self._state.change("failed: this screen is read-only")
+            return
+        # A disk may be slow to open a file or to write the last lines.
+        threading.Thread(target=self._switch, args=(keeper,), name="record", daemon=True).start()
+
+    def _switch(self, keeper: SessionRecorder) -> None:
+        try:
+            result = keeper.switch()
+        except IotopError as error:
+            answer = f"failed: {error}"
+        except OSError as error:
+            answer = f"failed: {clean(error.filename or 'recording')}: {error.strerror}"
+        else:
+            if result is None:
+                return
+            if isinstance(result, str):
+                answer = f"done: recording to {result}"
+            else:
+                answer = f"{'failed' if result.trouble else 'done'}: {recording_text(result)}"
+        self._post_message(RecordingResult(answer))
+
+    def show_result(self, message: RecordingResult) -> None:
+        """Answer the key."""
+        self.watch_recording()
+        self._state.change(message.answer)
+
+    def add_mark(self) -> None:
+        """Mark now."""
+        if self._state.view.remote:
+            self._state.change("failed: marks are set on the machine that is watched")
+            return
+        self._source.add_event("mark", "by key")
+        at = clock(self._state.newest.snapshot.wall_ns, self._state.view.utc_offset_s)
+        self._state.change(f"done: mark set at {at}")
+
+    def watch_recording(self) -> None:
+        """Put the recording's state into the View; show a new trouble once."""
+        now = self._keeper.recorded() if self._keeper is not None else None
+        before = self._state.view.recorded
+        self._state.update(recorded=now)
+        if now is not None and now.trouble and (before is None or before.trouble != now.trouble):
+            self._state.change(f"failed: {now.trouble}")
+
+    def watch_marks(self) -> None:
+        """Show once why this monitor cannot receive marks of other programs."""
+        marks = self._state.newest.snapshot.marks
+        if marks.status is Status.FAILED and not self._marks_failure_shown and self._keeper is not None:
+            self._marks_failure_shown = True
+            self._state.change(f"failed: {marks.reason}")
+
+    def kept_text(self) -> str:
+        """How far back the user can look, and the memory that takes."""
+        if self._keeper is None or self._keeper.ring is None:
+            return ""
+        kept = self._keeper.ring.state()
+        room = f" in {size(kept.size_bytes)}B" if kept.size_bytes >= LEAST_BYTES_SHOWN else ""
+        return f"the last {duration(kept.span_s)} are kept{room}; End goes back to now"

@@ -1,0 +1,404 @@
+"""The main screen: panels one below the other as the layout plans them, and what each key changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.events import DescendantFocus, Key, Paste, ScreenResume
+from textual.timer import Timer
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.gpu.groups import selected_gpu
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.screen.key_row import toast
+from iotop_ai.present.screen.layout import Slot, plan
+from iotop_ai.present.screen.mouse import sort_at
+from iotop_ai.present.screen.palette import Entry, Wording
+from iotop_ai.present.screen.selection import selectable, selected_device_name
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import DISK_PREFIX, Line, fill_rows
+from iotop_ai.store.source import Source
+from iotop_ai.tui.bindings import MAIN_KEYS
+from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
+from iotop_ai.tui.screens.base import MonitorScreen
+from iotop_ai.tui.screens.main.list_actions import ListActions
+from iotop_ai.tui.screens.main.live_updates import LiveUpdates
+from iotop_ai.tui.screens.main.machine_actions import MachineActions
+from iotop_ai.tui.screens.main.panel import FramePanel, make_panels
+from iotop_ai.tui.screens.main.recording_actions import RecordingActions, RecordingResult
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.screens.main.tag_actions import TagActions
+from iotop_ai.tui.screens.main.time_actions import TimeActions
+from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
+from iotop_ai.tui.screens.palette import PaletteScreen, TakeAction
+from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
+from iotop_ai.tui.view_changes import moved
+from iotop_ai.tui.widgets.lines import PlaceClicked, RowClicked, Wheeled
+
+if TYPE_CHECKING:
+    from iotop_ai.playback.session_recording import SessionRecorder
+    from iotop_ai.tui.threads.playback import PlaybackThread
+
+MESSAGE_S = 4.0
+GPU_PREFIX = "gpu:"
+TO_THE_END = 1_000_000
+"""The step of the keys Home and End."""
+
+
+class MainScreen(MonitorScreen):
+    """Draws its state, and hands keys to the controllers that change the state.
+
+    look_back: makes a PlaybackThread over the last hour. next_theme: switches the app to its next theme, returns its
+    name.
+    """
+
+    BINDINGS = MAIN_KEYS
+    ACTIONS = SCREENS["main"]
+    AUTO_FOCUS = "#banner"
+    DEFAULT_CSS = "MainScreen { overflow: hidden; }"
+
+    def __init__(
+        self,
+        frame: Frame,
+        view: View,
+        source: Source,
+        theme_styles: ThemeStyles,
+        keeper: SessionRecorder | None,
+        look_back: Callable[[], PlaybackThread | None],
+        next_theme: Callable[[], str],
+    ) -> None:
+        super().__init__()
+        self.theme_styles = theme_styles
+        self.panels = make_panels(theme_styles)
+        self._source = source
+        self._next_theme = next_theme
+        self._slots: tuple[Slot, ...] = ()
+        self._message_timer: Timer | None = None
+        self._dialog: DialogScreen | None = None
+        self.state = state = MainState(frame, view, self)
+        self.action_threads = threads = ActionThreads(source, self.post_message)
+        self.recording = RecordingActions(state, source, keeper, self.post_message)
+        self.time = TimeActions(state, source, self.recording, look_back, lambda: self._timeline_has_focus)
+        self.lists = ListActions(state, self._open_list)
+        self.machine = MachineActions(state, source, threads, self._backdrop, self._open_dialog)
+        self.verdict = VerdictActions(state, threads, self.machine.why_not, self._osc52)
+        self.tags = TagActions(state, threads, self.action_cursor, lambda name: self.panels[name].lines, self._osc52)
+        self.live = LiveUpdates(state, source, self.recording, self.verdict)
+        self._connect_actions()
+
+    def _connect_actions(self) -> None:
+        """Give each action of BINDINGS its method, which Textual finds by the name ``action_*``."""
+        time, lists, tags = self.time, self.lists, self.tags
+        self.action_step, self.action_pause, self.action_interval = time.step, time.pause, time.interval
+        self.action_verdict, self.action_mark, self.action_ask_time = time.verdict, time.mark, time.ask_time
+        self.action_accumulate, self.action_record = time.accumulate, self.recording.record
+        self.action_devices, self.action_device, self.action_panel = lists.devices, lists.device, lists.panel
+        self.action_sort_list, self.action_sort, self.action_reverse = lists.sort_list, lists.sort, lists.reverse
+        self.action_columns, self.action_tree, self.action_only_active = lists.columns, lists.tree, lists.only_active
+        self.action_find = lists.find
+        self.action_tag, self.action_untag, self.action_copy_row = tags.tag, tags.untag, tags.copy_row
+        self.action_job, self.action_copy = self.verdict.job, self.verdict.copy
+        self.action_acknowledge = self.verdict.acknowledge
+        self.action_drop_caches, self.action_process = self.machine.drop_caches, self.machine.process
+        self.action_delay_accounting = self.machine.delay_accounting
+
+    @property
+    def view(self) -> View:
+        """How the Frame is shown."""
+        return self.state.view
+
+    @property
+    def frame(self) -> Frame:
+        """The Frame on the screen."""
+        return self.state.frame
+
+    @property
+    def newest(self) -> Frame:
+        """The Frame received last."""
+        return self.state.newest
+
+    @property
+    def captures_keys(self) -> bool:
+        """Whether a filter or a time is being typed."""
+        return self.view.typing or self.view.asking is not None
+
+    @property
+    def columns(self) -> int:
+        """Width of the terminal."""
+        return self.app.size.width
+
+    @property
+    def _timeline_has_focus(self) -> bool:
+        """Asked of the screen itself, because keys can come before the event about the focus."""
+        return self.focused is not None and self.focused.id == "timeline"
+
+    @property
+    def _in_front(self) -> bool:
+        # Screen.is_current is true of the screen below the one in front, too.
+        return not self.is_attached or self.app.screen is self
+
+    def use_theme(self, theme_styles: ThemeStyles) -> None:
+        """Paint everything in another theme."""
+        self.theme_styles = theme_styles
+        for panel in self.panels.values():
+            panel.use_theme(theme_styles)
+
+    def compose(self) -> ComposeResult:
+        """Compose all panels, filled before they are mounted, so that the first paint is complete."""
+        self.redraw()
+        yield from self.panels.values()
+
+    def check_staleness(self) -> None:
+        """Show it when no readings come. Called by a timer."""
+        if self.live.check_staleness():
+            self.redraw_if_in_front()
+            self.update_front()
+
+    def redraw_if_in_front(self) -> None:
+        """Draw the Frame again unless another screen covers this one."""
+        if self._in_front:
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Draw the Frame again: panels move only when the layout changes, and only changed rows are painted."""
+        self.tags.forget_ended()
+        self.lists.follow_job_device()
+        width, height = self.app.size
+        slots = plan(width, height, self.frame, self.view)
+        if slots != self._slots:
+            with self.app.batch_update():
+                self._place(slots, height)
+                self._draw(width)
+        else:
+            self._draw(width)
+
+    def _draw(self, width: int) -> None:
+        message = toast(self.view, width)
+        above_keys = max((slot.y, slot.panel) for slot in self._slots if slot.panel != "keys")[1]
+        for slot in self._slots:
+            cover = message if slot.panel == above_keys else None
+            self.panels[slot.panel].draw(self.frame, self.view, width, slot.height, cover)
+
+    def _place(self, slots: tuple[Slot, ...], height: int) -> None:
+        """Give each panel its height; the blank rows before the next one belong to the panel above them."""
+        ends = [slot.y for slot in slots[1:]] + [height]
+        heights = {slot.panel: end - slot.y for slot, end in zip(slots, ends, strict=True)}
+        for name, panel in self.panels.items():
+            panel.display = name in heights
+            if name in heights:
+                panel.styles.height = panel.height_on_screen = heights[name]
+        self._slots = slots
+
+    def show_change(self, message: str) -> None:
+        """Draw the state after a key; ``message`` expires after a few seconds."""
+        if self._message_timer is not None:
+            self._message_timer.stop()
+            self._message_timer = None
+        if message:
+            self._message_timer = self.set_timer(MESSAGE_S, self._forget_message)
+        self.redraw()
+        # A screen above this one shows the message too, and it may be long until the next Frame.
+        if not self._in_front:
+            self.update_front()
+
+    def _forget_message(self) -> None:
+        self._message_timer = None
+        self.state.change()
+
+    def on_resize(self) -> None:
+        """Plan the layout for the new size."""
+        self.redraw()
+
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        """Catch up with Frames that came while another screen was in front."""
+        self.redraw()
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Show the focus in the panel's rule and title."""
+        self._follow_focus()
+
+    def _follow_focus(self) -> None:
+        """Take over the focused panel, also when a key comes before the message about it; it has no cursor yet."""
+        panel = self.focused
+        if isinstance(panel, FramePanel) and panel.panel_name != self.view.focus:
+            self.state.change(self.view.message, focus=panel.panel_name, cursor="", scroll=0)
+
+    def on_row_clicked(self, event: RowClicked) -> None:
+        """Put the cursor on the row; a device is also chosen."""
+        event.stop()
+        if event.key.startswith(DISK_PREFIX):
+            self.lists.choose_device(event.key.removeprefix(DISK_PREFIX), cursor=event.key)
+        else:
+            self.state.change(cursor=event.key)
+
+    def on_place_clicked(self, event: PlaceClicked) -> None:
+        """Open the banner's or the path's screen, or sort processes by the clicked title."""
+        if event.panel.id in ("banner", "path"):
+            event.stop()
+            self._open(event.panel.id)
+        elif event.panel is self.panels["process"] and event.y == 0 and (key := sort_at(event.line, event.x)):
+            event.stop()
+            self.lists.sort_by_title(key)
+
+    def on_wheeled(self, event: Wheeled) -> None:
+        """Move the cursor of the panel under the mouse."""
+        event.stop()
+        if not event.panel.can_focus:
+            return
+        if not event.panel.has_focus:
+            event.panel.focus()
+            self.state.change(self.view.message, focus=event.panel.id, cursor="", scroll=0)
+        self.action_cursor(event.step)
+
+    async def on_key(self, event: Key) -> None:
+        """Act on a key in this task, in the order of the keys: Textual's own queue lets a later key overtake.
+
+        While a filter or a time is typed, every key belongs to it, also the next keys of the same burst.
+        """
+        if self.view.asking is not None:
+            self.time.type_time(event.key, event.character)
+        elif self.view.typing:
+            self.lists.type_filter(event.key, event.character)
+        elif not await self._run_action(event):
+            return
+        event.stop()
+        event.prevent_default()
+
+    async def _run_action(self, event: Key) -> bool:
+        """Run the key's action, or hand the key to the open dialog; False leaves it to the app."""
+        if self._dialog is not None and self._dialog in self.app.screen_stack:
+            self._dialog.press(event)
+            return True
+        active = self.active_bindings.get(event.key)
+        if active is None or active.node is self.app:
+            return False
+        self._follow_focus()
+        await self.app.run_action(active.binding.action, active.node)
+        return True
+
+    def on_paste(self, event: Paste) -> None:
+        """Append pasted text to the filter that is being typed; elsewhere it has no meaning."""
+        if self.view.typing:
+            event.stop()
+            self.lists.paste_filter(event.text)
+
+    def on_action_result(self, message: ActionResult) -> None:
+        """Show what an action came to."""
+        self.state.change(message.answer)
+
+    def on_recording_result(self, message: RecordingResult) -> None:
+        """Show what starting or stopping a recording came to."""
+        self.recording.show_result(message)
+
+    def _osc52(self, text: str) -> None:
+        """Copy to the terminal's clipboard, from any thread."""
+        self.app.call_from_thread(self.app.copy_to_clipboard, text)
+
+    def _backdrop(self) -> Backdrop:
+        return Backdrop(self.state, self._current_rows, self.theme_styles)
+
+    def _current_rows(self) -> list[Line]:
+        """This screen's rows as they are now."""
+        width = self.app.size.width
+        self._draw(width)
+        out: list[Line] = []
+        for slot in self._slots:
+            panel = self.panels[slot.panel]
+            out += fill_rows(panel.lines, width, panel.height_on_screen)
+        return out
+
+    def _open_dialog(self, dialog: DialogScreen) -> None:
+        self._dialog = dialog
+        self.app.push_screen(dialog)
+
+    def _open_list(self, entries: tuple[Entry, ...], take: TakeAction, wording: Wording) -> None:
+        ascii_only = self.view.ascii_only
+        self.app.push_screen(PaletteScreen(entries, self.theme_styles, take, wording, ascii_only=ascii_only))
+
+    def action_help(self) -> None:
+        """Open the help page."""
+        from iotop_ai.tui.screens.help import HelpScreen  # each screen is imported when it is first opened
+
+        self.app.push_screen(HelpScreen(self.frame, self.view, self.theme_styles))
+
+    def action_theme(self) -> None:
+        """Switch to the next theme."""
+        self.state.change(f"done: theme {self._next_theme()}")
+
+    def action_why(self) -> None:
+        """Open the verdict's reasoning."""
+        from iotop_ai.tui.screens.reasoning import ReasoningScreen
+
+        self.app.push_screen(ReasoningScreen(self.state, self.time, self.verdict, self.theme_styles))
+
+    def action_jobs(self) -> None:
+        """Open the list of jobs."""
+        from iotop_ai.tui.screens.jobs import JobsScreen
+
+        pid = self.frame.verdict.job_pid or 0
+        self.app.push_screen(JobsScreen(self.state, self.time, self.verdict, self.theme_styles, pid))
+
+    def action_gpu(self) -> None:
+        """Open the GPU under the cursor, else the first."""
+        gpu = selected_gpu(self.frame, self.view, self.view.cursor.removeprefix(GPU_PREFIX))
+        if gpu is None:
+            self.state.change("failed: no GPU here to show")
+        else:
+            from iotop_ai.tui.screens.gpu import GpuScreen
+
+            self.app.push_screen(GpuScreen(self.state, self.time, self.theme_styles, gpu.uuid))
+
+    def _open_disk(self) -> None:
+        from iotop_ai.tui.screens.device import DeviceScreen
+
+        name = self.view.cursor.removeprefix(DISK_PREFIX) or selected_device_name(self.frame, self.view)
+        self.app.push_screen(DeviceScreen(self.state, self.time, self._source, self.theme_styles, name))
+
+    def action_health(self) -> None:
+        """Open the health of every disk."""
+        from iotop_ai.tui.screens.health import HealthScreen
+
+        self.app.push_screen(HealthScreen(self.state, self._source, self.theme_styles))
+
+    def action_open(self) -> None:
+        """Open the screen of the focused panel."""
+        self._open(self.view.focus)
+
+    def _open(self, panel: str) -> None:
+        openers = {"banner": self.action_why, "path": self.action_jobs, "gpu": self.action_gpu, "disk": self._open_disk}
+        if panel in openers:
+            openers[panel]()
+
+    def action_clear(self) -> None:
+        """Return to now, or clear the filter."""
+        if not self.time.now():
+            self.lists.clear_filter()
+
+    def action_sideways(self, step: int) -> None:
+        """On the time line, move by 10 s; else choose the previous or next device."""
+        if not self.time.skip(step):
+            self.lists.device(step)
+
+    def action_cursor(self, step: int) -> None:
+        """Move the cursor of the focused panel. End returns to now; on the time line Home and End go to its ends."""
+        if step == TO_THE_END and self.time.now():
+            return
+        if abs(step) == TO_THE_END and self.time.seek_end(step):
+            return
+        height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)
+        keys = selectable(self.frame, self.view, self.view.focus, height)
+        enter = DISK_PREFIX + selected_device_name(self.frame, self.view) if self.view.focus == "disk" else ""
+        view = moved(self.view, keys, step, self._rows_with_keys(), enter)
+        if view != self.view:
+            self.state.change(view.message, cursor=view.cursor, scroll=view.scroll)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by the number of rows in the focused panel."""
+        self.action_cursor(pages * max(1, self._rows_with_keys()))
+
+    def _rows_with_keys(self) -> int:
+        panel = self.panels.get(self.view.focus)
+        return sum(1 for line in panel.lines if line.key) if panel else 0

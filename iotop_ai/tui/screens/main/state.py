@@ -1,0 +1,88 @@
+"""The state of the main screen: which Frame it shows, and how."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from iotop_ai.diagnosis.engine import with_job_verdict
+from iotop_ai.diagnosis.facts.fold_cache import FoldCache
+from iotop_ai.diagnosis.facts.leading_job import job_with
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.view import View
+
+NOT_NOW = ("replay", "back")
+"""Modes in which a PlaybackThread decides which Frame is shown."""
+
+
+class Canvas(Protocol):
+    """Draws a MainState: the main screen."""
+
+    @property
+    def columns(self) -> int:
+        """Width of the terminal."""
+        ...
+
+    def redraw(self) -> None:
+        """Draw the state."""
+        ...
+
+    def redraw_if_in_front(self) -> None:
+        """Draw the state unless another screen covers it."""
+        ...
+
+    def show_change(self, message: str) -> None:
+        """Draw the state after a key, here and on the screen in front; ``message`` expires after a few seconds."""
+        ...
+
+
+class MainState:
+    """The Frames and the View. Controllers change them here, and the canvas draws them."""
+
+    def __init__(self, frame: Frame, view: View, canvas: Canvas) -> None:
+        self.canvas = canvas
+        self.view = view
+        self.newest = frame
+        """The Frame received last; differs from ``frame`` while paused or in the past."""
+        self.past = view.past
+        """Samples older than the history of ``newest``, for the graphs."""
+        self.job_seen: tuple[str, int] = ("", 0)
+        """Name and a pid of the chosen job, as the last Frame with that job had them."""
+        self._fold_cache = FoldCache()
+        self.frame = frame
+
+    @property
+    def frame(self) -> Frame:
+        """The Frame on the screen, with its verdict about the chosen job."""
+        return self._frame
+
+    @frame.setter
+    def frame(self, frame: Frame) -> None:
+        self.original = frame
+        """The Frame as it came, with its verdict about the job that the diagnosis chose."""
+        self._frame = with_job_verdict(frame, self.view.job, self._fold_cache)
+        job = job_with(frame.snapshot, self.view.job) if self.view.job else None
+        if job is not None:
+            self.job_seen = (job.name, self.view.job)
+
+    def change(self, message: str = "", **changes: object) -> None:
+        """Change the View after a key and draw it. message: the answer to the key."""
+        self.update(message=message, **changes)
+        self.canvas.show_change(message)
+
+    def update(self, **changes: object) -> None:
+        """Change the View without drawing it."""
+        self.view = self.view._replace(**changes)  # type: ignore[arg-type]
+
+    def show_newest(self) -> None:
+        """Let ``frame`` be the newest one."""
+        self.frame = self.newest
+
+    @property
+    def in_past(self) -> bool:
+        """Whether a recording, or a time before now, is shown."""
+        return self.view.mode in NOT_NOW
+
+    @property
+    def back_s(self) -> float:
+        """Seconds from the shown Frame to the newest."""
+        return max(0.0, (self.newest.snapshot.wall_ns - self.frame.snapshot.wall_ns) / 1e9)

@@ -1,0 +1,91 @@
+"""The keys that tag processes, and the key that copies a row or all tagged processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.present.process.groups import Group, groups
+from iotop_ai.present.process.table import process_text
+from iotop_ai.present.process.tags import existing_tags, toggle_tags
+from iotop_ai.present.text.line import Line
+from iotop_ai.tui.clipboard import copy_text
+from iotop_ai.tui.screens.main.machine_actions import CHOOSE_PROCESS, PROCESS_PREFIX
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
+
+CHOOSE_ROW = "failed: choose a row first: Tab to a panel, then Down"
+
+
+class TagActions:
+    """Tagging changes nothing on the machine, so it works in every mode.
+
+    move_cursor: by rows. lines: those of a panel, by its name. osc52: writes to the terminal's clipboard.
+    """
+
+    def __init__(
+        self,
+        state: MainState,
+        threads: ActionThreads,
+        move_cursor: Callable[[int], None],
+        lines: Callable[[str], Sequence[Line]],
+        osc52: Callable[[str], None],
+    ) -> None:
+        self._state = state
+        self._threads = threads
+        self._move_cursor = move_cursor
+        self._lines = lines
+        self._osc52 = osc52
+
+    def forget_ended(self) -> None:
+        """Remove the tags of processes that have ended."""
+        state = self._state
+        tagged = existing_tags(state.view.tagged, state.frame.snapshot, state.newest.snapshot)
+        if tagged is not state.view.tagged:
+            state.update(tagged=tagged)
+
+    def _group_at_cursor(self) -> Group | None:
+        view = self._state.view
+        if view.focus != "process" or not view.cursor.startswith(PROCESS_PREFIX):
+            return None
+        return next((group for group in groups(self._state.frame, view) if group.row_key == view.cursor), None)
+
+    def tag(self) -> None:
+        """Tag the processes of the row under the cursor, or untag them if all are tagged; go to the next row."""
+        group = self._group_at_cursor()
+        if group is None:
+            self._state.change(CHOOSE_PROCESS)
+            return
+        before = self._state.view.tagged
+        tagged = toggle_tags(before, group.keys)
+        verb = "tagged" if len(tagged) > len(before) else "untagged"
+        self._state.change(f"done: {group.label} {verb}, {len(tagged)} in all", tagged=tagged)
+        self._move_cursor(1)
+
+    def untag(self) -> None:
+        """Remove every tag."""
+        count = len(self._state.view.tagged)
+        self._state.change(f"done: {count} untagged" if count else "failed: nothing is tagged", tagged=frozenset())
+
+    def copy_row(self) -> None:
+        """Copy the row under the cursor with its titles; of processes, all tagged ones if there are any."""
+        lines = self._table_row() or self._process_rows()
+        if len(lines) < 2:
+            self._state.change(CHOOSE_ROW)
+            return
+        text = "".join(f"{line.rstrip()}\n" for line in lines)
+        self._threads.run("copy", lambda: ActionResult(copy_text(text, self._osc52)))
+
+    def _table_row(self) -> list[str]:
+        """Titles and row of the disk or GPU under the cursor; [] elsewhere."""
+        view = self._state.view
+        if view.focus not in ("disk", "gpu") or not view.cursor:
+            return []
+        lines = self._lines(view.focus)
+        titles = [line.text.replace("─", " ").replace("━", " ") for line in lines[:1]]
+        return titles + [line.text for line in lines if line.key == view.cursor]
+
+    def _process_rows(self) -> list[str]:
+        group, view = self._group_at_cursor(), self._state.view
+        keys: frozenset[ProcessKey] = view.tagged or frozenset(() if group is None else group.keys)
+        return process_text(self._state.frame, view, keys) if keys else []

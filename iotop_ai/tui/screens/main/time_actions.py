@@ -1,0 +1,231 @@
+"""The keys that move the main screen through time: pause, step, play, seek, look back, return to now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta, timezone
+from typing import TYPE_CHECKING
+
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.parse import parse_time_ns
+from iotop_ai.model.sample import Sample
+from iotop_ai.present.screen.view import Timeline
+from iotop_ai.store.source import Source
+from iotop_ai.tui.screens.main.recording_actions import RecordingActions
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.view_changes import interval_after, past_after, typed
+
+if TYPE_CHECKING:
+    from iotop_ai.tui.threads.playback import PlaybackFrame, PlaybackThread
+
+SKIP_S = 10.0
+LONGEST_TIME = 40
+JUDGED_ANEW = "recorded under other rules: verdicts are judged anew, from 5 min before"
+NOTHING_YET = "failed: there is nothing to look back at yet"
+
+
+class TimeActions:
+    """playback: plays a recording or the last hour; None while the screen shows now.
+
+    look_back: makes a PlaybackThread over the last hour; it returns None while too little is kept. on_timeline: whether
+    the time line has the focus.
+    """
+
+    def __init__(
+        self,
+        state: MainState,
+        source: Source,
+        recording: RecordingActions,
+        look_back: Callable[[], PlaybackThread | None],
+        on_timeline: Callable[[], bool],
+    ) -> None:
+        self.playback: PlaybackThread | None = None
+        self._state = state
+        self._source = source
+        self._recording = recording
+        self._look_back = look_back
+        self._on_timeline = on_timeline
+        self._source_ended = False
+        self._judged_anew_shown = False
+
+    @property
+    def _moving(self) -> PlaybackThread | None:
+        """What decides about the shown Frame; None at now."""
+        return self.playback if self._state.in_past else None
+
+    def show_playback(self, message: PlaybackFrame) -> None:
+        """Show where the playback stands. A Frame that was sent before the return to now comes too late."""
+        state = self._state
+        if self._moving is None:
+            return
+        frame, playback = message.frame, message.state
+        if state.view.mode == "back":
+            if playback.ended and not message.early:
+                self._return_to_now("done: now")
+                return
+        else:
+            state.newest = frame
+        past = past_after(state.view.past, state.frame, frame, keep=2 * state.canvas.columns)
+        state.frame = frame
+        state.update(past=past, playing=playback.playing, speed=playback.speed, back_s=state.back_s)
+        base, snapshot = state.view.base, frame.snapshot
+        if base is not None and (base.host.boot_id != snapshot.host.boot_id or base.at_ns >= snapshot.at_ns):
+            state.update(base=None)
+        if playback.note:
+            state.change(playback.note)
+        elif playback.judged_anew and not self._judged_anew_shown:
+            self._judged_anew_shown = True
+            state.change(JUDGED_ANEW)
+        else:
+            state.canvas.redraw_if_in_front()
+
+    def show_past(self, at_ns: int, past: tuple[Sample, ...]) -> None:
+        """Show Samples older than the history of the Frame at ``at_ns``, if that Frame is still shown."""
+        if self._state.in_past and self._state.frame.snapshot.at_ns == at_ns:
+            self._state.update(past=past)
+            self._state.canvas.redraw()
+
+    def show_timeline(self, timeline: Timeline) -> None:
+        """Show the time line as far as it has been read."""
+        if self._moving is not None:
+            self._state.update(timeline=timeline)
+            self._state.canvas.redraw()
+
+    def source_ended(self) -> None:
+        """The remote source has ended: keep its last Frame; the last hour can still be looked at."""
+        self._source_ended = True
+        if self._state.view.mode != "back":
+            self._state.show_newest()
+            self._state.change("the other end has closed the connection", mode="ended")
+
+    def step(self, step: int) -> None:
+        """Move by a Frame; from now, a step back begins to look back."""
+        if (moving := self._moving) is not None:
+            moving.step(step)
+        elif step < 0 and self._state.view.mode in ("live", "paused", "ended"):
+            self._begin_to_look_back()
+
+    def _begin_to_look_back(self) -> None:
+        state = self._state
+        self.playback = self._look_back()
+        if self.playback is None:
+            state.change(NOTHING_YET)
+            return
+        begin = self.playback.span()[0]
+        line = Timeline(begin, max(begin + 1, state.newest.snapshot.wall_ns), begin)
+        state.change(self._recording.kept_text(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
+        self.playback.start()
+        self.playback.seek(state.frame.snapshot.wall_ns - 1)
+
+    def now(self) -> bool:
+        """Return to now; whether the screen was looking back."""
+        back = self._state.view.mode == "back"
+        if back:
+            self._return_to_now("done: now")
+        return back
+
+    def _return_to_now(self, message: str) -> None:
+        if self.playback is not None:
+            self.playback.close(0)
+            self.playback = None
+        self._state.show_newest()
+        self._state.change(
+            message,
+            mode="ended" if self._source_ended else "live",
+            past=self._state.past,
+            playing=False,
+            speed=1.0,
+            back_s=0.0,
+            cursor="",
+            timeline=None,
+        )
+
+    def pause(self) -> None:
+        """Play or stop the playback; at now, stop drawing, or draw the newest Frame."""
+        state = self._state
+        if (moving := self._moving) is not None:
+            moving.toggle()
+        elif state.view.mode == "paused":
+            state.show_newest()
+            state.change("done: live", mode="live", past=state.past)
+        elif state.view.mode == "live":
+            state.change("done: paused, Space goes on", mode="paused")
+
+    def interval(self, step: int) -> None:
+        """Set a longer or shorter interval; of a playback, a higher or lower speed."""
+        state = self._state
+        if (moving := self._moving) is not None:
+            moving.faster(step)
+            return
+        if state.view.remote:
+            state.change("failed: the interval is set where the machine is watched")
+            return
+        seconds = interval_after(state.view.interval_s, step)
+        if seconds != state.view.interval_s:
+            self._source.set_interval(seconds)
+            state.change(f"done: every {seconds:g} s", interval_s=seconds)
+
+    def accumulate(self) -> None:
+        """Show sums since the shown Frame, or rates again."""
+        state = self._state
+        if state.view.base is None:
+            base = state.frame if state.in_past else state.newest
+            state.change("done: summed since now", base=base.snapshot)
+        else:
+            state.change("done: rates per second", base=None)
+
+    def skip(self, step: int) -> bool:
+        """Move by 10 s, if the time line has the focus; whether it has."""
+        if self.playback is None or not self._on_timeline():
+            return False
+        self.playback.skip(step * SKIP_S)
+        return True
+
+    def seek_end(self, step: int) -> bool:
+        """Go to the begin (-1) or end (+1), if the time line has the focus; whether it has."""
+        if self.playback is None or not self._on_timeline():
+            return False
+        self.playback.seek(self.playback.span()[step > 0])
+        return True
+
+    def verdict(self, step: int) -> None:
+        """Go to the next or previous change of the verdict."""
+        if self.playback is not None:
+            self.playback.change(step)
+
+    def mark(self) -> None:
+        """Mark now; in the past, go to the next mark."""
+        if self.playback is not None:
+            self.playback.mark(1)
+        else:
+            self._recording.add_mark()
+
+    def ask_time(self) -> None:
+        """Begin to type a time."""
+        if self._state.in_past:
+            self._state.change(asking="")
+
+    def type_time(self, key: str, character: str | None) -> None:
+        """Handle a key of the typed time."""
+        text = self._state.view.asking or ""
+        if key == "enter":
+            self._seek_typed(text)
+        elif key == "escape":
+            self._state.change(asking=None)
+        else:
+            self._state.change(asking=typed(text, key, character)[:LONGEST_TIME])
+
+    def _seek_typed(self, text: str) -> None:
+        view = self._state.view
+        if self.playback is None or not text.strip():
+            self._state.change(asking=None)
+            return
+        zone = None if view.utc_offset_s is None else timezone(timedelta(seconds=view.utc_offset_s))
+        begin, end = self.playback.span()
+        try:
+            wall_ns = parse_time_ns(text, begin, end, zone)
+        except UsageError as error:
+            self._state.change(f"failed: {error}", asking=None)
+            return
+        self.playback.seek(wall_ns)
+        self._state.change(asking=None)

@@ -1,0 +1,98 @@
+"""The keys about the verdict: which job it is about, copy it, acknowledge it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.state.acknowledged import Acknowledged
+from iotop_ai.collectors.state.folder import state_folder
+from iotop_ai.diagnosis.facts.leading_job import job_with
+from iotop_ai.diagnosis.verdict.acknowledge import identity, value_of
+from iotop_ai.model.verdict_class import CLASS_SPECS
+from iotop_ai.present.job.screen import job_after
+from iotop_ai.present.verdict.plain_text import verdict_block
+from iotop_ai.tui.clipboard import copy_text
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
+
+DETECTION_S = 10.0
+"""Detection of a training job takes a few looks at a young process."""
+NOTHING_LASTS = "failed: only what never clears by itself is acknowledged: a failing disk or GPU"
+
+
+class VerdictActions:
+    """why_not: why nothing may be changed from here, "" where it may. osc52: writes to the terminal's clipboard."""
+
+    def __init__(
+        self, state: MainState, threads: ActionThreads, why_not: Callable[[], str], osc52: Callable[[str], None]
+    ) -> None:
+        self._state = state
+        self._threads = threads
+        self._why_not = why_not
+        self._osc52 = osc52
+        self._pid_without_job = 0
+        """The pid for which the screen has shown that it belongs to no job."""
+
+    def choose_job(self, pid: int) -> None:
+        """Let the verdict be about the job of this process; 0: about the job that the diagnosis chooses."""
+        state = self._state
+        state.update(job=pid)
+        state.frame = state.original
+        job = job_with(state.frame.snapshot, pid) if pid else None
+        state.change("done: the job that loses most" if job is None else f"done: {job.name} of {job.user}, pid {pid}")
+
+    def watch_job(self) -> None:
+        """Show once that the chosen job has ended, and choose none; or that the chosen pid belongs to no job."""
+        state = self._state
+        pid, frame = state.view.job, state.original
+        if not pid or frame.snapshot.jobs.value is None or job_with(frame.snapshot, pid) is not None:
+            return
+        name, seen_pid = state.job_seen
+        if seen_pid == pid:
+            state.job_seen = ("", 0)
+            state.update(job=0)
+            state.frame = frame
+            state.change(f"done: {name}, pid {pid}, is over; j turns to the next job")
+        elif self._pid_without_job != pid and frame.verdict.watched_s >= DETECTION_S:
+            self._pid_without_job = pid
+            state.change(f"failed: process {pid} belongs to no training job")
+
+    def job(self, step: int) -> None:
+        """Choose the next or previous job."""
+        state = self._state
+        current = state.frame.verdict.job_pid or 0
+        following = job_after(state.frame, state.view, current, step)
+        if not following:
+            state.change("failed: no training job seen")
+        elif following == current:
+            state.change("done: it is the only job")
+        else:
+            self.choose_job(following)
+
+    def copy(self) -> None:
+        """Copy the text that ``iotop-ai why`` prints."""
+        text = "".join(f"{line}\n" for line in verdict_block(self._state.frame, self._state.view))
+        self._threads.run("copy", lambda: ActionResult(copy_text(text, self._osc52)))
+
+    def acknowledge(self) -> None:
+        """Acknowledge the first finding that never clears by itself."""
+        state = self._state
+        finding = next((one for one in state.frame.verdict.findings if CLASS_SPECS[one.class_id].lasting), None)
+        if finding is None:
+            state.change(NOTHING_LASTS)
+        elif why := self._why_not():
+            state.change(f"failed: {why}")
+        else:
+            name, value = identity(finding, state.frame.snapshot), value_of(finding)
+            self._threads.run("acknowledge", lambda: _acknowledge(name, value))
+
+
+def _acknowledge(name: str, value: str) -> ActionResult:
+    acknowledged = Acknowledged(state_folder())
+    try:
+        acknowledged.add(name, value, Clock().wall_ns() // 10**9)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return ActionResult(f"failed: {acknowledged.path}: {reason}")
+    return ActionResult(f"done: {name} is silent until it gets worse")

@@ -1,0 +1,28 @@
+"""The screen as an SVG, with command lines redacted as in everything that is written."""
+
+from __future__ import annotations
+
+from iotop_ai.store.format.redact import Redactor
+from iotop_ai.tui.screens.main.screen import MainScreen
+
+TITLE = "iotop-ai"
+
+
+def screenshot(main: MainScreen) -> str:
+    """The SVG of the screen in front. While it is drawn, the screens show the redacted Frame, unseen by the user."""
+    state = main.state
+    frame, message = state.frame, state.view.message
+    state.frame = frame._replace(snapshot=Redactor(state.view.cmdline).snapshot(frame.snapshot))
+    state.update(message="")
+    try:
+        _draw(main)
+        return main.app.export_screenshot(title=TITLE)
+    finally:
+        state.frame = frame
+        state.update(message=message)
+        _draw(main)
+
+
+def _draw(main: MainScreen) -> None:
+    main.redraw()
+    main.update_front()

@@ -1,0 +1,1 @@
+"""Everything that relies on undocumented behaviour of Textual."""

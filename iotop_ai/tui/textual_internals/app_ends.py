@@ -1,0 +1,36 @@
+"""How an app ends: by an exception, or by force when its event loop is stuck."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Any
+
+from textual.app import App
+
+
+class ExceptionKeepingApp(App[None], inherit_bindings=False):
+    """Keeps the exception that ended it, for one line after the terminal is back; Textual prints a long traceback.
+
+    Textual calls ``_fatal_error`` in its handler of exceptions. A release that does not would print its traceback.
+    """
+
+    failure: BaseException | None = None
+    """The exception that ended the app."""
+
+    def _fatal_error(self) -> None:
+        self.failure = sys.exc_info()[1]
+        close = getattr(self, "_close_messages_no_wait", None)
+        if close is None:
+            super()._fatal_error()
+        else:
+            close()
+
+
+def restore_terminal(app: App[Any]) -> None:
+    """Give the terminal back without the help of the event loop. Does nothing for an app without a driver."""
+    with contextlib.suppress(Exception):  # the caller ends the process, whatever fails here
+        driver = getattr(app, "_driver", None)
+        if driver is not None:
+            driver.stop_application_mode()
+            driver.close()  # waits for the thread that writes

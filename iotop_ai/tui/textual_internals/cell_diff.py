@@ -1,0 +1,185 @@
+"""Rows as cells, and the few bytes that change one row on a terminal into another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import compress
+from operator import itemgetter
+
+from rich.color import ColorSystem
+from rich.style import Style
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.present.text.line import Line, is_single_width
+
+_BRIDGE = 4
+"""Runs of at most so many unchanged cells are sent again: moving the cursor takes as many bytes."""
+_FIRST = 0x21
+"""The character that stands for the first look: CPython caches characters up to U+00FF."""
+
+_text = itemgetter(0)
+
+
+class Row(NamedTuple):
+    """The cells of a row. text: one character per column; looks: for each the character that stands for its look.
+
+    jagged: some character is not one column wide, so columns cannot be compared. text_bits, style_bits: ``text`` and
+    ``looks`` as numbers of 16 bits per column, which one XOR compares; 0 for a jagged row.
+    """
+
+    text: str
+    looks: str
+    jagged: bool
+    text_bits: int = 0
+    style_bits: int = 0
+
+
+class _Look(NamedTuple):
+    """A look as SGR parameters. flags: those that switch something on; fg, bg: those of a colour, "" for none."""
+
+    flags: frozenset[str]
+    fg: str
+    bg: str
+
+
+class CellDiff:
+    """Compares and paints rows of one theme on one terminal. style: the Rich style of (token, background).
+
+    system: the terminal's colours; None for a terminal without colours.
+    """
+
+    def __init__(self, style: Callable[[str, str], Style], system: ColorSystem | None) -> None:
+        self._style = style
+        self._system = system
+        self._marks: dict[str, _Marks] = {}
+        """By background."""
+        self._known: dict[_Look, str] = {}
+        self._looks: list[_Look] = []
+        self._on_blank: dict[str, tuple[str, bool, bool]] = {}
+        """What a look shows on a blank: (background, underlined, inverse)."""
+        self._sequences: dict[str, str] = {}
+
+    def row(self, line: Line) -> Row:
+        """The cells of a line."""
+        spans, background = line.spans, line.background
+        marks = self._marks.get(background)
+        if marks is None:
+            marks = self._marks[background] = _Marks(self._mark, background)
+        text = "".join(map(_text, spans))
+        looks = "".join([marks[token] * len(part) for part, token in spans])
+        text_bytes = text.encode("utf-16-le", "surrogatepass")
+        if len(text_bytes) != 2 * len(text) or not is_single_width(text):
+            return Row(text, looks, True)
+        style_bytes = looks.encode("utf-16-le", "surrogatepass")
+        return Row(text, looks, False, int.from_bytes(text_bytes, "little"), int.from_bytes(style_bytes, "little"))
+
+    def _mark(self, token: str, background: str) -> str:
+        """The character for a look; tokens with the same look share it."""
+        look = _look(self._style(token, background), self._system)
+        mark = self._known.get(look)
+        if mark is None:
+            mark = self._known[look] = chr(_FIRST + len(self._looks))
+            self._looks.append(look)
+            self._on_blank[mark] = (look.fg if "7" in look.flags else look.bg), "4" in look.flags, "7" in look.flags
+        return mark
+
+    def _sequence(self, before: str, after: str) -> str:
+        """The sequence from one look to another; ``before`` "" is the terminal's default."""
+        sequence = self._sequences.get(before + after)
+        if sequence is not None:
+            return sequence
+        new = self._looks[ord(after) - _FIRST]
+        old = self._looks[ord(before) - _FIRST] if before else _Look(frozenset(), "", "")
+        codes: list[str] = []
+        if not old.flags <= new.flags or (old.fg and not new.fg) or (old.bg and not new.bg):
+            codes, old = ["0"], _Look(frozenset(), "", "")
+        codes += sorted(new.flags - old.flags)
+        codes += [colour for colour, was in ((new.fg, old.fg), (new.bg, old.bg)) if colour != was]
+        sequence = self._sequences[before + after] = f"\x1b[{';'.join(codes)}m" if codes else ""
+        return sequence
+
+    def changes(self, old: Row, new: Row) -> list[tuple[int, int]]:
+        """Columns [first, end) that differ, left to right; columns close to each other are one range.
+
+        Two blanks differ only if their looks differ on a blank.
+        """
+        width = len(new.text)
+        if old.jagged or new.jagged or len(old.text) != width:
+            return [(0, width)]
+        text_differs = _columns_set(old.text_bits ^ new.text_bits, width)
+        found = [*compress(range(width), text_differs)]
+        if old.style_bits != new.style_bits:
+            text, before, after, on_blank = new.text, old.looks, new.looks, self._on_blank
+            looks = [
+                x
+                for x in compress(range(width), _columns_set(old.style_bits ^ new.style_bits, width))
+                if not text_differs[x] and (text[x] != " " or on_blank[before[x]] != on_blank[after[x]])
+            ]
+            if looks:
+                found = sorted(found + looks)
+        out: list[tuple[int, int]] = []
+        first = end = -1
+        for x in found:
+            if x - end > _BRIDGE or first < 0:
+                if first >= 0:
+                    out.append((first, end))
+                first = x
+            end = x + 1
+        if first >= 0:
+            out.append((first, end))
+        return out
+
+    def paint(self, rows: Iterable[tuple[int, int, Row | None, Row]]) -> str:
+        """What to write for rows of (column, row of the terminal, old cells, new cells).
+
+        Old cells of None are unknown. The terminal has its default look before and after, and does not wrap.
+        """
+        out: list[str] = []
+        look = ""
+        for left, y, old, new in rows:
+            at = -1
+            for first, end in self.changes(old, new) if old is not None else [(0, len(new.text))]:
+                skip = first - at
+                out.append(f"\x1b[{skip}C" if at >= 0 and skip else f"\x1b[{y + 1};{left + first + 1}H")
+                at = first
+                while at < end:
+                    mark = new.looks[at]
+                    rest = new.looks[at:end]
+                    stop = end - len(rest.lstrip(mark))
+                    if mark != look:
+                        out.append(self._sequence(look, mark))
+                        look = mark
+                    out.append(new.text[at:stop])
+                    at = stop
+        if look:
+            out.append("\x1b[0m")
+        return "".join(out)
+
+
+def _columns_set(difference: int, width: int) -> bytes:
+    """For each column, non-zero if any of its 16 bits is set."""
+    return (difference | difference >> 8).to_bytes(2 * width, "little")[::2]
+
+
+class _Marks(dict[str, str]):
+    """The mark of each token on one background."""
+
+    def __init__(self, make: Callable[[str, str], str], background: str) -> None:
+        super().__init__()
+        self._make = make
+        self._background = background
+
+    def __missing__(self, token: str) -> str:
+        mark = self[token] = self._make(token, self._background)
+        return mark
+
+
+def _look(style: Style, system: ColorSystem | None) -> _Look:
+    flags = ((style.bold, "1"), (style.dim, "2"), (style.italic, "3"), (style.underline, "4"), (style.reverse, "7"))
+    fg = bg = ""
+    if system is not None:
+        if style.color is not None and not style.color.is_default:
+            fg = ";".join(style.color.downgrade(system).get_ansi_codes())
+        if style.bgcolor is not None and not style.bgcolor.is_default:
+            bg = ";".join(style.bgcolor.downgrade(system).get_ansi_codes(foreground=False))
+    return _Look(frozenset(code for on, code in flags if on), fg, bg)

@@ -1,0 +1,223 @@
+"""The terminal driver: its input thread sleeps until a key comes, and it does not repaint the first frame.
+
+Textual's own input thread wakes ten times a second, which costs more than drawing a quiet screen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import select
+import termios
+from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from textual import constants
+from textual._xterm_parser import XTermParser
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
+
+from iotop_ai.tui.textual_internals.escape_keys import ESCAPE, EscapeSplitter
+from iotop_ai.tui.textual_internals.version import installed_version
+
+ENTER_ALTERNATE = "\x1b[?1049h"
+LAST_ROW = "\x1b[0m\x1b[9999;1H\x1b[2K"
+"""On a terminal without an alternate screen, the shell goes on below the last frame instead of inside it."""
+KNOWN_VERSIONS = ("8.2.",)
+"""Textual releases whose input thread was read and replaced by this one in tests."""
+
+HIGHEST_VMIN = 255
+"""With this VMIN, poll() reports the terminal as readable only once so many characters wait."""
+POLL_MS = 25
+"""Polling interval for a terminal that cannot be waited on."""
+ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5
+"""How long the rest of a sequence may come after its Escape."""
+
+
+class HangupSafeFile:
+    """A terminal's file that drops writes once the terminal is closed.
+
+    Textual's output thread would end with the error, and the app would wait for ever for room in its queue. A hang-up
+    also sends SIGCONT, after which Textual writes again.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        """Write, or drop."""
+        with contextlib.suppress(OSError):
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write out, or drop."""
+        with contextlib.suppress(OSError):
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+class BlockingInputDriver(LinuxDriver):
+    """A LinuxDriver whose input thread blocks in poll() until there is input or ``disable_input`` ends it."""
+
+    entered: bool = False
+    """Whether the terminal shows the alternate screen already."""
+
+    attributes_before: list[Any] | None = None
+    """The terminal's attributes as the user's shell left them, if they were changed before the app started."""
+
+    shared: bool = False
+    """Whether another program, as ssh before our pipe, may read the same terminal: it would take every other key."""
+
+    def __init__(self, app: Any, *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None):
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        self._end = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._input_ended = False
+        self._skip_entry = type(self).entered
+        self._file = HangupSafeFile(self._file)  # type: ignore[arg-type, assignment]
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        try:
+            size = os.get_terminal_size(self.fileno)
+        except OSError:
+            return super()._get_terminal_size()
+        return size.columns or 80, size.lines or 24
+
+    def write(self, data: str) -> None:
+        """Write to the terminal, without the first entry into the alternate screen if it is shown already."""
+        if self._skip_entry and data == ENTER_ALTERNATE:
+            self._skip_entry = False
+            return
+        super().write(data)
+
+    def start_application_mode(self) -> None:
+        """Take the terminal, and remember the shell's attributes for its return, not those of the first frame.
+
+        A hang-up while the app ends sends SIGCONT, which must not take the terminal again.
+        """
+        if self._app._exit:
+            return
+        with contextlib.suppress(BlockingIOError):  # clears the event that ended the input before a suspension
+            os.eventfd_read(self._end)
+        self._input_ended = False
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+        if self.shared:
+            self._keep_keys()
+        if type(self).attributes_before is not None:
+            self.attrs_before = type(self).attributes_before
+
+    def _keep_keys(self) -> None:
+        """Hide keys from poll(): a program that sleeps in it, as ssh does, leaves them to us; we read without waiting.
+
+        The descriptor is our own, because the front has opened the terminal again, so no other program's descriptor
+        becomes non-blocking.
+        """
+        with contextlib.suppress(termios.error, OSError):
+            attributes = termios.tcgetattr(self.fileno)
+            attributes[6][termios.VMIN], attributes[6][termios.VTIME] = HIGHEST_VMIN, 0
+            os.set_blocking(self.fileno, False)
+            termios.tcsetattr(self.fileno, termios.TCSANOW, attributes)
+
+    def run_input_thread(self) -> None:
+        """Read keys until ``disable_input``; in between, the thread sleeps in poll()."""
+        parser = XTermParser(self._debug)
+        # A user who has bound a key with Alt gets Alt also for a fast key after an Escape.
+        escapes = None if getattr(self._app, "uses_alt", False) else EscapeSplitter()
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        poll = select.poll()
+        if not self.shared:
+            poll.register(self.fileno, select.POLLIN)
+        poll.register(self._end, select.POLLIN)
+        rest_ms = POLL_MS if self.shared else None
+        timeout_ms = rest_ms
+        while True:
+            ready = dict(poll.poll(timeout_ms))
+            if self._end in ready:
+                return
+            timeout_ms = rest_ms
+            raw: bytes | None = None
+            if self.fileno in ready or self.shared:
+                try:
+                    raw = os.read(self.fileno, 4096)
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    raw = b""
+                if raw == b"":  # the terminal is closed
+                    if self.fileno in ready:
+                        poll.unregister(self.fileno)
+                    self._loop.call_soon_threadsafe(self._hung_up)
+                    continue
+                if raw:
+                    text = decode(raw)
+                    self._feed(parser, [text] if escapes is None else escapes.feed(text))
+                    timeout_ms = ESCAPE_WAIT_MS
+            if not raw and escapes is not None:
+                self._feed(parser, escapes.timed_out())
+            for event in parser.tick():
+                self.process_message(event)
+
+    def _feed(self, parser: XTermParser, pieces: Iterable[str]) -> None:
+        for piece in pieces:
+            if piece == ESCAPE:
+                self.process_message(Key("escape", ESCAPE))
+                continue
+            for event in parser.feed(piece):
+                self.process_message(event)
+
+    def _hung_up(self) -> None:
+        hung_up = getattr(self._app, "hung_up", None)
+        if hung_up is not None:
+            hung_up()
+
+    def disable_input(self) -> None:
+        """End the input thread and wait for it; only once, because Textual drops what waits to be read each time.
+
+        Textual asks again while it shuts down, when the terminal is the shell's and a user may type already.
+        """
+        if self._input_ended:
+            return
+        self._input_ended = True
+        os.eventfd_write(self._end, 1)
+        super().disable_input()
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back; end the input thread even if the terminal is closed."""
+        try:
+            self.write(LAST_ROW)
+            super().stop_application_mode()
+        finally:
+            self.disable_input()
+
+
+def driver_class(
+    entered: bool = False,
+    attributes_before: list[Any] | None = None,
+    version: str | None = None,
+    *,
+    shared: bool = False,
+) -> type[Driver] | None:
+    """BlockingInputDriver for a Textual that it fits, else None: Textual then uses its own driver.
+
+    entered, attributes_before, shared: class attributes of a subclass, because Textual makes the instance.
+    version: of Textual; None means the installed one.
+    """
+    version = version or installed_version()
+    if not version.startswith(KNOWN_VERSIONS) or not _fits(LinuxDriver):
+        return None
+    attributes = {"entered": entered, "attributes_before": attributes_before, "shared": shared, "__doc__": None}
+    return type("BlockingInputDriver", (BlockingInputDriver,), attributes)
+
+
+def _fits(base: type) -> bool:
+    for name in ("run_input_thread", "disable_input", "start_application_mode", "_get_terminal_size"):
+        method = getattr(base, name, None)
+        if method is None or list(inspect.signature(method).parameters) != ["self"]:
+            return False
+    source_names = base.__init__.__code__.co_names  # type: ignore[misc]
+    return all(name in source_names for name in ("exit_event", "fileno", "attrs_before"))

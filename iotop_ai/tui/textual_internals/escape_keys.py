@@ -1,0 +1,44 @@
+"""Splits an Escape from the key behind it.
+
+A fast typist or a slow line sends both in one read. Textual's parser makes Alt with that key of them, which is usually
+not bound, and both keys would be lost.
+"""
+
+from __future__ import annotations
+
+ESCAPE = "\x1b"
+HEADS = ("[", "O")
+"""Characters after the Escape of a sequence that a terminal sends, of itself or for a key without a character."""
+
+
+class EscapeSplitter:
+    """Splits input into single Escapes and text for the parser; keeps an end that may be the begin of a sequence."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+
+    def feed(self, text: str) -> list[str]:
+        """The pieces that are certain: ``ESCAPE`` alone is that key, all others are for the parser."""
+        text, self._rest = self._rest + text, ""
+        pieces: list[str] = []
+        while text:
+            before, escape, after = text.partition(ESCAPE)
+            if before:
+                pieces.append(before)
+            text = escape + after
+            if escape and after in ("", *HEADS):
+                self._rest, text = text, ""
+            elif escape and after.startswith(HEADS):
+                end = text.find(ESCAPE, 1)
+                end = len(text) if end < 0 else end
+                pieces.append(text[:end])
+                text = text[end:]
+            elif escape:
+                pieces.append(ESCAPE)
+                text = after
+        return pieces
+
+    def timed_out(self) -> list[str]:
+        """The kept end as single keys, because nothing followed it in time."""
+        rest, self._rest = self._rest, ""
+        return list(rest)

@@ -1,0 +1,19 @@
+"""The installed Textual's version: replacements of its private parts run only on releases they were tried on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import textual
+
+
+def installed_version() -> str:
+    """Textual's version from the name of its metadata folder; ``textual.__version__`` needs 15 ms to read that."""
+    begin, end = "textual-", ".dist-info"
+    with contextlib.suppress(OSError):
+        names = os.listdir(os.path.dirname(os.path.dirname(textual.__file__)))
+        found = [name for name in names if name.startswith(begin) and name.endswith(end)]
+        if len(found) == 1:
+            return found[0][len(begin) : -len(end)]
+    return textual.__version__

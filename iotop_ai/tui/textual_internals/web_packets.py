@@ -1,0 +1,100 @@
+"""The protocol of Textual's web driver, and of the page that textual-serve shows.
+
+The driver writes packets (textual/drivers/web_driver.py, 8.2): a letter, the length in four bytes, the payload. The
+page sends JSON lists (static/js/textual.js of textual-serve 1.1). Anything else ends the session with a reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, NamedTuple
+
+from iotop_ai.present.screen.bounds import bounded
+
+BEGUN = b"__GANGLION__\n"
+"""The line after which packets follow."""
+LARGEST_PACKET = 1 << 26
+_LINES_BEFORE = 10
+
+
+class MessageError(Exception):
+    """A page's message is not one of textual-serve's."""
+
+
+class Packet(NamedTuple):
+    """letter: "D" for typed or painted data, "M" for a message about the screen."""
+
+    letter: bytes
+    payload: bytes
+
+    def encoded(self) -> bytes:
+        """The packet's bytes in the pipe."""
+        return self.letter + len(self.payload).to_bytes(4, "big") + self.payload
+
+
+def meta(**fields: Any) -> Packet:
+    """A message about the screen."""
+    return Packet(b"M", json.dumps(fields).encode())
+
+
+def parse_message(text: str) -> Packet | None:
+    """A page's message as the packet for the monitor; None for a ping. Raises MessageError."""
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        raise MessageError("not JSON") from None
+    match message:
+        case ["stdin", str(typed)]:
+            # JSON can hold a lone surrogate, which a keyboard cannot type.
+            return Packet(b"D", typed.encode("utf-8", "replace"))
+        case ["resize", {"width": int(width), "height": int(height)}] if bool not in (type(width), type(height)):
+            columns, rows = bounded(width, height)
+            return meta(type="resize", width=columns, height=rows)
+        case ["ping", str()]:
+            return None
+        case ["blur" | "focus" as kind]:
+            return meta(type=kind)
+    raise MessageError("JSON of another form")
+
+
+def is_exit(payload: bytes) -> bool:
+    """Whether the payload of an "M" packet reports the monitor's end."""
+    try:
+        message = json.loads(payload)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(message, dict) and message.get("type") == "exit"
+
+
+async def packets_follow(out: asyncio.StreamReader) -> bool:
+    """Read to the line after which packets follow; False if it does not come."""
+    for _ in range(_LINES_BEFORE):
+        try:
+            line = await out.readline()
+        except ValueError:  # longer than the reader's limit
+            return False
+        if line in (BEGUN, b""):
+            return line == BEGUN
+    return False
+
+
+async def read_packet(out: asyncio.StreamReader) -> Packet | None:
+    """The next packet; None if it is too large. Raises IncompleteReadError at the end."""
+    head = await out.readexactly(5)
+    size = int.from_bytes(head[1:], "big")
+    return None if size > LARGEST_PACKET else Packet(head[:1], await out.readexactly(size))
+
+
+def web_driver_environment(columns: int, rows: int) -> dict[str, str]:
+    """The environment that selects Textual's web driver and sets its size and highest frame rate."""
+    columns, rows = bounded(columns, rows)
+    return {
+        "TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver",
+        "TEXTUAL_FPS": "60",
+        "TEXTUAL_COLOR_SYSTEM": "truecolor",
+        "TERM_PROGRAM": "textual",
+        "COLUMNS": str(columns),
+        "ROWS": str(rows),
+        "LINES": str(rows),
+    }

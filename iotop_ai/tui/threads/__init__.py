@@ -1,0 +1,1 @@
+"""Threads that feed the screen."""

@@ -1,0 +1,57 @@
+"""Threads for actions: a disk may answer late or never, and must not hold up the screen or the end of the program."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Self
+
+from textual.message import Message
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.store.source import Source
+
+
+class ActionResult(Message):
+    """An action has ended. answer: begins with "done: " or "failed: ". events: for the recording."""
+
+    def __init__(self, answer: str, events: tuple[str, ...] = ()) -> None:
+        self.answer = answer
+        self.events = events
+        super().__init__()
+
+    @classmethod
+    def recorded(cls, done: bool, text: str, events: tuple[str, ...] = ()) -> Self:
+        """The result of an action on the machine: if done, the recording gets ``events``, or ``text`` without them."""
+        if not done:
+            return cls(f"failed: {text}")
+        return cls(f"done: {text}", events or (text,))
+
+
+class ActionThreads:
+    """Runs each action on a daemon thread and posts its result."""
+
+    def __init__(self, source: Source, post_message: Callable[[Message], bool]) -> None:
+        self._source = source
+        self._post_message = post_message
+        self._threads: list[threading.Thread] = []
+
+    def run(self, name: str, action: Callable[[], ActionResult]) -> None:
+        """Start an action."""
+
+        def run() -> None:
+            result = action()
+            for event in result.events:  # added here, because the app may end before it handles the message
+                self._source.add_event("action", event)
+            self._post_message(result)
+
+        thread = threading.Thread(None, run, name, daemon=True)
+        self._threads = [*(other for other in self._threads if other.is_alive()), thread]
+        thread.start()
+
+    def wait(self, seconds: float) -> None:
+        """Wait at most ``seconds`` for all actions to end, so that the recording holds their events."""
+        clock = Clock()
+        end_ns = clock.monotonic_ns() + int(seconds * 1e9)
+        for thread in self._threads:
+            thread.join(max(0.0, (end_ns - clock.monotonic_ns()) / 1e9))

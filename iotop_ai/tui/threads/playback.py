@@ -1,0 +1,354 @@
+"""The thread that decodes a recording: plays, steps and seeks, so that the screen never waits for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from textual.message import Message
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Rated
+from iotop_ai.model.sample import GAP_FACTOR, Sample
+from iotop_ai.playback.player import Cancelled, FrameCursor
+from iotop_ai.playback.timeline_reader import TimelineReader
+from iotop_ai.present.screen.view import Timeline
+from iotop_ai.tui.messages import SourceEnded
+from iotop_ai.tui.threads.source import MessageReceiver
+
+log = logging.getLogger(__name__)
+
+SLOWEST, FASTEST = 0.25, 64.0
+LEAST_WAIT_S = 0.1
+"""Shortest time between two painted Frames; at high speed the others are left out."""
+LONGEST_WAIT_S = 2.0
+"""A longer pause in the recording is skipped."""
+CHECK_S = 0.5
+_MISSING_ALLOWED = 120
+"""Samples that may be missing in a graph before they are read again."""
+TIMELINE_S = 0.25
+_SECOND = 1_000_000_000
+
+
+class PlaybackState(NamedTuple):
+    """playing: whether it plays, or waits for more at the end. speed: 0.25 to 64. ended: it is at the last Frame.
+
+    follows: more may be appended. note: an answer for the screen ("failed: ..."), "" for none. judged_anew: the verdict
+    is computed from minutes before, because other rules recorded it.
+    """
+
+    playing: bool = False
+    speed: float = 1.0
+    ended: bool = False
+    follows: bool = False
+    note: str = ""
+    judged_anew: bool = False
+
+
+class PlaybackFrame(Message):
+    """The current Frame. early: it is the keyframe's, shown while the rest is decoded."""
+
+    def __init__(self, frame: Frame, state: PlaybackState, *, early: bool = False) -> None:
+        self.frame = frame
+        self.state = state
+        self.early = early
+        super().__init__()
+
+    def can_replace(self, message: Message) -> bool:
+        """Whether ``message``, queued after this one, makes this one stale."""
+        return isinstance(message, PlaybackFrame)
+
+
+class PastSamples(Message):
+    """Samples older than the history of the Frame at ``at_ns``."""
+
+    def __init__(self, at_ns: int, past: tuple[Sample, ...]) -> None:
+        self.at_ns = at_ns
+        self.past = past
+        super().__init__()
+
+
+class TimelineUpdate(Message):
+    """The time line as far as it has been read."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        super().__init__()
+
+    def can_replace(self, message: Message) -> bool:
+        """Whether ``message``, queued after this one, makes this one stale."""
+        return isinstance(message, TimelineUpdate)
+
+
+class _SeekRequest(NamedTuple):
+    """Go to a wall time, then by a number of Frames on or back from there."""
+
+    wall_ns: int | None = None
+    steps: int = 0
+
+
+class PlaybackThread:
+    """Plays a recording on a daemon thread. Methods may be called from any thread; the newest request wins.
+
+    cursor: in the recording. slots: number of intervals in the graphs. follows: wait at the end for what is appended.
+    Frames reach ``app`` as PlaybackFrame.
+    """
+
+    def __init__(
+        self,
+        cursor: FrameCursor,
+        app: MessageReceiver,
+        clock: Clock,
+        *,
+        playing: bool = False,
+        speed: float = 1.0,
+        follows: bool = False,
+        slots: Callable[[], int] = lambda: 320,
+    ) -> None:
+        self._cursor = cursor
+        self._app = app
+        self._clock = clock
+        self._slots = slots
+        self._ready = threading.Condition()
+        self._request: _SeekRequest | None = None
+        self._closing = False
+        self._state = PlaybackState(playing, min(FASTEST, max(SLOWEST, speed)), follows=follows)
+        self._timeline_reader = TimelineReader(cursor.parts, cursor.begin_wall_ns)
+        self._timeline_complete = False
+        self._timeline_sent_ns = 0
+        self._end_ns = cursor.begin_wall_ns
+        self._current_ns = cursor.begin_wall_ns
+        self._past_for: Frame | None = None
+        self._samples: tuple[str, list[Sample]] = ("", [])
+        """The boot, and its Samples up to the newest Frame's without a gap, for graphs."""
+        self._past_complete = False
+        """Whether they reach back to the start of the session."""
+        self._target_ns: int | None = None
+        self._play_start_ns = (0, 0)
+        """(monotonic, wall) of the start of playing, from which the due wall time follows."""
+        self._waiting = False
+        """Whether it has played to the end and waits for more."""
+        self._checked_ns = 0
+        self._thread = threading.Thread(target=self._run, name="deck", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def close(self, seconds: float = 1.0) -> bool:
+        """Stop, and wait at most ``seconds``; whether the thread has ended."""
+        with self._ready:
+            self._closing = True
+            self._ready.notify()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def span(self) -> tuple[int, int]:
+        """Wall times of the first and the newest Snapshot."""
+        return self._cursor.begin_wall_ns, self._end_ns
+
+    def seek(self, wall_ns: int) -> None:
+        """Go to the last Frame at or before a time."""
+        self._put(_SeekRequest(wall_ns))
+
+    def skip(self, seconds: float) -> None:
+        """Go on or back by a span, which adds to a seek that has not ended yet."""
+        with self._ready:
+            at = self._current_ns if self._target_ns is None else self._target_ns
+            wall_ns = max(self._cursor.begin_wall_ns, at + int(seconds * _SECOND))
+            if self._end_ns > self._cursor.begin_wall_ns:  # otherwise the end is not known yet
+                wall_ns = min(self._end_ns, wall_ns)
+        self._put(_SeekRequest(wall_ns))
+
+    def step(self, count: int) -> None:
+        """Go on or back by Frames, and stop playing."""
+        with self._ready:
+            self._state = self._state._replace(playing=False)
+        self._put(_SeekRequest(steps=count))
+
+    def change(self, step: int) -> None:
+        """Go to the next or previous change of the verdict."""
+
+        def find(at: int) -> tuple[int, str] | None:
+            found = self._timeline_reader.next_change(at, step)
+            return None if found is None else (found, "")
+
+        self._seek_to_found(find, "change of the verdict")
+
+    def mark(self, step: int) -> None:
+        """Go to the next or previous mark, or end of a job's process, and say what it is."""
+        self._seek_to_found(lambda at: self._timeline_reader.next_mark(at, step), "mark")
+
+    def _seek_to_found(self, find: Callable[[int], tuple[int, str] | None], what: str) -> None:
+        with self._ready:
+            at = self._current_ns if self._target_ns is None else self._target_ns
+            found = find(at)
+            more = "" if self._timeline_complete else " as far as it has been read"
+            self._state = self._state._replace(note=f"no further {what}{more}" if found is None else found[1])
+        self._put(_SeekRequest(found[0]) if found is not None else _SeekRequest())
+
+    def toggle(self) -> None:
+        """Play, or pause."""
+        with self._ready:
+            self._state = self._state._replace(playing=not self._state.playing)
+        self._put(_SeekRequest())
+
+    def faster(self, step: int) -> None:
+        """Twice (+1) or half (-1) the speed."""
+        with self._ready:
+            speed = min(FASTEST, max(SLOWEST, self._state.speed * 2.0**step))
+            self._state = self._state._replace(speed=speed)
+        self._put(_SeekRequest())
+
+    def _put(self, request: _SeekRequest) -> None:
+        with self._ready:
+            if request.wall_ns is not None:
+                self._request = request
+                self._target_ns = request.wall_ns
+            else:  # steps add up, also after a pending seek
+                pending = self._request or _SeekRequest()
+                self._request = pending._replace(steps=pending.steps + request.steps)
+            self._ready.notify()
+
+    def _interrupted(self) -> bool:
+        return self._closing or self._request is not None
+
+    def _superseded(self) -> bool:
+        """Whether another seek has replaced the one that is being served."""
+        request = self._request
+        return self._closing or (request is not None and request.wall_ns is not None)
+
+    def _run(self) -> None:
+        try:
+            self._end_ns = self._cursor.end_wall_ns()
+            self._rebase()
+            while not self._closing:
+                with self._ready:
+                    request, self._request = self._request, None
+                try:
+                    if request is not None:
+                        self._serve(request)
+                    elif (wait_s := self._work()) != 0.0:
+                        with self._ready:
+                            if not self._interrupted():
+                                self._ready.wait(wait_s)
+                except Cancelled:
+                    continue
+        except Exception as error:  # the app ends with it, and the front prints one line
+            log.exception("the recording failed")
+            self._app.post_message(SourceEnded(error))
+
+    def _serve(self, request: _SeekRequest) -> None:
+        if request.wall_ns is not None:
+            self._cursor.seek(request.wall_ns, self._early, self._superseded)
+            with self._ready:
+                if not self._superseded():
+                    self._target_ns = None
+        for _ in range(abs(request.steps)):
+            if (self._cursor.forward() if request.steps > 0 else self._cursor.back(self._superseded)) is None:
+                break
+        self._rebase()
+        self._post()
+
+    def _early(self, frame: Frame) -> None:
+        self._app.post_message(PlaybackFrame(frame, self._state, early=True))
+
+    def _post(self) -> None:
+        frame = self._cursor.frame
+        if frame is None:
+            return
+        self._current_ns = frame.snapshot.wall_ns
+        ended = self._cursor.peek() is None
+        with self._ready:
+            state, self._state = self._state, self._state._replace(note="")
+        self._app.post_message(PlaybackFrame(frame, state._replace(ended=ended, judged_anew=self._cursor.judged_anew)))
+
+    def _rebase(self) -> None:
+        frame = self._cursor.frame
+        self._waiting = False
+        wall_ns = frame.snapshot.wall_ns if frame else self._cursor.begin_wall_ns
+        self._play_start_ns = (self._clock.monotonic_ns(), wall_ns)
+
+    def _work(self) -> float | None:
+        """Do one piece of work without a request; seconds until the next, None to wait for a request."""
+        wait_s = self._play() if self._state.playing else None
+        if self._read_past() or self._read_timeline():
+            return 0.0
+        if self._state.follows:
+            now = self._clock.monotonic_ns()
+            if now - self._checked_ns > CHECK_S * _SECOND:
+                self._checked_ns = now
+                self._cursor.refresh()
+            if self._cursor.grown:
+                self._cursor.grown = False
+                self._end_ns = self._cursor.end_wall_ns()
+                self._timeline_complete = False
+                return 0.0
+            wait_s = CHECK_S if wait_s is None else min(wait_s, CHECK_S)
+        return wait_s
+
+    def _play(self) -> float | None:
+        """Show the Frames that are due; seconds until the next one, None without one."""
+        now = self._clock.monotonic_ns()
+        began, wall = self._play_start_ns
+        due_ns = wall + int((now - began) * self._state.speed)
+        moved = False
+        while (after := self._cursor.peek()) is not None and not self._interrupted():
+            if after.snapshot.wall_ns > due_ns and not self._waiting:
+                break
+            self._cursor.forward()
+            moved = True
+        if moved:
+            self._post()
+        if after is None:
+            self._rebase()
+            self._waiting = self._state.follows
+            if not self._state.follows:
+                self._state = self._state._replace(playing=False)
+                self._post()
+            return CHECK_S if self._state.follows else None
+        wait_s = (after.snapshot.wall_ns - due_ns) / _SECOND / self._state.speed
+        if wait_s > max(LONGEST_WAIT_S, GAP_FACTOR * after.snapshot.interval_s / self._state.speed):
+            self._play_start_ns = (now, after.snapshot.wall_ns)
+        return max(LEAST_WAIT_S, wait_s)
+
+    def _read_past(self) -> bool:
+        """Read the Samples older than a Frame's history, for the graphs; whether there were any to read."""
+        frame = self._cursor.frame
+        if frame is None or self._past_for is frame:
+            return False
+        boot, slots = frame.snapshot.host.boot_id, self._slots()
+        known_boot, known = self._samples
+        first_ns = frame.history[0].at_ns
+        if known and known_boot == boot and known[0].at_ns <= first_ns <= known[-1].at_ns:
+            newest = known[-1].at_ns
+            known += [s._replace(processes=Rated()) for s in frame.history if s.at_ns > newest]
+            before = sum(s.at_ns < first_ns for s in known)
+            if self._past_complete or before + len(frame.history) >= slots - _MISSING_ALLOWED:
+                if len(known) > 2 * slots:
+                    del known[:slots]
+                    self._past_complete = False
+                self._past_for = frame
+                return False
+        past = self._cursor.past(frame, slots, self._interrupted)
+        self._past_for = frame
+        self._samples = (boot, [*past, *(s._replace(processes=Rated()) for s in frame.history)])
+        self._past_complete = len(past) < slots - _MISSING_ALLOWED
+        self._app.post_message(PastSamples(frame.snapshot.at_ns, past))
+        return True
+
+    def _read_timeline(self) -> bool:
+        """Read the next block for the time line; whether there was one."""
+        if self._timeline_complete:
+            return False
+        more = self._timeline_reader.step()
+        self._timeline_complete = not more
+        now = self._clock.monotonic_ns()
+        if not more or now - self._timeline_sent_ns > TIMELINE_S * _SECOND:
+            self._timeline_sent_ns = now
+            self._app.post_message(TimelineUpdate(self._timeline_reader.timeline(self._end_ns)))
+        return more

@@ -1,0 +1,72 @@
+"""The thread that reads a source: Frames come out of the pipeline here and reach the app as messages."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from textual.message import Message
+
+from iotop_ai.diagnosis.facts.saturation import saturated
+from iotop_ai.model.frame import Frame
+from iotop_ai.store.source import Source
+from iotop_ai.tui.messages import FrameReady, SourceEnded
+
+log = logging.getLogger(__name__)
+
+
+class MessageReceiver(Protocol):
+    """The part of an app that a thread needs: a queue to which any thread may post."""
+
+    def post_message(self, message: Message) -> bool:
+        """Queue a message; False once the queue is closed."""
+        ...
+
+
+class SourceThread:
+    """Runs ``frames`` to its end; stops SMART queries while a device is saturated.
+
+    tap: gets every Frame on this thread, also those that the screen is too slow to show.
+
+    The thread is a daemon, because a collector stuck in the kernel must not keep the program from ending.
+    """
+
+    def __init__(
+        self, frames: Iterable[Frame], source: Source, app: MessageReceiver, tap: Callable[[Frame], None] | None = None
+    ) -> None:
+        self._tap = tap
+        self._frames = frames
+        self._source = source
+        self._app = app
+        self._thread = threading.Thread(target=self._run, name="follow", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, seconds: float) -> bool:
+        """Close the source and wait at most ``seconds`` for the thread; whether the thread has ended."""
+        self._source.close()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        smart_held, waiting = False, None
+        try:
+            for frame in self._frames:
+                if (busy := saturated(frame)) != smart_held:
+                    smart_held = busy
+                    self._source.hold_smart(busy)
+                if self._tap is not None:
+                    self._tap(frame)
+                if waiting is None or not waiting.replace(frame):
+                    waiting = FrameReady(frame)
+                    self._app.post_message(waiting)
+        except Exception as error:  # the app ends with it, and the front prints one line
+            log.exception("the source failed")
+            self._app.post_message(SourceEnded(error))
+        else:
+            self._app.post_message(SourceEnded())

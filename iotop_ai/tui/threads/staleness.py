@@ -1,0 +1,34 @@
+"""Whether readings still come. A timer checks it, because no event reports that nothing happens."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.io.clock import Clock
+
+CHECK_S = 1.0
+INTERVALS = 3
+LEAST_S = 2.0
+"""At short intervals, readings of a machine under load are late without anything being stuck."""
+
+
+class StalenessWatch:
+    """Call ``reading_came`` at each reading and ``check`` each CHECK_S."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._reading_ns = self._checked_ns = clock.monotonic_ns()
+
+    def reading_came(self) -> None:
+        """A reading has come."""
+        self._reading_ns = self._clock.monotonic_ns()
+
+    def check(self, interval_s: float) -> int | None:
+        """The whole seconds since the last reading if those are more than 3 intervals, else None.
+
+        Time in which the program itself did not run (stopped by Ctrl-Z, or without a CPU) does not count.
+        """
+        now_ns = self._clock.monotonic_ns()
+        if now_ns - self._checked_ns > 2.5 * CHECK_S * 1e9:
+            self._reading_ns = now_ns
+        self._checked_ns = now_ns
+        silent_s = (now_ns - self._reading_ns) / 1e9
+        return int(silent_s) if silent_s > max(INTERVALS * interval_s, LEAST_S) else None

@@ -1,0 +1,93 @@
+"""How keys and time change the View: pure functions, tested without a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Rated
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.settings import SORT_KEYS, THEMES
+from iotop_ai.present.screen.view import View
+
+INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+
+def theme_after(theme: str) -> str:
+    """The next theme; after the last comes the first."""
+    at = THEMES.index(theme) if theme in THEMES else -1
+    return THEMES[(at + 1) % len(THEMES)]
+
+
+def interval_after(current_s: float, step: int) -> float:
+    """The next longer (+1) or shorter (-1) of INTERVALS_S; ``current_s`` may lie between two."""
+    if step > 0:
+        return next((s for s in INTERVALS_S if s > current_s), INTERVALS_S[-1])
+    return next((s for s in reversed(INTERVALS_S) if s < current_s), INTERVALS_S[0])
+
+
+def sort_after(current: str, step: int) -> str:
+    """The sort key to the right (+1) or left (-1); after the last comes the first."""
+    at = SORT_KEYS.index(current) if current in SORT_KEYS else 0
+    return SORT_KEYS[(at + step) % len(SORT_KEYS)]
+
+
+def device_after(order: Sequence[str], current: str, step: int) -> str:
+    """The next (+1) or previous (-1) device of ``order``; after the last comes the first. "" without devices."""
+    if not order:
+        return ""
+    if current not in order:
+        return order[0 if step > 0 else -1]
+    return order[(order.index(current) + step) % len(order)]
+
+
+def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str = "") -> View:
+    """The view with the cursor moved by ``step`` rows, and scrolled so that its row is among the ``visible`` ones.
+
+    A view without a cursor gets it at the row ``enter``; without such a row at the top, or for a step up at the bottom.
+    """
+    if not keys:
+        return view
+    if view.cursor in keys:
+        at = min(len(keys) - 1, max(0, keys.index(view.cursor) + step))
+    elif enter in keys and abs(step) == 1:
+        at = keys.index(enter)
+    else:
+        at = 0 if step > 0 else len(keys) - 1
+    visible = max(1, visible)
+    scroll = min(view.scroll, at, max(0, len(keys) - visible))
+    if at >= scroll + visible:
+        scroll = at - visible + 1
+    return view._replace(cursor=keys[at], scroll=scroll)
+
+
+def typed(pattern: str, key: str, character: str | None) -> str:
+    """The typed text after a key: backspace removes a character, ctrl+u all, a printable one is appended."""
+    if key == "backspace":
+        return pattern[:-1]
+    if key == "ctrl+u":
+        return ""
+    return pattern + character if character and character.isprintable() else pattern
+
+
+def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
+    """The newest ``keep`` Samples that are older than the history of ``now``, without their processes.
+
+    Only graphs reach back further than a minute, and processes are the bulk of a Sample. After a reboot there are none.
+    Returns the same object if no Sample was added.
+    """
+    if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
+        return ()
+    first_ns = now.history[0].at_ns if now.history else now.sample.at_ns
+    left = [sample._replace(processes=Rated()) for sample in before.history if sample.at_ns < first_ns]
+    return (*past, *left)[-keep:] if left else past
+
+
+def past_after(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
+    """As ``older`` for a playback, which may also go back or jump: Samples after a hole are left out."""
+    if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
+        return ()
+    first_ns = now.history[0].at_ns
+    if now.snapshot.at_ns >= before.snapshot.at_ns:
+        return older(past, before, now, keep) if first_ns <= before.snapshot.at_ns else ()
+    return tuple(s for s in past if s.at_ns < first_ns)

@@ -1,0 +1,195 @@
+"""The screen in a browser on this machine: textual-serve's page, behind a key in its address.
+
+The key is not a cookie: a browser sends the cookies of 127.0.0.1 to every port, also to another user's.
+The printed address works once; it leads to an address that only that browser has, and a new one is printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+import jinja2
+from aiohttp import WSCloseCode, web
+
+from iotop_ai.model.clean import clean
+from iotop_ai.tui.web.session import HEARTBEAT_S, LARGEST_MESSAGE, Session
+
+HOST = "127.0.0.1"
+MOST_SESSIONS = 8
+"""Each runs its own monitor."""
+MOST_PAGES = 32
+"""Addresses that work at one time; the oldest is dropped first."""
+_KEY_BYTES = 24
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class BrowserServer:
+    """Serves a monitor to each browser with the key. argv, environment: of the monitor.
+
+    show_address: is called with an address that works once; again each time an address has been used. report: is called
+    with one line when a session was not ended by its user.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        port: int,
+        show_address: Callable[[str], None],
+        report: Callable[[str], None],
+    ) -> None:
+        self._argv, self._environment = argv, environment
+        self._port = port
+        self._show_address, self._report = show_address, report
+        self._url = f"http://{HOST}:{port}"
+        self._key = secrets.token_urlsafe(_KEY_BYTES)
+        self._pages: list[str] = []
+        self._sessions: set[asyncio.Task[None] | None] = set()
+        folder = Path(str(files("textual_serve")))
+        self._static = {
+            str(path.relative_to(folder / "static")): path
+            for path in (folder / "static").rglob("*")
+            if path.is_file() and not path.is_symlink()
+        }
+        text = (folder / "templates" / "app_index.html").read_text(encoding="utf-8")
+        self._page = jinja2.Environment(autoescape=True).from_string(text)
+
+    def serve(self) -> None:
+        """Serve until SIGINT or SIGTERM. Raises OSError if the port is not free."""
+        for name in ("aiohttp", "asyncio"):
+            logging.getLogger(name).addHandler(_OneLine(self._report))
+        # aiohttp calls ``print`` once it listens.
+        web.run_app(self._app(), host=HOST, port=self._port, print=lambda *_: self._show_next(), access_log=None)
+
+    def _show_next(self) -> None:
+        self._show_address(f"{self._url}/{self._key}")
+
+    def _app(self) -> web.Application:
+        async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+            return await self._guarded(request, handler)
+
+        app = web.Application(middlewares=[web.middleware(guard)])
+        app.on_response_prepare.append(self._add_headers)
+        app.on_shutdown.append(self._end_all)
+        for path, handler in (
+            ("/{key}", self._open),
+            ("/{page}/", self._index),
+            ("/{page}/ws", self._socket),
+            ("/{page}/static/{name:.+}", self._file),
+        ):
+            app.router.add_get(path, handler, allow_head=False)
+        return app
+
+    async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Refuse other host names, which may be made to resolve to this address, and other pages."""
+        if request.headers.get("Host") != f"{HOST}:{self._port}":
+            raise web.HTTPForbidden(text=f"open it under {self._url}\n")
+        if request.headers.get("Origin", self._url) != self._url:
+            raise web.HTTPForbidden(text="another page may not open this one\n")
+        page = request.match_info.get("page")
+        if page is not None and not any(_equal(page, known) for known in self._pages):
+            raise web.HTTPForbidden(text="open the address that iotop-ai web has printed last\n")
+        return await handler(request)
+
+    async def _add_headers(self, request: web.Request, answer: web.StreamResponse) -> None:
+        """Allow no other sources, no frames of other pages, and no referrer."""
+        answer.headers.update(
+            {
+                "Content-Security-Policy": f"default-src 'self'; connect-src 'self' ws://{HOST}:{self._port}; "
+                "script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+                "font-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+                "Referrer-Policy": "no-referrer",
+                "Cross-Origin-Opener-Policy": "same-origin",
+                "Cross-Origin-Resource-Policy": "same-origin",
+                "X-Content-Type-Options": "nosniff",
+                "Cache-Control": "no-store",
+            }
+        )
+
+    async def _open(self, request: web.Request) -> web.StreamResponse:
+        """Redirect the printed address, once, to an address that is not printed."""
+        if not _equal(request.match_info["key"], self._key):
+            raise web.HTTPForbidden(text="open the address that iotop-ai web has printed last: each opens once\n")
+        if "Sec-Purpose" in request.headers:  # a prefetch must not use the key up
+            raise web.HTTPServiceUnavailable(text="not ahead of time\n")
+        self._key, page = secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES)
+        self._pages = [*self._pages, page][-MOST_PAGES:]
+        self._show_next()
+        raise web.HTTPSeeOther(f"/{page}/")
+
+    async def _index(self, request: web.Request) -> web.StreamResponse:
+        below = f"{HOST}:{self._port}/{request.match_info['page']}"
+        text = self._page.render(
+            font_size=16,
+            app_websocket_url=f"ws://{below}/ws",
+            config={"static": {"url": f"http://{below}/static/"}},
+            application={"name": "iotop-ai"},
+        )
+        return web.Response(text=text, content_type="text/html")
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        path = self._static.get(request.match_info["name"])
+        if path is None:
+            raise web.HTTPNotFound
+        return web.FileResponse(path)
+
+    async def _socket(self, request: web.Request) -> web.StreamResponse:
+        """Open a session, unless too many are open."""
+        if request.headers.get("Origin") != self._url:  # every browser sends it
+            raise web.HTTPForbidden(text="only the page of iotop-ai web may open this\n")
+        if len(self._sessions) >= MOST_SESSIONS:
+            raise web.HTTPServiceUnavailable(text=f"{MOST_SESSIONS} screens are open already\n")
+        task = asyncio.current_task()
+        self._sessions.add(task)
+        try:
+            socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=LARGEST_MESSAGE)
+            await socket.prepare(request)
+            why = await self._run(socket, request)
+            if why:
+                self._report(f"a screen was closed: {why}")
+            await socket.close(code=WSCloseCode.POLICY_VIOLATION if why else WSCloseCode.OK, message=why.encode()[:100])
+            return socket
+        finally:
+            self._sessions.discard(task)
+
+    async def _run(self, socket: web.WebSocketResponse, request: web.Request) -> str:
+        columns, rows = _number(request.query.get("width"), 80), _number(request.query.get("height"), 24)
+        try:
+            return await Session(socket, self._argv, self._environment).run(columns, rows)
+        except OSError as error:
+            return f"the monitor could not be started: {error.strerror}"
+
+    async def _end_all(self, _: web.Application) -> None:
+        """End all sessions; aiohttp alone waits a minute for the browsers."""
+        open_now = [task for task in self._sessions if task is not None]
+        for task in open_now:
+            task.cancel()
+        await asyncio.gather(*open_now, return_exceptions=True)
+
+
+class _OneLine(logging.Handler):
+    """Reports a library's log message as one line without traceback."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._one_line = report
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        text = record.getMessage().partition("\n")[0]
+        self._one_line(clean(f"{text}: {error!r}" if error else text, 300))
+
+
+def _equal(given: str, key: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), key.encode())
+
+
+def _number(text: str | None, default: int) -> int:
+    """A size in an address; the default if it is not a number."""
+    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) <= 9 else default

@@ -1,0 +1,277 @@
+"""Dropping and evicting on the real kernel, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.actions.audit import Audit
+from iotop_ai.actions.cache.drop import LEAST_S, Dropped, drop_caches, wait_s
+from iotop_ai.actions.cache.evict import evict
+from iotop_ai.actions.kernel_switch import DROP_CACHES, TASK_DELAYACCT, _run, right_to, set_switch, sudoers
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
+from iotop_ai.present.machine.caches import effect_text
+from tests.cli.program import TOP
+from tests.rigs.nobody import as_nobody, why_not_nobody
+
+MIB = 1 << 20
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+needs_nobody = pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
+
+
+class Later(Clock):
+    """A clock that is ahead by as much as the test says."""
+
+    ahead_s = 0.0
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + int(self.ahead_s * 1e9)
+
+
+class Machine:
+    """A made tree with /proc/meminfo and the switches as plain files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.root, self.clock = folder, Root(str(folder / "root")), Later()
+        self.audit = Audit(self.clock, folder / "state")
+        for name, text in (
+            (
+                "proc/meminfo",
+                "MemFree: 100 kB\nMemAvailable: 900 kB\nCached: 700 kB\nDirty: 8 kB\nSReclaimable: 5 kB\n",
+            ),
+            ("proc/sys/vm/drop_caches", ""),
+            ("proc/sys/kernel/random/boot_id", "boot-1\n"),
+        ):
+            path = folder / "root" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def drop(self, level: int = 1) -> Dropped:
+        return drop_caches(level, self.root, self.clock, self.audit, folder=self.folder / "state", sync=lambda: None)
+
+    @property
+    def written(self) -> str:
+        return (self.folder / "root/proc/sys/vm/drop_caches").read_text()
+
+    @property
+    def results(self) -> list[str]:
+        return [json.loads(line)["result"] for line in self.audit.path.read_text().splitlines()]
+
+
+def test_a_drop_is_audited_and_not_repeated_within_a_minute(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    first = machine.drop(3)
+    assert first.outcome.done
+    assert first.effect is not None
+    assert machine.written == "3"
+    assert machine.results[0] == "asked"
+    assert "page cache, dentries and inodes dropped: Cached 716800, SReclaimable 5120 -> " in machine.results[1]
+    assert effect_text(first.effect).startswith("caches dropped (level 3): Cached 700 KB -> 700 KB, SReclaimable")
+
+    (tmp_path / "root/proc/sys/vm/drop_caches").write_text("")
+    machine.clock.ahead_s = 20.0
+    again = machine.drop()
+    assert not again.outcome.done
+    assert "the last drop was 20 s ago" in again.outcome.text
+    assert machine.written == ""
+    assert 39 < wait_s(machine.root, machine.clock, tmp_path / "state") < 41
+
+    machine.clock.ahead_s = LEAST_S + 1
+    assert machine.drop().outcome.done
+    assert machine.written == "1"
+
+
+def test_another_boot_forgets_and_a_broken_stamp_does_no_harm(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    assert machine.drop().outcome.done
+    (tmp_path / "root/proc/sys/kernel/random/boot_id").write_text("boot-2\n")
+    assert wait_s(machine.root, machine.clock, tmp_path / "state") == 0.0
+    infinite = '{"boot_id": "boot-2", "at_ns": Infinity}'
+    for broken in ("", "[1]", '{"boot_id": 1}', '{"boot_id": "boot-2", "at_ns": "x"}', infinite, "[" * 100_000):
+        (tmp_path / "state" / "drop-caches.json").write_text(broken)
+        assert wait_s(machine.root, machine.clock, tmp_path / "state") == 0.0
+    assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
+
+
+def test_a_stamp_is_never_read_whole_and_never_waited_for(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    assert machine.drop().outcome.done
+    stamp = tmp_path / "state" / "drop-caches.json"
+    with stamp.open("r+b") as file:
+        file.truncate(1 << 40)  # a terabyte of nothing
+    assert wait_s(machine.root, machine.clock, tmp_path / "state") == 0.0
+    stamp.unlink()
+    os.mkfifo(stamp)
+    assert wait_s(machine.root, machine.clock, tmp_path / "state") == 0.0
+
+
+def test_of_a_command_that_talks_without_end_only_the_beginning_is_read(tmp_path: Path) -> None:
+    script = tmp_path / "sysctl"
+    script.write_text(
+        "#!/bin/sh\necho denied >&2\nhead -c 50000000 /dev/zero >&2\nhead -c 50000000 /dev/zero\nexit 3\n"
+    )
+    script.chmod(0o755)
+    tracemalloc.start()
+    code, text = _run([str(script)])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (code, text[:8]) == (3, "denied; ")
+    assert peak < MIB
+
+
+def test_without_an_audit_log_nothing_is_dropped(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    (tmp_path / "state").write_text("a file where the folder should be")
+    assert machine.drop().outcome.text.startswith("not done: the audit log")
+    assert machine.written == ""
+
+
+def test_a_level_and_a_value_that_do_not_exist(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    assert machine.drop(4).outcome.text == "there is no level 4: 1, 2 or 3"
+    assert set_switch(DROP_CACHES, "4", machine.root)[0] == "vm.drop_caches is not set to 4"
+    assert machine.written == ""
+
+
+def test_the_sudoers_line_names_each_command_whole() -> None:
+    line = sudoers(DROP_CACHES)
+    assert " ALL=(root) NOPASSWD: " in line
+    assert line.count("sysctl -w vm.drop_caches\\=") == 3
+    assert "*" not in line
+    assert right_to(TASK_DELAYACCT, Root("/nowhere")).reason == "this kernel has no kernel.task_delayacct"
+
+
+@pytest.mark.alone
+@needs_root
+def test_the_real_page_cache_is_dropped(disk_folder: Path) -> None:
+    file = disk_folder / "data"
+    file.write_bytes(os.urandom(64 * MIB))
+    assert read_cached(str(file), PageCache()).resident_bytes == 64 * MIB
+    if not os.access("/proc/sys/vm/drop_caches", os.W_OK):
+        pytest.skip("vm.drop_caches may not be written here")
+    told: list[str] = []
+    clock = Clock()
+    state = disk_folder / "state"
+    done = drop_caches(1, Root("/"), clock, Audit(clock, state), told.append, folder=state)
+    assert done.outcome.done, done.outcome
+    assert told == ["sync", "drop"]
+    assert done.effect is not None
+    before, after = done.effect.before, done.effect.after
+    assert before.cached_bytes is not None
+    assert after.cached_bytes is not None
+    assert before.cached_bytes - after.cached_bytes > 32 * MIB
+    assert read_cached(str(file), PageCache()).resident_bytes < 8 * MIB
+
+
+@needs_nobody
+def test_nobody_is_refused_with_the_line_that_mends_it(tmp_path: Path) -> None:
+    code = (
+        "from iotop_ai.actions.kernel_switch import *; from iotop_ai.collectors.io.root import Root\n"
+        "print(right_to(DROP_CACHES, Root('/'))); print(set_switch(DROP_CACHES, '1', Root('/')))"
+    )
+    done = subprocess.run(as_nobody(sys.executable, "-c", code), capture_output=True, text=True, check=False)
+    assert "it needs root" in done.stdout, done.stderr
+    assert "sysctl -w vm.drop_caches" in done.stdout
+    assert "how=''" in done.stdout
+
+
+@pytest.mark.parametrize("how", ["cachestat", "mincore"])
+def test_evicting_a_dataset_leaves_the_rest_in_memory(disk_folder: Path, how: str) -> None:
+    data, other = disk_folder / "data", disk_folder / "other"
+    data.mkdir()
+    for i in range(5):
+        (data / f"{i}.bin").write_bytes(os.urandom(2 * MIB))  # dirty: it has to be written out first
+    (data / "-n\n\x1b[31m").write_bytes(b"x" * 100)
+    (data / "out").symlink_to(other)
+    other.write_bytes(os.urandom(2 * MIB))
+    audit = Audit(Clock(), disk_folder / "state")
+    outcome, done = evict(str(data), audit, PageCache(how))
+    assert outcome.done
+    assert done is not None
+    assert (done.files, done.before_bytes, done.after_bytes) == (6, 10 * MIB + 100, 0)
+    assert read_cached(str(data), PageCache()).resident_bytes == 0
+    assert read_cached(str(other), PageCache()).resident_bytes == 2 * MIB
+    results = [json.loads(line)["result"] for line in audit.path.read_text().splitlines()]
+    assert results == ["asked", f"6 files evicted: {10 * MIB + 100} -> 0 B in memory"]
+
+
+def test_what_somebody_maps_and_locks_stays_and_is_said(disk_folder: Path) -> None:
+    file = disk_folder / "locked"
+    file.write_bytes(os.urandom(MIB))
+    code = (
+        "import ctypes, mmap, sys\n"
+        "f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0)\n"
+        "a = ctypes.addressof(ctypes.c_char.from_buffer(m))\n"
+        "print(ctypes.CDLL(None).mlock(ctypes.c_void_p(a), len(m)), flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None
+        if holder.stdout.readline() != "0\n":
+            pytest.skip("no memory may be locked here")
+        _, done = evict(str(disk_folder), Audit(Clock(), disk_folder / "state"), PageCache())
+        assert done is not None
+        assert done.after_bytes >= MIB
+    finally:
+        holder.communicate()
+
+
+def test_a_dataset_that_is_not_there(tmp_path: Path) -> None:
+    outcome, done = evict(str(tmp_path / "nowhere"), Audit(Clock(), tmp_path / "state"), PageCache())
+    assert done is None
+    assert outcome.text.startswith("not done: ")
+
+
+SUDO_HOST = r"""
+set -e
+mount --make-rprivate / && mount -t tmpfs -o mode=755 none /etc/sudoers.d
+printf "%s\n" "$1" > /etc/sudoers.d/rule && chmod 0440 /etc/sudoers.d/rule
+cd / && exec setpriv --reuid=65534 --regid=65534 --clear-groups "$2" -S -c "$3"
+"""
+ASK_SUDO = """
+import sys; sys.path.insert(0, {top!r})
+from iotop_ai.actions.kernel_switch import *
+from iotop_ai.collectors.io.root import Root
+print(right_to(TASK_DELAYACCT, Root("/")).how or "none")
+print(set_switch(TASK_DELAYACCT, {value!r}, Root("/")))
+"""
+
+
+@needs_nobody
+@pytest.mark.parametrize("ruled", [True, False])
+def test_a_sudo_rule_is_found_and_used_and_without_one_nothing_prompts(ruled: bool) -> None:
+    """As nobody, in a mount namespace with sudoers rules of its own; the switch is set to what it is."""
+    python = next((path for path in ("/usr/bin/python3",) if os.access(path, os.X_OK)), "")
+    if not python or not shutil.which("sudo") or not shutil.which("unshare"):
+        pytest.skip("needs sudo, unshare and a Python outside /root")
+    told = subprocess.run(
+        [python, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True, text=True
+    )
+    if told.stdout != "True\n":
+        pytest.skip("needs a system Python of 3.11 or newer")
+    value = Path("/proc/sys/kernel/task_delayacct").read_text().strip()
+    line = "nobody" + sudoers(TASK_DELAYACCT).removeprefix("root") if ruled else "# no rule"
+    code = ASK_SUDO.format(top=str(TOP), value=value)
+    argv = ["unshare", "-m", "sh", "-c", SUDO_HOST, "sh", line, python, code]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    if "mount" in done.stderr:
+        pytest.skip(f"mounting is not allowed here: {done.stderr.strip()}")
+    how, result = done.stdout.splitlines() or ("", done.stderr)
+    if ruled:
+        assert (how, result) == ("sudo", "('', '')"), done.stderr
+    else:
+        assert how == "none"
+        assert "sudo failed" in result
+        assert "nobody ALL=(root) NOPASSWD: " in result

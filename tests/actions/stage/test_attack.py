@@ -1,0 +1,370 @@
+"""Staging as root of what another user may change meanwhile: nothing outside the copy is read, written or changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.actions.stage.copy import copy_by_ourselves, copy_by_rsync, find_rsync, part_of
+from iotop_ai.actions.stage.ends import places
+from iotop_ai.actions.stage.plan import plan
+from iotop_ai.actions.stage.speed import measure
+from iotop_ai.actions.stage.verify import verify
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.errors import InputError, IotopError, UsageError
+from tests.rigs.nobody import UID, as_nobody, why_not_nobody
+
+ROOT = Root("/")
+RACE_S = 5.0
+pytestmark = pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder of root's that everybody may enter."""
+    top = Path(tempfile.mkdtemp(prefix="iotop-ai-stage-"))
+    top.chmod(0o755)
+    yield top
+    shutil.rmtree(top)
+
+
+@pytest.fixture
+def victim(open_path: Path) -> Path:
+    """A folder of root's with a secret in it, outside of both ends."""
+    folder = open_path / "victim"
+    folder.mkdir()
+    (folder / "0").write_bytes(b"precious")
+    (folder / "0").chmod(0o600)
+    (folder / "sub").mkdir(mode=0o700)
+    return folder
+
+
+def state(top: Path) -> list[tuple[object, ...]]:
+    """All that can be changed of a folder; the time of change shows a chmod and a chown that were taken back, too."""
+    out: list[tuple[object, ...]] = []
+    for path in [top, *sorted(top.rglob("*"))]:
+        found = path.lstat()
+        out.append((str(path), found.st_mode, found.st_uid, found.st_nlink, found.st_mtime_ns, found.st_ctime_ns))
+    return out
+
+
+def give(top: Path, mode: int = 0o755, uid: int = UID) -> None:
+    """Have nobody own a tree."""
+    for path in [top, *top.rglob("*")]:
+        os.chown(path, uid, uid, follow_symlinks=False)
+    top.chmod(mode)
+
+
+def make_source(top: Path, files: int = 20, size: int = 4096) -> Path:
+    source = top / "data"
+    (source / "sub" / "deeper").mkdir(parents=True)
+    for i in range(files):
+        for folder in ("", "sub", "sub/deeper"):
+            (source / folder / str(i)).write_bytes(os.urandom(size))
+    (top / "fast").mkdir()
+    give(source)
+    return source
+
+
+def stage(source: Path, folder: Path) -> None:
+    with places(str(source), str(folder)) as ends:
+        copy_by_ourselves(ends, lambda _: None)
+
+
+SWAP = """
+import itertools, os, sys
+victim, *places = sys.argv[1:]
+def quietly(what, *arguments):
+    try:
+        what(*arguments)
+    except OSError:
+        pass
+print("ready", flush=True)
+for _ in itertools.count():
+    for place in places:
+        quietly(os.rename, place, place + ".away")
+        quietly(os.symlink, victim, place)
+        quietly(os.unlink, place)
+        quietly(os.rename, place + ".away", place)
+"""
+
+
+@contextmanager
+def swapping(victim: Path, *swapped: Path) -> Iterator[None]:
+    """Nobody puts links to the victim in these places and takes them away again, as fast as it can."""
+    argv = as_nobody(sys.executable, "-c", SWAP, str(victim), *map(str, swapped))
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        yield
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+
+
+def race(act: Callable[[], None]) -> tuple[int, int]:
+    """(how often it was done, how often refused) in RACE_S."""
+    until = time.monotonic() + RACE_S
+    done = refused = 0
+    while time.monotonic() < until:
+        try:
+            act()
+            done += 1
+        except (IotopError, OSError):
+            refused += 1
+    return done, refused
+
+
+@pytest.mark.parametrize(
+    ("mode", "uid", "above"),
+    [(0o755, UID, False), (0o777, 0, False), (0o755, UID, True)],
+    ids=["copy", "shared", "above"],
+)
+def test_folders_swapped_for_links_lead_nothing_out_of_the_target(
+    open_path: Path, victim: Path, mode: int, uid: int, above: bool
+) -> None:
+    """above: the folder that gets the copy is theirs, too, and the copy itself is swapped."""
+    source, fast = make_source(open_path), open_path / "fast"
+    if above:
+        give(fast)
+    os.chown(source, uid, uid)
+    source.chmod(mode)
+    stage(source, fast)
+    before = state(victim)
+    copied = fast / "data"
+    moment = time.time_ns()
+
+    def again() -> None:
+        nonlocal moment
+        moment += 10_000_000_000
+        for path in source.rglob("*"):
+            if path.is_file():
+                os.utime(path, ns=(moment, moment))  # each is to be copied anew
+        with places(str(source), str(fast)) as ends:
+            plan(ends, ROOT)
+            copy_by_ourselves(ends, lambda _: None)
+            verify(ends, None)
+
+    places_ = [copied / "sub", copied / "sub" / "deeper", copied / "sub" / "0", copied / "0", *[copied] * above]
+    with swapping(victim, *places_):
+        done, refused = race(again)
+    assert done + refused > 3
+    assert state(victim) == before
+    assert (victim / "0").read_bytes() == b"precious"
+    if copied.is_symlink():
+        copied.unlink()
+    for path in list(fast.rglob("*.away")):
+        if path.is_symlink() or path.is_file():
+            path.unlink()
+        elif path.is_dir():
+            shutil.rmtree(path)
+    for place in ("sub", "sub/deeper", "sub/0", "0"):
+        if (copied / place).is_symlink():
+            (copied / place).unlink()
+    stage(source, fast)
+    with places(str(source), str(fast)) as ends:
+        assert verify(ends, None).wrong == 0
+
+
+def test_a_source_swapped_for_links_gives_nothing_else_away(open_path: Path, victim: Path) -> None:
+    source, fast = make_source(open_path), open_path / "fast"
+    before = state(victim)
+
+    def anew() -> None:
+        shutil.rmtree(fast / "data", ignore_errors=True)
+        stage(source, fast)
+
+    try:
+        with swapping(victim, source / "sub", source / "sub" / "deeper", source / "sub" / "0"):
+            done, refused = race(anew)
+            for path in (fast / "data").rglob("*"):
+                assert path.is_symlink() or not path.is_file() or path.read_bytes() != b"precious"
+    finally:
+        assert state(victim) == before
+    assert done + refused > 3
+
+
+def test_a_link_between_two_runs_is_refused_and_the_next_run_goes_on(open_path: Path, victim: Path) -> None:
+    source, fast = make_source(open_path), open_path / "fast"
+    stage(source, fast)
+    before = state(victim)
+    shutil.rmtree(fast / "data" / "sub")
+    (fast / "data" / "sub").symlink_to(victim)
+    for look in (lambda: stage(source, fast), lambda: verify_and_plan(source, fast)):
+        with pytest.raises(InputError, match="data/sub is a link or a file, not a folder"):
+            look()
+    assert state(victim) == before
+    (fast / "data" / "sub").unlink()
+    stage(source, fast)
+    assert (fast / "data" / "sub" / "7").read_bytes() == (source / "sub" / "7").read_bytes()
+
+
+def verify_and_plan(source: Path, folder: Path) -> None:
+    with places(str(source), str(folder)) as ends:
+        with pytest.raises(InputError):
+            plan(ends, ROOT)
+        verify(ends, None)
+
+
+def test_root_goes_on_with_the_copy_of_another_users_data(open_path: Path) -> None:
+    source, fast = make_source(open_path, files=2), open_path / "fast"
+    stage(source, fast)
+    assert {path.stat().st_uid for path in (fast / "data").rglob("*")} == {UID}
+    (source / "sub" / "new").write_bytes(b"new")
+    (source / "sub" / "more").mkdir()
+    (source / "sub" / "more" / "file").write_bytes(b"more")
+    give(source / "sub")
+    stage(source, fast)
+    with places(str(source), str(fast)) as ends:
+        found = plan(ends, ROOT)[0]
+        assert (found.left_files, found.differing) == (0, 0)
+        assert verify(ends, None).wrong == 0
+    assert {path.stat().st_uid for path in (fast / "data").rglob("*")} == {UID}
+    assert (fast / "data" / "sub").stat().st_mtime_ns == (source / "sub").stat().st_mtime_ns
+
+
+def test_an_interrupted_copy_is_roots_alone_until_it_is_whole(open_path: Path) -> None:
+    source, fast = make_source(open_path, size=1 << 20), open_path / "fast"
+    calls = 0
+
+    def stop(_: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 30:
+            raise KeyboardInterrupt
+
+    with places(str(source), str(fast)) as ends, pytest.raises(KeyboardInterrupt):
+        copy_by_ourselves(ends, stop)
+    found = (fast / "data").stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o700)
+    stage(source, fast)
+    found = (fast / "data").stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (UID, 0o755)
+    with places(str(source), str(fast)) as ends:
+        assert verify(ends, None).wrong == 0
+
+
+def test_in_a_folder_of_another_user_a_part_is_never_continued(open_path: Path, victim: Path) -> None:
+    """A file of root's that was moved there under the part's name would be completed and given away."""
+    source, fast = make_source(open_path, files=2), open_path / "fast"
+    give(fast)
+    stage(source, fast)
+    assert (fast / "data").stat().st_uid == UID
+    secret = fast / "data" / part_of("0")
+    (victim / "0").rename(secret)
+    (fast / "data" / "0").unlink()
+    held = os.open(secret, os.O_RDONLY)
+    stage(source, fast)
+    found = os.fstat(held)
+    assert (found.st_uid, stat.S_IMODE(found.st_mode), os.read(held, 99)) == (0, 0o600, b"precious")
+    os.close(held)
+    assert (fast / "data" / "0").read_bytes() == (source / "0").read_bytes()
+
+
+def test_a_folder_of_roots_that_was_moved_there_is_not_given_away(open_path: Path, victim: Path) -> None:
+    source, fast = make_source(open_path, files=2), open_path / "fast"
+    give(fast)
+    (victim / "sub").rename(fast / "data")
+    with pytest.raises(InputError, match="fast/data exists and belongs to another user"):
+        stage(source, fast)
+    found = (fast / "data").stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o700)
+
+
+def test_no_right_of_a_program_is_copied(open_path: Path) -> None:
+    source, fast = make_source(open_path, files=3), open_path / "fast"
+    (source / "0").chmod(0o6755)
+    (source / "sub").chmod(0o1777)
+    (source / "sub" / "deeper").chmod(0o2775)
+    stage(source, fast)
+    modes = [stat.S_IMODE((fast / "data" / name).stat().st_mode) for name in ("0", "sub", "sub/deeper")]
+    assert modes == [0o755, 0o755, 0o775]  # writable by all is safe with the sticky bit alone
+
+
+def test_a_pipe_in_the_place_of_a_file_keeps_nothing_waiting(open_path: Path) -> None:
+    source, fast = make_source(open_path, files=2), open_path / "fast"
+    stage(source, fast)
+    with places(str(source), str(fast)) as ends:
+        sample = plan(ends, ROOT)[1]
+        (fast / "data" / "0").unlink()
+        os.mkfifo(fast / "data" / "0")
+        done = verify(ends, None)
+        assert (done.wrong, done.first_wrong) == (1, "0: not a regular file")
+        for path in [path for path in source.rglob("*") if path.is_file()]:
+            path.unlink()
+            os.mkfifo(path)
+        assert measure(ends.pinned, sample, ends.folder, None, Clock()).sample_files == 0
+
+
+def test_a_source_that_leads_elsewhere_after_it_was_looked_up(open_path: Path, victim: Path) -> None:
+    source, fast = make_source(open_path, files=2), open_path / "fast"
+    with places(str(source), str(fast)) as ends:
+        source.rename(open_path / "away")
+        source.symlink_to(victim)
+        fast.rename(open_path / "fast.away")
+        fast.symlink_to(victim)
+        copy_by_ourselves(ends, lambda _: None)
+        assert verify(ends, None).wrong == 0
+    assert (open_path / "fast.away" / "data" / "sub" / "1").exists()
+    assert sorted(os.listdir(victim)) == ["0", "sub"]
+
+
+@pytest.mark.parametrize("end", ["source", "folder"])
+def test_a_link_of_another_users_leads_root_only_to_what_is_theirs(open_path: Path, victim: Path, end: str) -> None:
+    source, fast = make_source(open_path, files=2), open_path / "fast"
+    link = open_path / "link"
+    link.symlink_to(victim)
+    os.chown(link, UID, UID, follow_symlinks=False)
+    pair = (str(link), str(fast)) if end == "source" else (str(source), str(link))
+    with pytest.raises(InputError, match="link: another user's symbolic link leads to"):
+        places(*pair)
+    link.unlink()
+    link.symlink_to(source)
+    os.chown(link, UID, UID, follow_symlinks=False)
+    with places(str(link), str(fast)) as ends:
+        assert ends.source == str(source)
+
+
+def test_another_filesystem_in_the_target_is_refused(open_path: Path) -> None:
+    source, fast = make_source(open_path, files=2), open_path / "fast"
+    stage(source, fast)
+    mount = ["mount", "-t", "tmpfs", "-o", f"uid={UID}", "none", str(fast / "data" / "sub")]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting is not allowed here")
+    try:
+        with pytest.raises(InputError, match="is on another filesystem"):
+            stage(source, fast)
+        assert not os.listdir(fast / "data" / "sub")
+    finally:
+        subprocess.run(["umount", str(fast / "data" / "sub")], check=True)
+
+
+def test_rsync_is_not_run_as_root(open_path: Path) -> None:
+    source, fast = make_source(open_path, files=1), open_path / "fast"
+    with places(str(source), str(fast)) as ends, pytest.raises(UsageError, match="not run as root"):
+        copy_by_rsync(find_rsync() or "/usr/bin/rsync", ends, lambda _: None)
+    assert not os.listdir(fast)
+
+
+def test_the_paths_are_those_without_links_and_dots(open_path: Path) -> None:
+    (open_path / "a" / "b").mkdir(parents=True)
+    (open_path / "to").mkdir()
+    (open_path / "c").symlink_to("a/b")
+    (open_path / "loop").symlink_to("loop")
+    with places(f"{open_path}/./c/..//b/", f"{open_path}/c/../../to") as ends:
+        assert (ends.source, ends.target) == (f"{open_path}/a/b", f"{open_path}/to/b")
+    with pytest.raises(InputError, match="Too many levels of symbolic links"):
+        places(str(open_path / "loop"), str(open_path / "to"))

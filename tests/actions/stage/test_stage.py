@@ -1,0 +1,465 @@
+"""Datasets copied onto real filesystems: planned, measured, interrupted, continued, verified."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.actions.cache.sync import sync_filesystem_of
+from iotop_ai.actions.stage.copy import (
+    copy_by_ourselves,
+    find_rsync,
+    part_of,
+)
+from iotop_ai.actions.stage.ends import places
+from iotop_ai.actions.stage.plan import SAMPLE, Sample, filesystem_of, plan
+from iotop_ai.actions.stage.same_disk import same_disk
+from iotop_ai.actions.stage.speed import measure
+from iotop_ai.actions.stage.verify import verify
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.errors import InputError, UnknownError, UsageError
+from iotop_ai.model.machine.staging import Plan, Speed, Verified
+from iotop_ai.present.machine.staging import refusal, speed_text
+from tests.rigs.nobody import UID, as_nobody, why_not_nobody
+from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
+
+MIB = 1 << 20
+ROOT = Root("/")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+COPIERS = ["own", "rsync"]
+
+
+BY_RSYNC = """
+import sys
+from iotop_ai.actions.stage.copy import copy_by_rsync, find_rsync
+from iotop_ai.actions.stage.same_disk import same_disk
+from iotop_ai.actions.stage.ends import places
+from iotop_ai.model.errors import UnknownError
+try:
+    copy_by_rsync(find_rsync(), places(*sys.argv[1:]), lambda done: print(done, flush=True))
+except UnknownError as error:
+    sys.exit(str(error))
+"""
+
+
+def by_rsync(source: Path, folder: Path) -> list[str]:
+    """The argv that copies by rsync; of root as nobody, to whom both ends then belong."""
+    argv = [sys.executable, "-c", BY_RSYNC, str(source), str(folder)]
+    if not find_rsync():
+        pytest.skip("needs rsync")
+    if os.geteuid() != 0:
+        return argv
+    if why_not_nobody():
+        pytest.skip(why_not_nobody())
+    for path in [source, *source.rglob("*"), folder]:
+        os.chown(path, UID, UID, follow_symlinks=False)
+    return as_nobody(*argv)
+
+
+def copy(how: str, source: Path, folder: Path, told: list[int] | None = None) -> None:
+    """Copy the source into the folder."""
+    told = [] if told is None else told
+    if how == "own":
+        with places(str(source), str(folder)) as ends:
+            copy_by_ourselves(ends, told.append)
+        return
+    argv = by_rsync(source, folder)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
+    told += map(int, done.stdout.split())
+    if done.returncode:
+        raise UnknownError(done.stderr)
+
+
+def verified(source: Path, folder: Path, sample: list[tuple[str, int]] | None = None) -> Verified:
+    with places(str(source), str(folder)) as ends:
+        return verify(ends, sample)
+
+
+def sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        sync_filesystem_of(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
+    folder.mkdir()
+    done = subprocess.run(["mount", *arguments, str(folder)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"mounting is not allowed here: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@contextmanager
+def loop_filesystem(folder: Path, mebibytes: int) -> Iterator[Path]:
+    image = folder / "image"
+    with image.open("wb") as file:
+        file.truncate(mebibytes * MIB)
+    made = subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("needs mkfs.ext4 (e2fsprogs)")
+    with mounted(folder / "small", "-o", "loop", str(image)) as place:
+        yield place
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    """Files of several sizes, hostile names, a link, an empty folder, a pipe."""
+    top = tmp_path / "data"
+    (top / "sub" / "empty").mkdir(parents=True)
+    for i in range(6):
+        (top / "sub" / f"{i}.bin").write_bytes(os.urandom(MIB + i))
+    (top / "empty").touch()
+    (top / "-rf\n\x1b[31m").write_bytes(b"hostile")
+    (top / ("n" * 255)).write_bytes(b"long")
+    os.chmod(top / "sub" / "1.bin", 0o440)
+    (top / "link").symlink_to("sub/0.bin")
+    (top / "back").symlink_to(top / "empty")
+    os.mkfifo(top / "pipe")
+    return top
+
+
+def made(source: Path, folder: Path) -> Plan:
+    with places(str(source), str(folder)) as ends:
+        return plan(ends, ROOT)[0]
+
+
+def look(top: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Mode, time and content by path."""
+    out = {}
+    for path in sorted(top.rglob("*")):
+        found = path.lstat()
+        content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        # rsync compares the times of folders in whole seconds.
+        when = 0 if path.is_symlink() else found.st_mtime_ns // (10**9 if path.is_dir() else 1000)
+        out[str(path.relative_to(top))] = (stat.S_IMODE(found.st_mode), when, content)
+    return out
+
+
+@pytest.mark.parametrize("how", COPIERS)
+def test_a_copy_is_the_dataset_and_a_second_run_copies_nothing(dataset: Path, tmp_path: Path, how: str) -> None:
+    fast = tmp_path / "fast"
+    fast.mkdir()
+    first = made(dataset, fast)
+    assert (first.files, first.links, first.back_links, first.others) == (9, 2, 1, 1)
+    assert first.size_bytes == first.left_bytes == 6 * MIB + 15 + 7 + 4
+    assert first.fits
+    told: list[int] = []
+    copy(how, dataset, fast, told)
+    assert told
+    before = look(dataset)
+    del before["pipe"]
+    assert look(fast / "data") == before
+    assert sorted(os.listdir(fast)) == ["data"]
+    second = made(dataset, fast)
+    assert (second.left_files, second.left_bytes, second.differing) == (0, 0, 0)
+    told.clear()
+    copy(how, dataset, fast, told)
+    assert not told or max(told) < MIB
+    done = verified(dataset, fast)
+    assert (done.files, done.checked_files, done.wrong) == (9, 9, 0)
+
+
+@pytest.mark.parametrize("how", COPIERS)
+def test_no_right_of_a_program_is_copied(tmp_path: Path, how: str) -> None:
+    source, fast = tmp_path / "data", tmp_path / "fast"
+    (source / "sub").mkdir(parents=True)
+    fast.mkdir()
+    (source / "program").write_bytes(b"#!/bin/sh")
+    if how == "rsync":
+        by_rsync(source, fast)  # to change the owner would drop the bits
+    (source / "program").chmod(0o6755)
+    (source / "sub").chmod(0o2775)
+    copy(how, source, fast)
+    modes = [stat.S_IMODE((fast / "data" / name).stat().st_mode) for name in ("program", "sub")]
+    assert modes == [0o755, 0o775]
+
+
+@pytest.mark.parametrize("how", COPIERS)
+def test_a_single_file(tmp_path: Path, how: str) -> None:
+    file, fast = tmp_path / "set.tar", tmp_path / "fast"
+    file.write_bytes(os.urandom(3 * MIB))
+    fast.mkdir()
+    copy(how, file, fast)
+    assert (fast / "set.tar").read_bytes() == file.read_bytes()
+    assert verified(file, fast).wrong == 0
+
+
+def test_our_own_copy_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    source, target = tmp_path / "data", tmp_path / "fast" / "data"
+    source.mkdir()
+    target.mkdir(parents=True)
+    content = os.urandom(12 * MIB)
+    (source / "big").write_bytes(content)
+    part = target / part_of("big")
+    part.write_bytes(content[: 5 * MIB])
+    told: list[int] = []
+    copy("own", source, target.parent, told)
+    assert told[-1] == 7 * MIB
+    assert (target / "big").read_bytes() == content
+    assert not part.exists()
+
+
+@pytest.mark.parametrize("how", COPIERS)
+def test_a_killed_copy_leaves_no_half_file_and_the_next_run_ends_it(tmp_path: Path, how: str) -> None:
+    source, fast = tmp_path / "data", tmp_path / "fast"
+    source.mkdir()
+    fast.mkdir()
+    for i in range(8):
+        (source / f"{i}").write_bytes(os.urandom(24 * MIB))
+    code = (
+        "import sys; from iotop_ai.actions.stage.copy import *; from iotop_ai.actions.stage.ends import places\n"
+        "copy_by_ourselves(places(*sys.argv[1:]), lambda done: print(done, flush=True))\n"
+    )
+    argv = [sys.executable, "-c", code, str(source), str(fast)] if how == "own" else by_rsync(source, fast)
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
+    assert child.stdout is not None
+    child.stdout.readline()
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    for path in (fast / "data").glob("[0-7]"):
+        assert path.read_bytes() == (source / path.name).read_bytes()
+    copy(how, source, fast)
+    assert verified(source, fast).wrong == 0
+
+
+def test_what_the_target_has_of_its_own_is_not_replaced_unasked(dataset: Path, tmp_path: Path) -> None:
+    fast = tmp_path / "fast"
+    (fast / "data" / "sub").mkdir(parents=True)
+    (fast / "data" / "sub" / "1.bin").write_bytes(b"mine")
+    (fast / "data" / "kept").write_bytes(b"also mine")
+    found = made(dataset, fast)
+    assert (found.differing, found.first_differing) == (1, "sub/1.bin")
+    assert "--update replaces" in refusal(found, None, update=False, anyway=False)
+    assert refusal(found, None, update=True, anyway=False) == ""
+    copy("own", dataset, fast)
+    assert (fast / "data" / "kept").read_bytes() == b"also mine"
+
+
+def test_places_that_cannot_be_meant(dataset: Path, tmp_path: Path) -> None:
+    fast = tmp_path / "fast"
+    fast.mkdir()
+    with pytest.raises(UsageError, match="lies inside"):
+        places(str(dataset), str(dataset / "sub"))
+    with pytest.raises(UsageError, match="source itself"):
+        places(str(dataset), str(tmp_path))
+    with pytest.raises(InputError, match="not a folder"):
+        places(str(dataset), str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="no such folder or file"):
+        places(str(tmp_path / "nowhere"), str(fast))
+    with pytest.raises(UsageError, match="root filesystem"):
+        places("/", str(fast))
+    (fast / "data").symlink_to("/etc")
+    with pytest.raises(InputError, match="another type"):
+        places(str(dataset), str(fast))
+
+
+@needs_root
+def test_a_place_that_another_user_prepared(dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "fast" / "data").mkdir(parents=True)
+    os.chown(tmp_path / "fast" / "data", 65534, 65534)
+    with pytest.raises(InputError, match="belongs to another user"):
+        made(dataset, tmp_path / "fast")
+    with pytest.raises(InputError, match="belongs to another user"):
+        copy("own", dataset, tmp_path / "fast")
+
+
+def test_a_link_in_the_place_of_a_file_is_not_written_through(tmp_path: Path) -> None:
+    source, target, victim = tmp_path / "data", tmp_path / "fast" / "data", tmp_path / "victim"
+    source.mkdir()
+    target.mkdir(parents=True)
+    (source / "file").write_bytes(b"new")
+    victim.write_bytes(b"precious")
+    (target / part_of("file")).symlink_to(victim)
+    with pytest.raises(UnknownError):
+        copy("own", source, target.parent)
+    assert victim.read_bytes() == b"precious"
+
+
+def test_a_copy_that_is_not_the_same_is_found(dataset: Path, tmp_path: Path) -> None:
+    target = tmp_path / "fast" / "data"
+    target.parent.mkdir()
+    copy("own", dataset, target.parent)
+    sync(target.parent)
+    with (target / "sub" / "2.bin").open("r+b") as file:
+        file.seek(MIB // 2)
+        file.write(b"?")
+    done = verified(dataset, target.parent)
+    assert (done.wrong, done.first_wrong) == (1, "sub/2.bin: different content")
+    assert verified(dataset, target.parent, []).wrong == 0  # sizes alone
+    assert verified(dataset, target.parent, [("sub/2.bin", MIB)]).wrong == 1
+    (target / "empty").unlink()
+    assert verified(dataset, target.parent, []).first_wrong == "empty: No such file or directory"
+
+
+def test_a_sample_is_small_and_spread() -> None:
+    sample = Sample()
+    for i in range(10_000):
+        sample.take(str(i), i)
+    chosen = sorted(int(path) for path, _ in sample.paths)
+    assert len(set(chosen)) == SAMPLE
+    assert chosen[0] < 1500
+    assert chosen[-1] > 8500
+
+
+@needs_root
+def test_memory_is_known_as_memory_and_holds_no_more_than_it_has(dataset: Path, tmp_path: Path) -> None:
+    with mounted(tmp_path / "shm", "-t", "tmpfs", "-o", "size=64m", "none") as memory:
+        assert filesystem_of(str(memory), ROOT) == "tmpfs"
+        found = made(dataset, memory)
+        assert found.memory
+        assert found.fits
+        assert found.room_bytes is not None
+        assert found.room_bytes <= 64 * MIB
+        copy("own", dataset, memory)
+        assert verified(dataset, memory).wrong == 0
+        with (tmp_path / "huge").open("wb") as file:
+            file.truncate(100 * MIB)
+        assert made(tmp_path / "huge", memory).fits is False
+
+
+@needs_root
+def test_a_filesystem_that_is_too_small_is_known_before_and_said_while(tmp_path: Path) -> None:
+    source = tmp_path / "data"
+    source.mkdir()
+    for i in range(4):
+        (source / str(i)).write_bytes(os.urandom(16 * MIB))
+    with loop_filesystem(tmp_path, 48) as small:
+        found = made(source, small)
+        assert found.fits is False
+        assert refusal(found, None, update=True, anyway=True) == "it does not fit"
+        for how in reversed(COPIERS):  # rsync first: as nobody it could not go on in what is root's
+            with pytest.raises(UnknownError, match="No space left"):
+                copy(how, source, small)
+        assert verified(source, small, []).wrong >= 1
+        assert len(list(source.iterdir())) == 4
+
+
+@needs_root
+def test_a_filesystem_without_inodes_left(tmp_path: Path) -> None:
+    source = tmp_path / "data"
+    source.mkdir()
+    for i in range(40):
+        (source / str(i)).touch()
+    with mounted(tmp_path / "few", "-t", "tmpfs", "-o", "size=8m,nr_inodes=20", "none") as few:
+        assert made(source, few).fits is False
+
+
+@pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "there")
+def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
+    """The source lies on a disk that takes 20 ms a request, and its pages are in memory: only the disk may count."""
+    (tmp_path / "rig").mkdir()
+    with FuseDisk(tmp_path / "rig", 64) as disk:
+        made_ = subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], capture_output=True, check=False)
+        assert made_.returncode == 0, made_.stderr
+        with (
+            mounted(tmp_path / "slow", disk.node) as slow,
+            mounted(tmp_path / "shm", "-t", "tmpfs", "-o", "size=256m", "none") as memory,
+        ):
+            data = slow / "data"
+            data.mkdir()
+            for i in range(8):
+                (data / f"{i}.jpg").write_bytes(os.urandom(128 * 1024))
+            sync(slow)
+            disk.set(delay_us=20_000)
+            with places(str(data), str(memory)) as ends:
+                found, sample = plan(ends, ROOT)
+                begun = time.monotonic()
+                speed = measure(ends.pinned, sample, ends.folder, found.room_bytes, Clock())
+                assert time.monotonic() - begun < 20
+            disk.set(delay_us=0)
+    assert speed.source_read is not None
+    assert speed.source_read <= 128 * 1024 / 0.020 * 1.1
+    assert speed.gain is not None
+    assert speed.gain > 20
+    assert refusal(found, speed, update=False, anyway=False) == ""
+
+
+def test_one_filesystem_under_two_names_is_the_same_disk(dataset: Path, tmp_path: Path) -> None:
+    fast = tmp_path / "fast"
+    fast.mkdir()
+    with places(str(dataset), str(fast)) as ends:
+        assert same_disk(ends, ROOT, Clock()) == "the same filesystem"
+
+
+@needs_root
+def test_two_filesystems_of_one_disk_are_the_same_disk_and_memory_is_not(tmp_path: Path, disk_folder: Path) -> None:
+    data = disk_folder / "data"
+    data.mkdir()
+    (data / "file").write_bytes(b"x" * MIB)
+    with loop_filesystem(disk_folder, 32) as small, mounted(tmp_path / "shm", "-t", "tmpfs", "none") as memory:
+        with places(str(data), str(small)) as ends:
+            found = same_disk(ends, ROOT, Clock())
+            if not found:
+                pytest.skip("the disk below this folder is not known here")
+            assert "loop" not in found
+            assert (Path("/sys/class/block") / found.split(", ")[0]).exists()
+        with places(str(data), str(memory)) as ends:
+            assert same_disk(ends, ROOT, Clock()) == ""
+        with places(str(memory), str(data)) as ends:
+            assert same_disk(ends, ROOT, Clock()) == ""
+
+
+def test_the_same_disk_is_no_gain_whatever_was_measured() -> None:
+    plan_ = Plan("/a", "/b", files=9, size_bytes=10, room_bytes=100, same_disk="vda")
+    fast = Speed(source_read=1e6, target_write=1e6, target_read=2.8e6)
+    assert refusal(plan_, None, update=False, anyway=False).startswith("same disk, no gain: both lie on vda")
+    assert refusal(plan_, fast, update=False, anyway=True) == ""
+    assert "both lie on vda: no gain, whatever was measured" in speed_text(fast, plan_)
+    assert not any("times" in line for line in speed_text(fast, plan_))
+
+
+def test_files_are_compared_with_files_and_a_few_tell_nothing(tmp_path: Path, disk_folder: Path) -> None:
+    data, fast = disk_folder / "data", disk_folder / "fast"
+    data.mkdir()
+    fast.mkdir()
+    for i in range(4):
+        (data / f"{i}.jpg").write_bytes(os.urandom(100_001))
+    for more in range(4, 40, 12):
+        with places(str(data), str(fast)) as ends:
+            _, sample = plan(ends, ROOT)
+            speed = measure(ends.pinned, sample, ends.folder, None, Clock())
+        assert (speed.sample_files, speed.sample_bytes) == (len(sample), len(sample) * 100_001)
+        assert speed.too_small == (len(sample) < 8)
+        assert (speed.gain is None) == speed.too_small
+        assert None not in (speed.source_read, speed.target_write, speed.target_read)
+        for i in range(more, more + 12):
+            (data / f"{i}.jpg").write_bytes(os.urandom(100_001))
+    assert not os.listdir(fast)
+    small = speed._replace(too_small=True)
+    assert "? cannot tell whether the target is faster: the sample is too small" in speed_text(small, Plan("/a", "/b"))
+
+
+def test_the_same_speed_is_not_worth_a_copy() -> None:
+    same = Speed(source_read=500e6, target_write=400e6, target_read=520e6)
+    fine = Plan("/a", "/b", files=1, size_bytes=10, room_bytes=100)
+    assert "not faster" in refusal(fine, same, update=False, anyway=False)
+    assert refusal(fine, same, update=False, anyway=True) == ""
+    assert same.seconds(800_000_000) == 2.0
+    assert Speed(source_read=1.0).seconds(5) is None
+
+
+def test_a_target_that_takes_no_probe_is_unknown_and_not_slow(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"x" * MIB)
+    proc = os.open("/proc", os.O_RDONLY)
+    with places(str(tmp_path / "data"), str(tmp_path.parent)) as ends:
+        speed = measure(ends.pinned, [("", MIB)], proc, None, Clock())
+    os.close(proc)
+    assert speed.source_read is not None
+    assert (speed.target_write, speed.target_read, speed.gain) == (None, None, None)

@@ -1,0 +1,48 @@
+"""A load that needs nothing but the driver: copies from pinned host memory to the GPU, and says how much.
+
+``python -m tests.bench.gpu_copy SECONDS`` prints one line a second: monotonic ns and the bytes copied so far.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import time
+
+BYTES = 64 << 20
+
+
+def copy(seconds: float) -> None:
+    """Copy for so long on the first GPU. Ends with exit code 2 where CUDA does not answer."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        print(f"unknown: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    host, there = ctypes.c_void_p(), ctypes.c_uint64()
+
+    def call(name: str, *arguments: object) -> None:
+        result = getattr(cuda, name)(*arguments)
+        if result:
+            print(f"unknown: {name} gave {result}", file=sys.stderr)
+            raise SystemExit(2)
+
+    call("cuInit", 0)
+    call("cuDeviceGet", ctypes.byref(device), 0)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    call("cuCtxSetCurrent", context)
+    call("cuMemAllocHost_v2", ctypes.byref(host), ctypes.c_size_t(BYTES))
+    call("cuMemAlloc_v2", ctypes.byref(there), ctypes.c_size_t(BYTES))
+    done, begun = 0, time.monotonic_ns()
+    told = begun
+    while (now := time.monotonic_ns()) < begun + seconds * 1e9:
+        call("cuMemcpyHtoD_v2", there, host, ctypes.c_size_t(BYTES))
+        done += BYTES
+        if now - told >= 1e9:
+            told = now
+            print(time.monotonic_ns(), done, flush=True)
+
+
+if __name__ == "__main__":
+    copy(float(sys.argv[1]))

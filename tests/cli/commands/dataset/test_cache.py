@@ -1,0 +1,112 @@
+"""``iotop-ai cache`` as its users run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.config.common import READ_ONLY
+from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.rigs.nobody import as_nobody, why_not_nobody
+
+MIB = 1 << 20
+needs_nobody = pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
+SOCKET = {"IOTOP_AI_SOCKET": "/nonexistent/socket"}
+
+
+def test_status_evict_status(disk_folder: Path, tmp_path: Path) -> None:
+    data = disk_folder / "data set"
+    data.mkdir()
+    (data / "a").write_bytes(os.urandom(4 * MIB))
+    before = iotop("cache", "status", str(data), "--json")
+    assert before.returncode == 0, before.stderr
+    told = json.loads(before.stdout)
+    assert (told["files"], told["resident_ratio"], told["fits"]) == (1, 1.0, True)
+    out = iotop("cache", "evict", str(data), **SOCKET)
+    assert out.returncode == 0
+    assert out.stdout == f"evicted 1 file of {data}: 4 MB -> 0 B in memory\n"
+    after = iotop("cache", "status", str(data))
+    assert "in memory: 0 % (0 B)" in after.stdout
+    assert "fits: " in after.stdout
+
+
+def test_a_dataset_larger_than_memory_does_not_fit(tmp_path: Path) -> None:
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(4 << 40)
+    done = iotop("cache", "status", str(tmp_path))
+    assert done.returncode == 1
+    assert "does not fit" in done.stdout
+
+
+@pytest.mark.parametrize("what", ["status", "evict"])
+def test_a_path_that_is_not_there(what: str) -> None:
+    done = iotop("cache", what, "/nowhere/at all\x1b[31m")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "No such file" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_what_cannot_be_confirmed_is_not_done() -> None:
+    done = iotop("cache", "drop")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].split(":")[0] in ("usage", "unknown")  # unknown: not root
+    assert "--yes" in done.stderr or "needs root" in done.stderr
+
+
+@pytest.mark.parametrize("what", [("drop", "--yes"), ("evict", "/etc/hostname")])
+def test_readonly_changes_nothing(what: tuple[str, ...]) -> None:
+    assert iotop("cache", *what, IOTOP_AI_READONLY="1").returncode == 2
+    done = iotop("--readonly", "cache", *what)
+    assert done.returncode == 2
+    assert done.stderr == f"usage: {READ_ONLY} does not allow cache {what[0]}\n"
+
+
+@pytest.mark.parametrize("arguments", [("drop", "--level", "4"), ("drop", "--level", "x"), ("flush",), ()])
+def test_bad_arguments(arguments: tuple[str, ...]) -> None:
+    done = iotop("cache", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ")
+    assert done.stderr.count("\n") == 1
+
+
+@needs_nobody
+def test_nobody_is_told_what_would_mend_it_and_what_needs_no_root(tmp_path: Path) -> None:
+    done = subprocess.run(
+        as_nobody(*command("cache", "drop", "--yes")),
+        cwd=TOP,
+        env={**PLAIN, "XDG_STATE_HOME": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("unknown: not done: it needs root")
+    assert "sysctl -w vm.drop_caches" in line
+    assert "iotop-ai cache evict PATH" in line
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not os.access("/proc/sys/vm/drop_caches", os.W_OK), reason="needs root on a host of its own"
+)
+def test_root_drops_once_and_not_twice(tmp_path: Path) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path), **SOCKET}
+    done = iotop("cache", "drop", "--level", "2", "--yes", "--json", **environment)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["level"] == 2
+    assert told["before"]["cached_bytes"] > 0
+    again = iotop("cache", "drop", "--level", "2", "--yes", **environment)
+    assert again.returncode == 2
+    assert "less than a minute ago" in again.stderr
+    log = (tmp_path / "iotop-ai" / "audit.jsonl").read_text().splitlines()
+    assert [json.loads(line)["action"] for line in log] == ["drop-caches", "drop-caches"]

@@ -1,0 +1,117 @@
+"""``iotop-ai stage`` as its users run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.config.common import READ_ONLY
+from tests.cli.program import iotop
+
+MIB = 1 << 20
+SOCKET = {"IOTOP_AI_SOCKET": "/nonexistent/socket"}
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    top = tmp_path / "data set"
+    top.mkdir()
+    for i in range(5):
+        (top / f"{i}.bin").write_bytes(os.urandom(MIB))
+    return top
+
+
+@pytest.fixture
+def fast(tmp_path: Path) -> Path:
+    folder = tmp_path / "fast"
+    folder.mkdir()
+    return folder
+
+
+def test_the_new_path_alone_is_printed_and_a_second_run_has_nothing_to_do(
+    dataset: Path, fast: Path, tmp_path: Path
+) -> None:
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state"), **SOCKET}
+    done = iotop("stage", str(dataset), str(fast), "--yes", "--no-measure", **environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{fast}/data set\n"
+    assert "verified: the size of 5 files, the content of 5 files, 5 MB" in done.stderr
+    assert [path.read_bytes() for path in sorted(Path(done.stdout.strip()).iterdir())] == [
+        path.read_bytes() for path in sorted(dataset.iterdir())
+    ]
+    log = [json.loads(line) for line in (tmp_path / "state/iotop-ai/audit.jsonl").read_text().splitlines()]
+    assert [(line["action"], line["result"]) for line in log] == [
+        ("stage", "asked"),
+        ("stage", f"copied: 5 files, {5 * MIB} B"),
+    ]
+    again = iotop("stage", str(dataset), str(fast), "--quick", "--json", **environment)  # nothing to confirm
+    assert again.returncode == 0, again.stderr
+    told = json.loads(again.stdout)
+    assert told["path"] == f"{fast}/data set"
+    assert told["plan"]["there_files"] == 5
+    assert told["verified"]["wrong"] == 0
+
+
+def test_a_dry_run_measures_and_copies_nothing(dataset: Path, fast: Path) -> None:
+    done = iotop("stage", str(dataset), str(fast), "--dry-run", "--json", "--anyway")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["speed"]["source_read"] > 0
+    assert told["path"] is None
+    assert "source reads " in done.stderr
+    assert not list(fast.iterdir())
+
+
+def test_a_target_on_the_same_disk_is_no_gain(dataset: Path, fast: Path) -> None:
+    done = iotop("stage", str(dataset), str(fast), "--yes", **SOCKET)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "not copied: same disk, no gain: both lie on the same filesystem; --anyway copies" in done.stderr
+    assert not list(fast.iterdir())
+
+
+def test_unasked_and_read_only_nothing_is_copied(dataset: Path, fast: Path) -> None:
+    done = iotop("stage", str(dataset), str(fast), "--no-measure")
+    assert done.returncode == 2
+    assert "usage: cannot ask for confirmation: stdin is not a terminal" in done.stderr
+    done = iotop("--readonly", "stage", str(dataset), str(fast), "--yes")
+    assert (done.returncode, done.stderr) == (2, f"usage: {READ_ONLY} does not allow staging\n")
+    assert not list(fast.iterdir())
+
+
+def test_files_that_differ_are_not_replaced_unasked(dataset: Path, fast: Path) -> None:
+    (fast / "data set").mkdir()
+    (fast / "data set" / "3.bin").write_bytes(b"mine")
+    done = iotop("stage", str(dataset), str(fast), "--yes", "--no-measure", **SOCKET)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "not copied: 1 file of the target differs, the first: 3.bin; --update replaces them" in done.stderr
+    assert (fast / "data set" / "3.bin").read_bytes() == b"mine"
+    assert iotop("stage", str(dataset), str(fast), "--yes", "--no-measure", "--update", **SOCKET).returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("/tmp",), ("/nowhere", "/tmp"), ("/etc/hostname", "/nowhere")])
+def test_what_cannot_be_meant_is_one_line(arguments: tuple[str, ...]) -> None:
+    done = iotop("stage", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+def test_onto_memory_and_onto_memory_that_is_too_small(dataset: Path, fast: Path) -> None:
+    for size, code in (("64m", 0), ("2m", 1)):
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(fast)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            pytest.skip("mounting is not allowed here")
+        try:
+            done = iotop("stage", str(dataset), str(fast), "--yes", "--anyway", **SOCKET)
+            assert done.returncode == code, done.stderr
+            assert "in memory" in done.stderr
+            assert ("not copied: it does not fit" in done.stderr) == bool(code)
+            assert bool(list(fast.iterdir())) == (not code)
+        finally:
+            subprocess.run(["umount", str(fast)], check=True)

@@ -1,0 +1,60 @@
+"""``iotop-ai ack`` as people run it, and which finding a word means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.commands.health.ack import lasting_findings, matching_id
+from iotop_ai.collectors.state.acknowledged import Acknowledged
+from iotop_ai.model.errors import UsageError
+from tests.cli.program import iotop
+from tests.diagnosis.build import play
+from tests.diagnosis.verdict.test_acknowledge import ill
+
+NAME = "failing_disk:WD_1_2"
+
+
+def test_what_lasts_is_found_whether_acknowledged_or_not() -> None:
+    frame = play((ill(), 12))[-1]
+    assert list(lasting_findings(frame)) == [NAME]
+    acknowledged = frame._replace(carry=frame.carry._replace(acked={NAME: "critical critical=1 reallocated=312"}))
+    assert list(lasting_findings(acknowledged)) == [NAME]
+
+
+@pytest.mark.parametrize("word", [NAME, "WD_1_2", "sda", "/dev/sda"])
+def test_a_disk_goes_by_its_name_its_serial_number_or_the_whole(word: str) -> None:
+    assert matching_id(word, lasting_findings(play((ill(), 12))[-1])) == NAME
+
+
+def test_what_is_none_is_refused_with_what_there_is() -> None:
+    with pytest.raises(UsageError, match=f"'sdb' is not a finding to acknowledge; findings: {NAME}"):
+        matching_id("sdb", lasting_findings(play((ill(), 12))[-1]))
+
+
+def test_listed_taken_back_and_refused(tmp_path: Path) -> None:
+    kept = Acknowledged(tmp_path / "iotop-ai")
+    kept.add(NAME, "critical reallocated=312", 1)
+    environment = {"XDG_STATE_HOME": str(tmp_path)}
+    listed = iotop("ack", "--no-smart", "-d", "0.2", **environment)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert f"acknowledged  {NAME}  not active" in listed.stdout
+    refused = iotop("ack", "sdz", "--no-smart", "-d", "0.2", **environment)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("usage: 'sdz' is not a finding to acknowledge")
+    for words in (("ack", "--undo"), ("ack", "--undo", "sdz")):
+        assert iotop(*words, **environment).stderr.startswith("usage: ")
+    undone = iotop("ack", "--undo", "WD_1_2", **environment)
+    assert (undone.returncode, undone.stdout) == (0, f"{NAME} is no longer acknowledged\n")
+    assert kept.read() == {}
+
+
+def test_a_broken_file_is_named_and_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "iotop-ai"
+    folder.mkdir(mode=0o700)
+    (folder / "acknowledged.json").write_text("{")
+    done = iotop("ack", "--no-smart", "-d", "0.2", XDG_STATE_HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"input: {folder}/acknowledged.json: ")
+    assert (folder / "acknowledged.json").read_text() == "{"

@@ -1,0 +1,238 @@
+"""``iotop-ai health`` with the real smartctl on made disks: table, JSON, exit codes, self-tests, history."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotop_ai.cli.commands.health import command as health
+from iotop_ai.cli.main import build_parser
+from iotop_ai.cli.options.common import settings_of
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.reading import Reading, Status
+from tests.cli.program import iotop
+from tests.rigs.smart import Smartctl, why_no_smartctl
+from tests.rigs.smart.disks import FAILING, HEALTHY
+
+WHY = why_no_smartctl()
+needs_smartctl = pytest.mark.skipif(bool(WHY), reason=WHY or "there")
+STANDBY = '{"smartctl":{"exit_status":3,"messages":[{"string":"Device is in STANDBY mode, exit(3)"}]}}'
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def smartctl(tmp_path: Path) -> Smartctl:
+    return Smartctl(tmp_path)
+
+
+@pytest.fixture
+def run(smartctl: Smartctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(health, "POLL_S", 0.2)
+
+    def command(*words: str, path: str = "") -> int:
+        argv = ["health", *words, "--smartctl", path or str(smartctl.path)]
+        args = build_parser(argv).parse_args(argv)
+        return health.Health(settings_of(args), args, Clock(), Root(str(smartctl.tree))).run()
+
+    return command
+
+
+def disks(text: str) -> dict[str, dict[str, Any]]:
+    return {disk["name"]: disk for disk in json.loads(text)["disks"]}
+
+
+@needs_smartctl
+def test_all_healthy(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    smartctl.sata("sda")
+    smartctl.block("vda")
+    assert run() == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    rows = {line.split()[0]: line.split() for line in out.splitlines()}
+    assert rows["nvme8n1"][1:8] == ["ok", "41", "3", "8123", "-", "-", "0"]
+    assert rows["sda"][1] == "ok"
+    assert rows["vda"][1] == "unsupported"
+
+
+@needs_smartctl
+def test_a_warning_or_worse_is_1_and_wins_over_2(
+    smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smartctl.disk("nvme8", {**HEALTHY, "open_errno": 13})
+    smartctl.disk("nvme9", FAILING)
+    assert run("nvme8n1") == 2
+    assert capsys.readouterr().err.startswith("unknown: nvme8n1: reading SMART needs root")
+    assert run("nvme8n1", "nvme9n1", "nosuch") == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "critical: 37 media errors [media]" not in out
+    assert "nvme9n1: warning: 37 media errors [media]" in out
+    assert "nvme8n1: remedy: " in out
+    assert "NOPASSWD" in out
+    smartctl.disk("nvme9", {**HEALTHY, "used": 92})
+    assert run("nvme9n1") == 1
+    assert "92 % of its rated life used" in capsys.readouterr().out
+
+
+@needs_smartctl
+def test_json_holds_everything_and_its_exit_code(
+    smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smartctl.disk("nvme8", {**HEALTHY, "media_errors": 0})
+    assert run("--json") == 0
+    capsys.readouterr()
+    smartctl.disk("nvme8", {**HEALTHY, "media_errors": 2})
+    import time
+
+    time.sleep(1.1)  # the history counts in seconds
+    assert run("--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["exit_code"] == 1
+    (disk,) = told["disks"]
+    assert (disk["status"], disk["severity"], disk["media_errors"]) == ("ok", "critical", 2)
+    assert disk["judgements"][0]["rule"] == "media-grows"
+    assert disk["earlier"]["media_errors"] == 0
+    assert len(disk["past"]) == 2
+
+
+@needs_smartctl
+def test_asleep_and_without_smart_change_nothing_but_all_of_them_are_2(
+    smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    smartctl.disk("nvme9", HEALTHY)
+    smartctl.write_script(f"case \"$*\" in *nvme9*) echo '{STANDBY}'; exit 3;; esac", 'exec /usr/sbin/smartctl "$@"')
+    assert run() == 0
+    assert disks_of(run, capsys)["nvme9n1"]["status"] == "asleep"
+    assert run("nvme9n1") == 2
+
+
+def disks_of(run: Run, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
+    capsys.readouterr()
+    run("--json")
+    return disks(capsys.readouterr().out)
+
+
+def test_no_smartctl_and_no_such_disk(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
+
+    def code(*words: str) -> int:
+        args = build_parser(["health", *words]).parse_args(["health", *words])
+        return health.Health(settings_of(args), args, Clock(), Root(str(tmp_path / "root"))).run()
+
+    assert code("--smartctl", "/nowhere/smartctl") == 2
+    assert "no smartctl at /nowhere/smartctl" in capsys.readouterr().err
+    assert code("sdz", "--json") == 2
+    out, err = capsys.readouterr()
+    assert disks(out)["sdz"]["reason"] == "no such disk"
+    assert err == "unknown: sdz: no such disk\n"
+
+
+@pytest.mark.parametrize(
+    ("readings", "code"),
+    [
+        ([], 2),
+        ([("ok", "ok")], 0),
+        ([("ok", "ok"), ("asleep", None), ("unsupported", None)], 0),
+        ([("ok", "ok"), ("failed", None)], 2),
+        ([("ok", "unknown")], 2),
+        ([("asleep", "ok")], 2),
+        ([("asleep", "critical"), ("ok", "ok")], 1),
+        ([("denied", "unknown"), ("ok", "warning")], 1),
+        ([("ok", "ok"), ("off", None)], 2),
+    ],
+)
+def test_exit_codes(readings: list[tuple[str, str | None]], code: int) -> None:
+    state = SmartState("d", "ata", "M", "S", "F", "PASS", "ok", ())
+    made = [
+        Reading(None if severity is None else state._replace(severity=severity), Status(status))
+        for status, severity in readings
+    ]
+    assert health.exit_code(made) == code
+
+
+@needs_smartctl
+def test_a_self_test_is_waited_for(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    smartctl.sata("sda", seconds=1.5)
+    assert run("sda", "--test", "short", "--wait") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "sda: short self-test begun, about 2 min; in the background, data stays as it is",
+        "sda: Short offline: Completed without error",
+    ]
+    smartctl.sata("sda", seconds=0.5, fails=True)
+    assert run("sda", "--test", "long", "--wait") == 1
+    assert "Extended offline: Completed: read failure" in capsys.readouterr().out
+
+
+@needs_smartctl
+def test_a_disk_that_runs_no_self_test_is_told(
+    smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    assert run("nvme8n1", "--test", "short") == 2
+    assert "not done" in capsys.readouterr().err
+    assert not [call for call in smartctl.asked() if " -t " in call]
+
+
+@needs_smartctl
+def test_the_history_is_plotted(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--history") == 2
+    assert "no disk has a history yet" in capsys.readouterr().err
+    smartctl.disk("nvme8", HEALTHY)
+    assert run() == 0
+    smartctl.disk("nvme8", {**HEALTHY, "used": 4, "media_errors": 3})
+    import time
+
+    time.sleep(1.1)
+    assert run() == 1
+    capsys.readouterr()
+    assert run("--history", "nvme8n1", "--ascii") == 0
+    out = capsys.readouterr().out
+    assert out.isascii()
+    assert "nvme8n1 SAMSUNG MZQL21T9HCJR-00A07: 2 readings" in out
+    for title in ("temperature, C", "rated life used, %", "media errors"):
+        assert title in out
+    assert "pending" not in out
+    # By serial number, also when the disk is gone; without a name all that are known.
+    for words in (("S64GNE0T512345",), ()):
+        assert run("--history", "--json", *words) == 0
+        (disk,) = json.loads(capsys.readouterr().out)["disks"]
+        assert [point["media_errors"] for point in disk["points"]] == [0, 3]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--wait",), ("--test", "short"), ("sda", "--test", "abort", "--wait"), ("sda", "--test", "long", "--history")],
+)
+def test_combinations_that_cannot_be_meant(words: tuple[str, ...]) -> None:
+    args = build_parser(["health", *words]).parse_args(["health", *words])
+    with pytest.raises(UsageError):
+        health.run(args)
+
+
+def test_the_program_itself(tmp_path: Path) -> None:
+    done = iotop("health", "nosuch", XDG_STATE_HOME=str(tmp_path))
+    assert (done.returncode, done.stderr) == (2, "unknown: nosuch: no such disk\n")
+    assert iotop("--readonly", "health", "sda", "--test", "short", XDG_STATE_HOME=str(tmp_path)).returncode == 2
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_types_of_disks_behind_controllers(place: str) -> None:
+    flags = ["--smart-type", "sda=megaraid,0", "--smart-type", "sda=megaraid,1"]
+    argv = [*flags, "health"] if place == "before" else ["health", *flags]
+    settings = settings_of(build_parser(argv).parse_args(argv))
+    assert settings.smart_types == (("sda", "megaraid,0"), ("sda", "megaraid,1"))
+    with pytest.raises(UsageError, match="write sda=megaraid,3"):
+        build_parser(["health"]).parse_args(["health", "--smart-type", "megaraid"])

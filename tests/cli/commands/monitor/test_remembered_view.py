@@ -1,0 +1,141 @@
+"""What the screen keeps from one time to the next."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.commands.monitor.remembered_view import (
+    BROKEN,
+    NAME,
+    RememberedView,
+    merge_left_view,
+    read_view,
+    restored_device,
+    restored_settings,
+    write_view,
+)
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import Settings
+from iotop_ai.present.screen.view import View
+from tests.present.make import Disk, Machine, disk, frame, snapshots
+
+WHOLE = RememberedView(
+    "cpu", True, False, frozenset({"gpu", "system"}), "cvd", ("sda", "S1", "M1", "sda"), True, frozenset({"rss"})
+)
+
+
+def frame_of(*disks: BlockInfo) -> Frame:
+    return frame(snapshots(lambda i: Machine(disks=tuple(map(Disk, disks))), 3))
+
+
+def test_there_and_back(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    assert read_view(folder) == (RememberedView(), "")
+    write_view(folder, WHOLE)
+    assert read_view(folder) == (WHOLE, "")
+    assert (folder / NAME).stat().st_mode & 0o777 == 0o600
+    write_view(folder, RememberedView())
+    assert read_view(folder) == (RememberedView(), "")
+    assert [path.name for path in folder.iterdir()] == [NAME]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"version": 2}',
+        '{"version": 1, "sort": "pink"}',
+        '{"version": 1, "sort": ["cpu"]}',
+        '{"version": 1, "reverse": 1}',
+        '{"version": 1, "hidden": ["x"]}',
+        '{"version": 1, "hidden": [[]]}',
+        '{"version": 1, "no_columns": [[]]}',
+        '{"version": 1, "no_columns": ["x"]}',
+        '{"version": 1, "tree": 1}',
+        '{"version": 1, "theme": "\\u001b[31m"}',
+        '{"version": 1, "device": ["sda"]}',
+        '{"version": 1, "device": [1, 2, 3, 4]}',
+        "[" * 60_000,
+        "\xff",
+    ],
+)
+def test_a_broken_file_is_ignored_and_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / NAME).write_bytes(text.encode("latin-1"))
+    assert read_view(tmp_path) == (RememberedView(), BROKEN)
+
+
+def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text(json.dumps({"version": 1, "sort": "cpu"}))
+    (tmp_path / NAME).symlink_to(tmp_path / "there")
+    was, said = read_view(tmp_path)
+    assert was == RememberedView()
+    assert said.startswith("failed: ")
+    (tmp_path / NAME).unlink()
+    (tmp_path / NAME).mkdir()
+    assert read_view(tmp_path)[0] == RememberedView()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
+def test_another_users_file_and_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    write_view(folder, WHOLE)
+    os.chown(folder / NAME, 65534, 65534)
+    was, said = read_view(folder)
+    assert was == RememberedView()
+    assert "belongs to another user" in said
+    os.chown(folder, 65534, 65534)
+    with pytest.raises(PermissionError):
+        write_view(folder, WHOLE)
+
+
+def test_a_clear_device_name(tmp_path: Path) -> None:
+    write_view(tmp_path, WHOLE._replace(device=("a\x1b[31m", "", "", "")))
+    was, _ = read_view(tmp_path)
+    assert was.device is not None
+    assert was.device[0].isprintable()
+
+
+def test_what_was_chosen_for_this_run_goes_first() -> None:
+    assert restored_settings(Settings(), RememberedView()) == Settings()
+    found = restored_settings(Settings(), WHOLE)
+    assert (found.sort, found.reverse, found.hidden, found.theme) == ("cpu", True, ("gpu", "system"), "cvd")
+    flagged = Settings(sort="write", theme="light", chosen=frozenset({"sort", "theme"}))
+    assert (restored_settings(flagged, WHOLE).sort, restored_settings(flagged, WHOLE).theme) == ("write", "light")
+    assert restored_settings(flagged, WHOLE).reverse
+
+
+def test_the_device_is_found_by_what_it_is() -> None:
+    a, b = disk("sda", serial="S1", model="M1"), disk("sdb", serial="S2", model="M1")
+    assert restored_device(frame_of(a, b), WHOLE) == "sda"
+    moved = [disk("sda", serial="S2", model="M1"), disk("sdb", serial="S1", model="M1")]
+    assert restored_device(frame_of(*moved), WHOLE) == "sdb"
+    assert restored_device(frame_of(b), WHOLE) == ""
+    plain = WHOLE._replace(device=("vda", "", "", "vda"))
+    assert restored_device(frame_of(disk("vda")), plain) == "vda"
+    assert restored_device(frame_of(a), plain) == ""
+    assert restored_device(frame_of(a), RememberedView()) == ""
+
+
+def test_what_is_left() -> None:
+    shown = frame_of(disk("sda", serial="S1", model="M1"))
+    nothing = Settings()
+    assert merge_left_view(View(), "", shown, nothing, RememberedView()) == RememberedView()
+    view = View(sort="cpu", device="sda", hidden=frozenset({"gpu"}))
+    now = merge_left_view(view, "light", shown, nothing, RememberedView())
+    assert (now.sort, now.reverse, now.hidden, now.theme) == ("cpu", None, {"gpu"}, "light")
+    assert now.device is not None
+    assert now.device[:2] == ("sda", "S1")
+    # A flag of this run is not remembered; what a key has made of it is.
+    flagged = Settings(sort="write", chosen=frozenset({"sort"}))
+    was = RememberedView(sort="delay")
+    assert merge_left_view(View(sort="write"), "", shown, flagged, was).sort == "delay"
+    assert merge_left_view(View(sort="cpu"), "", shown, flagged, was).sort == "cpu"
+    # A device that has gone stays remembered.
+    assert merge_left_view(View(device="sdz"), "", shown, nothing, WHOLE).device == WHOLE.device
+    assert merge_left_view(View(), "", shown, nothing, WHOLE).device is None

@@ -1,0 +1,145 @@
+"""Another machine on this screen, over a real ssh to a real sshd: what works, and one line for each way it fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import TOP, command
+from tests.rigs.sshd import Sshd, why_no_sshd
+from tests.rigs.tmux import Terminal, why_no_tmux
+
+WHY_NOT = why_no_sshd() or why_no_tmux()
+pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+LONG_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sshd")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Sshd]:
+    with Sshd(folder) as server:
+        yield server
+
+
+@pytest.fixture
+def terminal(server: Sshd) -> Iterator[Terminal]:
+    server.client()
+    with Terminal(80, 24, {**server.environment, "PYTHONPATH": str(TOP), "COLUMNS": "", "LINES": ""}) as terminal:
+        yield terminal
+
+
+def show(terminal: Terminal, line: str) -> None:
+    terminal.type(f"clear; {line}; echo rc=$?\n")
+
+
+MONITOR = " ".join(command("--host", "box"))
+PIPE = f"ssh box iotop-ai record - | {' '.join(command('replay', '--allow-root', '-'))}"
+
+
+def goes(terminal: Terminal) -> None:
+    """The screen of the other machine renews itself."""
+    terminal.wait_for("► REMOTE 1 s", LONG_S)
+    first = terminal.wait_for_match(r"(\d\d:\d\d:\d\d)  ► REMOTE", LONG_S)[1]
+    terminal.wait_until(lambda text: "► REMOTE" in text and f"{first}  ►" not in text, LONG_S, "a newer Snapshot")
+
+
+def left(terminal: Terminal, code: int = 0) -> str:
+    """What stands in the terminal after the program."""
+    text = terminal.wait_for(f"rc={code}", LONG_S)
+    assert "Traceback" not in text
+    assert terminal.mode()["alternate_on"] == "0"
+    return text
+
+
+@pytest.mark.parametrize("line", [MONITOR, PIPE], ids=["host", "pipe"])
+def test_it_is_shown_and_nothing_is_left_there(server: Sshd, terminal: Terminal, line: str) -> None:
+    show(terminal, line)
+    goes(terminal)
+    assert len(server.sessions()) == 1
+    # Every key is ours, also where ssh reads the same terminal.
+    word = "abcdefghijklmnopqrst"
+    terminal.keys("/")
+    for letter in word:
+        terminal.keys(letter)
+    terminal.wait_for(f"/{word}", LONG_S)
+    terminal.keys("Enter", "q")
+    left(terminal)
+    terminal.wait_until(lambda _: not server.sessions(), LONG_S, "the other end has ended")
+
+
+@pytest.mark.parametrize("line", [MONITOR, PIPE], ids=["host", "pipe"])
+def test_a_connection_that_dies(server: Sshd, terminal: Terminal, line: str) -> None:
+    show(terminal, line)
+    goes(terminal)
+    server.cut()
+    terminal.wait_for("► REMOTE ended", LONG_S)
+    terminal.wait_for("the other end has closed the connection")
+    terminal.keys("q")
+    text = left(terminal)
+    if line == MONITOR:
+        assert "box: the connection was lost" in text.replace("\n", "")
+
+
+@pytest.mark.slow
+def test_a_host_that_falls_silent(server: Sshd, terminal: Terminal) -> None:
+    """Nobody closes anything: the server stands still, as behind a pulled cable."""
+    show(terminal, MONITOR)
+    goes(terminal)
+    sessions = server.sessions()
+    for pid in sessions:
+        os.kill(pid, signal.SIGSTOP)
+    terminal.wait_for("► REMOTE ended", LONG_S)
+    terminal.keys("q")
+    assert "box: the connection was lost: Timeout, server 127.0.0.1 not responding" in left(terminal)
+    for pid in sessions:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    ("client", "said"),
+    [
+        ({"key": "otherkey"}, "input: box: no connection: root@127.0.0.1: Permission denied (publickey)."),
+        ({"port": 1}, "input: box: no connection: ssh: connect to host 127.0.0.1 port 1: Connection refused"),
+        (
+            {"options": ["StrictHostKeyChecking yes", "HostKeyAlias other"]},
+            "input: box: no connection: Host key verification failed.",
+        ),
+        ({"options": ["ProxyCommand /nonexistent"]}, "input: box: no connection: "),
+    ],
+    ids=["wrong key", "unreachable", "unknown host", "no way"],
+)
+def test_why_there_is_none(server: Sshd, terminal: Terminal, client: dict[str, object], said: str) -> None:
+    server.client(**client)  # type: ignore[arg-type]
+    show(terminal, MONITOR)
+    said = said.replace("root@", f"{os.environ.get('USER', 'root')}@") if os.geteuid() else said
+    assert said in left(terminal, 2).replace("\n", "")
+
+
+def test_a_host_whose_key_is_not_known_is_asked_about_on_the_terminal(server: Sshd, terminal: Terminal) -> None:
+    known = server.folder / "new"
+    server.client(options=["StrictHostKeyChecking ask"], known=known)
+    show(terminal, MONITOR)
+    terminal.wait_for("Are you sure you want to continue", LONG_S)
+    terminal.type("yes\n")
+    goes(terminal)
+    terminal.keys("q")
+    left(terminal)
+    assert known.read_text()
+
+
+def test_no_iotop_ai_there(tmp_path: Path) -> None:
+    with Sshd(tmp_path, program=False) as server, Terminal(80, 24, server.environment) as terminal:
+        show(terminal, f"cd {TOP}; {MONITOR}")
+        assert "input: box: no iotop-ai in the PATH of that machine" in left(terminal, 2)
+        show(terminal, f"cd {TOP}; {PIPE}")
+        text = left(terminal, 2)
+        assert "iotop-ai: command not found" in text or "iotop-ai: not found" in text
+        assert "input: standard input: not a recording: no whole line came" in text

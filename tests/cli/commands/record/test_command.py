@@ -1,0 +1,340 @@
+"""``iotop-ai record`` as a user runs it: files, refusals, signals, exit codes, the pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from iotop_ai.model.snapshot import Event
+from iotop_ai.pipeline import frames
+from iotop_ai.store.format.codec import Header, SnapLine
+from iotop_ai.store.read.file import FileRecording
+from tests.cli.program import PLAIN, TOP, command, iotop
+
+FAST = ("-d", "0.1", "--no-smart")
+
+
+def started(*arguments: str, **more: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command("record", *FAST, *arguments),
+        cwd=TOP,
+        env={**PLAIN, **more.pop("env", {})},  # type: ignore[dict-item]
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def until_it_has(path: Path, snapshots: int) -> None:
+    for _ in range(600):
+        if path.exists() and path.read_bytes().count(b'{"k":"snap"') >= snapshots:
+            return
+        time.sleep(0.02)
+    raise AssertionError("nothing is recorded")
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
+
+
+def kinds(path: Path) -> list[object]:
+    return [line["k"] for line in lines(path)]
+
+
+def test_a_while_into_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+    done = iotop("record", *FAST, "--duration", "0.6", "-o", str(path))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert f"to {path}" in done.stderr
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert kinds(path)[0] == "hdr"
+    assert kinds(path)[-1] == "end"
+    recording = FileRecording(str(path))
+    shown = list(frames(recording.items()))
+    assert len(shown) >= 4
+    assert shown[-1].sample.block.value
+    assert recording.closed()
+
+
+def test_the_default_name_tells_host_and_time(tmp_path: Path) -> None:
+    environment = {**PLAIN, "PYTHONPATH": str(TOP)}
+    done = subprocess.run(
+        command("record", *FAST, "--duration", "0.2"),
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (made,) = tmp_path.iterdir()
+    assert made.name.endswith(".iotop.jsonl")
+    assert made.name.startswith(f"{os.uname().nodename}-2")
+    assert made.name in done.stderr
+
+
+def test_an_existing_file_is_refused_or_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    assert iotop("record", *FAST, "--duration", "0.2", "-o", str(path)).returncode == 0
+    size = path.stat().st_size
+    refused = iotop("record", *FAST, "--duration", "0.2", "-o", str(path))
+    assert refused.returncode == 2
+    assert refused.stderr == f"usage: {path} exists; --append adds a session to it\n"
+    assert path.stat().st_size == size
+    assert iotop("record", *FAST, "--duration", "0.2", "--append", "-o", str(path)).returncode == 0
+    assert kinds(path).count("hdr") == 2
+    assert {block.session for block in FileRecording(str(path)).blocks} == {1, 2}
+
+
+def test_what_is_no_place_for_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("mine")
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    wide = tmp_path / "wide"
+    wide.mkdir()
+    wide.chmod(0o777)
+    for path, why in (
+        (link, "symbolic link"),
+        (wide / "a", "anybody may write"),
+        (tmp_path / "no" / "a", "No such file"),
+    ):
+        for append in ((), ("--append",)):
+            done = iotop("record", *FAST, *append, "-o", str(path), "--", "true")
+            assert done.returncode == 2
+            assert why in done.stderr
+            assert done.stderr.count("\n") == 1
+            assert done.stderr.split(" ")[0] in ("input:", "usage:")
+    assert target.read_text() == "mine"
+    done = iotop("record", *FAST, "--append", "-o", str(target))
+    assert done.returncode == 2
+    assert "not a recording" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_closes_the_file_properly(tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "a"
+    running = started("-o", str(path))
+    until_it_has(path, 3)
+    running.send_signal(number)
+    assert running.wait(20) == 0
+    assert kinds(path)[-1] == "end"
+
+
+@pytest.mark.parametrize(
+    ("argv", "code"), [(("true",), 0), (("sh", "-c", "exit 7"), 7), (("sh", "-c", "kill -9 $$"), 137)]
+)
+def test_the_commands_exit_code_is_passed_through(tmp_path: Path, argv: tuple[str, ...], code: int) -> None:
+    path = tmp_path / "a"
+    done = iotop("record", *FAST, "-o", str(path), "--", *argv)
+    assert done.returncode == code
+    events = [line for line in lines(path) if line["k"] == "ev"]
+    assert [e["kind"] for e in events][:2] == ["command_start", "command_end"]
+    assert events[1]["text"] == {0: "exit 0", 7: "exit 7", 137: "SIGKILL"}[code]
+    assert kinds(path)[-1] == "end"
+
+
+def test_signals_reach_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    script = (
+        "import signal, sys, time\nsignal.signal(signal.SIGUSR1, lambda *a: sys.exit(42))\n"
+        "print('up', flush=True)\ntime.sleep(60)"
+    )
+    running = started("-o", str(path), "--", sys.executable, "-c", script)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "up\n"
+    until_it_has(path, 2)
+    running.send_signal(signal.SIGUSR1)
+    assert running.wait(20) == 42
+    running = started("-o", str(tmp_path / "b"), "--", "sleep", "60")
+    until_it_has(tmp_path / "b", 2)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(20) == 128 + 15
+    assert kinds(tmp_path / "b")[-1] == "end"
+
+
+def test_what_cannot_be_run_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    done = iotop("record", *FAST, "-o", str(path), "--", "/no/such/program")
+    assert done.returncode == 127
+    assert "usage: cannot run /no/such/program" in done.stderr
+    assert not path.exists()
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    assert iotop("record", *FAST, "-o", str(path), "--", str(plain)).returncode == 126
+
+
+def test_a_summary_ends_a_command(tmp_path: Path) -> None:
+    done = iotop(
+        "record",
+        *FAST,
+        "-o",
+        str(tmp_path / "a"),
+        "--",
+        "sh",
+        "-c",
+        f"sleep 0.5; head -c 20000000 /dev/zero >{tmp_path}/x; sync; sleep 0.5",
+    )
+    assert done.returncode == 0
+    words = [line.split()[1] for line in done.stderr.splitlines()]
+    assert words[-5:] == ["watched", "verdicts", "stall", "disks", "peaks"]
+    verdicts = next(line for line in done.stderr.splitlines() if line.split()[1] == "verdicts")
+    assert sum(int(share) for share in re.findall(r"(\d+) %", verdicts)) in range(98, 103), verdicts
+
+
+def test_switched_off_it_still_runs_the_command(tmp_path: Path) -> None:
+    done = iotop("record", "-o", str(tmp_path / "a"), "--", "sh", "-c", "echo hello; exit 3", IOTOP_AI="0")
+    assert (done.returncode, done.stdout, done.stderr) == (3, "hello\n", "")
+    assert list(tmp_path.iterdir()) == []
+    assert iotop("record", IOTOP_AI="0").returncode == 0
+
+
+@pytest.mark.parametrize("flags", [("-o", "-", "--duration", "2"), ("--duration", "2", "-")])
+def test_another_program_reads_it_from_a_pipe(flags: tuple[str, ...]) -> None:
+    running = started(*flags)
+    out, _ = running.communicate(timeout=20)
+    assert running.returncode == 0
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert rows[0]["k"] == "hdr"
+    assert rows[-1]["k"] == "end"
+    assert sum(row["k"] == "snap" for row in rows) >= 4
+
+
+def test_a_reader_that_goes_ends_it_quietly() -> None:
+    running = started("-o", "-")
+    assert running.stdout is not None
+    assert running.stdout.readline().startswith('{"k":"hdr"')
+    running.stdout.close()
+    assert running.wait(20) == 0
+    assert running.stderr is not None
+    assert running.stderr.read() == ""
+
+
+def test_command_lines_are_names_unless_asked(tmp_path: Path) -> None:
+    words = ("sh", "-c", "sleep 0.3", "visible1", "--token=hunter2")
+    for level, shown in ((None, (False, False)), ("redacted", (True, False)), ("full", (True, True))):
+        path = tmp_path / str(level)
+        flags = () if level is None else ("--cmdline", level)
+        assert iotop("record", *FAST, *flags, "-o", str(path), "--", *words).returncode == 0
+        assert tuple(word in path.read_text() for word in ("visible1", "hunter2")) == shown
+        header = FileRecording(str(path)).header
+        assert isinstance(header, Header)
+        assert header.redact == (level or "names")
+
+
+def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
+    path, socket = tmp_path / "a", str(tmp_path / "m.sock")
+    script = "sh -c 'sleep 0.5; kill -SEGV $$'; sleep 0.5; exit 0"
+    running = started("-o", str(path), "--", "sh", "-c", f"sleep 0.5; {script}", env={"IOTOP_AI_SOCKET": socket})
+    until_it_has(path, 2)
+    assert iotop("mark", "epoch", "3", IOTOP_AI_SOCKET=socket).returncode == 0
+    assert running.wait(20) == 0
+    events = [
+        e for item in FileRecording(str(path)).lines() if isinstance(item, SnapLine) for e in item.snapshot.events
+    ]
+    told = [(e.kind, e.text) for e in events]
+    assert ("mark", "epoch 3") in told
+    alone = iotop("mark", "nobody", IOTOP_AI_SOCKET=socket)
+    assert alone.returncode == 2
+    assert alone.stderr.startswith("unknown: no monitor")
+    if os.geteuid() == 0:
+        assert any(kind == "process_ended" and text.endswith("SIGSEGV") for kind, text in told)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_mark_right_before_the_end_is_recorded(tmp_path: Path, number: signal.Signals) -> None:
+    """The Snapshot that would have carried it is a minute away."""
+    path, socket = tmp_path / "a", str(tmp_path / "m.sock")
+    running = started("-d", "60", "-o", str(path), env={"IOTOP_AI_SOCKET": socket})
+    until_it_has(path, 1)
+    assert iotop("mark", "the end", IOTOP_AI_SOCKET=socket).returncode == 0
+    running.send_signal(number)
+    assert running.wait(20) == 0
+    recording = FileRecording(str(path))
+    assert [event.text for event in recording.events() if event.kind == "mark"] == ["the end"]
+    assert recording.closed()
+    first, last = recording.snapshots(0)
+    assert last.block == first.block
+    assert last.events[-1].at_ns <= last.at_ns
+
+
+TRAINER = TOP / "tests" / "scenarios" / "trainer.py"
+
+
+def ends(path: Path) -> list[Event]:
+    events = [
+        e for item in FileRecording(str(path)).lines() if isinstance(item, SnapLine) for e in item.snapshot.events
+    ]
+    return [event for event in events if event.kind == "process_ended"]
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def child_of(parent: int, pid: int) -> bool:
+    try:
+        return psutil.Process(pid).ppid() == parent
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
+    """A worker is killed, then the trainer; the command's own end is known without being root."""
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "a"
+    trainer = [sys.executable, str(TRAINER), str(tmp_path / "data"), "--workers", "2", "--log", str(tmp_path / "log")]
+    running = started("-o", str(path), "--", *trainer)
+    try:
+        killed, found = 0, 0
+        for _ in range(600):
+            rows = [row for row in lines(path) if row["k"] == "snap"] if path.exists() else []
+            for row in rows:
+                jobs = row["v"].get("jobs", {}).get("value", {}).get("jobs", {})  # type: ignore[attr-defined]
+                for job in jobs.get("+", jobs).values():
+                    # Other trainings of the machine are jobs, too; ours is the recorder's child.
+                    if isinstance(job, list) and job[0][0] in children(running.pid) and len(job[4][0][1]) == 2:
+                        found, killed = job[0][0], job[4][0][1][0][0]
+            if found:
+                break
+            time.sleep(0.05)
+        assert found
+        os.kill(killed, signal.SIGKILL)
+        for _ in range(600):
+            if any(event.job_pid == found for event in ends(path)):
+                break
+            time.sleep(0.05)
+        os.kill(found, signal.SIGTERM)
+        assert running.wait(20) == 128 + signal.SIGTERM
+    finally:
+        running.kill()
+    told = [event for event in ends(path) if event.job_pid == found]
+    assert (told[0].role, told[0].pid, told[0].job_pid) == ("worker", killed, found)
+    assert told[0].code == -signal.SIGKILL or os.geteuid() != 0
+    last = next(event for event in told if event.role == "trainer")
+    assert (last.pid, last.code, last.text) == (found, -signal.SIGTERM, f"trainer trainer.py (pid {found}): SIGTERM")
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("-o", "-", "--append"), ("-o", "-", "--rotate", "1M"), ("--keep", "3"), ("--burst", "1"), ("--rotate", "x"),
+        ("--rotate", "0"), ("--duration", "0"), ("--hook", ""), ("--hook", "'"), ("--min-free", "much"), ("--bogus",),
+        ("--csv", "x", "--rotate", "1M"), ("--csv", "-", "-o", "-"), ("--keep", "0", "--rotate", "1M"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    done = iotop("record", *(str(tmp_path / "x") if f == "x" and flags[0] == "--csv" else f for f in flags))
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ")
+    assert list(tmp_path.iterdir()) == []

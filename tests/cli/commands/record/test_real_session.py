@@ -1,0 +1,192 @@
+"""A real training on a real slow disk: recorded with its command, replayed at 80x24, stepped to the stall.
+
+A DataLoader with two worker processes reads from an ext4 whose disk answers at once and later takes 40 ms for each
+request. torch is looked for in this Python, else in the one that IOTOP_AI_TORCH names.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from iotop_ai.store.read.file import FileRecording
+from tests.cli.program import PLAIN, TOP, command
+from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
+from tests.rigs.slowdisk.loop import run
+from tests.rigs.tmux import Terminal, why_no_tmux
+from tests.scenarios.causes import write_files
+
+TORCH = sys.executable if importlib.util.find_spec("torch") else os.environ.get("IOTOP_AI_TORCH", "")
+WHY_NOT = why_no_fuse_disk() or why_no_tmux() or ("" if TORCH else "needs torch; IOTOP_AI_TORCH names a Python with it")
+TRAINER = str(TOP / "tests" / "scenarios" / "torch_train.py")
+LONG_S = 120.0
+CALM_STEPS, SLOW_S = 200, 12.0
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
+
+
+class Recorded(NamedTuple):
+    """A training that was recorded. device: what was slow. steps: the trainer's own log."""
+
+    path: str
+    csv: Path
+    device: str
+    code: int
+    said: str
+    slow_at: float
+    steps: list[dict[str, float]]
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FuseDisk, Path]]:
+    """A disk of which the latency can be set, and the folder of its file system, with files."""
+    folder = tmp_path_factory.mktemp("disk")
+    data = folder / "data"
+    data.mkdir()
+    with FuseDisk(folder, 192) as disk:
+        run("mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", disk.node)
+        run("mount", "-o", "noatime,nodiscard", disk.node, str(data))
+        try:
+            write_files(data, 8, 16)
+            yield disk, data
+        finally:
+            disk.set()
+            run("umount", "-l", str(data))
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command("record", "--no-smart", *arguments), cwd=TOP, env=PLAIN, text=True, stderr=subprocess.PIPE
+    )
+
+
+def until(seen: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + LONG_S
+    while not seen():
+        assert time.monotonic() < end, what
+        time.sleep(0.2)
+
+
+def steps(log: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in log.read_text().split("\n")[:-1]] if log.exists() else []
+
+
+def of_storage(path: str, device: str) -> list[int]:
+    """When the banner came to say that this device keeps a job waiting, Unix ns."""
+    firsts = [(told.wall_ns, told.verdict.primary) for told in FileRecording(path).verdicts()]
+    return [at for at, first in firsts if first.class_id == "storage_read" and ("device", device) in first.args]
+
+
+@pytest.fixture(scope="module")
+def stall(disk: tuple[FuseDisk, Path], tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """Calm for some time, then slow until the recorder has judged and a while longer."""
+    slow, data = disk
+    folder = tmp_path_factory.mktemp("session")
+    path, csv, log, stop = (folder / name for name in ("run.iotop.jsonl", "disk_io_log.csv", "log", "stop"))
+    trainer = [TORCH, TRAINER, str(data), "--seconds", "300", "--until", str(stop), "--log", str(log), "--exit", "3"]
+    running = started("-o", str(path), "--csv", str(csv), "--path", str(data), "--", *trainer)
+    try:
+        until(lambda: len(steps(log)) > CALM_STEPS, "the trainer trains")
+        slow.set(delay_us=40_000)
+        slow_at = time.time()
+        until(lambda: of_storage(str(path), slow.name), "a verdict")
+        until(lambda: time.time() > slow_at + SLOW_S, "time passes")
+        stop.touch()
+        _, said = running.communicate(timeout=LONG_S)
+    finally:
+        slow.set()
+        running.kill()
+    return Recorded(str(path), csv, slow.name, running.returncode, said, slow_at, steps(log))
+
+
+def test_the_exit_code_and_the_summary(stall: Recorded) -> None:
+    assert stall.code == 3
+    assert "STARVED storage_read" in stall.said
+    peaks = next(line for line in stall.said.splitlines() if "peaks" in line)
+    # Another disk may be slower still.
+    assert float(re.search(r"await ([\d.]+) ms", peaks)[1]) > 35  # type: ignore[index]
+
+
+def test_how_the_job_ended_is_recorded(stall: Recorded) -> None:
+    ends = [event for event in FileRecording(stall.path).events() if event.kind == "process_ended"]
+    (trainer,) = [event for event in ends if event.role == "trainer" and "torch_train.py" in event.text]
+    assert (trainer.code, trainer.pid) == (3, trainer.job_pid)
+    workers = [event for event in ends if event.role == "worker" and event.job_pid == trainer.pid]
+    assert len(workers) == 2
+
+
+def test_stepped_to_the_stall_whose_banner_says_storage(stall: Recorded) -> None:
+    stalls = of_storage(stall.path, stall.device)
+    assert stalls
+    assert stalls[0] > stall.slow_at * 1e9
+    changes = [told.wall_ns for told in FileRecording(stall.path).verdicts()]
+    with Terminal(80, 24) as terminal:
+        program = shlex.join([sys.executable, "-m", "iotop_ai", "replay", "--allow-root", stall.path])
+        terminal.type(f"cd {TOP}; {program}; echo rc=$?\n")
+        terminal.wait_for("► REPLAY paused")
+        for wall_ns in changes[1 : changes.index(stalls[0]) + 1]:
+            terminal.keys("v")
+            terminal.wait_for(f"{time.strftime('%H:%M:%S', time.localtime(wall_ns // 10**9))}  ► REPLAY")
+        first, because, *rest = terminal.screen()
+        assert first.startswith(" STARVED  torch_train.py waits for data")
+        assert f"disk {stall.device}" in because
+        assert "r_await" in because
+        disks = rest[next(i for i, line in enumerate(rest) if line.startswith("── disk")) :]
+        row = next(line for line in disks if line[1:].startswith(f"{stall.device} "))
+        assert float(row.split()[5]) > 30
+        assert "torch_train.py › 2 workers ›" in "\n".join(rest)
+        terminal.keys("q")
+        terminal.wait_for("rc=0")
+
+
+def test_the_plain_log_is_read_by_pandas(stall: Recorded) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    table = pandas.read_csv(stall.csv, parse_dates=["timestamp"])
+    assert list(table.columns[:6]) == ["timestamp", "device", "util%", "rkB/s", "wkB/s", "await"]
+    assert set(table["device"]) == {stall.device}
+    assert str(table["timestamp"].dt.tz) == "UTC"
+    slow_at = pandas.Timestamp(stall.slow_at, unit="s", tz="UTC")
+    calm = table[table["timestamp"] < slow_at]
+    slow = table[(table["timestamp"] > slow_at + pandas.Timedelta(seconds=2))].iloc[:-1]
+    assert calm["await"].median() < 10
+    assert 35 < slow["await"].median() < 80
+    assert slow["util%"].median() > 90
+
+
+@pytest.mark.parametrize(("ending", "code"), [(0, 0), (signal.SIGTERM, 143), (signal.SIGKILL, 137)])
+def test_other_exit_codes_pass_through(disk: tuple[FuseDisk, Path], tmp_path: Path, ending: int, code: int) -> None:
+    path, log, stop = tmp_path / "run.iotop.jsonl", tmp_path / "log", tmp_path / "stop"
+    trainer = [TORCH, TRAINER, str(disk[1]), "--seconds", "300", "--until", str(stop), "--log", str(log)]
+    running = started("-o", str(path), "-d", "0.5", "--", *trainer)
+    try:
+        until(lambda: len(steps(log)) > 20, "the trainer trains")
+        if ending:
+            os.kill(trainer_of(running.pid), ending)
+        else:
+            stop.touch()
+        _, said = running.communicate(timeout=LONG_S)
+    finally:
+        running.kill()
+    assert running.returncode == code
+    assert "verdicts" in said
+    ends = [e for e in FileRecording(str(path)).events() if e.role == "trainer" and "torch_train.py" in e.text]
+    assert [end.code for end in ends] == [-ending]
+    assert FileRecording(str(path)).closed()
+
+
+def trainer_of(recorder: int) -> int:
+    """The pid of the recorder's command."""
+    children = Path(f"/proc/{recorder}/task/{recorder}/children").read_text().split()
+    return next(int(pid) for pid in children if b"torch_train" in Path(f"/proc/{pid}/cmdline").read_bytes())

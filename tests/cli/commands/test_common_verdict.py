@@ -1,0 +1,179 @@
+"""``why`` and ``diagnose`` as people and scripts run them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.commands.common_verdict import SelectedJob, duration, exit_code_of, watch
+from iotop_ai.cli.options.common import pid
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.store.source import MemoryRecording
+from tests.cli.program import command, iotop
+from tests.tui.recorded import record, stalling
+from tests.tui.scene import snapshot
+
+STALLED = ("--allow-root",)
+
+
+@pytest.fixture(scope="module")
+def stalled(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A recording of two minutes in which sda is slow for 30 s."""
+    return record(tmp_path_factory.mktemp("why") / "a.iotop.jsonl", stalling())
+
+
+def test_why_says_it_in_the_banners_words() -> None:
+    done = iotop("why", "--duration", "3", "-d", "0.5", "--no-smart")
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[0] in ("UNSURE", "IDLE", "OK", "STARVED", "BLOCKED", "SLOWED", "STARTING")
+    assert any(line.startswith("path ") for line in lines)
+    assert lines[-1].startswith("seen ")
+    assert (done.returncode, done.stderr.split()[0]) == (2, "unknown:")
+    assert "\x1b" not in done.stdout
+
+
+def test_why_fences_for_markdown() -> None:
+    lines = iotop("why", "--duration", "1", "-d", "0.2", "--no-smart", "--md").stdout.splitlines()
+    assert (lines[0], lines[-1]) == ("```", "```")
+    assert len(lines) > 3
+
+
+def test_why_refuses_a_process_that_belongs_to_no_job() -> None:
+    done = iotop("why", "--duration", "1", "-d", "0.2", "--no-smart", "--job", "1")
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: process 1 is not part of a training job")
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("text", ["0", "x", "-5", "9999999999"])
+def test_what_is_no_process_id(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="not a process id"):
+        pid(text)
+
+
+@pytest.mark.parametrize("text", ["0.5", "0", "2d", "x"])
+def test_what_is_no_time_to_watch(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        duration(text)
+
+
+def test_diagnose_of_a_recording_is_what_lost_most(stalled: str) -> None:
+    done = iotop("diagnose", stalled, "--allow-root", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert (found["verdict"], found["state"]) == ("storage_read", "STARVED")
+    assert [one["state"] for one in found["timeline"]].count("STARVED") == 1
+    assert 0 < found["data_stall_ratio"] <= 1
+
+
+def test_diagnose_of_a_part_of_a_recording(stalled: str) -> None:
+    done = iotop("diagnose", stalled, "--allow-root", "--json", "--end", "+40s")
+    assert "storage_read" not in [one["verdict"] for one in json.loads(done.stdout)["timeline"]]
+    assert done.returncode in (0, 2)
+
+
+def test_diagnose_of_the_last_seconds(stalled: str) -> None:
+    done = iotop("diagnose", stalled, "--allow-root", "--json", "--begin", "-20s")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert json.loads(done.stdout)["verdict"] == "storage_read"
+
+
+def test_diagnose_in_words(stalled: str) -> None:
+    done = iotop("diagnose", stalled, "--allow-root")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("STARVED   ")
+    assert "storage_read" in lines[0]
+    assert any(line.startswith("because   ") for line in lines)
+    assert [line for line in lines if line.startswith("time ") and "STARVED" in line]
+
+
+def test_diagnose_refuses_what_replay_refuses(tmp_path: Path) -> None:
+    none = tmp_path / "none.txt"
+    none.write_text("hello\n")
+    for arguments, word in (
+        ((str(none), "--allow-root"), "input:"),
+        ((str(tmp_path / "absent"), "--allow-root"), "input:"),
+        ((str(none), "--allow-root", "--duration", "5"), "usage:"),
+        (("--begin", "+3m", "--no-smart"), "usage:"),
+    ):
+        done = iotop("diagnose", *arguments)
+        assert (done.returncode, done.stderr.split()[0], done.stderr.count("\n")) == (2, word, 1), arguments
+        assert done.stdout == ""
+
+
+def test_neither_loads_textual() -> None:
+    code = (
+        "import sys; import iotop_ai.cli.commands.why, iotop_ai.cli.commands.diagnose; "
+        "sys.exit('textual' in sys.modules)"
+    )
+    import subprocess
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert command("why")[-1] == "why"
+
+
+@pytest.mark.parametrize(
+    ("class_id", "severity", "code"),
+    [
+        ("storage_read", Severity.WARNING, 1),
+        ("comm_wait", Severity.CRITICAL, 1),
+        ("failing_disk", Severity.WARNING, 1),
+        ("pcie", Severity.INFO, 0),
+        ("healthy", Severity.INFO, 0),
+        ("idle", Severity.INFO, 0),
+    ],
+)
+def test_exit_codes(class_id: str, severity: Severity, code: int) -> None:
+    assert exit_code_of(Finding(class_id, severity, 0.9)) == code
+
+
+@pytest.mark.parametrize("class_id", ["unknown", "starting", "no_gpu", None])
+def test_no_answer_is_an_error_of_its_own(class_id: str | None) -> None:
+    with pytest.raises(UnknownError):
+        exit_code_of(None if class_id is None else Finding(class_id, Severity.INFO, 0.0))
+
+
+class Taken(MemoryRecording):
+    """Counts what is asked of it."""
+
+    taken = 0
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        for one in super().__iter__():
+            self.taken += 1
+            yield one
+
+
+def seconds(count: int) -> Iterable[Snapshot]:
+    return (snapshot(n) for n in range(count))
+
+
+def test_it_watches_so_long_and_no_longer() -> None:
+    source = Taken(seconds(100))
+    last = watch(source, 12.0, SelectedJob(0))
+    assert last is not None
+    assert last.verdict.watched_s == 12.0
+
+
+def test_while_nothing_is_sure_it_goes_on_for_a_minute_at_most() -> None:
+    unsure = [snapshot(0)._replace(seq=n, at_ns=(5000 + n) * 10**9, wall_ns=n * 10**9) for n in range(100)]
+    last = watch(MemoryRecording(unsure), None, SelectedJob(0))
+    assert last is not None
+    assert last.verdict.watched_s == 60.0
+    sure = watch(MemoryRecording(seconds(100)), None, SelectedJob(0))
+    assert sure is not None
+    assert sure.verdict.watched_s == 15.0
+
+
+def test_a_job_that_never_was_is_refused_with_those_that_were() -> None:
+    job = SelectedJob(77)
+    watch(MemoryRecording(seconds(3)), 2.0, job)
+    with pytest.raises(UsageError, match="process 77 is not part of a training job; jobs: none"):
+        job.check()

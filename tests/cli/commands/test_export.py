@@ -1,0 +1,187 @@
+"""The real program: a recording out, a log in, and everything it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.main import main
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.pipeline import frames
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
+from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.store.scenario import session
+
+LOGS = TOP / "tests" / "data" / "logs"
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("rec") / "a.iotop.jsonl"
+    recorder = Recorder(FileSink(str(path)), Clock(), min_free_bytes=0)
+    for frame in frames(session(5, 60)):
+        recorder.put(frame)
+    assert recorder.close()
+    return path
+
+
+def export(recording: Path | str, *arguments: str) -> int:
+    return main(["export", "--allow-root", str(recording), *arguments])
+
+
+def test_csv_to_standard_output(recording: Path) -> None:
+    done = iotop("export", "--allow-root", str(recording))
+    assert (done.returncode, done.stderr) == (0, "")
+    head, *rows = done.stdout.splitlines()
+    assert head.startswith("time,interval_s,device,kind,")
+    assert "%util" in head
+    assert len(rows) > 40
+    assert all(row.split(",")[2] == "sda" for row in rows)
+
+
+def test_begin_and_end(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert export(recording, "--table", "system") == 0
+    every = capsys.readouterr().out.splitlines()[1:]
+    assert export(recording, "--table", "system", "--begin", "50%") == 0
+    later = capsys.readouterr().out.splitlines()[1:]
+    assert export(recording, "--table", "system", "--end", "-20") == 0
+    earlier = capsys.readouterr().out.splitlines()[1:]
+    time = every[30].split(",")[0]
+    assert export(recording, "--table", "system", "--begin", time, "--end", time) == 0
+    one = capsys.readouterr().out.splitlines()[1:]
+    assert later == every[-len(later) :], "with the history and the memory that it had"
+    assert earlier == every[: len(earlier)]
+    assert 0 < len(later) < len(every) > len(earlier) > 0
+    assert one == [every[30]]
+
+
+def test_every_table_into_one_database(recording: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.sqlite"
+    assert export(recording, "-o", str(out)) == 0
+    with sqlite3.connect(out) as db:
+        count = {name: db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("devices", "processes")}
+        assert all(count.values())
+        told = dict(db.execute("SELECT name, value FROM recording").fetchall())
+    assert (told["host"], told["cmdline"]) == ("h", "names")
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_folder_gets_one_file_a_table(recording: Path, tmp_path: Path) -> None:
+    assert export(recording, "-o", f"{tmp_path}/out/") == 0
+    assert {p.name for p in (tmp_path / "out").iterdir()} >= {"devices.csv", "gpus.csv", "findings.csv"}
+
+
+def test_pandas_reads_the_csv(recording: Path, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    out = tmp_path / "d.csv"
+    assert export(recording, "-o", str(out)) == 0
+    table = pandas.read_csv(out, parse_dates=["time"])
+    assert str(table["time"].dt.tz) == "UTC"
+    assert table["%util"].dtype == "float64"
+    assert table["r/s"].notna().any()
+    assert table["d/s"].min() >= 0
+
+
+def test_jsonl_names_the_table_when_there_are_several(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert export(recording, "--format", "jsonl", "--table", "devices,events") == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["table"] for row in rows} == {"devices", "events"}
+    assert all("util" in row for row in rows if row["table"] == "devices")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--table", "disks"), "no table 'disks'"),
+        (("--table", "devices,gpus"), "csv holds one table"),
+        (("--format", "sqlite"), "sqlite needs a file: -o OUT.sqlite"),
+        (("--begin", "x"), "'x' is no time"),
+        (("--begin", "90%", "--end", "10%"), "is before --begin"),
+        (("--format", "xml"), "invalid choice"),
+    ],
+)
+def test_what_cannot_be_meant(
+    recording: Path, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert export(recording, *arguments) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("usage: ")
+    assert said in err
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+def test_a_time_in_which_nothing_was_recorded(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert export(recording, "--begin", "2199-01-01") == 2
+    assert capsys.readouterr().err.startswith("unknown: ")
+
+
+def test_an_existing_file_is_kept(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a.csv"
+    out.write_text("mine")
+    assert export(recording, "-o", str(out)) == 2
+    assert "--force" in capsys.readouterr().err
+    assert out.read_text() == "mine"
+    assert export(recording, "-o", str(out), "--force") == 0
+    assert out.read_text().startswith("time,")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
+def test_root_is_refused_what_others_may_write(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mode = recording.stat().st_mode
+    recording.chmod(0o666)
+    try:
+        assert main(["export", str(recording)]) == 2
+    finally:
+        recording.chmod(mode)
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "--allow-root" in err
+
+
+def test_a_log_through_a_pipe_into_a_table() -> None:
+    log = str(LOGS / "iostat-12.6-t.txt")
+    first = subprocess.Popen(command("import", "--iostat", log, "-o", "-"), cwd=TOP, env=PLAIN, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        command("export", "--allow-root", "-", "--table", "system", "--format", "jsonl"),
+        cwd=TOP, env=PLAIN, stdin=first.stdout, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert first.wait(10) == 0
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(rows) == 4
+    assert {(row["host"], row["origin"]) for row in rows} == {("vm", "iostat")}
+    assert rows[0]["total_write_bytes_per_s"] == 307_200 * 1024
+    assert {row["cpu_busy_ratio"] for row in rows} == {None}
+
+
+def test_import_and_replay_of_both_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "a.iotop.jsonl"
+    assert (
+        main(["import", "--nvidia-smi", str(LOGS / "made-nvidia-smi.csv"), "-o", str(out), "--host-name", "box"]) == 0
+    )
+    assert "2 snapshots imported from nvidia-smi" in capsys.readouterr().err
+    header = json.loads(out.read_text().split("\n", 1)[0])
+    assert (header["origin"], header["host"]) == ("nvidia-smi", "box")
+    assert export(out, "--table", "gpus") == 0
+    assert capsys.readouterr().out.count("\n") == 5
+    assert main(["import", "--iostat", str(LOGS / "iostat-12.6.json"), "-o", str(out)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main(["import", "--iostat", str(LOGS / "iostat-12.6.json"), "-o", str(out), "--force"]) == 0
+    assert json.loads(out.read_text().split("\n", 1)[0])["origin"] == "iostat"
+
+
+def test_only_the_mean_since_boot_is_no_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "one.txt"
+    log.write_text((LOGS / "iostat-12.6-t.txt").read_text().split("\n\n\n")[0] + "\n\n")
+    arguments = ["import", "--iostat", str(log), "-o", str(tmp_path / "o"), "--interval", "1"]
+    assert main(arguments) == 2
+    assert "--keep-first" in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()
+    assert main([*arguments, "--keep-first"]) == 0

@@ -1,0 +1,116 @@
+"""``gpu-log`` on the library of the rig: nvidia-smi's names, titles, units and order."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.export.logs.nvidia_smi_csv import DEFAULT, FIELDS, GpuLine, csv_header, csv_line, fields_of, json_object
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.gpu.state import GpuState
+from tests.rigs.nvml import build, machine, why_no_library
+from tests.rigs.nvml.c_library import CONSUMER, HOPPER
+
+NO_LIBRARY = why_no_library()
+needs_library = pytest.mark.skipif(bool(NO_LIBRARY), reason=NO_LIBRARY or "built")
+STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}$")
+
+
+def start(folder: Path, *argv: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "FAKE_NVML": str(folder / "gpu.conf"), "LD_LIBRARY_PATH": str(folder)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "iotop_ai", "gpu-log", *argv],
+        env=env,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Path:
+    build(tmp_path)
+    machine(tmp_path / "gpu.conf", [HOPPER, CONSUMER])
+    return tmp_path
+
+
+@needs_library
+def test_the_default_query_is_the_seeds(rig: Path) -> None:
+    out, err = start(rig, "-n", "1").communicate(timeout=30)
+    header, first, second = out.splitlines()
+    assert (
+        header
+        == "timestamp, utilization.gpu [%], memory.used [MiB], temperature.gpu, power.draw [W], pcie.link.width.current"
+    )
+    stamp, rest = first.split(", ", 1)
+    assert STAMP.match(stamp)
+    assert rest == "97 %, 58368 MiB, 64, 612.35 W, 16"
+    assert second.split(", ", 1)[1] == "0 %, 12 MiB, 31, [N/A], 8"
+    assert err == ""
+
+
+@needs_library
+def test_each_line_is_out_at_once_and_the_interval_holds(rig: Path) -> None:
+    child = start(rig, "-d", "0.3", "--query", "timestamp,index", "--format", "csv,noheader")
+    assert child.stdout is not None
+    waits = select.poll()
+    waits.register(child.stdout, select.POLLIN)
+    seen = []
+    while len(seen) < 6:
+        assert waits.poll(15_000)
+        seen.append(child.stdout.readline().strip())
+    child.terminate()
+    child.communicate(timeout=15)
+    assert [line.rsplit(", ", 1)[1] for line in seen] == ["0", "1"] * 3
+
+
+@needs_library
+def test_formats(rig: Path) -> None:
+    query = "clocks.sm,clocks_throttle_reasons.active,clocks_event_reasons.sw_power_cap,pstate,ecc.mode.current"
+    plain, _ = start(rig, "-n", "1", "--query-gpu", query, "--format", "csv,nounits").communicate(timeout=30)
+    assert plain.splitlines() == [
+        "clocks.current.sm, clocks_event_reasons.active, clocks_event_reasons.sw_power_cap, pstate, ecc.mode.current",
+        "1755, 0x0000000000000004, Active, P0, Enabled",
+        "139, [N/A], [N/A], P8, [N/A]",
+    ]
+    found, _ = start(rig, "-n", "1", "--query", "index,power.draw,memory.used", "--format", "json").communicate(
+        timeout=30
+    )
+    assert [json.loads(line) for line in found.splitlines()] == [
+        {"index": 0, "power.draw [W]": 612.345, "memory.used [MiB]": 58368},
+        {"index": 1, "power.draw [W]": None, "memory.used [MiB]": 12},
+    ]
+
+
+@needs_library
+def test_what_cannot_be_is_one_line(rig: Path) -> None:
+    child = start(rig, "--query", "timestamp,nonsense")
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, out) == (2, "")
+    assert err.startswith("usage: 'nonsense' is not a field; gpu-log --help-query")
+    machine(rig / "gpu.conf", [HOPPER], init_ret=18)
+    child = start(rig, "-n", "1")
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, out) == (2, "")
+    assert err.startswith("unknown: the NVIDIA library and kernel module have different versions (reboot")
+
+
+def test_every_field_has_a_value_or_says_none() -> None:
+    line = GpuLine(1_760_000_000_123_000_000, "GPU-1", GpuState("GPU-1", 0, "H100", fan_percent=0), None, 1)
+    fields = list(FIELDS.values())
+    texts = dict(zip(FIELDS, csv_line(fields, line).split(", "), strict=True))
+    assert (texts["fan.speed"], texts["power.draw"], texts["temperature.memory"]) == ("0 %", "[N/A]", "N/A")
+    assert csv_header(fields_of("fan.speed")) == "fan.speed [%]"
+    assert json_object(fields_of("driver_version,fan.speed"), line) == {"driver_version": None, "fan.speed [%]": 0}
+    gone = GpuLine(0, "GPU-2", None, None, 2)
+    assert csv_line(fields_of("uuid,utilization.gpu,count"), gone) == "GPU-2, [N/A], 2"
+    assert len(fields_of(DEFAULT)) == 6
+    with pytest.raises(UsageError):
+        fields_of("")

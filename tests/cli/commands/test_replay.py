@@ -1,0 +1,222 @@
+"""``replay`` and ``--host`` where no screen comes up: one line, a code, and a terminal that is as it was."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.commands.monitor.remote import KEEPALIVE, Ssh, show_host
+from iotop_ai.cli.commands.monitor.session_recording import open_file
+from iotop_ai.cli.commands.replay import Chain, speed
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.settings import Settings
+from iotop_ai.store.write.sink import FileSink
+from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.rigs.tmux import Terminal, why_no_tmux
+from tests.tui.recorded import record, recorder_of, stalling, written
+
+needs_tmux = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return record(tmp_path_factory.mktemp("replay") / "a.iotop.jsonl", stalling())
+
+
+def one_line(*arguments: str) -> str:
+    """What the program says on standard error; it exits with 2 and prints nothing else."""
+    done = iotop("replay", "--allow-root", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def test_what_is_no_recording_is_one_line(tmp_path: Path, path: str) -> None:
+    junk = tmp_path / "junk"
+    for raw in (b"", b"%PDF-1.7 secret", b"{}\n", b"\x00" * 9999, gzip.compress(b"secret " * 99), b"[" * 99999):
+        junk.write_bytes(raw)
+        said = one_line(str(junk))
+        assert said.startswith("input: ")
+        assert "secret" not in said
+    assert one_line(str(tmp_path)).startswith("input: ")
+    assert "No such file" in one_line(str(tmp_path / "none"))
+    whole = Path(path).read_bytes()
+    junk.write_bytes(whole[: whole.index(b'"carry"')])
+    assert one_line(str(junk)).startswith("input: ")
+
+
+def test_what_cannot_be_meant_is_one_line(path: str) -> None:
+    assert "25:00" in one_line("--at", "25:00", path)
+    assert "0.25 to 64" in one_line("--speed", "99", path)
+    assert "not a terminal" in one_line(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
+def test_root_reads_its_own_and_of_others_what_it_allows(path: str, tmp_path: Path) -> None:
+    link, theirs = tmp_path / "link", tmp_path / "theirs.iotop.jsonl"
+    link.symlink_to("/etc/shadow")
+    shutil.copyfile(path, theirs)
+    os.chown(theirs, 65534, 65534)
+    for words in (("replay",), ("diagnose",), ("export",)):
+        for one, why in ((theirs, "user 65534"), (link, "symbolic link")):
+            done = iotop(*words, str(one))
+            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+            assert done.stderr.startswith(f"input: {one}: ")
+            assert why in done.stderr
+            assert "--allow-root" in done.stderr
+    assert iotop("export", "--allow-root", str(theirs)).returncode == 0
+    assert iotop("export", path).returncode == 0
+    assert "not a terminal" in iotop("replay", path).stderr
+    with theirs.open() as file:
+        done = subprocess.run(command("export", "-"), cwd=TOP, env=PLAIN, stdin=file, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
+@pytest.mark.parametrize("words", [(), ("--allow-root",)])
+def test_no_content_of_what_is_not_a_recording_is_shown(tmp_path: Path, words: tuple[str, ...]) -> None:
+    path = tmp_path / "shadow"
+    for text in (
+        b"root:$6$hash:19000::\n",
+        b'{"k":"hdr","fmt":"$6$hash"}\n',
+        b"\x1f\x8b\x08\x04$6$hash$6$hash$6$hash" * 9,
+    ):
+        path.write_bytes(text)
+        for verb in ("replay", "diagnose", "export"):
+            done = iotop(verb, *words, str(path))
+            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+            assert "hash" not in done.stderr
+        for flag in ("--iostat", "--nvidia-smi"):
+            done = iotop("import", flag, str(path), "-o", "-")
+            assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+            assert "hash" not in done.stderr
+
+
+@pytest.mark.parametrize(("text", "factor"), [("2", 2.0), ("0.25x", 0.25), ("64X", 64.0)])
+def test_speeds(text: str, factor: float) -> None:
+    assert speed(text) == factor
+
+
+@pytest.mark.parametrize("text", ["0", "65", "x", "", "nan", "-1"])
+def test_no_speeds(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        speed(text)
+
+
+def test_a_file_that_is_written_grows_until_it_is_closed(tmp_path: Path) -> None:
+    recorder = recorder_of(FileSink(str(tmp_path / "a")))
+    live = stalling(5)
+    for frame in live:
+        recorder.put(frame)
+    written(recorder, 5)
+    assert Chain(str(tmp_path / "a")).grows(1_000_000_000)
+    assert not Chain(str(tmp_path / "a")).grows(60_000_000_000)
+    assert recorder.close()
+    assert not Chain(str(tmp_path / "a")).grows(1_000_000_000)
+
+
+def test_a_recording_gets_a_name_of_host_and_time(tmp_path: Path) -> None:
+    sink = open_file(Clock(), str(tmp_path))
+    assert Path(sink.path).name.startswith(os.uname().nodename + "-2")
+    assert Path(sink.path).stat().st_mode & 0o777 == 0o600
+    sink.close()
+
+
+@pytest.mark.parametrize("host", ["-oProxyCommand=id", "-", "", "a b", "a\nb", "a\x1b[31m"])
+def test_a_host_that_is_none(host: str) -> None:
+    with pytest.raises(UsageError, match="not a host"):
+        show_host(Settings(), host)
+
+
+@pytest.fixture
+def ssh(tmp_path: Path) -> Path:
+    """A folder for a program called ssh."""
+    return tmp_path / "ssh"
+
+
+def stand_in(program: Path, text: str) -> None:
+    """A program in the place of ssh."""
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 'sh: 1: iotop-ai: not found' >&2; exit 127", "box: no iotop-ai in the PATH of that machine"),
+        ("echo 'ssh: Could not resolve hostname box' >&2; exit 255", "box: no connection: ssh: Could not resolve"),
+        ("echo 'input: cannot write' >&2; exit 2", "box: input: cannot write"),
+        ("exit 0", "box: the connection was closed before any data arrived"),
+        ("printf '\\033[31mred\\n' >&2; exit 1", "red"),
+    ],
+)
+@needs_tmux
+def test_why_there_is_no_remote_screen(ssh: Path, script: str, said: str) -> None:
+    stand_in(ssh, script)
+    with Terminal(80, 24, {"IOTOP_AI_SSH": str(ssh)}) as terminal:
+        terminal.type(" ".join(command("--host", "box")) + "; echo rc=$?\n")
+        text = terminal.wait_for("rc=2")
+        assert said in text
+        assert "input: " in text
+        assert "Traceback" not in text
+        assert terminal.mode()["alternate_on"] == "0"
+
+
+def test_no_ssh_at_all() -> None:
+    with pytest.raises(InputError, match="OpenSSH"):
+        Ssh("box", "true", program="/nonexistent/ssh")
+
+
+def test_what_ssh_is_asked(ssh: Path) -> None:
+    stand_in(ssh, 'printf "%s\\n" "$@"')
+    with Ssh("-x", "iotop-ai record -o -", program=str(ssh)) as child:
+        assert os.read(child.fd, 999).decode().splitlines() == [*KEEPALIVE, "--", "-x", "iotop-ai record -o -"]
+
+
+@needs_tmux
+def test_a_remote_machine_on_this_screen(ssh: Path, path: str) -> None:
+    stand_in(ssh, f"cat {path}; sleep 30")
+    with Terminal(80, 24, {"IOTOP_AI_SSH": str(ssh)}) as terminal:
+        terminal.type(" ".join(command("--host", "user@box")) + "; echo rc=$?\n")
+        terminal.wait_for("► REMOTE 1 s")
+        assert "gpu07" in terminal.text()
+        terminal.keys("[")
+        terminal.wait_for("◄ BACK")
+        terminal.keys("End")
+        terminal.wait_for("► REMOTE 1 s")
+        terminal.keys("q")
+        terminal.wait_for("rc=0")
+
+
+@needs_tmux
+def test_a_pipe_is_a_remote_screen_that_takes_keys(path: str) -> None:
+    with Terminal(80, 24) as terminal:
+        replay = " ".join(command("replay", "--allow-root", "-"))
+        terminal.type(f"(cat {path}; sleep 5) | {replay}; echo rc=$?\n")
+        terminal.wait_for("► REMOTE 1 s")
+        terminal.keys("?")
+        terminal.wait_for(" back ──")
+        terminal.keys("x")
+        terminal.wait_for("► REMOTE ended")
+        terminal.keys("q")
+        terminal.wait_for("rc=0")
+
+
+@needs_tmux
+def test_a_file_as_standard_input_is_replayed(path: str) -> None:
+    with Terminal(80, 24) as terminal:
+        terminal.type(" ".join(command("replay", "--allow-root", "--at", "50%", "-")) + f" < {path}; echo rc=$?\n")
+        terminal.wait_for("► REPLAY paused")
+        terminal.keys("v")
+        terminal.wait_for("STARVED")
+        terminal.keys("q")
+        terminal.wait_for("rc=0")

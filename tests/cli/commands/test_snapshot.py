@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from iotop_ai.cli.commands.snapshot import completed, judged_frame, late_parts
+from iotop_ai.model.finding import Severity
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.reading import Reading, Status
+from tests.export.make import ok, pair
+
+PENDING: Reading[object] = Reading(None, Status.PENDING, "asked")
+
+
+def test_what_is_late_is_taken_from_later_and_counters_are_not() -> None:
+    before, after = pair()
+    waiting = after._replace(smart=PENDING, filesystems=ok({"/": PENDING}, after.at_ns))
+    assert late_parts(waiting) == ("smart", "filesystems")
+    later = before._replace(smart=ok({}, 9), filesystems=ok({"/": ok(1, 9)}, 9))
+    done = completed(waiting, later)
+    assert done == after._replace(smart=later.smart, filesystems=later.filesystems)
+    assert late_parts(done) == ()
+
+
+def test_nothing_late_changes_nothing() -> None:
+    before, after = pair()
+    assert late_parts(after) == ("filesystems",)
+    whole = after._replace(filesystems=ok({}, after.at_ns))
+    assert completed(whole, before) == whole
+
+
+def test_a_short_interval_still_judges_what_came_with_its_end() -> None:
+    before, after = pair()
+    soon = after._replace(at_ns=before.at_ns + 300_000_000)
+    state = SmartState("sda", "ata", "Spinner", "S1", "F1", "FAIL", "critical", ("312 reallocated sectors",))
+    failing = soon._replace(smart=ok({"sda": ok(state, soon.at_ns)}, soon.at_ns))
+    found = [(finding.class_id, finding.severity) for finding in judged_frame(before, failing).verdict.findings]
+    assert ("failing_disk", Severity.CRITICAL) in found
+    assert "failing_disk" not in [finding.class_id for finding in judged_frame(before, soon).verdict.findings]

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from iotop_ai.cli.main import build_parser, expand_stream, join_times, plain_flags, run
+from iotop_ai.cli.options.common import count, flags_of, interval, settings_elsewhere, settings_of
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.settings import Settings
+
+
+def parse(*argv: str) -> Settings:
+    return settings_of(build_parser(argv).parse_args(argv))._replace(chosen=frozenset())
+
+
+def test_nothing_given_is_the_default() -> None:
+    assert parse() == Settings()
+
+
+def test_every_flag_reaches_its_setting() -> None:
+    flags = (
+        *("-d", "0.5", "--device", "sda,md0", "--device", "sdb", "--path", "/data", "-o", "-a", "--theme", "cvd"),
+        *("--ascii", "--no-mouse", "--readonly", "--no-smart", "--smartctl", "/opt/smartctl"),
+    )
+    assert parse(*flags) == Settings(
+        interval_s=0.5,
+        devices=("sda", "md0", "sdb"),
+        path="/data",
+        only_active=True,
+        accumulated=True,
+        theme="cvd",
+        ascii_only=True,
+        mouse=False,
+        readonly=True,
+        smart=False,
+        smartctl="/opt/smartctl",
+    )
+
+
+@pytest.mark.parametrize("command", ["snapshot", "trend"])
+def test_a_subcommand_keeps_what_was_given_before_it(command: str) -> None:
+    assert parse("-d", "2", "--no-smart", command) == Settings(interval_s=2.0, smart=False)
+    assert parse("-d", "2", command, "-d", "5", "--device", "sda") == Settings(interval_s=5.0, devices=("sda",))
+
+
+def test_intervals() -> None:
+    assert (interval("0.1"), interval("1m"), interval("1h")) == (0.1, 60.0, 3600.0)
+    for text in ("0", "0.09", "3601", "-1", "x", "inf", "nan"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            interval(text)
+
+
+def test_counts() -> None:
+    assert count("12") == 12
+    for text in ("0", "-1", "1.5", "", "x", "²"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            count(text)
+
+
+def test_abbreviated_flags_are_refused() -> None:
+    with pytest.raises(UsageError):
+        parse("--dev", "sda")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["record", "-"], ["record", "-o", "-"]),
+        (["record", "-d", "2", "-", "--duration", "3"], ["record", "-d", "2", "-o", "-", "--duration", "3"]),
+        (["record", "-o", "-"], ["record", "-o", "-"]),
+        (["record", "--csv", "-"], ["record", "--csv", "-"]),
+        (["record", "-o", "a", "--", "cat", "-"], ["record", "-o", "a", "--", "cat", "-"]),
+        (["replay", "-"], ["replay", "-"]),
+    ],
+)
+def test_record_to_a_pipe_in_short(given: list[str], meant: list[str]) -> None:
+    assert expand_stream(given) == meant
+
+
+@pytest.mark.parametrize("words", [["snapshot"], ["-b"], ["-t"], ["why"]])
+def test_another_machine_is_never_shown_this_ones_figures(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="ssh HOST iotop-ai"):
+        run(["--host", "box", *words])
+
+
+def test_devices_of_the_file_are_this_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IOTOP_AI_DEVICES", "nvme0n1")
+    for argv, here, elsewhere in (([], ("nvme0n1",), ()), (["--device", "sda"], ("sda",), ("sda",))):
+        args = build_parser(argv).parse_args(argv)
+        assert settings_of(args).devices == here
+        assert settings_elsewhere(args).devices == elsewhere
+
+
+@pytest.mark.parametrize(
+    "argv", [[], ["-d", "1"], ["--delay", "0.1"], ["-d", "1m"], ["-d", "3600"], ["-d", "1h"], ["-d", "0.5s"]]
+)
+def test_a_plain_start_is_what_the_parser_says(argv: list[str]) -> None:
+    args = build_parser(argv).parse_args(argv)
+    assert plain_flags(argv) == flags_of(args)
+    assert (args.command, args.batch, args.host, args.config, getattr(args, "job", 0)) == (None, False, None, None, 0)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        *(
+            ["-d"],
+            ["-d", "0.01"],
+            ["-d", "3601"],
+            ["-d", "-1"],
+            ["-d", "x"],
+            ["-d", "1x"],
+            ["-d", ""],
+        ),
+        *(["-d1"], ["--delay=1"], ["-b"], ["--help"], ["snapshot"], ["-d", "1", "-b"], ["-o", "1"], ["", "1"]),
+    ],
+)
+def test_anything_else_is_the_parsers(argv: list[str]) -> None:
+    assert plain_flags(argv) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["replay", "a", "--at", "-3m"], ["replay", "a", "--at=-3m"]),
+        (["export", "--begin", "-1h", "--end", "-20", "a"], ["export", "--begin=-1h", "--end=-20", "a"]),
+        (["replay", "--at", "-o"], ["replay", "--at", "-o"]),
+        (["record", "--", "x", "--at", "-3m"], ["record", "--", "x", "--at", "-3m"]),
+        (["gpu-log", "-d", "5"], ["gpu-log", "-d", "5"]),
+    ],
+)
+def test_a_time_before_the_end_is_a_value(given: list[str], meant: list[str]) -> None:
+    assert join_times(given) == meant

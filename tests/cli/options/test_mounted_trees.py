@@ -1,0 +1,133 @@
+"""The machine's trees mounted elsewhere: --procfs and --sysfs of the installed program."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.config.common import READ_ONLY
+from iotop_ai.collectors.io.root import Root, root_from_options
+from iotop_ai.model.errors import UsageError
+from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.machines import machine
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+BOUND = 'mount --make-rprivate / && mkdir -p "$1/proc" && mount --rbind /proc "$1/proc" && shift && '
+INSIDE = 'exec unshare --pid --fork --mount-proc "$@"'
+"""A pid namespace with a /proc of its own, to which the host's is mounted as docker -v does."""
+
+
+def taken(*flags: str, **environment: str) -> dict[str, object]:
+    """One ``snapshot --json``."""
+    done = iotop(*flags, "snapshot", "--json", "-d", "0.2", "--no-smart", **environment)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def flags_of(folder: Path) -> tuple[str, ...]:
+    """The flags for a tree."""
+    return ("--procfs", str(folder / "proc"), "--sysfs", str(folder / "sys"))
+
+
+@pytest.mark.parametrize("name", ["made-gpu-server", "made-container", "vm-6.18"])
+def test_another_machines_trees_are_shown_and_nothing_of_our_own(name: str, tmp_path: Path) -> None:
+    machine(name, tmp_path)
+    shown = taken(*flags_of(tmp_path))
+    devices = {line["name"] for line in shown["devices"]}  # type: ignore[attr-defined]
+    listed = {line.split()[2] for line in (tmp_path / "proc/diskstats").read_text().splitlines()}
+    assert devices
+    assert devices <= listed
+    assert shown["gpus"] == []
+    assert (
+        taken(IOTOP_AI_PROCFS=flags_of(tmp_path)[1], IOTOP_AI_SYSFS=flags_of(tmp_path)[3])["devices"]
+        == shown["devices"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        (("--procfs", "/nowhere"), "--procfs /nowhere: no such directory; mount the host's /proc there"),
+        (("--procfs", "/usr"), "--procfs /usr: neither stat nor diskstats is in it; name a mounted /proc"),
+        (("--sysfs", "/proc"), "--sysfs /proc: neither block nor class is in it; name a mounted /sys"),
+    ],
+)
+def test_a_directory_that_is_none_is_one_line(flags: tuple[str, ...], why: str) -> None:
+    done = iotop(*flags, "snapshot")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"usage: {why}\n")
+
+
+def test_our_own_trees_by_name_are_our_own() -> None:
+    assert root_from_options("/proc", "/sys").live
+    assert root_from_options("", "").live
+    with pytest.raises(UsageError, match="no such directory"):
+        root_from_options("/proc/stat", "")
+
+
+def test_nothing_is_changed_through_such_trees(tmp_path: Path) -> None:
+    machine("vm-6.18", tmp_path)
+    for what in (("cache", "drop"), ("stage", str(tmp_path), str(tmp_path / "there"))):
+        done = iotop(*flags_of(tmp_path), *what)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"usage: {READ_ONLY} does not allow ")
+    done = iotop(*flags_of(tmp_path), "--path", str(tmp_path), "snapshot")
+    assert done.returncode == 2
+    assert "use --device sda" in done.stderr
+
+
+def test_a_pid_of_a_captured_tree_is_never_ours(tmp_path: Path) -> None:
+    machine("vm-6.18", tmp_path)
+    root = root_from_options(str(tmp_path / "proc"), str(tmp_path / "sys"))
+    assert (root.live, root.foreign, root.own_pid) == (False, True, -1)
+    assert root.join("dev/kmsg") == f"{tmp_path}/dev/kmsg"
+    assert Root().own_pid == os.getpid()
+
+
+def test_a_pipe_in_a_tree_holds_nothing_up(tmp_path: Path) -> None:
+    machine("vm-6.18", tmp_path)
+    for name in ("diskstats", "meminfo", "stat", "loadavg"):
+        (tmp_path / "proc" / name).unlink()
+        os.mkfifo(tmp_path / "proc" / name)
+    shown = taken(*flags_of(tmp_path))
+    readings = shown["system"]["readings"]  # type: ignore[index]
+    assert {readings[name]["status"] for name in ("block", "cpu", "memory")} == {"failed"}
+
+
+@needs_root
+def test_a_container_sees_the_hosts_processes_and_mounts(tmp_path: Path) -> None:
+    words = command("--procfs", f"{tmp_path}/proc", "snapshot", "--json", "-d", "0.5", "--no-smart")
+    with subprocess.Popen(["sh", "-c", "while :; do :; done"]) as busy:
+        try:
+            done = subprocess.run(
+                ["unshare", "-m", "sh", "-c", BOUND + INSIDE, "sh", str(tmp_path), *words],
+                cwd=TOP,
+                env=PLAIN,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+        finally:
+            busy.kill()
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert busy.pid in {line["pid"] for line in shown["processes"]}
+    assert shown["system"]["host"]["container"] == ""
+    mounts = {mount["mount"]: mount for mount in shown["system"]["filesystems"]}
+    if os.path.exists("/proc/1/root/."):  # the init of a VM may be closed to root, too
+        assert mounts["/"]["total_bytes"] == os.statvfs("/").f_blocks * os.statvfs("/").f_frsize
+    else:
+        assert mounts["/"]["status"] == "denied"
+    assert shown["system"]["self"]["pid"] > busy.pid
+
+
+def test_the_settings_say_why_they_are_read_only() -> None:
+    shown = iotop("config", "print", IOTOP_AI_PROCFS="/host/proc").stdout
+    assert re.search(r"^readonly = true +# environment IOTOP_AI_PROCFS$", shown, re.MULTILINE)
+    assert "readonly = false" in iotop("config", "print", IOTOP_AI_PROCFS="/proc/", IOTOP_AI_SYSFS="/sys").stdout

@@ -1,0 +1,58 @@
+"""Progress is told to a terminal only, not too often, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+
+import pytest
+
+from iotop_ai.cli.prompt import Progress
+from iotop_ai.collectors.io.clock import Clock
+
+
+class Steps(Clock):
+    """A clock that is set by hand."""
+
+    now_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Make stderr a terminal, in the test itself: pytest sets its own at each phase. The other end's descriptor."""
+    ours, theirs = pty.openpty()
+    monkeypatch.setattr(sys, "stderr", os.fdopen(theirs, "w"))
+    os.set_blocking(ours, False)
+    return ours
+
+
+def shown(fd: int) -> bytes:
+    try:
+        return os.read(fd, 1000)
+    except BlockingIOError:
+        return b""
+
+
+def test_what_is_done_soon_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, other = Steps(), terminal(monkeypatch)
+    with Progress(clock, after_s=1.0) as tell:
+        clock.now_ns = 900_000_000
+        tell("a")
+        assert shown(other) == b""
+        clock.now_ns = 1_000_000_000
+        tell("b")
+        tell("c")
+        assert shown(other) == b"\r\x1b[Kb"
+        clock.now_ns += 200_000_000
+        tell("d")
+        assert shown(other) == b"\r\x1b[Kd"
+    assert shown(other) == b"\r\x1b[K"
+
+
+def test_nothing_is_told_where_nobody_reads(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(Steps()) as tell:
+        tell("a", now=True)
+    assert capsys.readouterr().err == ""

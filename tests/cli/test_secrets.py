@@ -1,0 +1,161 @@
+"""A secret in a process's command line, in a mark or in an error stands in nothing that is written or printed."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.start.crash import NAME, note_crash
+from iotop_ai.cli.start.logging import LOG_VARIABLE, quiet_log
+from tests.cli.program import PLAIN, TOP, command, iotop
+
+S = "Zq7planted"
+BUSY = 'import time\nwhile True: open("/proc/self/stat").read(); sum(range(20000)); time.sleep(0.05)'
+"""Does a little, so that it stands among the active."""
+LINES = (
+    ("mysql", "-c", BUSY, f"-p{S}", f"--password={S}", "--api-key", S),
+    ("curl", "-c", BUSY, "-u", f"alice:{S}", "-H", f"Authorization: Bearer {S}", f"https://a:{S}@host/"),
+    ("python3", "-c", f"{BUSY}\ntoken='{S}'", f"postgresql://a:{S}@db/x", f"X_SECRET={S}"),
+)
+
+
+@pytest.fixture(scope="module")
+def planted() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Processes that hold the secret in their command lines, as /proc shows them."""
+    children = [subprocess.Popen(argv, executable=sys.executable) for argv in LINES]
+    try:
+        for child in children:
+            until = time.monotonic() + 10
+            while S.encode() not in (raw := Path(f"/proc/{child.pid}/cmdline").read_bytes()):
+                assert time.monotonic() < until, raw
+                time.sleep(0.01)
+        yield children
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+def assert_hidden(raw: bytes, shown: bool = True) -> None:
+    """shown: the planted processes are in it, so that the secret is absent because it was hidden."""
+    assert S.encode() not in raw, raw[max(0, raw.index(S.encode()) - 200) :][:300]
+    if shown:
+        assert b"curl" in raw
+
+
+@pytest.mark.parametrize("level", ["names", "redacted"])
+def test_no_recording_and_no_export_holds_it(
+    planted: list[subprocess.Popen[bytes]], tmp_path: Path, level: str
+) -> None:
+    file = tmp_path / "a.iotop.jsonl"
+    recorded = subprocess.Popen(
+        command("record", "-o", str(file), "--cmdline", level, "-d", "0.5", "--duration", "4"),
+        cwd=TOP, env={**PLAIN, "IOTOP_AI_SOCKET": ""}, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    time.sleep(1.5)
+    for text in (f"password={S}", f"curl -u a:{S}"):
+        iotop("mark", text)
+    _, errors = recorded.communicate(timeout=30)
+    assert recorded.returncode == 0, errors
+    assert_hidden(file.read_bytes())
+    for ending in ("csv", "jsonl", "sqlite", *(["parquet"] if find_spec("pyarrow") else [])):
+        out = tmp_path / f"out.{ending}"
+        one = () if ending in ("jsonl", "sqlite") else ("--table", "processes")
+        done = iotop("export", "--allow-root", "--cmdline", "full", *one, "-o", str(out), str(file))
+        assert done.returncode == 0, done.stderr
+        assert_hidden(out.read_bytes(), shown=ending != "parquet")
+    for arguments in (("diagnose", "--json"), ("diagnose",)):
+        done = iotop(*arguments, "--allow-root", str(file))
+        assert_hidden((done.stdout + done.stderr).encode(), shown=False)
+
+
+def test_an_export_hides_what_a_recording_holds_in_full(planted: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
+    file = tmp_path / "full.iotop.jsonl"
+    assert iotop("record", "-o", str(file), "--cmdline", "full", "-d", "0.5", "--duration", "1").returncode == 0
+    assert S.encode() in file.read_bytes()
+    for level in ("names", "redacted"):
+        done = iotop("export", "--allow-root", "--cmdline", level, "--table", "processes", str(file))
+        assert done.returncode == 0
+        assert_hidden(done.stdout.encode())
+
+
+@pytest.mark.parametrize("level", ["names", "redacted"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("snapshot", "--json"),
+        ("-b", "-n", "2", "-d", "0.3"),
+        ("why", "--duration", "1"),
+        ("diagnose", "--duration", "1"),
+    ],
+    ids=["snapshot", "batch", "why", "diagnose"],
+)
+def test_nothing_printed_holds_it(
+    planted: list[subprocess.Popen[bytes]], arguments: tuple[str, ...], level: str
+) -> None:
+    done = iotop(*arguments, IOTOP_AI_CMDLINE=level)
+    assert done.stdout, done.stderr
+    assert_hidden((done.stdout + done.stderr).encode(), shown=arguments[0] == "snapshot")
+
+
+def test_a_command_that_is_recorded_is_named_without_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.iotop.jsonl"
+    argv = ("record", "-o", str(file), "--cmdline", "redacted", "--", "sh", "-c", f"true --token {S}")
+    done = iotop(*argv)
+    assert_hidden(file.read_bytes() + done.stdout.encode() + done.stderr.encode(), shown=False)
+    assert b"--token ***" in file.read_bytes()
+
+
+def test_a_crash_file_holds_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    try:
+        raise ValueError(f"https://alice:{S}@host and --password={S} broke")
+    except ValueError as error:
+        note_crash(error)
+    text = (tmp_path / "iotop-ai" / NAME).read_bytes()
+    assert b"ValueError" in text
+    assert_hidden(text, shown=False)
+
+
+def test_a_log_holds_no_secret_and_no_escape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "log"
+    monkeypatch.setenv(LOG_VARIABLE, str(file))
+    log = logging.getLogger("iotop_ai")
+    before = list(log.handlers)
+    quiet_log()
+    try:
+        log.warning("cannot open %s\x1b[2J", f"postgresql://a:{S}@db")
+    finally:
+        for handler in set(log.handlers) - set(before):
+            log.removeHandler(handler)
+            handler.close()
+    raw = file.read_bytes()
+    assert b"cannot open" in raw
+    assert b"\x1b" not in raw
+    assert_hidden(raw, shown=False)
+
+
+def test_a_file_name_steers_no_terminal(tmp_path: Path) -> None:
+    log, odd = tmp_path / "log.csv", tmp_path / "a\x1b[2J\x9b7mb"
+    log.write_text("index, utilization.gpu [%]\n0, 5 %\n0, 6 %\n")
+    told = [
+        iotop("import", "--nvidia-smi", str(log), "--start", "2026-11-21T14:32:05Z", "--interval", "1", "-o", str(odd)),
+        iotop("export", "--allow-root", str(odd), "-o", f"{odd}.csv", "--table", "gpus"),
+        iotop("export", "--allow-root", str(odd), "-o", f"{odd}.csv", "--table", "gpus"),
+        iotop("diagnose", "--allow-root", str(odd)),
+        iotop("record", "-o", f"{odd}.iotop.jsonl", "--duration", "0.5"),
+        iotop("record", "-o", str(tmp_path / "r.iotop.jsonl"), "--", str(odd)),
+        iotop("export", "--format", "\x1b[2J", str(odd)),
+        iotop("\x1b[2J"),
+    ]
+    assert any(str(tmp_path) in done.stderr for done in told)
+    for done in told:
+        assert "\x1b" not in done.stderr + done.stdout
+        assert "\x9b" not in done.stderr + done.stdout

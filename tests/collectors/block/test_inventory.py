@@ -1,0 +1,280 @@
+"""Who the devices are, on machine trees; and how the table follows changes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.block.diskstats import BlockCollector
+from iotop_ai.collectors.block.identity import kind_of, read_device
+from iotop_ai.collectors.block.inventory import BlockInfoCollector
+from iotop_ai.collectors.block.temperature import Temperatures, read_temperature
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.mounts import MountsCollector
+from iotop_ai.model.block.counters import BlockInfo, Mount
+from iotop_ai.model.block.tree import folded
+from tests.machines import machine, names
+
+SECOND = 10**9
+
+
+class StepClock(Clock):
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1000 * SECOND
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+class Watched:
+    """The collectors of one root, read together as the live source does."""
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self.clock = StepClock()
+        self.block = BlockCollector(root, self.clock)
+        self.mounts = MountsCollector(root, self.clock)
+        temperatures = Temperatures(root, start=lambda work: work())
+        self.collector = BlockInfoCollector(root, self.clock, self.block, self.mounts, temperatures)
+
+    def read(self, after_s: float = 0) -> dict[str, BlockInfo]:
+        self.clock.now_ns += int(after_s * SECOND)
+        self.block.read()
+        self.mounts.read()
+        return self.collector.read()
+
+
+def read(name: str, folder: Path) -> dict[str, BlockInfo]:
+    return Watched(machine(name, folder)).read()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> dict[str, BlockInfo]:
+    return read("made-gpu-server", tmp_path)
+
+
+def test_a_nvme_disk_whole(server: dict[str, BlockInfo]) -> None:
+    assert server["nvme3n1"] == BlockInfo(
+        name="nvme3n1", major=259, minor=3, kind="disk", label="nvme3n1", detail="NVMe", holders=("md0",),
+        transport="nvme", model="KIOXIA KCD81RUG7T68", serial="9D30A03HTQ3", firmware="1UETE104",
+        size_bytes=7501476528 * 512, rotational=False, queue_depth=1023, scheduler="none", read_ahead_bytes=131072,
+        pcie="4x2", pcie_max="5x4", temperature_celsius=41.85,
+        controllers=("nvme3",),
+    )  # fmt: skip
+
+
+def test_a_sata_disk_whole(server: dict[str, BlockInfo]) -> None:
+    assert server["sda"] == BlockInfo(
+        name="sda", major=8, minor=0, kind="disk", label="sda", detail="SATA SSD", transport="ata",
+        model="SAMSUNG MZ7L3480", serial="S664NE0R123456", firmware="JXTC304Q", size_bytes=937703088 * 512,
+        rotational=False, queue_depth=32, scheduler="mq-deadline", read_ahead_bytes=131072, temperature_celsius=31.0,
+    )  # fmt: skip
+
+
+def test_what_stands_on_what(server: dict[str, BlockInfo]) -> None:
+    said = {n: (i.kind, i.label, i.detail, i.slaves, i.holders) for n, i in server.items()}
+    assert said["md0"] == ("md", "md0", "raid0", tuple(f"nvme{i}n1" for i in range(4)), ("dm-2",))
+    assert said["dm-0"] == ("dm", "sys-vg/root", "LVM", ("sda2",), ())
+    assert said["dm-2"] == ("dm", "raid", "crypt", ("md0",), ())
+    assert said["dm-3"] == ("dm", "mpatha", "mpath", ("sdb", "sdc"), ())
+    assert said["sda2"] == ("partition", "sda2", "", (), ("dm-0", "dm-1"))
+    assert said["nvme4n1"] == ("disk", "nvme4n1", "NVMe over rdma", (), ())
+    assert (server["nvme4c4n1"].kind, server["nvme4c4n1"].parent) == ("nvme-path", "nvme4n1")
+    assert (server["sdb"].detail, server["sdb"].queue_depth, server["sdb"].serial) == ("SAS HDD", 254, "ZR5ABCDE")
+    assert (server["sda1"].parent, server["sda1"].transport) == ("sda", "ata")
+
+
+def test_mounts_lie_on_their_devices(server: dict[str, BlockInfo]) -> None:
+    assert {n: [m.path for m in i.mounts] for n, i in server.items() if i.mounts} == {
+        "dm-0": ["/"],
+        "sda1": ["/boot/efi"],
+        "dm-2": ["/raid"],
+        "dm-3": ["/cold data"],
+        "nvme4n1": ["/scratch"],
+        "loop0": ["/mnt/train"],
+    }
+
+
+def test_a_loop_knows_its_file_and_what_holds_it(server: dict[str, BlockInfo]) -> None:
+    loop = server["loop0"]
+    assert (loop.detail, loop.below, loop.backing_fstype) == ("loop /raid/images/train set.img", ("dm-2",), "xfs")
+    assert (server["loop1"].detail, server["loop1"].below) == ("loop", ())
+
+
+def test_the_rows_of_a_server(server: dict[str, BlockInfo]) -> None:
+    tops = [row.title for row in folded(server) if row.depth == 0]
+    assert tops == ["sda", "nvme4n1", "md0 x4", "mpatha x2", "md1", "loop0", "loop1", "zram0"]
+
+
+def test_an_old_kernel(tmp_path: Path) -> None:
+    infos = read("made-kernel-4.15", tmp_path)
+    assert (infos["md127"].detail, infos["md127"].md_sync) == ("raid1 degraded", "recover")
+    assert (infos["sda"].detail, infos["sda"].scheduler, infos["sda"].queue_depth) == ("SATA HDD", "cfq", 31)
+    assert (infos["sr0"].kind, infos["sr0"].detail) == ("rom", "optical drive")
+    assert [m.path for m in infos["md127"].mounts] == ["/"]
+
+
+def test_a_laptop(tmp_path: Path) -> None:
+    infos = read("made-laptop", tmp_path)
+    assert [m.path for m in infos["dm-0"].mounts] == ["/", "/home"]
+    assert (infos["sda"].detail, infos["mmcblk0"].detail) == ("USB disk", "SD card")
+    assert (infos["zram0"].stats_off, infos["nvme0n1"].stats_off) == (True, False)
+    # The slot is slower than the disk could be.
+    assert (infos["nvme0n1"].pcie, infos["nvme0n1"].pcie_max) == ("3x4", "3x4")
+
+
+def test_a_container_sees_bind_mounts_but_not_its_own_files(tmp_path: Path) -> None:
+    infos = read("made-container", tmp_path)
+    assert [m.path for m in infos["nvme0n1p1"].mounts] == ["/data"]
+
+
+def test_a_virtual_machine(tmp_path: Path) -> None:
+    infos = read("vm-6.18", tmp_path)
+    vda = infos["vda"]
+    assert (vda.transport, vda.detail, vda.scheduler, vda.queue_depth) == ("virtio", "virtio", "mq-deadline", 128)
+    assert vda.read_ahead_bytes == 8192 * 1024
+    assert [m.path for m in vda.mounts] == ["/"]
+
+
+def test_how_a_disk_takes_writes_is_followed(tmp_path: Path) -> None:
+    watched = Watched(machine("vm-6.18", tmp_path))
+    vda = watched.read()["vda"]
+    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("", None, None)  # this capture did not hold them
+
+    def within_a_minute() -> BlockInfo:
+        return [watched.read(after_s=2)["vda"] for _ in range(30)][-1]
+
+    queue = Path(watched.root.path) / "sys/block/vda/queue"
+    (queue / "write_cache").write_text("write back\n")
+    (queue / "fua").write_text("0\n")
+    (queue / "wbt_lat_usec").write_text("75000\n")
+    vda = within_a_minute()
+    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("write back", False, 75_000)
+    (queue / "write_cache").write_text("write through\n")
+    (queue / "fua").write_text("1\n")
+    (queue / "wbt_lat_usec").write_text("0\n")
+    vda = within_a_minute()
+    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("write through", True, 0)
+
+
+def test_how_the_disks_of_this_machine_take_writes() -> None:
+    for queue in Path("/sys/block").glob("*/queue"):
+        info = read_device(Root("/"), queue.parent.name.replace("!", "/"), None)
+        told = queue / "write_cache"
+        assert info.write_cache == (told.read_text().strip() if told.exists() else "")
+        assert info.write_cache in ("write back", "write through", "")
+        assert info.wbt_us is None or info.wbt_us >= 0
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_device_of_every_machine_is_described_and_stable(name: str, tmp_path: Path) -> None:
+    watched = Watched(machine(name, tmp_path))
+    infos = watched.read()
+    assert list(infos) == [key.name for key in watched.block.keys]
+    assert all(info.kind and info.label and info.transport for info in infos.values())
+    assert watched.read(1) is infos
+    assert watched.read(31) is infos
+    assert watched.read(31) is infos
+
+
+def test_kinds_by_name() -> None:
+    assert {n: kind_of(n) for n in ("dm-1", "md_d0", "zram0", "ram1", "zd16", "sr0", "fd0", "nvme1c2n3", "vda")} == {
+        "dm-1": "dm", "md_d0": "md", "zram0": "zram", "ram1": "ram", "zd16": "zvol", "sr0": "rom", "fd0": "floppy",
+        "nvme1c2n3": "nvme-path", "vda": "disk",
+    }  # fmt: skip
+
+
+def replace(place: Path, text: str) -> None:
+    """Write in place: the collectors keep their descriptors."""
+    place.write_text(text)
+
+
+def test_a_new_mount_is_seen_at_once(tmp_path: Path) -> None:
+    watched = Watched(machine("made-laptop", tmp_path))
+    assert watched.read()["sda1"].mounts == (Mount("/run/media/u/DISK", "exfat", "/dev/sda1", device="8:1"),)
+    place = tmp_path / "proc/self/mountinfo"
+    replace(place, place.read_text().replace("/run/media/u/DISK", "/mnt"))
+    assert [m.path for m in watched.read(1)["sda1"].mounts] == ["/mnt"]
+
+
+def test_a_replugged_disk_is_described_anew_at_once(tmp_path: Path) -> None:
+    watched = Watched(machine("made-laptop", tmp_path))
+    before = watched.read()
+    disk = (tmp_path / "sys/block/sda").resolve()
+    replace(disk / "diskseq", "99\n")
+    replace(disk / "size", "2048\n")
+    stats = tmp_path / "proc/diskstats"
+    replace(stats, stats.read_text().replace("sda 100", "sda 101"))
+    after = watched.read(1)
+    assert (before["sda"].size_bytes, after["sda"].size_bytes) == (240353280 * 512, 2048 * 512)
+    gone = "".join(line for line in stats.read_text().splitlines(keepends=True) if " sda" not in line)
+    replace(stats, gone)
+    assert before.keys() - watched.read(1).keys() == {"sda", "sda1"}
+
+
+def test_a_changed_setting_is_seen_within_half_a_minute(tmp_path: Path) -> None:
+    watched = Watched(machine("made-laptop", tmp_path))
+    watched.read()
+    replace((tmp_path / "sys/block/nvme0n1").resolve() / "queue/scheduler", "none [kyber]\n")
+    assert watched.read(5)["nvme0n1"].scheduler == "none"
+    assert watched.read(26)["nvme0n1"].scheduler == "kyber"
+
+
+def test_a_device_that_vanishes_while_it_is_read_is_only_unknown(tmp_path: Path) -> None:
+    root = machine("made-laptop", tmp_path)
+    (tmp_path / "sys/block/sda").unlink()
+    info = Watched(root).read()["sda"]
+    assert (info.kind, info.model, info.size_bytes, info.rotational) == ("disk", "", None, None)
+
+
+def test_without_diskstats_the_folder_in_sys_is_the_list(tmp_path: Path) -> None:
+    for name in ("vda", "vda1"):
+        (tmp_path / "sys/class/block" / name).mkdir(parents=True)
+    infos = BlockInfoCollector(Root(str(tmp_path)), Clock()).read()
+    assert {n: (i.kind, i.parent) for n, i in infos.items()} == {"vda": ("disk", ""), "vda1": ("partition", "vda")}
+
+
+def test_a_still_hard_disk_is_not_asked_for_its_temperature(tmp_path: Path) -> None:
+    def hdd(name: str) -> BlockInfo:
+        return BlockInfo(name, 8, 0, "disk", name, transport="ata", rotational=True)
+
+    for name in ("sda", "sdb"):
+        sensor = tmp_path / f"sys/block/{name}/device/hwmon/hwmon1/temp1_input"
+        sensor.parent.mkdir(parents=True)
+        sensor.write_text("36000\n")
+    temperatures = Temperatures(Root(str(tmp_path)), start=lambda work: work())
+    temperatures.ask({"sda": hdd("sda"), "sdb": hdd("sdb")}, moved={"sdb"})
+    assert temperatures.celsius == {"sdb": 36.0}
+    assert read_temperature(Root(str(tmp_path)), "sdc") is None
+
+
+def test_a_hung_sensor_holds_nothing_up(tmp_path: Path) -> None:
+    root = machine("made-laptop", tmp_path)
+    waiting: list[object] = []
+    temperatures = Temperatures(root, start=waiting.append)
+    watched = Watched(root)
+    watched.collector = BlockInfoCollector(root, watched.clock, watched.block, watched.mounts, temperatures)
+    assert watched.read()["nvme0n1"].temperature_celsius is None
+    assert watched.read(31)["nvme0n1"].temperature_celsius is None
+    assert len(waiting) == 1, "no second round while the first hangs"
+    waiting[0]()  # type: ignore[operator]
+    assert watched.read(1)["nvme0n1"].temperature_celsius == 44.85
+
+
+def test_temperatures_come_from_a_thread(tmp_path: Path) -> None:
+    root = machine("made-laptop", tmp_path)
+    temperatures = Temperatures(root)
+    temperatures.ask(read_infos(root), set())
+    for thread in threading.enumerate():
+        if thread.name == "disk-temperature":
+            thread.join(5)
+    assert temperatures.celsius == {"nvme0n1": 44.85}
+
+
+def read_infos(root: Root) -> dict[str, BlockInfo]:
+    return Watched(root).read()

@@ -1,0 +1,95 @@
+"""A real loop device, attached, read, detached and attached again: the kernel's own re-plug."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.block.diskstats import BlockCollector
+from iotop_ai.collectors.block.inventory import BlockInfoCollector
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.mounts import MountsCollector
+from iotop_ai.model.block.counters import BlockKey, block_rates
+
+MIB = 1 << 20
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=20).stdout.strip()
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """8 MiB of real blocks; skips where a loop device cannot be attached."""
+    if os.geteuid() or not shutil.which("losetup"):
+        pytest.skip("needs root and losetup to attach a loop device")
+    path = tmp_path / "disk.img"
+    path.write_bytes(os.urandom(8 * MIB))
+    return path
+
+
+@pytest.fixture
+def loop(image: Path) -> Iterator[str]:
+    """A loop device over the image, at a name that no other test takes."""
+    try:
+        device = run("losetup", "--find", "--show", str(image))
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no loop device can be attached: {error.stderr.strip()}")
+    yield device
+    subprocess.run(["losetup", "-d", device], capture_output=True, timeout=20, check=False)
+
+
+def read_directly(device: str, mib: int) -> None:
+    run("dd", f"if={device}", "of=/dev/null", "bs=1M", f"count={mib}", "iflag=direct")
+
+
+def diskseq(name: str) -> int:
+    return int(Path(f"/sys/block/{name}/diskseq").read_text())
+
+
+def test_a_loop_that_is_attached_again_is_another_device(loop: str, image: Path) -> None:
+    name = loop.removeprefix("/dev/")
+    if not os.path.exists(f"/sys/block/{name}/diskseq"):
+        pytest.skip("this kernel has no diskseq (before 5.15)")
+    collector = BlockCollector(Root(), Clock())
+    key = BlockKey(name, diskseq(name))
+    before = collector.read()
+    assert key in before
+    read_directly(loop, 4)
+    after = collector.read()
+    rates = block_rates(before, after, 1.0)[key]
+    assert (rates.read_bytes_per_s, rates.write_bytes_per_s) == (4.0 * MIB, 0.0)
+
+    run("losetup", "-d", loop)
+    run("losetup", loop, str(image))
+    again = BlockKey(name, diskseq(name))
+    assert again != key
+    read_directly(loop, 2)
+    replugged = collector.read()
+    rates_again = block_rates(after, replugged, 1.0)
+    assert key not in rates_again
+    assert rates_again[again].read_bytes_per_s is None
+    # The kernel kept the old totals, so that without diskseq these bytes would have been this interval's.
+    assert replugged[again].rd_sectors >= after[key].rd_sectors
+
+    read_directly(loop, 3)
+    assert block_rates(replugged, collector.read(), 1.0)[again].read_bytes_per_s == 3.0 * MIB
+    collector.close()
+
+
+def test_a_loop_names_its_file_and_the_disk_below(loop: str, image: Path) -> None:
+    root, clock = Root(), Clock()
+    block, mounts = BlockCollector(root, clock), MountsCollector(root, clock)
+    block.read()
+    held_by = (mounts.read(), BlockInfoCollector(root, clock, block, mounts).read())[1]
+    info = held_by[loop.removeprefix("/dev/")]
+    assert (info.kind, info.detail, info.size_bytes) == ("loop", f"loop {image}", 8 * MIB)
+    number = os.stat(image).st_dev
+    disk = [i.name for i in held_by.values() if (i.major, i.minor) == (os.major(number), os.minor(number))]
+    assert list(info.below) == disk

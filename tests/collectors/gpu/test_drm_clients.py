@@ -1,0 +1,219 @@
+"""Clients of DRM devices as amdgpu, i915 and xe tell of them, ROCm's processes, and what holds an AMD GPU back."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.gpu.amd_metrics import Throttle
+from iotop_ai.collectors.gpu.drm import DrmSweep
+from iotop_ai.collectors.gpu.drm_clients import Client, DrmClients, kfd_processes, parse_client
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.gpu.amd_throttle import OTHER, clock_reasons, words
+from iotop_ai.model.gpu.state import GpuProcess, GpuState, gpu_rates
+from iotop_ai.model.reading import Reading
+from tests.machines import build, parse
+
+S = 1_000_000_000
+DATA = Path(__file__).parents[2] / "data" / "gpu"
+CARD = "AMD-c0ffee0123456789"
+SLOT = "0000:c1:00.0"
+
+AMDGPU = """pos:\t0
+flags:\t02100002
+drm-driver:\tamdgpu
+drm-client-id:\t12
+drm-pdev:\t0000:03:00.0
+pasid:\t32771
+drm-total-vram:\t2048 KiB
+drm-resident-vram:\t1024 KiB
+drm-memory-vram:\t1024 KiB
+drm-memory-gtt: \t512 KiB
+drm-engine-gfx:\t4500 ns
+drm-engine-compute:\t900 ns
+drm-engine-enc_1:\t10 ns"""
+I915 = """drm-driver: i915
+drm-client-id: 7
+drm-pdev: 0000:00:02.0
+drm-resident-local0: 3 MiB
+drm-resident-system0: 9 MiB
+drm-engine-render: 9288864723 ns
+drm-engine-copy: 2035071108 ns
+drm-engine-video: 0 ns
+drm-engine-capacity-video: 2"""
+XE = """drm-driver: xe
+drm-client-id: 3
+drm-pdev: 0000:03:00.0
+drm-resident-vram0: 6 MiB
+drm-cycles-ccs: 1000
+drm-total-cycles-ccs: 9000"""
+
+
+class At(Clock):
+    """A clock that stands until it is set."""
+
+    now = S
+
+    def monotonic_ns(self) -> int:
+        return self.now
+
+
+def test_what_each_driver_tells() -> None:
+    assert parse_client(AMDGPU.split("\n")) == Client(
+        "0000:03:00.0", "12", 1 << 20, {"gfx": (4500, None), "compute": (900, None), "enc_1": (10, None)}, {}
+    )
+    assert parse_client(I915.split("\n")) == Client(
+        "0000:00:02.0", "7", 3 << 20,
+        {"render": (9288864723, None), "copy": (2035071108, None), "video": (0, None)}, {"video": 2},
+    )  # fmt: skip
+    assert parse_client(XE.split("\n")) == Client("0000:03:00.0", "3", 6 << 20, {"ccs": (1000, 9000)}, {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "pos:\t0", "drm-driver: vgem\ndrm-client-id: 1", "drm-pdev: 0000:03:00.0\ndrm-client-id:", "drm-engine-gfx"],
+)
+def test_what_is_no_client_of_a_gpu_is_none(text: str) -> None:
+    assert parse_client(text.split("\n")) is None
+
+
+def client(root: Path, pid: int, text: str, fd: int = 4, device: str = "/dev/dri/renderD128") -> None:
+    for folder in ("fd", "fdinfo"):
+        (root / f"proc/{pid}/{folder}").mkdir(parents=True, exist_ok=True)
+    link = root / f"proc/{pid}/fd/{fd}"
+    if not link.is_symlink():
+        link.symlink_to(device)
+    (root / f"proc/{pid}/fdinfo/{fd}").write_text(text + "\n")
+
+
+def amd(gfx: int, number: int = 12, device: str = SLOT, vram: int = 1024) -> str:
+    return (
+        f"drm-driver:\tamdgpu\ndrm-client-id:\t{number}\ndrm-pdev:\t{device}\n"
+        f"drm-memory-vram:\t{vram} KiB\ndrm-engine-gfx:\t{gfx} ns"
+    )
+
+
+def test_one_device_in_the_hands_of_many_counts_once_and_time_grows_by_its_own(tmp_path: Path) -> None:
+    clock = At()
+    clients = DrmClients(Root(str(tmp_path)), clock)
+    client(tmp_path, 50, amd(40 * S))
+    client(tmp_path, 51, amd(40 * S))  # a worker that inherited it
+    client(tmp_path, 52, "garbage", device="/dev/null")
+    first = clients.read()[SLOT]
+    # What was done before we watched is not counted as done now.
+    assert first.busy_ns == {"graphics_ns": 0}
+    assert first.processes == (GpuProcess(50, 1 << 20, "graphics", None),)
+    clock.now += S
+    for pid in (50, 51):
+        client(tmp_path, pid, amd(40 * S + S // 4))
+    second = clients.read()[SLOT]
+    assert second.busy_ns == {"graphics_ns": S // 4}
+    assert second.processes == (GpuProcess(50, 1 << 20, "graphics", 25),)
+    clock.now += S
+    for pid in (50, 51):
+        client(tmp_path, pid, amd(40 * S))  # a driver may step back; the larger value holds
+    assert clients.read()[SLOT].busy_ns == {"graphics_ns": S // 4}
+    clock.now += S
+    client(tmp_path, 50, amd(90 * S, number=13))
+    client(tmp_path, 51, amd(40 * S + S // 2))
+    # A new client worked at most as long as we did not look.
+    assert clients.read()[SLOT].busy_ns == {"graphics_ns": S // 4 + S // 4 + S}
+
+
+def test_cycles_are_a_share_of_all_cycles_and_engines_of_a_kind_share(tmp_path: Path) -> None:
+    clock = At()
+    clients = DrmClients(Root(str(tmp_path)), clock)
+    base = "drm-pdev: 0000:03:00.0\ndrm-client-id: 3\n"
+    client(tmp_path, 60, base + "drm-cycles-ccs: 1000\ndrm-total-cycles-ccs: 9000\ndrm-engine-capacity-ccs: 2")
+    clients.read()
+    clock.now += 2 * S
+    client(tmp_path, 60, base + "drm-cycles-ccs: 2000\ndrm-total-cycles-ccs: 11000\ndrm-engine-capacity-ccs: 2")
+    assert clients.read()["0000:03:00.0"].busy_ns == {"compute_ns": S // 2}
+
+
+def test_rocms_processes_and_their_memory(tmp_path: Path) -> None:
+    entries = parse((DATA / "made-amd-gpu.tree").read_text())
+    nodes = "sys/class/kfd/kfd/topology/nodes"
+    entries |= {
+        f"{nodes}/0/gpu_id": b"0\n",
+        f"{nodes}/1/gpu_id": b"51140\n",
+        f"{nodes}/1/properties": b"cpu_cores_count 0\nlocation_id 49408\ndomain 0\n",
+        "sys/class/kfd/kfd/proc/70/vram_51140": b"4294967296\n",
+        "sys/class/kfd/kfd/proc/70/pasid": b"32771\n",
+    }
+    root = build(entries, tmp_path)
+    assert kfd_processes(root) == {SLOT: {70: 4 << 30}}
+    client(tmp_path, 70, amd(5))
+    client(tmp_path, 71, amd(5, number=2), fd=9)
+    state = DrmSweep(root, Clock()).read()[CARD].value
+    assert state is not None
+    # How long ROCm's kernels ran is not told: no 0 % is made up.
+    assert state.processes == (
+        GpuProcess(70, 4 << 30, "compute", None),
+        GpuProcess(71, 1 << 20, "graphics", None),
+    )
+    assert state.graphics_ns == 0
+
+
+def test_the_rate_of_an_engine_is_its_share_of_time() -> None:
+    def at(seconds: int, **fields: int) -> dict[str, Reading[GpuState]]:
+        return {CARD: Reading(GpuState(CARD, 0, "MI210", engines_at_ns=seconds * S, **fields), at_ns=seconds * S)}  # type: ignore[arg-type]
+
+    rates = gpu_rates(at(1, graphics_ns=5, decoder_ns=0), at(3, graphics_ns=5 + S, decoder_ns=0), 9.0)[CARD]
+    assert (rates.graphics_ratio, rates.decoder_ratio, rates.copy_ratio) == (0.5, 0.0, None)
+
+
+def table(version: tuple[int, int], size: int, at: int = 0, form: str = "<Q", *values: int) -> bytes:
+    raw = bytearray(size)
+    struct.pack_into("<HBB", raw, 0, size, *version)
+    struct.pack_into(form, raw, at or 4, *(values or (0,)))
+    return bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "bits"),
+    [
+        (table((1, 3), 120, 112, "<Q", 1 << 34 | 1), 1 << 34 | 1),
+        (table((1, 3), 120, 112, "<Q", 0), 0),
+        (table((1, 3), 120, 112, "<Q", (1 << 64) - 1), None),  # not told
+        (table((2, 3), 152, 120, "<Q", 1 << 36), 1 << 36),
+        (table((1, 1), 96, 68, "<I", 0), 0),
+        (table((1, 2), 104, 68, "<I", 1 << 9), OTHER),
+        (table((1, 4), 300, 40, "<I", 1), OTHER),
+        (table((1, 4), 300, 40, "<I", 0xFFFFFFFF), None),
+        (table((9, 9), 300), None),
+        (table((1, 3), 60), None),
+        (b"", None),
+    ],
+)
+def test_what_holds_an_amd_gpu_back_by_the_version_of_its_table(raw: bytes, bits: int | None) -> None:
+    assert Throttle().bits(raw) == bits
+
+
+def test_a_table_of_counters_names_those_that_grew() -> None:
+    throttle = Throttle()
+    assert throttle.bits(table((1, 6), 300, 104, "<6I", 1000, 0, 7, 0, 0, 0)) is None
+    assert throttle.bits(table((1, 6), 300, 104, "<6I", 2000, 0, 7, 0, 0, 90)) == 1 << 34
+    assert throttle.bits(table((1, 6), 300, 104, "<6I", 3000, 0, 9, 0, 0, 90)) == 1
+    assert throttle.bits(table((1, 6), 300, 104, "<6I", 10, 0, 0, 0, 0, 0)) is None  # it began anew
+
+
+def test_bits_in_words_and_in_nvmls() -> None:
+    assert (words(0), words(1 << 34 | 1), words(1 << 36 | 1 << 47)) == (
+        "", "power limit, memory temperature", "temperature, the board's overheat signal",
+    )  # fmt: skip
+    assert words(OTHER) == "a reason of this model's own"
+    assert [clock_reasons(bits) for bits in (0, 1, 1 << 34, 1 << 47 | 1)] == [0, 0x4, 0x20, 0x44]
+
+
+def test_a_hot_memory_is_a_thermal_slowdown_of_the_card(tmp_path: Path) -> None:
+    entries = parse((DATA / "made-amd-gpu.tree").read_text())
+    entries["sys/class/drm/card1/device/gpu_metrics"] = table((1, 3), 120, 112, "<Q", 1 << 34)
+    reading = DrmSweep(build(entries, tmp_path), Clock()).read()
+    state = reading[CARD].value
+    assert state is not None
+    assert (state.throttle_bits, state.clock_reasons) == (1 << 34, 0x20)
+    assert gpu_rates(None, reading, None)[CARD].slowed is True

@@ -1,0 +1,100 @@
+"""Intel's cards on made trees, from the sources of i915 and xe; there is no such card here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iotop_ai.collectors.gpu.drm import DrmSweep
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.gpu.state import GpuProcess, GpuState, gpu_rates
+from iotop_ai.model.reading import Reading
+from tests.machines import Entries, build
+
+S = 1_000_000_000
+SLOT, CARD = "0000:03:00.0", "Intel-0000:03:00.0"
+WAY = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:03:00.0"
+HWMON = "sys/class/drm/card1/device/hwmon/hwmon4"
+
+
+def machine(driver: str, **files: str) -> Entries:
+    """A card in a slot of 8 lanes and generation 4, behind its own switch, beside a GPU of the processor."""
+    found: Entries = {
+        "sys/class/drm/card0/device/vendor": b"0x8086\n",
+        "sys/class/drm/card0/device/uevent": b"DRIVER=i915\nPCI_SLOT_NAME=0000:00:02.0\n",
+        "sys/bus/pci/devices/0000:00:02.0": "../../../devices/pci0000:00/0000:00:02.0",
+        "sys/class/drm/card1/device/vendor": b"0x8086\n",
+        "sys/class/drm/card1/device/device": b"0x56a0\n",
+        "sys/class/drm/card1/device/uevent": f"DRIVER={driver}\nPCI_SLOT_NAME={SLOT}\n".encode(),
+        f"{HWMON}/energy1_input": b"5000000\n",
+        f"{HWMON}/power1_max": b"190000000\n",
+        f"{HWMON}/power1_rated_max": b"225000000\n",
+    }
+    for address, speed, width in (
+        ("0000:00:01.0", "16.0 GT/s PCIe", 8), ("0000:01:00.0", "16.0 GT/s PCIe", 8),
+        ("0000:02:01.0", "2.5 GT/s PCIe", 1), ("0000:03:00.0", "2.5 GT/s PCIe", 1),
+    ):  # fmt: skip
+        device = WAY[: WAY.index(address) + len(address)]
+        found[f"sys/bus/pci/devices/{address}"] = f"../../../{device.removeprefix('sys/')}"
+        found[f"{device}/vendor"] = b"0x8086\n"
+        for kind in ("current", "max"):
+            found[f"{device}/{kind}_link_speed"] = f"{speed}\n".encode()
+            found[f"{device}/{kind}_link_width"] = f"{width}\n".encode()
+    return found | {f"sys/class/drm/card1/{path}": f"{text}\n".encode() for path, text in files.items()}
+
+
+def read(folder: Path, entries: Entries) -> GpuState:
+    table = DrmSweep(build(entries, folder), Clock()).read()
+    # The processor's own GPU is not listed.
+    assert set(table) == {CARD}
+    state = table[CARD].value
+    assert state is not None
+    return state
+
+
+def test_a_card_of_the_xe_driver(tmp_path: Path) -> None:
+    freq = "device/tile0/gt0/freq0"
+    state = read(
+        tmp_path,
+        machine("xe", **{
+            f"{freq}/act_freq": "2050", f"{freq}/rp0_freq": "2400", f"{freq}/throttle/status": "1",
+            f"{freq}/throttle/reason_pl1": "1", f"{freq}/throttle/reason_thermal": "1",
+            f"{freq}/throttle/reason_prochot": "0", "device/hwmon/hwmon4/temp2_input": "61000",
+            "device/hwmon/hwmon4/temp3_input": "72000",
+        }),
+    )  # fmt: skip
+    assert state.energy_at_ns is not None
+    assert state._replace(energy_at_ns=None) == GpuState(
+        uuid=CARD, number=0, name="Intel GPU 56a0", temperature_celsius=61, memory_celsius=72, power_limit_mw=190000,
+        energy_mj=5000, sm_mhz=2050, sm_max_mhz=2400, clock_reasons=0x24, pcie_generation=4, pcie_width=8,
+        pcie_max_generation=4, pcie_max_width=8, bus_id=SLOT, processes=(),
+    )  # fmt: skip
+
+
+def test_a_card_of_the_i915_driver_that_nothing_holds_back(tmp_path: Path) -> None:
+    files = {"gt/gt0/rps_act_freq_mhz": "1200", "gt/gt0/rps_RP0_freq_mhz": "2400", "gt/gt0/throttle_reason_status": "0"}
+    state = read(tmp_path, machine("i915", **files))
+    assert (state.sm_mhz, state.sm_max_mhz, state.clock_reasons) == (1200, 2400, 0)
+    hot = machine("i915", **files, **{"gt/gt0/throttle_reason_prochot": "1"})
+    hot["sys/class/drm/card1/gt/gt0/throttle_reason_status"] = b"1\n"
+    (tmp_path / "hot").mkdir()
+    assert read(tmp_path / "hot", hot).clock_reasons == 0x40
+
+
+def test_a_driver_of_before_tells_less(tmp_path: Path) -> None:
+    state = read(tmp_path, machine("i915"))
+    assert (state.sm_mhz, state.clock_reasons, state.temperature_celsius) == (None, None, None)
+
+
+def test_how_busy_it_is_comes_from_who_has_it_open(tmp_path: Path) -> None:
+    client = f"drm-pdev: {SLOT}\ndrm-client-id: 1\ndrm-resident-vram0: 2 MiB\ndrm-engine-rcs: 7 ns\n"
+    entries = machine("xe") | {"proc/60/fd/4": "/dev/dri/renderD128", "proc/60/fdinfo/4": client.encode()}
+    state = read(tmp_path, entries)
+    assert state.processes == (GpuProcess(60, 2 << 20, "graphics", None),)
+    assert state.graphics_ns == 0
+
+    def at(seconds: int, graphics: int, compute: int) -> dict[str, Reading[GpuState]]:
+        times = {"graphics_ns": graphics, "compute_ns": compute, "engines_at_ns": seconds * S}
+        return {CARD: Reading(state._replace(**times), at_ns=seconds * S)}  # type: ignore[arg-type]
+
+    rates = gpu_rates(at(1, 0, 0), at(2, S // 2, S // 4), None)[CARD]
+    assert (rates.busy_ratio, rates.compute_ratio) == (0.5, 0.25)

@@ -1,0 +1,107 @@
+"""The GPU thread around an NVML that the test controls: rhythm, a hang, an end."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+
+from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.gpu.collector import HUNG_S, OPENING_S, GpuCollector
+from iotop_ai.collectors.gpu.nvml.library import GpuUnavailable, Nvml
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.reading import Status
+
+
+class Shifted(Clock):
+    """The machine's clock, put forward by the test."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + int(self.ahead_s * 1e9)
+
+
+class Card(Nvml):
+    """One GPU that answers at once, or not before ``release`` is set."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.release = threading.Event()
+        self.release.set()
+        self.sweeps = 0
+        self.closed = 0
+
+    def open(self) -> None:
+        self.release.wait(20)
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def gpus(self) -> dict[str, GpuUnavailable | None]:
+        return {"GPU-1": None}
+
+    def state(self, uuid: str) -> GpuState:
+        self.release.wait(20)
+        self.sweeps += 1
+        return GpuState(uuid, 0, "card", utilization_percent=self.sweeps % 100)
+
+
+def test_each_tick_finds_a_new_sweep_that_is_fresh() -> None:
+    clock = Clock()
+    collector = GpuCollector(clock, Card(clock), every_s=0.2)
+    assert collector.wait(5)
+    times, ages = [], []
+    for _ in range(12):
+        time.sleep(0.2)
+        reading = take_reading(collector, clock)
+        assert reading.at_ns is not None
+        assert reading.value is not None
+        assert reading.value["GPU-1"].at_ns is not None
+        assert reading.value["GPU-1"].at_ns <= reading.at_ns
+        times.append(reading.at_ns)
+        ages.append(clock.monotonic_ns() - reading.at_ns)
+    collector.close()
+    # The first ticks find the rhythm; on a busy machine one may still come in between.
+    assert len(set(times[2:])) >= 8
+    assert statistics.median(ages[2:]) < 0.1e9
+
+
+def test_the_first_reading_is_pending_and_a_hang_says_for_how_long() -> None:
+    clock = Shifted()
+    card = Card(clock)
+    card.release.clear()
+    collector = GpuCollector(clock, card, every_s=0.05)
+    first = take_reading(collector, clock)
+    assert (first.status, first.reason) == (Status.PENDING, "NVML is being asked")
+    time.sleep(0.05)
+    clock.ahead_s = OPENING_S + 1
+    hung = take_reading(collector, clock)
+    assert hung.status is Status.FAILED
+    assert hung.reason.startswith("NVML has not answered for 61 s")
+    card.release.set()
+    assert collector.wait(5)
+    assert take_reading(collector, clock).status is Status.OK
+    card.release.clear()
+    time.sleep(0.2)
+    clock.ahead_s += HUNG_S + 1
+    assert take_reading(collector, clock).status is Status.FAILED
+    card.release.set()
+    collector.close()
+    assert card.closed >= 1
+
+
+def test_a_shorter_interval_holds_at_once() -> None:
+    clock = Clock()
+    card = Card(clock)
+    collector = GpuCollector(clock, card, every_s=3600.0)
+    assert collector.wait(5)
+    assert card.sweeps == 1
+    collector.every_s = 0.02
+    end = time.monotonic() + 5
+    while card.sweeps < 5:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    collector.close()

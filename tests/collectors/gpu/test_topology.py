@@ -1,0 +1,211 @@
+"""Where a GPU sits, whose processes it runs, and AMD cards: on made trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.gpu.amd import AmdCards, with_smi
+from iotop_ai.collectors.gpu.drm import DrmSweep
+from iotop_ai.collectors.gpu.pid_mapping import FIRST_NAMESPACE, LocalProcess, PidMapping
+from iotop_ai.collectors.gpu.topology import PciTopology, parse_generation, pci_address, read_topology
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuProcess, GpuState
+from iotop_ai.present.gpu.facts import facts
+from tests.machines import build, parse
+
+DATA = Path(__file__).parents[2] / "data" / "gpu"
+CARD = "AMD-c0ffee0123456789"
+
+
+def tree(folder: Path, files: dict[str, str], links: dict[str, str] | None = None) -> Root:
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text + "\n")
+    for path, to in (links or {}).items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(to)
+    return Root(str(folder))
+
+
+def test_the_place_of_a_gpu(tmp_path: Path) -> None:
+    bridge, device = "sys/bus/pci/devices/0000:17:01.0", "sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
+    root = tree(
+        tmp_path,
+        {
+            f"{device}/numa_node": "1",
+            f"{device}/local_cpulist": "48-95",
+            f"{device}/max_link_width": "16",
+            f"{bridge}/max_link_speed": "16.0 GT/s PCIe",
+            f"{bridge}/max_link_width": "8",
+        },
+        {"sys/bus/pci/devices/0000:18:00.0": "../../../devices/pci0000:17/0000:17:01.0/0000:18:00.0"},
+    )
+    assert read_topology(root, "00000000:18:00.0") == PciTopology(1, "48-95", 16, 4, 8)
+    assert read_topology(root, "00000000:99:00.0") == PciTopology()
+    assert read_topology(root, "") == PciTopology()
+    assert pci_address("00000000:1A:00.0") == "0000:1a:00.0"
+    assert [parse_generation(s) for s in ("2.5 GT/s PCIe", "32.0 GT/s PCIe", "Unknown")] == [1, 5, None]
+
+
+def status(pid: int, *inner: int, cpus: str = "0-7") -> str:
+    return f"Name:\tpython\nNSpid:\t{pid} {' '.join(map(str, inner))}\nCpus_allowed_list:\t{cpus}"
+
+
+def resolved(root: Root, *pids: int, minor: int | None = 0) -> list[tuple[int, bool, str]]:
+    holders = PidMapping(root)
+    holders.begin()
+    found = holders.resolve("GPU-1", minor, tuple(GpuProcess(pid, 1, "compute") for pid in pids))
+    return [(one.pid, one.found, one.cpus) for one in found or ()]
+
+
+def test_on_the_host_the_pid_is_its_own(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"proc/2001/status": status(2001)}, {"proc/self/ns/pid": FIRST_NAMESPACE})
+    assert resolved(root, 2001, 2002) == [(2001, True, "0-7"), (2002, False, "")]
+
+
+def test_in_a_container_only_an_open_device_proves_it(tmp_path: Path) -> None:
+    files = {"proc/7/status": status(7, cpus="4-7"), "proc/2001/status": status(2001), "proc/9/status": status(9)}
+    links = {"proc/self/ns/pid": "pid:[4026532999]", "proc/7/fd/5": "/dev/nvidia0", "proc/9/fd/3": "/dev/null"}
+    root = tree(tmp_path, files, links)
+    # 2001 is somebody else here; the only process that holds the GPU is 7.
+    assert resolved(root, 2001) == [(7, True, "4-7")]
+    # Two of NVML's, one of ours: nobody can say which.
+    assert resolved(root, 2001, 2002) == [(2001, False, ""), (2002, False, "")]
+    assert resolved(root, 7) == [(7, True, "4-7")]
+    assert resolved(root, 2001, minor=None) == [(2001, False, "")]
+
+
+def test_another_number_of_the_same_process_names_it(tmp_path: Path) -> None:
+    files = {"proc/700/status": status(700, 31), "proc/701/status": status(701, 32)}
+    links = {
+        "proc/self/ns/pid": "pid:[4026532999]",
+        "proc/700/fd/5": "/dev/nvidia1",
+        "proc/701/fd/5": "/dev/nvidia1",
+    }
+    assert resolved(tree(tmp_path, files, links), 32, 31, minor=1) == [(701, True, "0-7"), (700, True, "0-7")]
+    assert LocalProcess(None, "").pid is None
+
+
+def amd(folder: Path) -> Root:
+    return build(parse((DATA / "made-amd-gpu.tree").read_text()), folder)
+
+
+def test_an_amd_card_by_sysfs(tmp_path: Path) -> None:
+    cards = AmdCards(amd(tmp_path), Clock())
+    assert cards.cards() == (CARD,)
+    assert cards.state(CARD) == GpuState(
+        uuid=CARD,
+        number=0,
+        name="AMD Instinct MI210",
+        utilization_percent=87,
+        memory_activity_percent=42,
+        memory_total_bytes=68702699520,
+        memory_used_bytes=51539607552,
+        memory_free_bytes=68702699520 - 51539607552,
+        temperature_celsius=58,
+        memory_celsius=71,
+        power_mw=241000,
+        power_limit_mw=300000,
+        sm_mhz=1700,
+        memory_mhz=1600,
+        pcie_generation=4,
+        pcie_width=16,
+        pcie_max_generation=4,
+        pcie_max_width=16,
+        pcie_replays=0,
+        bus_id="0000:c1:00.0",
+    )
+    assert cards.detail(CARD) == GpuDetail(
+        CARD, vbios="113-D67301-059", slowdown_celsius=105, shutdown_celsius=110, default_limit_mw=300000,
+        least_limit_mw=0, most_limit_mw=300000,
+    )  # fmt: skip
+
+
+CARD_WAY = "sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/0000:02:00.0/0000:03:00.0"
+
+
+def switched(folder: Path, root_port: str = "0x1022") -> Root:
+    """The card behind its own switch (1002:1478, 1002:1479) in a slot of 8 lanes and generation 3."""
+    entries = parse((DATA / "made-amd-gpu.tree").read_text())
+    inside = ("16.0 GT/s PCIe", "16")
+    links = {  # vendor, then (speed, width) now and at most
+        "0000:00:01.1": (root_port, ("8.0 GT/s PCIe", "8"), ("8.0 GT/s PCIe", "8")),
+        "0000:01:00.0": ("0x1002", ("8.0 GT/s PCIe", "8"), inside),
+        "0000:02:00.0": ("0x1002", inside, inside),
+        "0000:03:00.0": ("0x1002", inside, inside),
+    }
+    for address, (vendor, now, most) in links.items():
+        device = CARD_WAY[: CARD_WAY.index(address) + len(address)]
+        entries[f"sys/bus/pci/devices/{address}"] = f"../../../{device.removeprefix('sys/')}"
+        entries[f"{device}/vendor"] = f"{vendor}\n".encode()
+        for kind, (speed, width) in (("current", now), ("max", most)):
+            entries[f"{device}/{kind}_link_speed"] = f"{speed}\n".encode()
+            entries[f"{device}/{kind}_link_width"] = f"{width}\n".encode()
+    entries["sys/class/drm/card1/device/uevent"] = b"DRIVER=amdgpu\nPCI_SLOT_NAME=0000:03:00.0\n"
+    return build(entries, folder)
+
+
+@pytest.mark.parametrize("root_port", ["0x1022", "0x1002"])
+def test_an_amd_cards_link_is_the_slots_and_not_the_one_inside_the_card(tmp_path: Path, root_port: str) -> None:
+    sweep = DrmSweep(switched(tmp_path, root_port), Clock())
+    state, detail = sweep.read()[CARD].value, sweep.details[CARD].value
+    assert state is not None
+    assert detail is not None
+    assert (state.pcie_generation, state.pcie_width) == (3, 8)
+    assert (state.pcie_max_generation, state.pcie_max_width) == (4, 16)
+    assert (detail.device_max_width, detail.slot_max_generation, detail.slot_max_width) == (16, 3, 8)
+
+
+def test_a_card_without_an_edge_sensor_shows_its_junction_and_says_so(tmp_path: Path) -> None:
+    entries = parse((DATA / "made-amd-gpu.tree").read_text())
+    hwmon = "sys/class/drm/card1/device/hwmon/hwmon3"
+    for path in [path for path in entries if path.startswith(f"{hwmon}/temp1_")]:
+        del entries[path]
+    entries |= {f"{hwmon}/temp2_crit": b"100000\n", f"{hwmon}/temp3_crit": b"105000\n"}
+    cards = AmdCards(build(entries, tmp_path), Clock())
+    cards.cards()
+    state, detail = cards.state(CARD), cards.detail(CARD)
+    assert (state.temperature_celsius, state.temperature_sensor, state.memory_celsius) == (66, "junction", 71)
+    assert (detail.slowdown_celsius, detail.shutdown_celsius, detail.memory_max_celsius) == (100, None, 105)
+    assert [f.value for f in facts(state, None, detail) if f.label == "temp of"] == ["junction"]
+
+
+def test_pcie_bw_is_never_read(tmp_path: Path) -> None:
+    root = amd(tmp_path)
+    slow = tmp_path / "sys/class/drm/card1/device/pcie_bw"
+    slow.write_text("1 2 256\n")
+    before = slow.stat().st_atime_ns
+    sweep = DrmSweep(root, Clock())
+    assert set(sweep.read()) == {CARD}
+    assert slow.stat().st_atime_ns == before
+    assert set(sweep.details) == {CARD}
+
+
+def test_no_card_is_none(tmp_path: Path) -> None:
+    assert DrmSweep(Root(str(tmp_path)), Clock()).read() == {}
+
+
+class Smi:
+    """amdsmi's interface with one function that this guest does not support."""
+
+    class AmdSmiException(Exception):  # noqa: N818 - the library's own name
+        pass
+
+    def amdsmi_get_gpu_activity(self, handle: int) -> dict[str, object]:
+        return {"gfx_activity": 33, "umc_activity": "N/A"}
+
+    def amdsmi_get_power_info(self, handle: int) -> dict[str, object]:
+        raise self.AmdSmiException
+
+
+def test_amdsmi_fills_what_sysfs_does_not_tell() -> None:
+    bare = GpuState("AMD-1", 0, "MI210")
+    filled = with_smi(Smi(), 1, bare)
+    assert (filled.utilization_percent, filled.memory_activity_percent, filled.power_mw) == (33, None, None)
+    assert with_smi(Smi(), 1, bare._replace(utilization_percent=5)).utilization_percent == 5

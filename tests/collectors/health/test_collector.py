@@ -1,0 +1,462 @@
+"""The SMART collector with its real helper process and the real smartctl, over an NVMe that comes from a text file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.health.collector import SmartCollector
+from iotop_ai.collectors.health.commands import argv, is_device, is_type, sudoers_line
+from iotop_ai.collectors.health.parse import refusal
+from iotop_ai.collectors.health.targets import Disk, smart_disks, with_scanned_types
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import Settings
+from tests.rigs.smart import Smartctl, why_no_smartctl
+from tests.rigs.smart.disks import FAILING, HEALTHY
+
+DATA = Path(__file__).parents[2] / "data/smart"
+NO_SMARTCTL = why_no_smartctl()
+needs_smartctl = pytest.mark.skipif(bool(NO_SMARTCTL), reason=NO_SMARTCTL or "there")
+STANDBY = '{"smartctl":{"exit_status":3,"messages":[{"string":"Device is in STANDBY mode, exit(3)"}]}}'
+
+Start = Callable[..., SmartCollector]
+
+
+@pytest.fixture
+def smartctl(tmp_path: Path) -> Smartctl:
+    return Smartctl(tmp_path)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[SmartCollector] = []
+
+    def build(
+        smartctl: str, timeout_s: float = 10.0, interval_s: float = 300.0, smart_types: tuple[tuple[str, str], ...] = ()
+    ) -> SmartCollector:
+        settings = Settings(smartctl=smartctl, smart_interval_s=interval_s, smart_types=smart_types)
+        started.append(SmartCollector(Root(str(tmp_path / "root")), Clock(), settings, timeout_s))
+        return started[-1]
+
+    yield build
+    for one in started:
+        one.close()
+
+
+def settled(collector: SmartCollector) -> dict[str, Reading[SmartState]]:
+    assert collector.wait(20)
+    return dict(collector.read())
+
+
+def until(collector: SmartCollector, name: str, wanted: Callable[[Reading[SmartState]], bool]) -> Reading[SmartState]:
+    end = time.monotonic() + 20
+    collector.wait(10)
+    while not (name in collector.read() and wanted(collector.read()[name])):
+        assert time.monotonic() < end, collector.read()
+        time.sleep(0.02)
+    return collector.read()[name]
+
+
+@needs_smartctl
+def test_healthy_and_failing_disks_beside_a_virtio_one(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    smartctl.disk("nvme9", {**FAILING, "warn_k": 343})
+    smartctl.block("vda")
+    smartctl.block("loop0")
+    table = settled(start(str(smartctl.path)))
+    assert set(table) == {"nvme8n1", "nvme9n1", "vda"}
+    healthy = table["nvme8n1"].value
+    assert healthy is not None
+    assert (healthy.serial, healthy.severity, healthy.temperature_celsius) == ("S64GNE0T512345", "ok", 41)
+    assert healthy.written_bytes == 98765432 * 512000
+    assert (healthy.warning_celsius, healthy.critical_celsius) == (85, 85)
+    failing = table["nvme9n1"].value
+    assert failing is not None
+    assert (failing.assessment, failing.severity, failing.exit_status) == ("FAIL", "critical", 8)
+    assert failing.reasons == (
+        "the disk itself says that it is failing",
+        "spare blocks are below the threshold",
+        "reliability is degraded",
+        "102 % of its rated life used",
+        "37 media errors",
+        "4 % spare blocks left, limit 10 %",
+        "84 °C, too warm from 70 °C",
+    )
+    assert table["vda"].status is Status.UNSUPPORTED
+    assert "virtio" in table["vda"].reason
+    touching = [call for call in smartctl.asked() if "/dev/" in call]
+    assert len(touching) == 4
+    assert all("-n standby,3" in call and "-d nvme" in call for call in touching)
+
+
+@needs_smartctl
+def test_media_errors_grow_between_two_readings(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path))
+    first = settled(collector)["nvme8n1"]
+    smartctl.disk("nvme8", {**HEALTHY, "media_errors": 5})
+    collector.refresh()
+    second = until(collector, "nvme8n1", lambda one: one.at_ns != first.at_ns)
+    assert first.value is not None
+    assert second.value is not None
+    assert (first.value.media_errors, second.value.media_errors) == (0, 5)
+    assert second.value.severity == "warning"
+
+
+@needs_smartctl
+@pytest.mark.parametrize(
+    ("fault", "status", "reason"),
+    [
+        ({"open_errno": 13}, Status.DENIED, "reading SMART needs root"),
+        ({"ioctl_errno": 13}, Status.DENIED, "reading SMART needs root"),
+        ({"ioctl_errno": 5}, Status.FAILED, "Input/output error"),
+        ({"open_errno": 19}, Status.ABSENT, "No such device"),
+    ],
+)
+def test_each_refusal_is_its_own_state(
+    smartctl: Smartctl, start: Start, fault: dict[str, object], status: Status, reason: str
+) -> None:
+    smartctl.disk("nvme8", {**HEALTHY, **fault})
+    one = settled(start(str(smartctl.path)))["nvme8n1"]
+    assert one.status is status
+    assert reason in one.reason
+    assert (one.value is None) == (status is not Status.DENIED)
+    if one.value is not None:
+        assert (one.value.severity, one.value.assessment) == ("unknown", None)
+        assert f"{smartctl.path} --json\\=c -a -n standby\\,3 -d nvme /dev/nvme8" in one.remedy
+        assert "NOPASSWD" in one.remedy
+    # A refusal by JSON is not asked again in pySMART's form.
+    assert sum("/dev/nvme8" in call for call in smartctl.asked()) == 1
+
+
+@needs_smartctl
+def test_a_hanging_smartctl_is_killed_and_the_next_disk_still_answers(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    smartctl.disk("nvme9", HEALTHY)
+    pid = smartctl.folder / "pid"
+    hang = f'case "$*" in *nvme8*) echo $$ > {pid}; sleep 600;; esac'
+    smartctl.write_script(hang, 'exec /usr/sbin/smartctl "$@"')
+    collector = start(str(smartctl.path), timeout_s=0.5)
+    longest = 0.0
+    while not collector.wait(0.01):
+        began = time.monotonic()
+        take_reading(collector, Clock())
+        longest = max(longest, time.monotonic() - began)
+    assert longest < 0.2
+    table = settled(collector)
+    assert table["nvme8n1"].status is Status.FAILED
+    assert table["nvme8n1"].reason == "smartctl did not answer within 0.5 s and was killed"
+    assert table["nvme9n1"].status is Status.OK
+    assert not Path("/proc", pid.read_text().strip()).exists()
+
+
+@needs_smartctl
+def test_a_killed_helper_is_started_again(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    smartctl.disk("nvme9", HEALTHY)
+    # The first call about nvme8 kills the helper that made it.
+    once = smartctl.folder / "once"
+    kill = f'case "$*" in *nvme8*) if [ ! -e {once} ]; then touch {once}; kill -KILL $PPID; fi;; esac'
+    smartctl.write_script(kill, 'exec /usr/sbin/smartctl "$@"')
+    collector = start(str(smartctl.path))
+    table = settled(collector)
+    assert table["nvme8n1"].status is Status.FAILED
+    assert "helper ended" in table["nvme8n1"].reason
+    assert table["nvme9n1"].status is Status.OK
+    collector.refresh()
+    until(collector, "nvme8n1", lambda one: one.status is Status.OK)
+
+
+def test_no_smartctl_says_how_to_get_one(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
+    collector = start("/nowhere/smartctl")
+    assert collector.wait(5)
+    whole = take_reading(collector, Clock())
+    assert (whole.status, whole.reason) == (Status.ABSENT, "no smartctl at /nowhere/smartctl")
+    assert whole.remedy == "give smartctl's absolute path"
+
+
+def test_smartctl_is_installed_while_the_monitor_runs(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
+    script = tmp_path / "later"
+    collector = start(str(script))
+    assert collector.wait(5)
+    assert take_reading(collector, Clock()).status is Status.ABSENT
+    script.write_text(f"#!/bin/sh\necho '{STANDBY}'\nexit 3\n")
+    script.chmod(0o755)
+    collector.refresh()
+    end = time.monotonic() + 10
+    while take_reading(collector, Clock()).status is Status.ABSENT:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert until(collector, "sda", lambda one: one.status is Status.ASLEEP).value is None
+
+
+def test_a_captured_machine_asks_no_disk(tmp_path: Path) -> None:
+    (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
+    collector = SmartCollector(Root(str(tmp_path / "root")), Clock(), Settings())
+    assert collector.wait(5)
+    assert take_reading(collector, Clock()).status is Status.ABSENT
+    collector.close()
+
+
+@needs_smartctl
+def test_a_sleeping_disk_is_left_asleep_and_its_last_state_kept(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path))
+    awake = settled(collector)["nvme8n1"]
+    calls = len(smartctl.asked())
+    smartctl.write_script(f"echo '{STANDBY}'", "exit 3")
+    collector.refresh()
+    asleep = until(collector, "nvme8n1", lambda one: one.status is Status.ASLEEP)
+    assert asleep.value == awake.value
+    assert asleep.at_ns == awake.at_ns
+    assert asleep.reason == "the disk sleeps and is left asleep"
+    assert len(smartctl.asked()) == calls + 2  # the scan and one question, no second one that might wake it
+
+
+@needs_smartctl
+def test_stray_lines_and_unknown_types_in_the_scan_are_passed_over(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    text = "# scan_smart_devices: glob(3) aborted\\n/dev/sda -d usbweird # x\\n"
+    smartctl.write_script(f'case "$*" in *scan*) printf "{text}"; exit 0;; esac', 'exec /usr/sbin/smartctl "$@"')
+    assert settled(start(str(smartctl.path)))["nvme8n1"].status is Status.OK
+
+
+RAID_SCAN = {
+    "devices": [
+        {"name": "/dev/sdw", "info_name": "/dev/sdw", "type": "scsi", "protocol": "SCSI"},
+        {"name": "/dev/bus/0", "info_name": "/dev/bus/0 [megaraid_disk_00]", "type": "megaraid,0", "protocol": "SCSI"},
+        {"name": "/dev/bus/0", "info_name": "/dev/bus/0 [megaraid_disk_03]", "type": "sat+megaraid,3"},
+        {"name": "/dev/bus/0; reboot", "type": "megaraid,4"},
+        {"name": "/dev/bus/0", "type": "megaraid,5 -t long"},
+    ]
+}
+REFUSED = "Smartctl open device: /dev/sdw failed: DELL or MegaRaid controller, please try adding '-d megaraid,N'"
+
+
+@needs_smartctl
+@pytest.mark.parametrize("given", [(), (("sdw", "megaraid,3"),)])
+def test_disks_behind_a_raid_controller_are_found_by_the_scan(
+    smartctl: Smartctl, start: Start, given: tuple[tuple[str, str], ...]
+) -> None:
+    smartctl.block("sdw")
+    disk = {**json.loads((DATA / "sata_failing_attr5.json").read_text()), "serial_number": "BEHIND3"}
+    volume = {"smartctl": {"exit_status": 2, "messages": [{"string": REFUSED, "severity": "error"}]}}
+    for name, answer in (("scan", RAID_SCAN), ("disk", disk), ("volume", volume)):
+        (smartctl.folder / f"{name}.json").write_text(json.dumps(answer))
+    smartctl.write_script(
+        f'case "$*" in *scan*) cat {smartctl.folder}/scan.json; exit 0;;',
+        f"*json*megaraid*) cat {smartctl.folder}/disk.json; exit 0;;",
+        f"*json*sdw*) cat {smartctl.folder}/volume.json; exit 2;; esac",
+        "exit 2",
+    )
+    collector = start(str(smartctl.path), smart_types=given)
+    table = settled(collector)
+    # One that the user named is not listed a second time.
+    third = "sdw/megaraid,3" if given else "bus/0/sat+megaraid,3"
+    assert set(table) == {"sdw", "bus/0/megaraid,0", third}
+    assert (table["sdw"].status, table["sdw"].reason) == (
+        Status.UNSUPPORTED, "a RAID volume: the disks behind it are asked",
+    )  # fmt: skip
+    found = table[third]
+    assert found.value is not None
+    assert (found.status, found.value.serial, found.value.severity) == (Status.OK, "BEHIND3", "critical")
+    assert found.value.device_type == third.rpartition("/")[2]
+    assert len([call for call in smartctl.asked() if "scan" in call]) == 1
+    assert len([call for call in smartctl.asked() if "megaraid,0" in call and "json" in call]) == 1
+    fewer = {"devices": [one for one in RAID_SCAN["devices"] if one["type"] != "megaraid,0"]}
+    (smartctl.folder / "scan.json").write_text(json.dumps(fewer))
+    began = time.monotonic()
+    collector.refresh()
+    while set(collector.read()) != {"sdw", third}:
+        assert time.monotonic() < began + 20, collector.read()
+        time.sleep(0.05)
+
+
+def test_a_volume_whose_disks_the_scan_did_not_find_says_how_to_reach_them() -> None:
+    why = refusal({"smartctl": {"exit_status": 2, "messages": [{"string": REFUSED, "severity": "error"}]}})
+    assert why is not None
+    assert (why.status, why.reason) == (Status.UNSUPPORTED, "a RAID volume: it has no health of its own")
+    assert why.remedy == "--smart-type sdw=megaraid,N for each disk N behind it (see smartctl(8))"
+
+
+@needs_smartctl
+def test_a_smartctl_without_json_is_read_through_pysmart(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", FAILING)
+    refuse = 'case "$*" in *json*) echo "=======> UNRECOGNIZED OPTION: json=c"; exit 1;; esac'
+    smartctl.write_script(refuse, 'exec /usr/sbin/smartctl "$@"')
+    state = settled(start(str(smartctl.path)))["nvme8n1"].value
+    assert state is not None
+    assert (state.model, state.serial) == ("SAMSUNG MZQL21T9HCJR-00A07", "S64GNE0T599999")
+    assert (state.assessment, state.severity, state.temperature_celsius) == ("FAIL", "critical", 84)
+
+
+@needs_smartctl
+def test_nothing_is_asked_while_held_unless_somebody_wants_to_know(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path))
+    collector.hold(True)
+    assert not collector.wait(0.4)
+    assert collector.read()["nvme8n1"].status is Status.PENDING
+    assert smartctl.asked() == []
+    collector.refresh()
+    assert settled(collector)["nvme8n1"].status is Status.OK
+    collector.hold(False)
+
+
+@needs_smartctl
+def test_release_lets_a_waiting_round_go_on(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path))
+    collector.hold(True)
+    assert not collector.wait(0.1)
+    collector.hold(False)
+    assert settled(collector)["nvme8n1"].status is Status.OK
+
+
+@needs_smartctl
+def test_a_disk_that_is_plugged_in_is_asked_and_one_that_went_is_forgotten(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    collector = start(str(smartctl.path), interval_s=1.0)
+    assert set(settled(collector)) == {"nvme8n1"}
+    smartctl.disk("nvme9", HEALTHY)
+    os.rename(smartctl.tree / "sys/block/nvme8n1", smartctl.folder / "gone")
+    until(collector, "nvme9n1", lambda one: one.status is Status.OK)
+    assert set(collector.read()) == {"nvme9n1"}
+
+
+@needs_smartctl
+def test_close_ends_helper_and_smartctl(smartctl: Smartctl, start: Start) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    pid = smartctl.folder / "pid"
+    smartctl.write_script(f'case "$*" in *nvme8*) echo $$ $PPID > {pid}; sleep 600;; esac', "exit 0")
+    collector = start(str(smartctl.path), timeout_s=60.0)
+    collector.wait(0)
+    end = time.monotonic() + 10
+    while not (pid.exists() and pid.read_text().strip()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    began = time.monotonic()
+    collector.close()
+    assert time.monotonic() - began < 3
+    smart, helper = pid.read_text().split()
+    for one in (smart, helper):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(one), signal.SIG_DFL)
+
+
+def test_the_reading_has_the_time_of_its_answers(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "root/sys/block/vda").mkdir(parents=True)
+    collector = start("")
+    settled(collector)
+    first, second = take_reading(collector, Clock()), take_reading(collector, Clock())
+    assert first.status is Status.OK
+    assert first.at_ns == second.at_ns == collector.at_ns()
+
+
+def test_off_is_a_state(tmp_path: Path) -> None:
+    collector = SmartCollector(Root(str(tmp_path)), Clock(), Settings(smart=False))
+    assert take_reading(collector, Clock()).status is Status.OFF
+
+
+def test_which_disks_there_are(tmp_path: Path) -> None:
+    for folder in (
+        "block/sda/device", "block/sdb/device", "block/sdc/device", "block/vda", "block/mmcblk0", "block/mmcblk0boot0",
+        "block/nvme0n1", "block/nvme1n2", "block/nvme0c1n1", "block/dm-0", "block/md0", "block/loop0", "block/sr0",
+        "class/nvme/nvme3/nvme1c3n2", "class/nvme/nvme4/nvme1c4n2",
+    ):  # fmt: skip
+        (tmp_path / "sys" / folder).mkdir(parents=True)
+    (tmp_path / "sys/block/sda/device/vendor").write_text("ATA     \n")
+    (tmp_path / "sys/block/sdb/device/vendor").write_text("SEAGATE \n")
+    (tmp_path / "sys/block/sdc/size").write_text("0\n")
+    disks = smart_disks(Root(str(tmp_path)))
+    assert {disk.name: (disk.device, disk.kind) for disk in disks} == {
+        "mmcblk0": ("", ""),
+        "nvme0n1": ("", ""),
+        "nvme1n2": ("/dev/nvme3", "nvme"),
+        "sda": ("/dev/sda", "sat"),
+        "sdb": ("/dev/sdb", "scsi"),
+        "sdc": ("", ""),
+        "vda": ("", ""),
+    }
+    scanned = (("/dev/sda", "scsi"), ("/dev/sdb", "usbjmicron"), ("/dev/sdz", "sat"))
+    assert [disk.kind for disk in with_scanned_types(disks, scanned) if disk.name.startswith("sd")] == [
+        "sat",
+        "usbjmicron",
+        "",
+    ]
+    assert Disk("sdc", "", "", "no medium in the drive") in disks
+
+
+@pytest.mark.parametrize("device", ["/dev/sda", "/dev/sdaa", "/dev/nvme0", "/dev/nvme0n1", "/dev/bus/0", "/dev/sg3"])
+def test_devices_that_may_be_asked(device: str) -> None:
+    assert is_device(device)
+
+
+@pytest.mark.parametrize("device", ["/dev/sda1", "sda", "/dev/../etc", "/dev/sda\n", "/dev/sda -s off", "-s", ""])
+def test_devices_that_may_not(device: str) -> None:
+    assert not is_device(device)
+    with pytest.raises(ValueError, match="no such kind"):
+        argv("json", "/usr/sbin/smartctl", "sat", device)
+
+
+def test_types_and_paths_that_may_not() -> None:
+    assert is_type("sat+megaraid,0")
+    assert not any(is_type(kind) for kind in ("", "-s", "sat -s off", "SAT", "sat,"))
+    with pytest.raises(ValueError, match="absolute"):
+        argv("scan", "smartctl")
+
+
+def test_the_sudoers_line_allows_exactly_the_calls() -> None:
+    line = sudoers_line("ann", 1000, "/usr/sbin/smartctl", [("sat", "/dev/sda")])
+    assert line == (
+        r"ann ALL=(root) NOPASSWD: /usr/sbin/smartctl --json\=c --scan-open, "
+        r"/usr/sbin/smartctl --json\=c -a -n standby\,3 -d sat /dev/sda, "
+        r"/usr/sbin/smartctl -n standby\,3 -d sat --all /dev/sda"
+    )
+    assert sudoers_line("AD\\ann", 1000, "/usr/sbin/smartctl", []).startswith("#1000 ALL=(root)")
+
+
+@pytest.mark.parametrize("folder", ["/opt/a", "/opt/a, /bin/sh, ", "/opt/a b", "/opt/x:y=z", "/opt/+-_.1"])
+def test_a_sudoers_line_names_one_path_whatever_stands_in_it(folder: str, tmp_path: Path) -> None:
+    smartctl = f"{folder}/smartctl"
+    line = sudoers_line("ann", 1000, smartctl, [("sat+megaraid,0", "/dev/sda")])
+    if not shutil.which("visudo") or not shutil.which("cvtsudoers"):
+        pytest.skip("needs visudo and cvtsudoers (sudo)")
+    file = tmp_path / "rule"
+    file.write_text(line + "\n")
+    file.chmod(0o440)
+    checked = subprocess.run(["visudo", "-cf", str(file)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+    told = subprocess.run(["cvtsudoers", "-f", "json", str(file)], capture_output=True, text=True, check=True).stdout
+    commands = [
+        each["command"] for spec in json.loads(told)["User_Specs"][0]["Cmnd_Specs"] for each in spec["Commands"]
+    ]
+    types = [("sat+megaraid,0", "/dev/sda")] * 2
+    assert commands == [
+        f"{smartctl} --json=c --scan-open",
+        *(" ".join(argv(what, smartctl, *pair)) for what, pair in zip(("json", "text"), types, strict=True)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", ["/opt/a\nb/smartctl", "/opt/*/smartctl", "/opt/a\\b", "/opt/[a]/b", '/opt/"a"', "/ä", "x"]
+)
+def test_a_path_that_no_sudoers_line_can_name_gets_none(path: str) -> None:
+    line = sudoers_line("ann", 1000, path, [("sat", "/dev/sda")])
+    assert line.startswith("no sudoers line can name ")
+    assert "NOPASSWD" not in line
+    assert "\n" not in line

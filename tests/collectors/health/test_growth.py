@@ -1,0 +1,208 @@
+"""The SMART collector beside a history: growth, self-tests, disks behind controllers; real smartctl on made disks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.health.collector import SmartCollector
+from iotop_ai.collectors.health.commands import TEST_COMMANDS, argv, sudoers_line
+from iotop_ai.collectors.health.history import HealthHistory
+from iotop_ai.collectors.health.targets import Disk, disks_named, with_given_types
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.settings import Settings
+from tests.rigs.smart import Smartctl, why_no_smartctl
+from tests.rigs.smart.disks import HEALTHY
+
+WHY = why_no_smartctl()
+pytestmark = pytest.mark.skipif(bool(WHY), reason=WHY or "there")
+
+
+class Shifted(Clock):
+    """The real clock, some seconds later on the wall."""
+
+    ahead_s = 0
+
+    def wall_ns(self) -> int:
+        return super().wall_ns() + self.ahead_s * 1_000_000_000
+
+
+class Watched:
+    """A collector over made disks, with a history."""
+
+    def __init__(self, smartctl: Smartctl, types: tuple[tuple[str, str], ...] = ()) -> None:
+        self.clock = Shifted()
+        settings = Settings(smartctl=str(smartctl.path), smart_interval_s=300.0, smart_types=types)
+        history = HealthHistory(smartctl.folder / "state", self.clock)
+        self.collector = SmartCollector(Root(str(smartctl.tree)), self.clock, settings, 10.0, history)
+
+    def first(self, name: str) -> Reading[SmartState]:
+        assert self.collector.wait(20)
+        return self.collector.read()[name]
+
+    def after(self, seconds: int, name: str) -> SmartState:
+        """What the disk tells when it is asked ``seconds`` later."""
+        self.clock.ahead_s += seconds
+        old = self.collector.read()[name].at_ns
+        self.collector.refresh()
+        state = self.until(name, lambda one: one.at_ns != old).value
+        assert state is not None
+        return state
+
+    def until(self, name: str, wanted: Callable[[Reading[SmartState]], bool]) -> Reading[SmartState]:
+        end = time.monotonic() + 30
+        while not wanted(self.collector.read()[name]):
+            assert time.monotonic() < end, self.collector.read()[name]
+            time.sleep(0.02)
+        return self.collector.read()[name]
+
+
+@pytest.fixture
+def smartctl(tmp_path: Path) -> Smartctl:
+    return Smartctl(tmp_path)
+
+
+@pytest.fixture
+def watch(smartctl: Smartctl) -> Iterator[Callable[..., Watched]]:
+    made: list[Watched] = []
+
+    def build(**more: tuple[tuple[str, str], ...]) -> Watched:
+        made.append(Watched(smartctl, **more))
+        return made[-1]
+
+    yield build
+    for one in made:
+        one.collector.close()
+
+
+def test_media_errors_and_hot_minutes_that_grow(smartctl: Smartctl, watch: Callable[..., Watched]) -> None:
+    smartctl.disk("nvme8", HEALTHY)
+    watched = watch()
+    assert watched.first("nvme8n1").value is not None
+    worse = {"media_errors": 3, "warn_time": 7, "temp_k": 357, "warn_k": 343, "used": 102, "spare": 4}
+    smartctl.disk("nvme8", {**HEALTHY, **worse})
+    state = watched.after(3600, "nvme8n1")
+    assert state.severity == "critical"
+    assert state.reasons == (
+        "3 media errors, +3 in 60 min",
+        "102 % of its rated life used",
+        "too hot for 7 minutes, +7 in 60 min: it slows itself down",
+        "4 % spare blocks left, limit 10 %",
+        "84 °C, too warm from 70 °C",
+    )
+    assert [point.used_percent for point in state.past] == [3, 102]
+    # A day later nothing has grown any more: the level stays.
+    state = watched.after(2 * 86_400, "nvme8n1")
+    assert {one.rule for one in state.judgements} == {"worn-out", "media", "spare-low", "warm"}
+
+
+def test_attributes_5_197_and_199_that_grow(smartctl: Smartctl, watch: Callable[..., Watched]) -> None:
+    smartctl.sata("sda", {5: (100, 10), 197: (100, 0), 199: (200, 40)})
+    watched = watch()
+    first = watched.first("sda").value
+    assert first is not None
+    assert (first.severity, first.judgements[0].rule) == ("warning", "reallocated")
+    smartctl.sata("sda", {5: (98, 19), 197: (100, 0), 199: (200, 40)})
+    state = watched.after(86_400, "sda")
+    assert (state.severity, state.reasons[0]) == ("warning", "19 reallocated sectors, +9 in 24 h")
+    smartctl.sata("sda", {5: (98, 20), 197: (100, 2), 199: (200, 640)})
+    state = watched.after(300, "sda")
+    assert state.severity == "critical"
+    assert state.reasons == (
+        "2 pending sectors, +2 in 24 h",
+        "20 reallocated sectors, +10 in 24 h",
+        "640 CRC errors, +600 in 24 h: cable or backplane, not the disk",
+    )
+    smartctl.sata("sda", {5: (10, 400), 197: (100, 2)}, failing=True)
+    state = watched.after(300, "sda")
+    assert (state.assessment, state.reasons[0]) == ("FAIL", "the disk itself says that it is failing")
+    assert any(row.threshold is None for row in state.attributes)
+
+
+def test_a_self_test_is_followed_to_its_result(smartctl: Smartctl, watch: Callable[..., Watched]) -> None:
+    smartctl.sata("sda", seconds=1000.0)
+    watched = watch()
+    state = watched.first("sda").value
+    assert state is not None
+    assert (state.self_tests, state.test_short_minutes, state.test_long_minutes) == (True, 2, 54)
+    from tests.rigs.smart import sata
+
+    folder = smartctl.folder / "sda"
+    assert sata.main(folder, ["-t", "short"]) == 0
+    state = watched.after(1, "sda")
+    assert state.self_test_left_percent == 90
+    assert watched.collector._tests_due  # asked again without being told to
+    assert sata.main(folder, ["-X"]) == 0
+    state = watched.after(1, "sda")
+    assert state.self_test_left_percent is None
+    assert [(test.kind, test.passed, test.hours) for test in state.self_test_log] == [("Short offline", None, 1)]
+    smartctl.sata("sda", seconds=0.01, fails=True)
+    assert sata.main(folder, ["-t", "long"]) == 0
+    time.sleep(0.02)
+    state = watched.after(1, "sda")
+    assert state.self_test_log[0].passed is False
+    assert state.judgements[0].rule == "self-test-failed"
+    assert "read failure" in state.reasons[0]
+
+
+def test_disks_behind_a_controller_are_asked_each_by_its_type(
+    smartctl: Smartctl, watch: Callable[..., Watched]
+) -> None:
+    smartctl.sata("sda")
+    # The made disk stands for both: what counts is what smartctl is asked.
+    watched = watch(types=(("sda", "sat+megaraid,0"), ("sda", "sat+megaraid,1")))
+    assert watched.first("sda").status is Status.UNSUPPORTED
+    table = watched.collector.read()
+    assert set(table) == {"sda", "sda/sat+megaraid,0", "sda/sat+megaraid,1"}
+    state = table["sda/sat+megaraid,1"].value
+    assert state is not None
+    assert state.device_type == "sat+megaraid,1"
+    assert sum("-d sat+megaraid,1 /dev/sda" in call for call in smartctl.asked()) == 1
+
+
+def test_given_types_replace_found_ones() -> None:
+    disks = (Disk("sda", "/dev/sda", "scsi"), Disk("sdb", "", "", "no medium in the drive"))
+    given = with_given_types(disks, (("/dev/sda", "sntjmicron"), ("bus/0", "megaraid,4"), ("sdz", "sat")))
+    assert [(disk.name, disk.device, disk.kind, disk.fixed) for disk in given] == [
+        ("sda", "/dev/sda", "sntjmicron", True),
+        ("sdb", "", "", False),
+        ("bus/0/megaraid,4", "/dev/bus/0", "megaraid,4", True),
+    ]
+
+
+def test_what_words_mean_disks(tmp_path: Path) -> None:
+    block = tmp_path / "sys/block"
+    for folder in ("sda/sda1", "nvme0n1", "md0/slaves", "dm-0/slaves"):
+        (block / folder).mkdir(parents=True)
+    (block / "sda/sda1/partition").write_text("1\n")
+    (tmp_path / "sys/class/block").mkdir(parents=True)
+    (tmp_path / "sys/class/block/sda1").symlink_to(block / "sda/sda1")
+    (block / "md0/slaves/sda1").symlink_to(block / "sda/sda1")
+    (block / "dm-0/slaves/md0").symlink_to(block / "md0")
+    root = Root(str(tmp_path))
+    disks = (
+        Disk("sda", "/dev/sda", "sat"),
+        Disk("nvme0n1", "/dev/nvme0", "nvme"),
+        Disk("sda/megaraid,1", "/dev/sda", "m"),
+    )
+    every = [disks[0], disks[2]]
+    for word in ("sda", "/dev/sda", "sda1", "md0", "dm-0"):
+        assert list(disks_named(root, word, disks)) == every, word
+    assert disks_named(root, "/dev/nvme0", disks) == disks_named(root, "nvme0n1", disks) == (disks[1],)
+    for word in ("sdz", "../sda", "", "/dev/../etc", "sd a"):
+        assert disks_named(root, word, disks) == ()
+
+
+def test_a_self_test_is_never_captive_and_allowed_alone() -> None:
+    for command in TEST_COMMANDS:
+        assert "-C" not in argv(command, "/usr/sbin/smartctl", "sat", "/dev/sda")
+    assert sudoers_line("ann", 1000, "/usr/sbin/smartctl", [("sat", "/dev/sda")], TEST_COMMANDS) == (
+        r"ann ALL=(root) NOPASSWD: /usr/sbin/smartctl --json\=c -t short -d sat /dev/sda, "
+        r"/usr/sbin/smartctl --json\=c -t long -d sat /dev/sda, /usr/sbin/smartctl --json\=c -X -d sat /dev/sda"
+    )

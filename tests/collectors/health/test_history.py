@@ -1,0 +1,272 @@
+"""The history of disks: what is kept, how it survives kills and other monitors, what is made of a broken file."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.collectors.health.history import (
+    APART_S,
+    HealthHistory,
+    Known,
+    file_name,
+    history_text,
+    parse_history,
+    thinned,
+    worth_keeping,
+)
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.state.folder import open_folder, state_folder
+from iotop_ai.model.health.growth import DAY_S
+from iotop_ai.model.health.smart import HealthPoint, SmartState
+
+TOP = Path(__file__).resolve().parents[3]
+NOW = 1_790_000_000
+STATE = SmartState("/dev/sda", "ata", "Model", "SN1", "F", "PASS", "ok", (), temperature_celsius=40, pending=0)
+KILLS = 100
+WRITER = """
+import sys
+from pathlib import Path
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.health.history import HealthHistory
+from iotop_ai.model.health.smart import SmartState
+history = HealthHistory(Path(sys.argv[1]), Clock())
+state = SmartState("/dev/sda", "ata", "Model", "SN1", "F", "PASS", "ok", ())
+first, step, count = (int(word) for word in sys.argv[2:5])
+print("ready", flush=True)
+for n in range(count):
+    told = history.beside(state._replace(pending=first + step * n))
+    assert not told.history_note, told.history_note
+"""
+
+
+class At(Clock):
+    """A clock that stands where it is put."""
+
+    def __init__(self, wall_s: int = NOW) -> None:
+        self.wall_s = wall_s
+
+    def wall_ns(self) -> int:
+        return self.wall_s * 1_000_000_000
+
+
+@pytest.fixture
+def clock() -> At:
+    return At()
+
+
+@pytest.fixture
+def history(tmp_path: Path, clock: At) -> HealthHistory:
+    return HealthHistory(tmp_path / "state", clock)
+
+
+def writer(folder: Path, first: int, step: int, count: int) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-c", WRITER, str(folder), str(first), str(step), str(count)]
+    return subprocess.Popen(argv, cwd=TOP, stdout=subprocess.PIPE, text=True)
+
+
+def test_growth_is_known_across_restarts_and_renames(tmp_path: Path, clock: At) -> None:
+    first = HealthHistory(tmp_path / "state", clock).beside(STATE)
+    assert (first.earlier, len(first.past), first.read_wall_s, first.history_note) == (None, 1, NOW, "")
+    clock.wall_s += DAY_S
+    # Another monitor, and the disk has another name; an older reading is nearer to 24 h before than a newer one.
+    second = HealthHistory(tmp_path / "state", clock).beside(STATE._replace(device="/dev/sdq", pending=2))
+    assert second.earlier is not None
+    assert (second.earlier.wall_s, second.earlier.pending) == (NOW, 0)
+    clock.wall_s += 300
+    third = HealthHistory(tmp_path / "state", clock).beside(STATE._replace(pending=2))
+    assert third.earlier == second.earlier
+    assert [point.wall_s for point in third.past] == [NOW, NOW + DAY_S, NOW + DAY_S + 300]
+
+
+def test_each_serial_number_has_its_own_private_file(history: HealthHistory) -> None:
+    for serial in ("SN1", "SN 2/../x", ".", "SN1\u00e9", "x" * 200):
+        history.beside(STATE._replace(serial=serial))
+    files = [path for path in history.folder.iterdir() if path.suffix == ".json"]
+    assert len(files) == 5
+    assert all(path.parent == history.folder for path in files)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in history.folder.iterdir()} == {0o600}
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (history.folder, history.folder.parent)} == {0o700}
+    assert set(history.serials()) == {"SN1", "SN 2/../x", ".", "SN1\u00e9", "x" * 200}
+    known = history.known("SN 2/../x")
+    assert known is not None
+    assert (known.model, len(known.points)) == ("Model", 1)
+    assert history.known("never seen") is None
+
+
+def test_a_disk_without_a_serial_number_has_none(history: HealthHistory) -> None:
+    told = history.beside(STATE._replace(serial=""))
+    assert told.history_note == "no history: the disk tells no serial number"
+    assert not history.folder.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\x00" * 300,
+        b"[" * 100_000,
+        b"{}",
+        b'{"format": 2, "fields": [], "points": []}',
+        b'{"format": 1, "serial": "SN1", "model": "M", "fields": ["wall_s"], "points": [["x"]]}',
+        b'{"format": 1, "serial": "SN1", "model": "M", "fields": ["wall_s"], "points": [[1, 2]]}',
+        b'{"format": 1, "serial": "SN1", "model": "M", "fields": ["wall_s", "pending"], "points": [[1, 2.5]]}',
+        b'{"format": 1, "serial": "SN1", "model": "M", "fields": ["pending"], "points": [[1]]}',
+    ],
+)
+def test_a_corrupt_file_is_set_aside_and_told(history: HealthHistory, clock: At, text: bytes) -> None:
+    history.beside(STATE)
+    file = history.folder / file_name("SN1")
+    file.write_bytes(text)
+    told = history.beside(STATE._replace(pending=4))
+    aside = history.folder / f"SN1.json.unreadable-{NOW}"
+    assert f"set aside as {aside}" in told.history_note
+    assert aside.read_bytes() == text
+    assert told.earlier is None
+    clock.wall_s += 60
+    again = history.beside(STATE._replace(pending=5))
+    assert (again.history_note, again.earlier and again.earlier.pending) == ("", 4)
+
+
+def test_a_folder_of_somebody_else_or_a_link_is_not_used(tmp_path: Path, clock: At) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "state").symlink_to(real)
+    told = HealthHistory(tmp_path / "state", clock).beside(STATE)
+    assert told.history_note.startswith(f"no history: {tmp_path}/state/health: ")
+    assert list(real.iterdir()) == []
+    if os.geteuid() == 0:
+        other = tmp_path / "other"
+        other.mkdir()
+        os.chown(other, 12345, 12345)
+        assert "somebody else" in HealthHistory(other, clock).beside(STATE).history_note
+
+
+def test_a_wide_open_folder_is_made_private(tmp_path: Path) -> None:
+    folder = tmp_path / "wide"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    os.close(open_folder(folder))
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_where_the_state_is() -> None:
+    assert state_folder({"XDG_STATE_HOME": "/var/x"}) == Path("/var/x/iotop-ai")
+    assert state_folder({"XDG_STATE_HOME": "relative", "HOME": "/nowhere"}).parts[-3:] == (
+        ".local",
+        "state",
+        "iotop-ai",
+    )
+
+
+def test_a_monitor_stopped_with_the_lock_stops_no_other(history: HealthHistory) -> None:
+    import fcntl
+
+    history.beside(STATE)
+    lock = os.open(history.folder / ".lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    began = time.monotonic()
+    told = history.beside(STATE._replace(pending=7))
+    assert time.monotonic() - began < 4
+    assert "another monitor holds the history" in told.history_note
+    assert told.earlier is None or told.earlier.pending == 0
+    os.close(lock)
+    assert history.beside(STATE._replace(pending=8)).history_note == ""
+
+
+def test_a_clock_set_back_neither_raises_nor_makes_growth(history: HealthHistory, clock: At) -> None:
+    history.beside(STATE._replace(pending=3))
+    clock.wall_s -= 10 * DAY_S
+    told = history.beside(STATE._replace(pending=9))
+    assert told.earlier is None
+    assert [point.wall_s for point in told.past] == [clock.wall_s]
+
+
+def test_what_is_worth_keeping() -> None:
+    last = HealthPoint(NOW, 100, 40, pending=1)
+    assert worth_keeping((), last)
+    assert not worth_keeping((last,), last._replace(wall_s=NOW + 60, temperature_celsius=45, power_on_hours=101))
+    assert worth_keeping((last,), last._replace(wall_s=NOW + 60, pending=2))
+    assert worth_keeping((last,), last._replace(wall_s=NOW + APART_S))
+
+
+def test_years_of_readings_stay_small() -> None:
+    points: tuple[HealthPoint, ...] = ()
+    every = range(NOW - 3 * 365 * DAY_S, NOW, 6 * 3600)
+    for wall_s in every:
+        points = thinned((*points, HealthPoint(wall_s, 1, 40)), wall_s)
+    assert points[-1].wall_s == every[-1]
+    assert points[0].wall_s < NOW - 1000 * DAY_S
+    assert len(points) < 900
+    assert len(history_text(Known("S", "M", points))) < 100_000
+    # A day before is always there to compare with.
+    assert any(abs(every[-1] - DAY_S - point.wall_s) <= 6 * 3600 for point in points)
+
+
+figures = st.none() | st.integers(-(2**63), 2**63)
+points_of = st.lists(
+    st.builds(HealthPoint, st.integers(0, 2**40), *[figures] * (len(HealthPoint._fields) - 1)), max_size=5
+)
+
+
+@given(st.text(max_size=20).filter(str.isprintable), points_of)
+def test_what_is_written_is_read(serial: str, points: list[HealthPoint]) -> None:
+    known = Known(serial, "M", tuple(sorted(points, key=lambda point: point.wall_s)))
+    assert parse_history(history_text(known)) == known
+
+
+@given(st.binary(max_size=200))
+def test_no_file_raises_anything_but_value_error(raw: bytes) -> None:
+    try:
+        parse_history(raw)
+    except ValueError:
+        return
+
+
+def test_two_monitors_lose_nothing(tmp_path: Path) -> None:
+    """Each writes its own counts; all are distinct, so every reading is worth keeping."""
+    count = 40
+    both = [writer(tmp_path, first, 2, count) for first in (1, 2)]
+    assert [one.wait(60) for one in both] == [0, 0]
+    known = HealthHistory(tmp_path, Clock()).known("SN1")
+    assert known is not None
+    assert sorted(point.pending or 0 for point in known.points) == list(range(1, 2 * count + 1))
+    assert not [path for path in (tmp_path / "health").iterdir() if path.name.endswith(".new")]
+
+
+@pytest.mark.parametrize("kills", [10, pytest.param(KILLS, marks=pytest.mark.slow)])
+def test_a_kill_in_the_middle_of_a_write_loses_at_most_that_write(tmp_path: Path, kills: int) -> None:
+    lucky = random.Random(7)
+    history = HealthHistory(tmp_path, Clock())
+    history.beside(STATE._replace(pending=0))
+    file = history.folder / file_name("SN1")
+    first = 1
+    for _ in range(kills):
+        child = writer(tmp_path, first, 1, 1_000_000)
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(lucky.uniform(0.0, 0.02))
+        child.send_signal(signal.SIGKILL)
+        assert child.wait(10) == -signal.SIGKILL
+        child.stdout.close()
+        known = parse_history(file.read_bytes())  # whole, whatever moment the kill hit
+        assert known.serial == "SN1"
+        assert known.points
+        assert known.points[-1].pending is not None
+        first = known.points[-1].pending + 1
+    assert first > 1
+    assert history.beside(STATE._replace(pending=first)).history_note == ""
+    left = sorted(path.name for path in history.folder.iterdir())
+    assert left == [".lock", "SN1.json"]
+    assert json.loads(file.read_text())["serial"] == "SN1"

@@ -1,0 +1,279 @@
+"""Marks of other programs: who is heard, what is taken, how much of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.marks_socket import (
+    PER_SECOND,
+    MarksSocket,
+    RateLimit,
+    check_socket_variable,
+    listen,
+    parse_mark,
+    send_mark,
+    send_to_all,
+)
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.reading import Status
+from iotop_ai.model.settings import Settings
+from iotop_ai.sources.live.source import LiveSource
+from tests.cli.program import iotop
+
+
+def send_as(uid: int, path: Path, text: str) -> None:
+    """Send from a process of another user."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            os.setresuid(uid, uid, uid)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.sendto(json.dumps({"kind": "mark", "text": text}).encode(), str(path))
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def eventually(true: Callable[[], bool]) -> bool:
+    for _ in range(200):
+        if true():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_mark_arrives_and_the_socket_goes(tmp_path: Path) -> None:
+    heard: list[str] = []
+    path = tmp_path / "m.sock"
+    marks = MarksSocket(str(path), Clock(), heard.append)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert send_mark("epoch 3", {"IOTOP_AI_SOCKET": str(path)}) == 1
+    assert eventually(lambda: heard == ["epoch 3"])
+    marks.close()
+    assert not path.exists()
+    assert send_mark("epoch 4", {"IOTOP_AI_SOCKET": str(path)}) == 0
+
+
+def test_what_was_sent_before_the_end_is_heard(tmp_path: Path) -> None:
+    heard: list[str] = []
+    path = tmp_path / "m.sock"
+    for number in range(20):
+        marks = MarksSocket(str(path), Clock(), heard.append)
+        assert send_mark(str(number), {"IOTOP_AI_SOCKET": str(path)}) == 1
+        marks.close()
+        assert heard[-1] == str(number)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to send as somebody else")
+def test_another_user_is_not_heard(tmp_path: Path) -> None:
+    heard: list[str] = []
+    path = tmp_path / "m.sock"
+    marks = MarksSocket(str(path), Clock(), heard.append)
+    os.chmod(path, 0o666)
+    for folder in [tmp_path, *tmp_path.parents][:-2]:
+        os.chmod(folder, folder.stat().st_mode | 0o111)
+    send_as(65534, path, "from nobody")
+    send_as(0, path, "from root")
+    assert eventually(lambda: heard == ["from root"])
+    assert heard == ["from root"]
+    marks.close()
+
+
+def test_what_is_no_mark_is_left(tmp_path: Path) -> None:
+    heard: list[str] = []
+    path = tmp_path / "m.sock"
+    marks = MarksSocket(str(path), Clock(), heard.append)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        for raw in (
+            b"\xff",
+            b"[]",
+            b'{"kind":"mark"}',
+            b'{"kind":"x","text":"y"}',
+            b"[" * 4000,
+            b'{"kind":"mark","text":7}',
+        ):
+            sender.sendto(raw, str(path))
+        sender.sendto(json.dumps({"kind": "mark", "text": "x" * 5000}).encode(), str(path))
+        time.sleep(0.05)
+        sender.sendto(b'{"kind":"mark","text":"\\u001b[31mred"}', str(path))
+    assert eventually(lambda: heard == ["�[31mred"])
+    marks.close()
+
+
+def test_a_talker_is_cut() -> None:
+    class Still(Clock):
+        now = 5 * 10**9
+
+        def monotonic_ns(self) -> int:
+            return self.now
+
+    clock = Still()
+    allowance = RateLimit(clock)
+    assert [allowance.take(7) for _ in range(PER_SECOND + 2)] == [True] * PER_SECOND + [False] * 2
+    assert allowance.take(8)
+    clock.now += 10**9
+    assert allowance.take(7)
+    assert all(allowance.take(pid) for pid in range(100, 1090))
+    assert not all(allowance.take(pid) for pid in range(2000, 3000))
+
+
+def test_every_monitor_of_the_user_is_reached(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o700)
+    heard: list[str] = []
+    environment = {"IOTOP_AI_SOCKET": str(folder / "1.sock")}
+    marks = listen(Clock(), heard.append, environment)
+    assert marks is not None
+    assert send_mark("a", environment) == 1
+    assert eventually(lambda: heard == ["a"])
+    marks.close()
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        listen(Clock(), print, {"IOTOP_AI_SOCKET": str(tmp_path / "no" / "folder")})
+
+
+def foreign(kind: str, path: Path) -> None:
+    """Put something under a name that is not a dead socket of ours."""
+    if kind == "file":
+        path.write_text("mine")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "link":
+        (path.parent / "target").write_text("mine")
+        path.symlink_to(path.parent / "target")
+    elif kind == "link to a dead socket":
+        dead(path.parent / "target")
+        path.symlink_to(path.parent / "target")
+
+
+def dead(path: Path, kind: int = socket.SOCK_DGRAM) -> None:
+    """A socket whose process has ended."""
+    with socket.socket(socket.AF_UNIX, kind) as one:
+        one.bind(str(path))
+
+
+KINDS = ("file", "folder", "fifo", "link", "link to a dead socket")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_not_a_socket_of_ours_is_neither_taken_nor_removed(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "m.sock"
+    foreign(kind, path)
+    before = sorted((p.name, p.lstat().st_ino, p.lstat().st_mode) for p in tmp_path.iterdir())
+    environment = {"IOTOP_AI_SOCKET": str(path)}
+    for begin in (lambda: listen(Clock(), print, environment), lambda: check_socket_variable(environment)):
+        with pytest.raises(UsageError, match="left alone"):
+            begin()
+    if kind == "link to a dead socket":
+        assert send_mark("x", environment) == 0
+    else:
+        with pytest.raises(UsageError, match="is not a socket"):
+            send_mark("x", environment)
+    assert sorted((p.name, p.lstat().st_ino, p.lstat().st_mode) for p in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_a_socket_in_use_is_left_and_a_dead_one_replaced(tmp_path: Path, kind: int) -> None:
+    path = tmp_path / "m.sock"
+    environment = {"IOTOP_AI_SOCKET": str(path)}
+    with socket.socket(socket.AF_UNIX, kind) as live:
+        live.bind(str(path))
+        if kind == socket.SOCK_STREAM:
+            live.listen()
+        with pytest.raises(UsageError, match="listen"):
+            check_socket_variable(environment)
+        with pytest.raises(UsageError, match="listen"):
+            MarksSocket(str(path), Clock(), print)
+        assert path.is_socket()
+    heard: list[str] = []
+    marks = listen(Clock(), heard.append, environment)
+    assert marks is not None
+    assert [p.name for p in tmp_path.iterdir()] == ["m.sock"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert send_mark("a", environment) == 1
+    assert eventually(lambda: heard == ["a"])
+    marks.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_takes_the_name_later_outlives_the_monitor(tmp_path: Path) -> None:
+    path = tmp_path / "m.sock"
+    marks = MarksSocket(str(path), Clock(), print)
+    path.unlink()
+    path.write_text("mine")
+    marks.close()
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's socket")
+def test_another_users_dead_socket_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "m.sock"
+    dead(path)
+    os.chown(path, 65534, 65534)
+    with pytest.raises(UsageError, match="user 65534"):
+        MarksSocket(str(path), Clock(), print)
+    assert path.is_socket()
+
+
+def test_a_folder_in_which_all_may_replace_the_socket_is_refused(tmp_path: Path) -> None:
+    wide = tmp_path / "wide"
+    wide.mkdir()
+    wide.chmod(0o777)
+    with pytest.raises(InputError, match="anybody may write"):
+        MarksSocket(str(wide / "m.sock"), Clock(), print)
+
+
+def test_the_sockets_of_killed_monitors_go_and_nothing_else(tmp_path: Path) -> None:
+    folder = tmp_path / "iotop-ai" / "marks.d"
+    folder.mkdir(mode=0o700, parents=True)
+    dead(folder / "1.sock")
+    (folder / "2.sock").write_text("mine")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        assert send_to_all(sender, b"x", str(folder)) == 0
+    assert [p.name for p in folder.iterdir()] == ["2.sock"]
+
+
+def test_commands_refuse_the_name_of_a_file_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    path.write_text("weights")
+    for words in (("mark", "x"), ("record", "--duration", "0.2", "-o", str(tmp_path / "a"))):
+        done = iotop(*words, IOTOP_AI_SOCKET=str(path))
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert done.stderr.startswith("usage: IOTOP_AI_SOCKET")
+        assert "not a socket" in done.stderr
+    assert path.read_text() == "weights"
+    assert [p.name for p in tmp_path.iterdir()] == ["model.pt"]
+
+
+def test_a_live_source_says_why_it_hears_no_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.pt"
+    path.write_text("weights")
+    monkeypatch.setenv("IOTOP_AI_SOCKET", str(path))
+    source = LiveSource(Settings(smart=False), marks=True)
+    try:
+        found = source.snapshot().marks
+    finally:
+        source.close()
+    assert found.status is Status.FAILED
+    assert "not a socket" in found.reason
+    assert path.read_text() == "weights"
+
+
+def test_an_empty_mark_is_refused() -> None:
+    with pytest.raises(UsageError, match="text"):
+        send_mark("  ", {})
+    assert parse_mark(b'{"kind":"mark","text":"  "}') is None

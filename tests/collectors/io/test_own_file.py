@@ -1,0 +1,192 @@
+"""Files that are made, gone on with and, as root, read: what another user of the machine puts in their place."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.own_file import create, create_part, give_name, open_as_root, open_to_append, parent_of
+from iotop_ai.model.errors import InputError
+
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
+
+
+def spoil(kind: str, path: Path) -> None:
+    """Put something in the place of a file."""
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path, 0o600)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(str(path))
+    elif kind in ("link", "link to nothing"):
+        if kind == "link":
+            (path.parent / "target").write_text("theirs")
+        path.symlink_to(path.parent / "target")
+    else:
+        path.write_text("theirs")
+        path.chmod({"group": 0o660, "others": 0o606}.get(kind, 0o600))
+        if kind == "another user":
+            os.chown(path, NOBODY, NOBODY)
+        elif kind == "second name":
+            os.link(path, path.parent / "second")
+
+
+NEVER = ("folder", "fifo", "socket", "link", "link to nothing")
+NOT_OURS = ("group", "others", "second name", *(("another user",) if os.geteuid() == 0 else ()))
+
+
+@pytest.mark.parametrize("kind", [*NEVER, *NOT_OURS])
+def test_only_a_file_of_our_own_is_appended_to(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a"
+    spoil(kind, path)
+    with pytest.raises((OSError, InputError)):
+        open_to_append(str(path))
+    if kind in NOT_OURS:
+        assert path.read_text() == "theirs"
+    assert not (tmp_path / "target").exists() or (tmp_path / "target").read_text() == "theirs"
+
+
+@pytest.mark.parametrize("kind", [*NEVER, *NOT_OURS, "plain"])
+def test_a_new_file_takes_the_place_of_nothing(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a"
+    spoil(kind, path)
+    before = path.lstat().st_ino
+    with pytest.raises(FileExistsError):
+        create(str(path))
+    assert path.lstat().st_ino == before
+
+
+def test_our_own_file_is_appended_to_and_a_new_one_made(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    for text in (b"one", b"two"):
+        fd = open_to_append(str(path))
+        os.write(fd, text)
+        os.close(fd)
+    assert path.read_bytes() == b"onetwo"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def wide(folder: Path, mode: int = 0o1777) -> Path:
+    folder.mkdir()
+    folder.chmod(mode)
+    return folder
+
+
+@as_root
+@pytest.mark.parametrize("begin", [create, open_to_append, open_as_root])
+def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Path, begin: Callable[[str], int]) -> None:
+    shared, secret = wide(tmp_path / "shared"), tmp_path / "secret"
+    secret.mkdir(mode=0o700)
+    (secret / "there").write_text("secret")
+    (shared / "way").symlink_to(secret)
+    os.chown(shared / "way", NOBODY, NOBODY, follow_symlinks=False)
+    for name in ("way/new", "way/there", "./way/../way/there"):
+        with pytest.raises(InputError, match="belongs to another user"):
+            begin(f"{shared}/{name}")
+    assert [p.name for p in secret.iterdir()] == ["there"]
+
+
+def test_our_own_links_on_the_way_are_followed(tmp_path: Path) -> None:
+    shared, mine = wide(tmp_path / "shared"), tmp_path / "mine"
+    mine.mkdir()
+    (shared / "absolute").symlink_to(mine)
+    (shared / "relative").symlink_to("../mine")
+    (shared / "twice").symlink_to("relative/.")
+    for number, name in enumerate(("absolute", "relative", "twice", "twice/../mine")):
+        os.close(create(f"{shared}/{name}/{number}"))
+    assert sorted(p.name for p in mine.iterdir()) == ["0", "1", "2", "3"]
+    (shared / "round").symlink_to("round")
+    with pytest.raises(OSError, match="Too many levels"):
+        create(f"{shared}/round/a")
+    with pytest.raises(NotADirectoryError):
+        create(f"{mine}/0/a")
+
+
+def test_a_folder_in_which_every_user_may_replace_files_is_refused(tmp_path: Path) -> None:
+    shared = wide(tmp_path / "shared", 0o777)
+    for begin in (create, open_to_append):
+        with pytest.raises(InputError, match="anybody may write"):
+            begin(f"{shared}/a")
+
+
+def test_what_a_dead_process_left_is_taken_away_and_what_is_being_written_stays(tmp_path: Path) -> None:
+    folder, _ = parent_of(str(tmp_path / "x"))
+    (tmp_path / "a.part").write_text("left over")
+    fd = create_part("a.part", folder)
+    os.write(fd, b"new")
+    with pytest.raises(FileExistsError):
+        create_part("a.part", folder)
+    give_name(fd, "a.part", "a", folder, replace=False)
+    os.close(fd)
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a", "new")]
+    fd = create_part("a.part", folder)
+    with pytest.raises(FileExistsError):
+        give_name(fd, "a.part", "a", folder, replace=False)
+    give_name(fd, "a.part", "a", folder, replace=True)
+    os.close(fd)
+    os.close(folder)
+    assert (tmp_path / "a").read_text() == ""
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "fifo", *(("another user",) if os.geteuid() == 0 else ())])
+def test_what_is_not_a_left_over_of_ours_is_in_the_way(tmp_path: Path, kind: str) -> None:
+    folder, _ = parent_of(str(tmp_path / "x"))
+    spoil(kind, tmp_path / "a.part")
+    with pytest.raises(FileExistsError):
+        create_part("a.part", folder)
+    os.close(folder)
+    assert (tmp_path / "a.part").exists()
+    assert not (tmp_path / "target").exists() or (tmp_path / "target").read_text() == "theirs"
+
+
+def test_a_part_that_was_replaced_gets_no_name(tmp_path: Path) -> None:
+    folder, _ = parent_of(str(tmp_path / "x"))
+    fd = create_part("a.part", folder)
+    (tmp_path / "a.part").unlink()
+    (tmp_path / "a.part").write_text("theirs")
+    with pytest.raises(FileNotFoundError):
+        give_name(fd, "a.part", "a", folder, replace=True)
+    os.close(fd)
+    os.close(folder)
+    assert not (tmp_path / "a").exists()
+
+
+def test_the_lock_of_a_part_is_seen_by_others(tmp_path: Path) -> None:
+    folder, _ = parent_of(str(tmp_path / "x"))
+    fd = create_part("a.part", folder)
+    other = os.open(tmp_path / "a.part", os.O_RDONLY)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    for one in (fd, other, folder):
+        os.close(one)
+
+
+@as_root
+def test_root_reads_what_only_root_can_have_put_there(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("mine")
+    path.chmod(0o644)
+    fd = open_as_root(str(path))
+    assert os.read(fd, 9) == b"mine"
+    os.close(fd)
+    (tmp_path / "link").symlink_to(path)
+    for spoiled, why in ((0o664, "other users may write"), (0o646, "other users may write"), (None, "user 65534")):
+        if spoiled is None:
+            path.chmod(0o600)
+            os.chown(path, NOBODY, NOBODY)
+        else:
+            path.chmod(spoiled)
+        with pytest.raises(InputError, match=why) as refused:
+            open_as_root(str(path))
+        assert "--allow-root" in str(refused.value)
+    with pytest.raises(InputError, match=r"symbolic link.*--allow-root"):
+        open_as_root(str(tmp_path / "link"))

@@ -1,0 +1,172 @@
+"""How children are started: from one place, in "/", by a path that the caller's PATH does not decide as root."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import iotop_ai
+from iotop_ai.collectors.io.programs import find_program, find_user_program
+from iotop_ai.collectors.io.spawn import own_environment, own_program, own_python, run, start
+
+PACKAGE = Path(iotop_ai.__file__).parent
+SPAWN = "collectors/io/spawn.py"
+STARTS = {
+    "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"},
+    "os": {"system", "popen", "fork", "forkpty", "startfile"},
+    "asyncio": {"create_subprocess_exec", "create_subprocess_shell"},
+    "loop": {"subprocess_exec", "subprocess_shell"},
+    "shutil": {"which"},
+    "pty": {"spawn", "fork"},
+    "sys": {"executable"},
+}
+ALLOWED = {
+    SPAWN: {"asyncio.create_subprocess_exec", "subprocess.Popen", "subprocess.run", "sys.executable"},
+    "cli/commands/record/child.py": {"subprocess.Popen", "os.execvp"},  # what the user wrote after ``record --``
+}
+
+
+def starts(tree: ast.AST) -> Iterator[str]:
+    """Every mention of a way to start a program, and of a Python that is given a module to run."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner, name = node.value.id, node.attr
+            begins = owner == "os" and name.startswith(("exec", "spawn", "posix_spawn"))
+            if begins or name in STARTS.get(owner, ()):
+                yield f"{owner}.{name}"
+        elif isinstance(node, ast.ImportFrom) and node.module in STARTS:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name in STARTS[node.module])
+        elif isinstance(node, ast.List | ast.Tuple):
+            words = [part.value for part in node.elts if isinstance(part, ast.Constant)]
+            if "-m" in words and any(str(word).startswith("iotop_ai") for word in words):
+                yield "-m"
+
+
+def test_every_start_is_made_in_one_place() -> None:
+    found: dict[str, set[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):  # types are no starts
+            for field in ("annotation", "returns"):
+                if getattr(node, field, None) is not None:
+                    setattr(node, field, None)
+        if here := set(starts(tree)):
+            found[str(path.relative_to(PACKAGE))] = here
+    assert found == ALLOWED
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "subprocess.run(['ls'])",
+        "from subprocess import Popen",
+        "os.execv('/bin/ls', ['ls'])",
+        "os.posix_spawnp('ls', ['ls'], {})",
+        "asyncio.create_subprocess_shell('ls')",
+        "shutil.which('ls')",
+        "x = [sys.executable]",
+        "x = ['python3', '-m', 'iotop_ai.store.write.compress']",
+    ],
+)
+def test_a_start_elsewhere_is_found(line: str) -> None:
+    assert list(starts(ast.parse(line)))
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A folder with packages that a Python started there would take for ours, and programs with known names."""
+    package = tmp_path / "iotop_ai"
+    package.mkdir()
+    for name in ("__init__", "__main__", "json"):
+        (package / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    (tmp_path / "json.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    for name in ("ssh", "tmux", "smartctl", "sudo", "rsync", "sysctl"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+        program.chmod(0o755)
+    return tmp_path
+
+
+def test_a_python_of_ours_takes_nothing_from_the_current_folder(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(hostile)
+    child = start(own_python("iotop_ai", "--version"), env=own_environment(), stdout=subprocess.PIPE)
+    out, _ = child.communicate(timeout=60)
+    assert out.startswith(b"iotop-ai ")
+    assert child.returncode == 0
+    assert not (hostile / "ran").exists()
+
+
+def test_without_p_the_folder_decides(hostile: Path) -> None:
+    # The test above would be worth nothing if this Python did not take what lies there.
+    subprocess.run([sys.executable, "-m", "iotop_ai"], cwd=hostile, check=True, timeout=60)
+    assert (hostile / "ran").exists()
+
+
+def test_what_a_child_is_given() -> None:
+    given = {
+        "PYTHONPATH": ".::/modules:lib",
+        "PYTHONSTARTUP": "x",
+        "LD_PRELOAD": "./x.so",
+        "LD_LIBRARY_PATH": "/n",
+        "HOME": "/h",
+    }
+    environment = own_environment(given)
+    assert environment.pop("PYTHONPATH").removeprefix(f"{PACKAGE.parent}:") == "/modules"
+    assert environment == {"HOME": "/h"}
+    assert own_environment(given, libraries=True)["LD_LIBRARY_PATH"] == "/n"
+
+
+def test_a_child_has_a_folder_that_nobody_else_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["/bin/pwd"], capture_output=True).stdout == b"/\n"
+    with pytest.raises(FileNotFoundError):
+        start(["pwd"])
+    with pytest.raises(FileNotFoundError):
+        run(["./pwd"])
+
+
+def test_this_program_is_its_script_or_a_safe_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert own_program() == [str(tmp_path / "python"), "-P", "-m", "iotop_ai"]
+    (tmp_path / "iotop-ai").touch(0o755)
+    assert own_program() == [str(tmp_path / "iotop-ai")]
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(FileNotFoundError, match="does not know its own path"):
+        own_program()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is kept from PATH")
+def test_root_does_not_search_the_callers_path(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{hostile}:.:{os.environ['PATH']}")
+    for name in ("ssh", "tmux", "sudo", "rsync", "sysctl", "smartctl"):
+        for find in (find_program, find_user_program):
+            found = find(name)
+            assert not found or Path(found).parent != hostile
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_an_ordinary_users_path_decides_for_what_runs_as_that_user(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (hostile, *hostile.parents[:-2]):
+        folder.chmod(0o755)
+    monkeypatch.chdir(hostile)
+    monkeypatch.setenv("PATH", f".::{hostile}:/usr/bin")
+    os.seteuid(65534)
+    try:
+        assert [find_user_program(name) for name in ("ssh", "tmux")] == [str(hostile / "ssh"), str(hostile / "tmux")]
+        assert find_program("rsync") != str(hostile / "rsync")
+        monkeypatch.setenv("PATH", ".:")
+        assert find_user_program("ssh") == ""
+    finally:
+        os.seteuid(0)
+
+
+def test_a_program_that_is_not_there() -> None:
+    assert find_program("no-such-program-here") == ""

@@ -1,0 +1,50 @@
+"""Questions that are never answered keep only their own thread."""
+
+import threading
+import time
+
+import pytest
+
+from iotop_ai.collectors.io.with_timeout import BackgroundWorker, call_with_timeout
+
+
+def test_an_answer_and_an_error_reach_who_asks() -> None:
+    assert call_with_timeout(1.0, "/a", lambda: 7) == 7
+    with pytest.raises(PermissionError, match="mine"):
+        call_with_timeout(1.0, "/a", lambda: (_ for _ in ()).throw(PermissionError(13, "mine")))
+
+
+def test_a_place_that_hangs_is_waited_for_once_and_asked_again_when_it_answers() -> None:
+    released = threading.Event()
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError) as late:
+        call_with_timeout(0.1, "/dead/home", released.wait)
+    assert (late.value.strerror, late.value.filename) == ("no answer for 0.1 s", "/dead/home")
+    with pytest.raises(TimeoutError, match="no answer"):
+        call_with_timeout(5.0, "/dead/home", released.wait)
+    assert call_with_timeout(1.0, "/other", lambda: "yes") == "yes"
+    assert time.monotonic() - begun < 1.0
+    released.set()
+    end = time.monotonic() + 5
+    while any(thread.name == "with-timeout" for thread in threading.enumerate()) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert call_with_timeout(1.0, "/dead/home", lambda: "back") == "back"
+
+
+def test_one_question_at_a_time_and_none_while_it_hangs() -> None:
+    aside, released, seen = BackgroundWorker("test-aside"), threading.Event(), []
+    assert aside.wait(0.0)
+    assert aside.submit(lambda: seen.append(1))
+    assert aside.wait(1.0)
+    assert aside.submit(lambda: seen.append(2 if released.wait(10) else 0))
+    assert aside.busy
+    assert not aside.submit(lambda: seen.append(3))
+    assert not aside.wait(0.05)
+    released.set()
+    assert aside.wait(5.0)
+    assert seen == [1, 2]
+    aside.close()
+    end = time.monotonic() + 5
+    while any(thread.name == "test-aside" for thread in threading.enumerate()) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not any(thread.name == "test-aside" for thread in threading.enumerate())

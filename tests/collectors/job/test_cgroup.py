@@ -1,0 +1,198 @@
+"""A job's own cgroup: trees made after the kernel's documentation, and a real one of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup import CgroupCollector, own_path, parse_io_stat
+from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory, CgroupTable, cgroup_rates
+from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.machine.pressure import PressureTotals
+from iotop_ai.model.process.records import ProcessKey
+
+KEY = ProcessKey(10, 1)
+V1 = Path("/sys/fs/cgroup")
+BUSY = """\
+import mmap, os, sys
+for path in sys.argv[2:]:
+    open(path + "/cgroup.procs", "w").write(str(os.getpid()))
+kept, block = bytearray(1 << 20), mmap.mmap(-1, 1 << 16)
+file = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+while True:
+    os.preadv(file, [block], 0)
+    sum(range(20000))
+"""
+
+
+class Known:
+    """The jobs, as the jobs' collector has them."""
+
+    def __init__(self, *pids: int) -> None:
+        keys = [ProcessKey(pid, 1) for pid in pids]
+        self.jobs: Mapping[ProcessKey, Job] = {key: Job(key, "train.py", "alice", 1000, (Rank(key),)) for key in keys}
+
+
+def put(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def read(root: Path, *pids: int) -> CgroupTable:
+    reading = take_reading(CgroupCollector(Root(str(root)), Clock(), Known(*pids)), Clock())
+    assert reading.value is not None, reading.reason
+    return reading.value
+
+
+V2 = {
+    "proc/10/cgroup": "0::/train.slice/job\n",
+    "proc/11/cgroup": "0::/train.slice/job\n",
+    "proc/12/cgroup": "0::/\n",
+    "proc/13/cgroup": "0::/../../elsewhere\n",
+    "sys/fs/cgroup/cgroup.controllers": "io cpu memory\n",
+    "sys/fs/cgroup/train.slice/job/io.stat": (
+        "254:0 rbytes=90112 wbytes=4096 rios=22 wios=1 dbytes=0 dios=0\n8:16 \n"
+        "259:1 rbytes=512 wbytes=0 rios=1 wios=0\n"
+    ),
+    "sys/fs/cgroup/train.slice/job/io.pressure": (
+        "some avg10=0.00 avg60=0.00 avg300=0.00 total=500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=400\n"
+    ),
+    "sys/fs/cgroup/train.slice/job/memory.current": "1000000\n",
+    "sys/fs/cgroup/train.slice/job/memory.high": "2000000\n",
+    "sys/fs/cgroup/train.slice/job/memory.max": "max\n",
+    "sys/fs/cgroup/train.slice/job/memory.stat": "anon 300\nfile 700\nworkingset_refault_file 5\n",
+    "sys/fs/cgroup/train.slice/job/memory.events": "low 0\nhigh 8\nmax 2\noom 1\noom_kill 1\noom_group_kill 0\n",
+    "sys/fs/cgroup/train.slice/job/cpu.max": "150000 100000\n",
+    "sys/fs/cgroup/train.slice/job/cpu.stat": (
+        "usage_usec 5000\nuser_usec 4000\nsystem_usec 1000\nnr_periods 10\nnr_throttled 4\nthrottled_usec 3000\n"
+    ),
+}
+V2_FOUND = Cgroup(
+    {"254:0": CgroupIo(90112, 4096, 22, 1), "259:1": CgroupIo(512, 0, 1, 0)},
+    CgroupMemory(1000000, 2000000, None, 300, 700, 5, 8, 2, 1),
+    CgroupCpu(5000, 150000, 100000, 10, 4, 3000),
+    {"io": PressureTotals(500, 400)},
+)
+
+
+def test_v2_is_read_once_for_the_jobs_that_share_it(tmp_path: Path) -> None:
+    put(tmp_path, V2)
+    table = read(tmp_path, 10, 11, 12, 13)
+    assert table.groups == {"/train.slice/job": V2_FOUND}
+    assert {key.pid: path for key, path in table.jobs.items()} == dict.fromkeys((10, 11), "/train.slice/job")
+
+
+def test_v1_gives_the_equivalents(tmp_path: Path) -> None:
+    top = "sys/fs/cgroup"
+    put(
+        tmp_path,
+        {
+            "proc/10/cgroup": "4:memory:/job\n3:cpu,cpuacct:/quota/job\n2:blkio:/io\n0::/\n",
+            f"{top}/blkio/io/blkio.throttle.io_service_bytes": "8:0 Read 4096\n8:0 Write 512\nTotal 4608\n",
+            f"{top}/blkio/io/blkio.throttle.io_serviced": "8:0 Read 2\n8:0 Write 1\n8:0 Total 3\nTotal 3\n",
+            f"{top}/memory/job/memory.usage_in_bytes": "900\n",
+            f"{top}/memory/job/memory.limit_in_bytes": "9223372036854771712\n",
+            f"{top}/memory/job/memory.failcnt": "0\n",
+            f"{top}/memory/job/memory.stat": "cache 1\nrss 2\ntotal_cache 600\ntotal_rss 300\n",
+            f"{top}/memory/job/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+            f"{top}/cpu/quota/job/cpu.cfs_quota_us": "-1\n",
+            f"{top}/cpu/quota/job/cpu.cfs_period_us": "100000\n",
+            f"{top}/cpu/quota/job/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_time 5000000\n",
+            f"{top}/cpuacct/quota/job/cpuacct.usage": "7000000\n",
+        },
+    )
+    assert read(tmp_path, 10).groups == {
+        "/job": Cgroup(
+            {"8:0": CgroupIo(4096, 512, 2, 1)},
+            CgroupMemory(900, None, None, 300, 600, None, None, 0, 3),
+            CgroupCpu(7000, None, 100000, 9, 4, 5000),
+        )
+    }
+
+
+def test_absent_files_are_unknown_and_no_job_costs_nothing(tmp_path: Path) -> None:
+    put(tmp_path, {"proc/10/cgroup": "0::/job\n", "sys/fs/cgroup/cgroup.controllers": ""})
+    assert read(tmp_path, 10).groups == {"/job": Cgroup()}
+    assert read(tmp_path) == CgroupTable({}, {}, os.sysconf("SC_PAGE_SIZE"))
+    collector = CgroupCollector(Root(str(tmp_path)), Clock(), Known())
+    first = take_reading(collector, Clock())
+    assert take_reading(collector, Clock()).at_ns == first.at_ns
+    assert own_path({"": "/", "memory": "/a/../b"}) == ""
+    assert parse_io_stat(b"\n254:0 rbytes=x\n") == {}
+
+
+def test_rates_come_from_two_readings_and_levels_from_one() -> None:
+    later = V2_FOUND._replace(
+        io={"254:0": CgroupIo(90112 + 8192, 4096, 24, 1), "8:0": CgroupIo(100, 0, 1, 0)},
+        cpu=CgroupCpu(2_005_000, 150000, 100000, 30, 14, 1_003_000),
+        memory=V2_FOUND.memory._replace(refaults=25, high_events=28),
+        pressure={"io": PressureTotals(1_000_500, 400)},
+    )
+    before, after = CgroupTable({"/job": V2_FOUND}), CgroupTable({"/job": later})
+    rates = cgroup_rates(before, after, 2.0)["/job"]
+    assert (rates.read_bytes_per_s, rates.write_bytes_per_s) == (4096 + 50, 0)
+    assert (rates.cpu_cores, rates.throttled_ratio, rates.throttled_s_per_s) == (1.0, 0.5, 0.5)
+    assert (rates.memory_ratio, rates.refault_file_bytes_per_s, rates.high_per_s) == (0.5, 40960, 10)
+    assert (rates.io_some_ratio, rates.io_full_ratio, rates.cpu_some_ratio) == (0.5, 0.0, None)
+    assert rates.devices["254:0"].reads_per_s == 1
+    first = cgroup_rates(None, after, None)["/job"]
+    assert (first.read_bytes_per_s, first.throttled_ratio, first.memory_ratio) == (None, None, 0.5)
+    fallen = cgroup_rates(after, before, 2.0)["/job"]
+    assert (fallen.cpu_cores, fallen.devices["254:0"].read_bytes_per_s) == (None, None)
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Iterator[int]:
+    """A process in cgroups of its own with a tenth of a CPU and 8 MB."""
+    if os.geteuid() or not os.access(V1 / "memory/memory.limit_in_bytes", os.F_OK):
+        pytest.skip("needs root and cgroup v1")
+    paths = [V1 / name / f"iotop-ai-test-{os.getpid()}" for name in ("memory", "cpu", "cpuacct", "blkio")]
+    for path in paths:
+        path.mkdir()
+    (paths[0] / "memory.limit_in_bytes").write_text("8388608")
+    (paths[1] / "cpu.cfs_quota_us").write_text("10000")
+    file = tmp_path / "data"
+    file.write_bytes(os.urandom(1 << 20))
+    busy = subprocess.Popen([sys.executable, "-c", BUSY, str(file), *map(str, paths)])
+    try:
+        while str(busy.pid) not in (paths[-1] / "cgroup.procs").read_text().split():
+            assert busy.poll() is None
+            time.sleep(0.02)
+        time.sleep(0.5)
+        yield busy.pid
+    finally:
+        busy.kill()
+        busy.wait()
+        for path in paths:
+            path.rmdir()
+
+
+def test_a_real_quota_and_a_real_limit_are_seen_to_grow(limited: int) -> None:
+    collector = CgroupCollector(Root(), Clock(), Known(limited))
+    before = take_reading(collector, Clock())
+    time.sleep(1.5)
+    after = take_reading(collector, Clock())
+    assert before.value is not None
+    assert after.value is not None
+    assert before.at_ns is not None
+    assert after.at_ns is not None
+    seconds = (after.at_ns - before.at_ns) / 1e9
+    ((path, rates),) = cgroup_rates(before.value, after.value, seconds).items()
+    assert path.endswith(f"iotop-ai-test-{os.getpid()}")
+    assert after.value.groups[path].memory.max_bytes == 8388608
+    assert after.value.groups[path].cpu.quota_us == 10000
+    assert rates.cpu_cores == pytest.approx(0.1, abs=0.05)
+    assert (rates.throttled_ratio or 0) > 0.7
+    assert 0 < (rates.memory_ratio or 0) <= 1
+    assert (rates.read_bytes_per_s or 0) > 100_000

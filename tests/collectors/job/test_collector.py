@@ -1,0 +1,224 @@
+"""Jobs on the running machine: a trainer with loaders of its own is found, and its tasks are looked at."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.collector import JobCollector
+from iotop_ai.collectors.job.task_sampler import MOST_TASKS, TaskSampler
+from iotop_ai.collectors.process.collector import ProcessCollector
+from iotop_ai.model.job.records import Job, JobTable, Rank, job_rates
+from iotop_ai.model.job.task_states import PLACES, SweepCounts, add_sweep, place_of
+from iotop_ai.model.process.records import ProcessKey
+
+TRAINER = Path(__file__).resolve().parents[2] / "scenarios" / "trainer.py"
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def start_ticks(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def key_of(pid: int) -> ProcessKey:
+    return ProcessKey(pid, start_ticks(pid))
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, str(TRAINER), str(tmp_path), "--workers", "2", "--cpu-ms", "5", "--step", "0.02"]
+    process = subprocess.Popen(command, start_new_session=True)
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        if len(children) == 2 and all(Path(f"/proc/{pid}/comm").read_text() == "pt_data_worker\n" for pid in children):
+            break
+        time.sleep(0.02)
+    yield process
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_a_trainer_and_its_loaders_are_found_and_looked_at(trainer: subprocess.Popen[bytes]) -> None:
+    root, clock = Root("/"), Clock()
+    before, threads = descriptors(), threading.active_count()
+    processes, jobs = ProcessCollector(root, clock), JobCollector(root, clock)
+
+    def read() -> JobTable:
+        jobs.see(processes.read(), None)
+        return jobs.read()
+
+    first = read()
+    job = next(job for job in first.jobs.values() if job.key.pid == trainer.pid)
+    assert (job.name, len(job.workers), job.evidence) == ("trainer.py", 2, ("loader",))
+    assert first.places[job.key].allowed_cores == len(os.sched_getaffinity(0))
+    time.sleep(1.0)
+    second = read()
+    rates = job_rates(first, second, 1.0)
+    got = rates.jobs[job.key]
+    assert 10 <= got.sweeps <= 21
+    assert got.stall_ratio is not None
+    # On a loaded machine the loaders' prefetched batches may last for the first seconds.
+    end = time.monotonic() + 20
+    while not got.waits and time.monotonic() < end:
+        time.sleep(1.0)
+        second = read()
+        rates = job_rates(first, second, 1.0)
+        got = rates.jobs[job.key]
+    assert got.waits > 0
+    assert got.wait_running > got.wait_disk
+    assert rates.own_cpu_ratio is not None
+    seconds = (got.sweeps or 20) / 20
+    assert 0 < rates.own_cpu_ratio / max(1.0, seconds) < 0.2
+    assert all(task.cpu_ratio is not None for task in rates.tasks.values())
+    os.killpg(trainer.pid, signal.SIGKILL)
+    trainer.wait()
+    assert job.key not in read().jobs
+    processes.close()
+    jobs.close()
+    assert descriptors() <= before
+    end = time.monotonic() + 20
+    while threading.active_count() > threads and time.monotonic() < end:
+        time.sleep(0.05)  # close() does not wait for its threads
+    assert threading.active_count() <= threads
+
+
+def test_without_a_job_nothing_is_read_again() -> None:
+    class Nobody(JobCollector):
+        def _follow(self, table: object, now: int) -> None:
+            pass
+
+    root, clock = Root("/"), Clock()
+    processes, jobs = ProcessCollector(root, clock), Nobody(root, clock)
+    jobs.see(processes.read(), None)
+    first, at = jobs.read(), jobs.at_ns()
+    jobs.see(processes.read(), None)
+    assert jobs.read() is first
+    assert jobs.at_ns() == at
+    assert first == JobTable(own_cpu_ns=0)
+    processes.close()
+    jobs.close()
+
+
+def test_a_pid_with_another_owner_is_not_looked_at() -> None:
+    sampler = TaskSampler(Root("/"), Clock(), period_s=60.0)
+    stranger = ProcessKey(os.getpid(), 1)
+    sampler.select({stranger: Job(stranger, "x.py", "a", 0, (Rank(stranger),))})
+    sampler.sweep()
+    assert sampler.sweeps()[stranger].sweeps == 0
+    assert sampler.tasks()[stranger].looks == 0
+    sampler.close()
+
+
+def test_a_task_that_ends_leaves_the_others_alone() -> None:
+    sleepers = [subprocess.Popen(["sleep", "60"]) for _ in range(3)]
+    keys = [key_of(process.pid) for process in sleepers]
+    sampler = TaskSampler(Root("/"), Clock(), period_s=60.0)
+    jobs = {keys[0]: Job(keys[0], "x.py", "a", 0, (Rank(keys[0], tuple(keys[1:])),))}
+    sampler.select(jobs)
+    sampler.sweep()
+    sleepers[1].kill()
+    sleepers[1].wait()
+    sampler.sweep()
+    sampler.sweep()
+    assert sampler.sweeps()[keys[0]].sweeps == 3
+    assert [sampler.tasks()[key].looks for key in keys] == [3, 1, 3]
+    sampler.select(jobs)
+    sampler.close()
+    for process in (sleepers[0], sleepers[2]):
+        process.kill()
+        process.wait()
+
+
+def test_many_ranks_take_turns_and_one_is_always_whole() -> None:
+    me = key_of(os.getpid())
+    ranks = tuple(
+        Rank(ProcessKey(n * 100, n), tuple(ProcessKey(n * 100 + w, n) for w in range(1, 8))) for n in range(1, 9)
+    )
+    job = Job(me, "x.py", "a", 0, ranks)
+    sampler = TaskSampler(Root("/nowhere"), Clock(), period_s=60.0)
+    seen = set()
+    for _ in range(60):
+        sampler.select({me: job})
+        watched = set(sampler.tasks())
+        assert len(watched) <= MOST_TASKS
+        whole = [rank.key for rank in ranks if {rank.key, *rank.workers} <= watched]
+        assert len(whole) == MOST_TASKS // 8
+        seen.update(whole)
+    assert seen == {rank.key for rank in ranks}
+    large = Job(me, "x.py", "a", 0, (Rank(me, tuple(ProcessKey(9000 + n, 1) for n in range(64))),))
+    sampler.select({me: large})
+    assert len(sampler.tasks()) == MOST_TASKS
+    sampler.close()
+
+
+class Tree:
+    """Made files of tasks, rewritten in place, so that kept descriptors see them."""
+
+    def __init__(self, folder: Path, pids: range) -> None:
+        self.folder = folder
+        self.keys = [ProcessKey(pid, 7) for pid in pids]
+        for key in self.keys:
+            (folder / f"proc/{key.pid}/task/{key.pid}").mkdir(parents=True)
+            self.write(key, b"S", b"0", b"1 2 3\n", 5)
+
+    def write(self, key: ProcessKey, state: bytes, wchan: bytes, schedstat: bytes, pages: int) -> None:
+        here = self.folder / f"proc/{key.pid}/task/{key.pid}"
+        zeros = b" ".join([b"0"] * 18)
+        (here / "stat").write_bytes(b"%d (a) b) %s %s 7 0 %d 0\n" % (key.pid, state, zeros, pages))
+        (here / "wchan").write_bytes(wchan)
+        (here / "schedstat").write_bytes(schedstat)
+
+
+def test_equal_sweeps_are_counted_as_each_by_itself(tmp_path: Path) -> None:
+    tree, draw = Tree(tmp_path, range(100, 108)), random.Random(4)
+    one, two = tree.keys[:3], tree.keys[3:]
+    jobs = {rank[0]: Job(rank[0], "x.py", "a", 0, (Rank(rank[0], tuple(rank[1:])),)) for rank in (one, two)}
+    sampler = TaskSampler(Root(str(tmp_path)), Clock(), period_s=60.0)
+    sampler.select(jobs)
+    kinds = [(b"S", b"futex_do_wait"), (b"S", b"hrtimer_nanosleep"), (b"D", b"folio_wait_bit_common"), (b"R", b"0")]
+    kinds += [(b"S", b"wait_woken"), (b"D", b"some_lock"), (b"S", b"some_sleep"), (b"S", b"0")]
+    tasks = {key: [0] * PLACES for key in tree.keys}
+    sweeps = {key: [0] * len(SweepCounts._fields) for key in jobs}
+    now = dict.fromkeys(tree.keys, (b"S", b"0"))
+    ended: set[ProcessKey] = set()
+    for turn in range(200):
+        for key in draw.sample(tree.keys, draw.randrange(3)):
+            now[key] = draw.choice(kinds)
+        if turn == 150:
+            now[one[1]] = now[two[0]] = (b"Z", b"0")
+        for key, (state, wchan) in now.items():
+            tree.write(key, state, wchan, b"%d 2 3\n" % turn, turn)
+        sampler.sweep()
+        places = {key: place_of(*seen) for key, seen in now.items() if seen[0] != b"Z" and key not in ended}
+        for rank in (one, two):
+            if rank[0] in ended:
+                continue
+            for key in rank:
+                if key in places:
+                    tasks[key][places[key]] += 1
+            if rank[0] in places:
+                add_sweep(sweeps[rank[0]], places[rank[0]], [places[key] for key in rank[1:] if key in places])
+        ended |= tree.keys - places.keys()
+        if draw.random() < 0.2:
+            if not ended:
+                sampler.select(dict(jobs))
+            assert {key: list(counts[:PLACES]) for key, counts in sampler.tasks().items()} == tasks
+            assert {key: list(counts) for key, counts in sampler.sweeps().items()} == sweeps
+            got = sampler.tasks()[two[1]]
+            assert (got.run_ns, got.wait_ns, got.rss_bytes) == (turn, 2, turn * os.sysconf("SC_PAGE_SIZE"))
+    sampler.close()

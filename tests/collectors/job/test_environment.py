@@ -1,0 +1,185 @@
+"""A job's surroundings, from trees made after the kernel's documentation: cgroup v1, v2, and mounts of open files."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup_paths import parse_cgroups
+from iotop_ai.collectors.job.environment import (
+    EnvironmentReader,
+    count_cpus,
+    parse_io_max,
+    parse_tcp,
+    parse_v1_limits,
+)
+from iotop_ai.model.job.records import IoLimit, Job, JobMount, Rank
+from iotop_ai.model.process.records import ProcessKey
+
+KEY = ProcessKey(10, 1)
+JOB = Job(KEY, "train.py", "alice", 1000, (Rank(KEY),))
+MOUNTINFO = (
+    "25 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
+    "40 25 8:1 / /data ro,noatime - ext4 /dev/sda1 ro\n"
+    "41 25 0:50 / /nfs rw - nfs4 srv:/in21k rw\n"
+)
+
+
+def put(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def opened(root: Path, number: int, target: str, mount: int, flags: str = "0100000") -> None:
+    folder = root / "proc/10/fd"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / str(number)).symlink_to(target)
+    put(root, {f"proc/10/fdinfo/{number}": f"pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount}\nino:\t5\n"})
+
+
+def test_limits_of_v2_and_of_the_group_above(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        {
+            "proc/10/cgroup": "0::/slice/job\n",
+            "proc/10/status": "Name:\tpython\nCpus_allowed_list:\t0-3,8\n",
+            "sys/fs/cgroup/cgroup.controllers": "io cpu memory\n",
+            "sys/fs/cgroup/slice/job/io.max": "254:0 rbps=8388608 wbps=max riops=max wiops=100\n",
+            "sys/fs/cgroup/slice/io.max": "8:0 rbps=max wbps=max riops=300 wiops=max\n",
+            "sys/fs/cgroup/slice/job/cpu.max": "max 100000\n",
+            "sys/fs/cgroup/slice/cpu.max": "250000 100000\n",
+            "sys/fs/cgroup/slice/cpu.stat": "usage_usec 5\nnr_periods 9\nnr_throttled 4\nthrottled_usec 3\n",
+            "sys/fs/cgroup/slice/job/memory.max": "1073741824\n",
+            "sys/fs/cgroup/slice/job/memory.current": "900\n",
+            "sys/fs/cgroup/slice/job/memory.events": "low 0\nhigh 0\nmax 7\noom 0\n",
+        },
+    )
+    place = EnvironmentReader(Root(str(tmp_path))).read(JOB)
+    assert place.limits == (
+        IoLimit("254:0", "read_bytes", 8388608, "slice/job/io.max"),
+        IoLimit("254:0", "write_ios", 100, "slice/job/io.max"),
+        IoLimit("8:0", "read_ios", 300, "slice/io.max"),
+    )
+    assert (place.cpu_cores, place.throttled_periods) == (2.5, 4)
+    assert (place.memory_limit_bytes, place.memory_used_bytes, place.memory_failures) == (1 << 30, 900, 7)
+    assert place.allowed_cores == 5
+    assert place.shm_total_bytes is None
+
+
+def test_limits_of_v1(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        {
+            "proc/10/cgroup": "9:blkio:/job\n8:cpu,cpuacct:/job\n7:memory:/job\n0::/\n",
+            "sys/fs/cgroup/blkio/job/blkio.throttle.read_bps_device": "254:0 8388608\n",
+            "sys/fs/cgroup/blkio/blkio.throttle.read_iops_device": "",
+            "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us": "150000\n",
+            "sys/fs/cgroup/cpu/job/cpu.cfs_period_us": "100000\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+            "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "9223372036854771712\n",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+        },
+    )
+    place = EnvironmentReader(Root(str(tmp_path))).read(JOB)
+    assert place.limits == (IoLimit("254:0", "read_bytes", 8388608, "blkio/job/blkio.throttle.read_bps_device"),)
+    assert (place.cpu_cores, place.throttled_periods) == (1.5, None)
+    assert place.memory_limit_bytes is None
+
+
+def test_mounts_of_open_data_files_by_their_id(tmp_path: Path) -> None:
+    put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
+    opened(tmp_path, 3, "/nfs/shard-1.tar", 41)
+    opened(tmp_path, 4, "/nfs/shard-2.tar", 41)
+    opened(tmp_path, 5, "/data/x.jpg", 40)
+    opened(tmp_path, 6, "/usr/lib/libtorch.so", 25)
+    opened(tmp_path, 7, "/home/alice/train.log", 25)
+    opened(tmp_path, 2, "/home/alice/steps.json", 25, "0100001")
+    opened(tmp_path, 8, "pipe:[5]", 12)
+    opened(tmp_path, 9, "/dev/shm/torch_1 (deleted)", 30)
+    reader = EnvironmentReader(Root(str(tmp_path)))
+    nfs, data = JobMount("/nfs", "nfs4", "srv:/in21k", "0:50"), JobMount("/data", "ext4", "/dev/sda1", "8:1")
+    assert reader.read(JOB).mounts == (nfs, data)
+    for number in range(3, 6):
+        (tmp_path / f"proc/10/fd/{number}").unlink()
+    assert reader.read(JOB).mounts == (nfs, data)
+    reader.forget(frozenset())
+    assert reader.read(JOB).mounts == ()
+
+
+def test_nothing_readable_is_nothing_known(tmp_path: Path) -> None:
+    place = EnvironmentReader(Root(str(tmp_path))).read(JOB)
+    assert place.limits == ()
+    assert place.mounts == ()
+    assert (place.cpu_cores, place.memory_limit_bytes, place.allowed_cores, place.shm_used_bytes) == (None,) * 4
+
+
+def test_parsers_leave_out_what_is_no_limit() -> None:
+    assert parse_io_max(b"254:0 rbps=max wbps=max\njunk\n", "f") == ()
+    assert parse_v1_limits(b"254:0 0\njunk\n254:0 x\n", "read_bytes", "f") == ()
+    assert parse_cgroups(b"4:cpu,cpuacct:/a\n0::/b\n") == {"cpu": "/a", "cpuacct": "/a", "": "/b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [(b"0-3\n", 4), (b" 0,2,4-5", 4), (b"7", 1), (b"", None), (b"a-b", None), (b"0-", 1)]
+)
+def test_count_cpus(text: bytes, cpus: int | None) -> None:
+    assert count_cpus(text) == cpus
+
+
+TCP = (
+    b"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    b"   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 5127 1 0 100 0 0 10 0\n"
+    b"   1: 0100007F:1F90 0100007F:D431 01 00000000:00000000 00:00000000 00000000 1000 0 5130 1 0 20 4 30 10 -1\n"
+    b"   2: 0100007F:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 99 1 0 100 0 0 10 0\n"
+    b"   3: short\n"
+)
+
+
+def test_sockets_are_told_by_state_and_inode() -> None:
+    assert parse_tcp(TCP) == [(b"1F90", b"0A", "5127"), (b"1F90", b"01", "5130"), (b"0016", b"0A", "99")]
+    assert parse_tcp(b"") == []
+
+
+def test_a_real_server_listens_and_has_a_client() -> None:
+    key = ProcessKey(os.getpid(), 1)
+    job = Job(key, "serve.py", "root", 0, (Rank(key),))
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        place = EnvironmentReader(Root()).read(job)
+        assert (place.listening or 0) >= 1
+        assert (place.connections or 0) >= 1
+    with_workers = job._replace(ranks=(Rank(key, (ProcessKey(1, 1),)),))
+    place = EnvironmentReader(Root()).read(with_workers)
+    assert (place.listening, place.connections) == (None, None)
+
+
+def test_a_hung_shm_is_unknown_and_asked_once(tmp_path: Path) -> None:
+    put(tmp_path, {"proc/10/cgroup": "0::/\n", "proc/10/status": "Name:\tpython\nCpus_allowed_list:\t0-3\n"})
+    released, asked = threading.Event(), []
+
+    def statvfs(path: str) -> os.statvfs_result:
+        asked.append(path)
+        released.wait(10)
+        return os.statvfs("/")
+
+    reader = EnvironmentReader(Root(str(tmp_path)), statvfs)
+    begun = time.monotonic()
+    for _ in range(20):
+        place = reader.read(JOB)
+        assert (place.allowed_cores, place.shm_total_bytes, place.shm_used_bytes) == (4, None, None)
+    assert time.monotonic() - begun < 1.0
+    assert asked == [f"{tmp_path}/proc/10/root/dev/shm"]
+    released.set()
+    end = time.monotonic() + 5
+    while reader.read(JOB).shm_total_bytes is None:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    reader.close()

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+
+from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.cpu import CpuCollector, cores_in_topology, parse_cpu_stat
+from iotop_ai.model.machine.cpu import CpuTable, CpuTicks, cpu_rates
+from iotop_ai.model.reading import Status
+from tests.machines import Entries, build
+
+STAT = b"""cpu  4123 10 2438 277054 655 1 34 10 0 0
+cpu0 993 10 894 140143 83 1 7 3 0 0
+cpu2 3130 0 1544 136911 572 0 27 7 5 0
+intr 1 2 3
+ctxt 8901
+"""
+TREE: Entries = {
+    "proc/stat": STAT,
+    "proc/loadavg": b"0.52 0.30 0.10 1/120 4242\n",
+    "sys/devices/system/cpu/online": b"0,2\n",
+}
+
+
+def test_an_old_kernel_counts_less_and_a_long_line_of_interrupts_is_none_of_ours() -> None:
+    raw = b"cpu  1 2 3 4\ncpu7 10 20 30 40 50\nintr " + b"7 " * 5000 + b"\ncpu9 1 1 1 1 1 1 1 1\n"
+    assert parse_cpu_stat(raw) == {7: CpuTicks(10, 20, 30, 40, 50, 0, 0, 0)}
+    assert parse_cpu_stat(b"") == {}
+
+
+def test_ticks_are_the_kernels_integers_under_the_cores_own_numbers(tmp_path: Path) -> None:
+    collector = CpuCollector(build(TREE, tmp_path), Clock())
+    try:
+        table = collector.read()
+    finally:
+        collector.close()
+    assert table == CpuTable(
+        {
+            0: CpuTicks(993, 10, 894, 140143, 83, 1, 7, 3),
+            2: CpuTicks(3130, 0, 1544, 136911, 572, 0, 27, 7),
+        },
+        2,
+        None,
+        0.52,
+    )
+
+
+def test_a_core_that_comes_online_gets_its_number(tmp_path: Path) -> None:
+    collector = CpuCollector(build(TREE, tmp_path), Clock())
+    try:
+        before = collector.read()
+        (tmp_path / "proc/stat").write_bytes(STAT.replace(b"cpu2", b"cpu1 1 0 0 5 0 0 0 0 0 0\ncpu2"))
+        (tmp_path / "sys/devices/system/cpu/online").write_bytes(b"0-2\n")
+        after = collector.read()
+    finally:
+        collector.close()
+    assert list(after.cores) == [0, 1, 2]
+    assert after.cores[2] == before.cores[2]
+    assert cpu_rates(before, after, 1.0).cores[1].busy_ratio is None
+
+
+def test_without_proc_stat_it_is_absent(tmp_path: Path) -> None:
+    collector = CpuCollector(build({"proc/loadavg": b"0 0 0 1/1 1\n"}, tmp_path), Clock())
+    assert take_reading(collector, Clock()).status is Status.ABSENT
+
+
+def test_the_running_machine() -> None:
+    collector = CpuCollector(Root(), Clock())
+    assert collector.read().physical is None
+    table = collector.read()
+    collector.close()
+    assert table.physical == psutil.cpu_count(logical=False)
+    theirs = psutil.cpu_times(percpu=True)
+    assert len(theirs) == len(table.cores)
+    for ticks, times in zip(table.cores.values(), theirs, strict=True):
+        assert ticks.user <= round(times.user * table.clk_tck) <= ticks.user + 60 * table.clk_tck
+        assert ticks.softirq <= round(times.softirq * table.clk_tck)
+    assert table.allowed == len(os.sched_getaffinity(0))
+    assert set(table.cores) >= os.sched_getaffinity(0)
+    assert all(sum(ticks) > 0 for ticks in table.cores.values())
+    assert table.load1 is not None
+
+
+def test_threads_that_share_a_core_are_one_core(tmp_path: Path) -> None:
+    def topology(name: str) -> Entries:
+        lists = {0: b"0,2\n", 1: b"1,3\n", 2: b"0,2\n", 3: b"1,3\n"}
+        return {f"sys/devices/system/cpu/cpu{cpu}/topology/{name}": text for cpu, text in lists.items()}
+
+    newer, older = topology("core_cpus_list"), topology("thread_siblings_list")
+    assert cores_in_topology(build(newer | {"sys/devices/system/cpu/online": b"0-3\n"}, tmp_path / "new")) == 2
+    assert cores_in_topology(build(older, tmp_path / "old")) == 2
+    assert cores_in_topology(build({"sys/devices/system/cpu/cpufreq/boost": b"1\n"}, tmp_path / "none")) is None

@@ -1,0 +1,155 @@
+"""statvfs on threads: answers, refusals, and mounts that never answer."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.filesystem import FilesystemCollector, mounts_to_ask
+from iotop_ai.collectors.machine.mounts import MountsCollector
+from iotop_ai.model.block.counters import Mount
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.reading import Reading, Status
+from tests.machines import machine
+
+SECOND = 10**9
+
+
+class StepClock(Clock):
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1000 * SECOND
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+
+@dataclass
+class Mounts:
+    mounts: tuple[Mount, ...] = ()
+    generation: int = 1
+
+
+@dataclass
+class Server:
+    """statvfs that answers only while ``up`` is set."""
+
+    up: threading.Event = field(default_factory=threading.Event)
+    asked: int = 0
+
+    def __call__(self, path: str) -> os.statvfs_result:
+        self.asked += 1
+        self.up.wait(20)
+        return os.statvfs("/")
+
+
+def eventually(check: Callable[[], bool]) -> None:
+    """Wait for a thread, 5 s at most."""
+    for _ in range(500):
+        if check():
+            return
+        time.sleep(0.01)
+    raise AssertionError("not within 5 s")
+
+
+def test_this_machine_is_as_full_as_statvfs_says() -> None:
+    mounts = MountsCollector(Root(), Clock())
+    mounts.read()
+    collector = FilesystemCollector(Root(), Clock(), mounts)
+    assert {r.status for r in collector.read().values()} == {Status.PENDING}
+    eventually(lambda: all(r.status is not Status.PENDING for r in collector.read().values()))
+    reading = collector.read()["/"]
+    now = os.statvfs("/")
+    assert reading.value is not None
+    assert reading.at_ns is not None
+    assert reading.value.total_bytes == now.f_blocks * now.f_frsize
+    assert reading.value.inodes_total == now.f_files
+    assert reading.value.free_bytes == pytest.approx(now.f_bfree * now.f_frsize, rel=0.05)
+
+
+def test_a_dead_server_stops_nobody_and_comes_back() -> None:
+    """One mount hangs: it is failed with its age, asked once, and answers when the server is back."""
+    server, clock = Server(), StepClock()
+    mounts = Mounts((Mount("/", "ext4", "/dev/sda1", device="8:1"), Mount("/home", "nfs4", "nas:/x", device="0:40")))
+
+    def statvfs(path: str) -> os.statvfs_result:
+        return server(path) if path == "/home" else os.statvfs("/")
+
+    collector = FilesystemCollector(Root(), clock, mounts, statvfs)
+    start = time.monotonic()
+    collector.read()
+    eventually(lambda: collector.read()["/"].status is Status.OK)
+    assert collector.read()["/home"] == Reading()
+    for step, words in ((14, "no answer for 14 s"), (60, "no answer for 74 s")):
+        clock.now_ns += step * SECOND
+        home = collector.read()["/home"]
+        assert (home.value, home.status, home.reason) == (None, Status.FAILED, words)
+        assert home.remedy == "look at the server of nas:/x"
+        eventually(lambda: collector.read()["/"].at_ns == clock.now_ns)
+    assert server.asked == 1
+    assert time.monotonic() - start < 5
+    server.up.set()
+    eventually(lambda: collector.read()["/home"].status is Status.OK)
+    clock.now_ns += 11 * SECOND
+    collector.read()
+    eventually(lambda: server.asked == 2)
+
+
+def test_a_mount_is_asked_every_ten_seconds() -> None:
+    server, clock = Server(), StepClock()
+    server.up.set()
+    collector = FilesystemCollector(Root(), clock, Mounts((Mount("/a", "ext4", "/dev/sda1", device="8:1"),)), server)
+    for _ in range(25):
+        collector.read()
+        eventually(lambda: collector.read()["/a"].status is Status.OK)
+        clock.now_ns += SECOND
+    assert server.asked == 3
+
+
+def test_a_refusal_and_an_error_are_readings(tmp_path: Path) -> None:
+    def statvfs(path: str) -> os.statvfs_result:
+        raise PermissionError(13, "Permission denied", path) if "secret" in path else OSError(116, "Stale file handle")
+
+    mounts = Mounts((Mount("/secret", "fuse.sshfs", "a:", device="0:5"), Mount("/old", "nfs", "b:/", device="0:6")))
+    collector = FilesystemCollector(Root(str(tmp_path)), Clock(), mounts, statvfs)
+    collector.read()
+    eventually(lambda: all(r.status is not Status.PENDING for r in collector.read().values()))
+    said = {path: (r.status, r.reason) for path, r in collector.read().items()}
+    assert said["/old"] == (Status.FAILED, "filesystems: Stale file handle")
+    assert said["/secret"] == (Status.DENIED, f"{tmp_path}/secret: Permission denied")
+
+
+def test_an_unmounted_filesystem_leaves() -> None:
+    mounts = Mounts((Mount("/a", "ext4", "/dev/sda1", device="8:1"),))
+    collector = FilesystemCollector(Root(), Clock(), mounts, lambda path: os.statvfs("/"))
+    assert list(collector.read()) == ["/a"]
+    mounts.mounts = ()
+    assert collector.read() == {}
+
+
+def test_which_mounts_are_asked(tmp_path: Path) -> None:
+    mounts = MountsCollector(machine("made-gpu-server", tmp_path), Clock()).read()
+    asked = [m.path for m in mounts_to_ask(mounts)]
+    # Not the squashfs of a loop, nor /srv/data, which is the filesystem of /raid again.
+    assert asked == ["/", "/boot/efi", "/cold data", "/dev/shm", "/home", "/lustre", "/mnt/s3", "/raid", "/scratch"]
+
+
+def test_of_overlays_only_a_containers_root_is_asked() -> None:
+    overlays = tuple(Mount(p, "overlay", "overlay", device=f"0:{i}") for i, p in enumerate(("/", "/var/lib/docker/m")))
+    assert [m.path for m in mounts_to_ask(overlays)] == ["/"]
+
+
+def test_ratios_are_dfs() -> None:
+    usage = FilesystemUsage(1000, 400, 300, 100, 75)
+    assert (usage.used_ratio, usage.inodes_used_ratio) == (600 / 900, 0.25)
+    assert FilesystemUsage(0, 0, 0, 0, 0).used_ratio is None
+    assert FilesystemUsage(10, 5, 5, 0, 0).inodes_used_ratio is None

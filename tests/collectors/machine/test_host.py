@@ -1,0 +1,43 @@
+"""Who and where we are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.host import read_container, read_host
+
+
+def tree(path: Path, files: dict[str, str]) -> Root:
+    for name, text in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text)
+    return Root(str(path))
+
+
+@pytest.mark.parametrize(
+    ("caps", "reads"),
+    [("000001ffffffffff", True), ("0000000000000000", False), ("0000000000080000", False), ("0000000000080004", True)],
+)
+def test_other_users_are_read_with_two_capabilities(tmp_path: Path, caps: str, reads: bool) -> None:
+    root = tree(tmp_path, {"proc/self/status": f"Name:\tx\nCapEff:\t{caps}\n"})
+    assert read_host(root).ptrace is reads
+
+
+def test_without_a_boot_id_the_boot_time_tells_boots_apart(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"proc/stat": "cpu 1 2\nbtime 1700000000\n"})
+    assert read_host(root).boot_id == "btime 1700000000"
+
+
+def test_an_image_that_runs_as_a_machine_is_no_container(tmp_path: Path) -> None:
+    root = tree(tmp_path, {".dockerenv": "", "proc/1/cgroup": "0::/\n"})
+    assert read_container(root) == "docker"
+    (tmp_path / "proc/self/ns").mkdir(parents=True)
+    (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026531836]")
+    assert read_container(root) == ""
+
+
+def test_kubernetes_by_the_cgroup(tmp_path: Path) -> None:
+    assert read_container(tree(tmp_path, {"proc/1/cgroup": "0::/kubepods.slice/kubepods-pod1.slice\n"})) == "kubepods"

@@ -1,0 +1,154 @@
+"""TCP, RDMA ports and the CPU's clocks: trees made after the kernel's documentation, read over time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.cpu_clocks import MOST_A_READING, ClocksCollector
+from iotop_ai.collectors.machine.network.rdma import RdmaCollector
+from iotop_ai.collectors.machine.network.tcp import TcpCollector, parse_snmp
+from iotop_ai.export.json.system import system_object
+from iotop_ai.export.tables.frames import tables
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.machine.cpu_clocks import ClockState, clock_rates
+from iotop_ai.model.machine.rdma import RdmaCounters, rdma_rates
+from iotop_ai.model.machine.tcp import TcpCounters, tcp_rates
+from iotop_ai.model.reading import Status
+from iotop_ai.pipeline import frames
+from iotop_ai.present.machine.trouble import host_problems
+from tests.export.make import S, ok, snapshot
+
+SNMP = (
+    "Ip: Forwarding DefaultTTL\nIp: 1 64\n"
+    "Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs "
+    "OutSegs RetransSegs InErrs OutRsts InCsumErrors\n"
+    "Tcp: 1 200 120000 -1 607 403 5 34 2 31063 {out} {again} {errors} 481 0\n"
+    "Udp: InDatagrams NoPorts\nUdp: 1 2\n"
+)
+PORT = "sys/class/infiniband/mlx5_0/ports/1"
+
+
+def put(root: Path, files: dict[str, object]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+
+
+def test_tcp_is_read_by_its_names(tmp_path: Path) -> None:
+    put(tmp_path, {"proc/self/net/snmp": SNMP.format(out=1000, again=10, errors=1)})
+    collector = TcpCollector(Root(str(tmp_path)), Clock())
+    before = collector.read()
+    assert before == TcpCounters(1000, 10, 1)
+    (tmp_path / "proc/self/net/snmp").write_text(SNMP.format(out=3000, again=90, errors=1))
+    rates = tcp_rates(before, collector.read(), 2.0)
+    assert tuple(rates) == (1000.0, 40.0, 0.04, 0.0)
+    collector.close()
+    assert parse_snmp(b"Tcp: OutSegs\n") is None
+    assert parse_snmp(b"Tcp: OutSegs RetransSegs\nTcp: 5 x\n") == TcpCounters(5, None, None)
+    assert tuple(tcp_rates(None, before, None)) == (None,) * 4
+    assert tcp_rates(before, before, 1.0).retransmit_ratio is None, "nothing was sent"
+
+
+def test_rdma_counts_what_the_driver_has(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        {
+            f"{PORT}/counters/link_downed": 1,
+            f"{PORT}/counters/symbol_error": 4,
+            f"{PORT}/hw_counters/packet_seq_err": 100,
+            f"{PORT}/hw_counters/np_cnp_sent": 1000,
+            f"{PORT}/hw_counters/roce_adp_retrans": "N/A (no PMA)",
+        },
+    )
+    collector = RdmaCollector(Root(str(tmp_path)), Clock())
+    before = collector.read()
+    known = RdmaCounters(symbol_error=4, link_downed=1, packet_seq_err=100, np_cnp_sent=1000)
+    assert before == {"mlx5_0/1": known}
+    put(tmp_path, {f"{PORT}/hw_counters/packet_seq_err": 150, f"{PORT}/hw_counters/np_cnp_sent": 6000})
+    rates = rdma_rates(before, collector.read(), 5.0)["mlx5_0/1"]
+    assert (rates.packet_seq_err_per_s, rates.np_cnp_sent_per_s, rates.errors_per_s) == (10.0, 1000.0, 10.0)
+    assert (rates.link_downed_per_s, rates.out_of_buffer_per_s) == (0.0, None)
+    assert rdma_rates(None, before, None)["mlx5_0/1"].errors_per_s is None
+
+
+def cores(root: Path, number: int, khz: int, throttles: int) -> None:
+    for cpu in range(number):
+        here = f"sys/devices/system/cpu/cpu{cpu}"
+        put(
+            root,
+            {
+                f"{here}/cpufreq/scaling_cur_freq": khz + cpu,
+                f"{here}/cpufreq/base_frequency": 2_000_000,
+                f"{here}/cpufreq/cpuinfo_max_freq": 3_500_000,
+                f"{here}/thermal_throttle/core_throttle_count": throttles,
+                f"{here}/thermal_throttle/package_throttle_count": throttles * 10,
+                f"{here}/topology/physical_package_id": cpu % 2,
+            },
+        )
+
+
+def test_clocks_of_many_cores_are_looked_at_in_turn(tmp_path: Path) -> None:
+    number = MOST_A_READING + 16
+    cores(tmp_path, number, 1_000_000, 1)
+    collector = ClocksCollector(Root(str(tmp_path)), Clock())
+    first = collector.read()
+    assert (first.least_khz, first.most_khz) == (1_000_000, 1_000_000 + MOST_A_READING - 1)
+    assert (first.core_throttles, first.package_throttles) == (None, 20), "a sum over some of the cores would grow"
+    second = collector.read()
+    assert second == ClockState(1_000_000, second.mean_khz, 1_000_000 + number - 1, 2_000_000, 3_500_000, number, 20)
+    cores(tmp_path, number, 900_000, 3)
+    collector.read()
+    fourth = collector.read()
+    rates = clock_rates(second, fourth, 10.0)
+    assert (rates.least_mhz, rates.base_mhz, rates.top_mhz) == (900.0, 2000.0, 3500.0)
+    assert (rates.core_throttles_per_s, rates.package_throttles_per_s) == (number * 2 / 10, 4.0)
+
+
+@pytest.mark.parametrize("collector", [TcpCollector, RdmaCollector, ClocksCollector])
+def test_a_machine_without_them_says_so(collector: type, tmp_path: Path) -> None:
+    reading = take_reading(collector(Root(str(tmp_path)), Clock()), Clock())
+    assert (reading.value, reading.status) == (None, Status.ABSENT)
+
+
+def shown(again: int, errors: int, throttles: int) -> Frame:
+    def at(seq: int, grown: int) -> object:
+        now = (2 + 2 * seq) * S
+        return snapshot(
+            seq,
+            now,
+            tcp=ok(TcpCounters(2000 * grown, again * grown, 0), now),
+            rdma=ok({"mlx5_0/1": RdmaCounters(packet_seq_err=errors * grown, np_cnp_sent=9 * grown)}, now),
+            clocks=ok(ClockState(800_000, 1_200_000, 2_000_000, 2_600_000, 3_500_000, throttles * grown, 0), now),
+        )
+
+    *_, last = frames((at(0, 0), at(1, 1)))  # type: ignore[arg-type]
+    return last
+
+
+def test_the_screen_is_silent_until_something_is_wrong() -> None:
+    assert host_problems(shown(again=2, errors=0, throttles=0)) == []
+    said = ["".join(span.text for span in part) for part in host_problems(shown(again=100, errors=8, throttles=6))]
+    assert said == ["cpu heat throttled 1.2 of 2.6 GHz", "tcp sent again 5 %", "rdma mlx5_0/1 4.0 errors/s"]
+    (first,) = frames((snapshot(0, 2 * S),))
+    assert host_problems(first) == []
+
+
+def test_the_json_and_the_tables_have_them() -> None:
+    frame = shown(again=100, errors=8, throttles=6)
+    found = system_object(frame)
+    assert found["tcp"]["retransmit_ratio"] == 0.05
+    assert found["rdma"]["mlx5_0/1"]["packet_seq_err_per_s"] == 4.0
+    assert (found["clocks"]["mean_mhz"], found["clocks"]["core_throttles_per_s"]) == (1200.0, 3.0)
+    known = {table.name: table for table in tables()}
+    (row,) = known["rdma"].rows(frame)
+    cells = dict(zip((column.name for column in known["rdma"].columns), row, strict=True))
+    assert (cells["port"], cells["errors_per_s"], cells["out_of_buffer_per_s"]) == ("mlx5_0/1", 4.0, None)
+    (row,) = known["system"].rows(frame)
+    cells = dict(zip((column.name for column in known["system"].columns), row, strict=True))
+    assert (cells["tcp_retransmit_ratio"], cells["clock_mean_mhz"]) == (0.05, 1200.0)

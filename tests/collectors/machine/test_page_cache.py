@@ -1,0 +1,155 @@
+"""The page cache asked about real files, by both ways of asking."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.machine.page_cache import (
+    PAGE_BYTES,
+    PageCache,
+    read_cached,
+    read_levels,
+    read_memory_room,
+    room_for_data,
+)
+from iotop_ai.model.machine.page_cache import Cached, Levels
+from tests.machines import build
+from tests.rigs.nobody import as_nobody, why_not_nobody
+
+MIB = 1 << 20
+WAYS = ["cachestat", "mincore"]
+
+
+def evict(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def resident(path: Path, how: str) -> int:
+    cache = PageCache(how)
+    with path.open("rb") as file:
+        found = cache.resident(file.fileno())
+    if how == "cachestat" and cache.how != how:
+        pytest.skip("cachestat came with Linux 6.5")
+    assert found is not None
+    return found.bytes
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_a_file_before_and_after_it_is_read(disk_folder: Path, how: str) -> None:
+    file = disk_folder / "data"
+    file.write_bytes(os.urandom(8 * MIB + 100))
+    assert resident(file, how) == 8 * MIB + 100
+    evict(file)
+    assert resident(file, how) == 0
+    with file.open("rb", buffering=0) as opened:
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead
+        opened.read(MIB)
+        assert MIB <= resident(file, how) < 8 * MIB
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_sparse_tiny_and_empty_files(disk_folder: Path, how: str) -> None:
+    (disk_folder / "tiny").write_bytes(b"x")
+    assert resident(disk_folder / "tiny", how) == 1
+    (disk_folder / "empty").touch()
+    assert resident(disk_folder / "empty", how) == 0
+    with (disk_folder / "sparse").open("wb") as file:
+        file.truncate(3 << 30)  # three windows of mincore
+    assert resident(disk_folder / "sparse", how) <= 16 * MIB
+
+
+def test_a_dataset_counts_each_file_once_and_says_what_it_does_not_know(disk_folder: Path) -> None:
+    (disk_folder / "sub").mkdir()
+    for name in ("a", "sub/b", "sub/c"):
+        (disk_folder / name).write_bytes(b"x" * MIB)
+    os.link(disk_folder / "a", disk_folder / "again")
+    (disk_folder / "link").symlink_to(disk_folder / "a")
+    evict(disk_folder / "sub" / "c")
+    told: list[Cached] = []
+    found = read_cached(str(disk_folder), PageCache(), told.append)
+    assert (found.files, found.size_bytes, found.resident_bytes) == (3, 3 * MIB, 2 * MIB)
+    assert (found.unknown_files, found.unreadable, found.elsewhere) == (0, 0, 0)
+    assert found.resident_ratio == pytest.approx(2 / 3)
+    with pytest.raises(FileNotFoundError):
+        read_cached(str(disk_folder / "nowhere"), PageCache())
+
+
+def test_many_files_are_told_on_the_way(tmp_path: Path) -> None:
+    for i in range(450):
+        (tmp_path / f"f{i}").write_bytes(b"x")
+    told: list[int] = []
+    read_cached(str(tmp_path), PageCache(), lambda now: told.append(now.files))
+    assert told == [200, 400]
+
+
+@pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
+@pytest.mark.parametrize("how", [*WAYS, "auto"])
+def test_of_others_files_nothing_is_known(tmp_path: Path, how: str) -> None:
+    file = tmp_path / "roots"
+    file.write_bytes(b"x" * MIB)
+    code = (
+        "import os,sys; from iotop_ai.collectors.machine.page_cache import PageCache\n"
+        f"print(PageCache({how!r}).resident(os.open({str(file)!r}, os.O_RDONLY)))"
+    )
+    done = subprocess.run(as_nobody(sys.executable, "-c", code), capture_output=True, text=True, check=False)
+    assert done.stdout == "None\n", done.stderr
+
+
+def test_memory_levels_and_limits(tmp_path: Path) -> None:
+    live = read_levels(Root("/"))
+    assert live.total_bytes is not None
+    assert live.available_bytes is not None
+    assert 0 < live.available_bytes <= live.total_bytes
+    (tmp_path / "proc" / "self").mkdir(parents=True)
+    (tmp_path / "proc" / "self" / "cgroup").write_text("5:memory:/job/step\n0::/\n")
+    assert read_memory_room(Root(str(tmp_path))) is None
+    for name, limit in (("job", 4 << 30), ("job/step", 9223372036854771712)):
+        (tmp_path / "sys/fs/cgroup/memory" / name).mkdir(parents=True)
+        (tmp_path / "sys/fs/cgroup/memory" / name / "memory.limit_in_bytes").write_text(f"{limit}\n")
+    assert read_memory_room(Root(str(tmp_path))) == 4 << 30
+    # Used, less the cache that gives way, is gone; of the two cgroups the parent leaves less.
+    parent = tmp_path / "sys/fs/cgroup/memory/job"
+    (parent / "memory.usage_in_bytes").write_text(f"{3 << 30}\n")
+    (parent / "memory.stat").write_text(f"inactive_file 5\ntotal_inactive_file {1 << 30}\ntotal_active_file 4096\n")
+    assert read_memory_room(Root(str(tmp_path))) == (2 << 30) + 4096
+    known = Levels(None, None, None, 10 << 30, None, None)
+    assert room_for_data(known, None) == 10 << 30
+    assert room_for_data(known, 4 << 30) == 4 << 30
+    assert room_for_data(known._replace(available_bytes=None), 4 << 30) is None
+    assert PAGE_BYTES % 4096 == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "room"),
+    [
+        ({}, None),
+        ({"job/memory.max": "max", "job/memory.high": "max"}, None),
+        ({"job/memory.max": "8000"}, 8000),
+        ({"job/memory.max": "8000", "job/memory.current": "6000"}, 2000),
+        ({"job/memory.max": "8000", "job/memory.current": "9000"}, 0),
+        ({"job/memory.max": "8000", "job/memory.high": "5000", "job/memory.current": "1000"}, 4000),
+        ({"job/memory.high": "5000", "job/memory.current": "1000"}, 4000),
+        ({"job/memory.max": "8000", "memory.max": "9000", "memory.current": "7000"}, 2000),
+        (
+            {
+                "job/memory.max": "8000",
+                "job/memory.current": "7000",
+                "job/memory.stat": "anon 1000\nshmem 500\nactive_file 2000\ninactive_file 3000\nslab_reclaimable 100",
+            },
+            6100,
+        ),
+    ],
+)
+def test_room_in_a_container(files: dict[str, str], room: int | None, tmp_path: Path) -> None:
+    """cgroup v2: the limit less what is used and does not give way."""
+    entries = {f"sys/fs/cgroup/{name}": f"{text}\n".encode() for name, text in files.items()}
+    entries |= {"proc/self/cgroup": b"0::/job\n", "sys/fs/cgroup/cgroup.controllers": b"memory\n"}
+    assert read_memory_room(build(entries, tmp_path)) == room

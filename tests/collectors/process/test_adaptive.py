@@ -1,0 +1,221 @@
+"""Real processes that sleep, read and write, some of them left alone in most ticks."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.adaptive import (
+    IO_COHORTS,
+    LATELY,
+    AdaptiveSelection,
+    EndedIo,
+    IoBytes,
+    match_inherited,
+    moved_since,
+    parse_vmstat,
+)
+from iotop_ai.collectors.process.collector import FULL_TICKS, ProcessCollector
+from iotop_ai.collectors.process.descriptors import ProcessEntry
+from iotop_ai.model.process.rates import process_rates
+from iotop_ai.model.process.records import ProcessIo, ProcessKey, ProcessSample, ProcessTable
+from iotop_ai.model.reading import Rated, Reading, Status
+
+SIZE = 8 << 20
+WAITING = """
+import mmap, os, sys
+sys.stdin.readline()
+if sys.argv[2] == "read":
+    file = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+    page = mmap.mmap(-1, 1 << 20)
+    while os.readv(file, [page]):
+        pass
+elif sys.argv[2] == "direct":
+    file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+    page = mmap.mmap(-1, 1 << 20)
+    for _ in range(8):
+        os.writev(file, [page])
+else:
+    file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+    for _ in range(8):
+        os.write(file, b"x" * (1 << 20))
+print("done", flush=True)
+sys.stdin.readline()
+"""
+NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: else nobody knows what is left out")
+
+
+def adaptive(least: int = 1, refused: tuple[str, ...] = ()) -> ProcessCollector:
+    return ProcessCollector(Root(), Clock(), adaptive=AdaptiveSelection(Root(), least=least, refused=refused))
+
+
+@pytest.fixture
+def collector() -> Iterator[ProcessCollector]:
+    with closing(adaptive()) as made:
+        for _ in range(FULL_TICKS + 3):
+            newest = made.read()
+        if not newest.adaptive:
+            pytest.skip("this machine is none for it: a container, or no word from the kernel about ends")
+        yield made
+
+
+@pytest.fixture
+def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
+    made = [subprocess.Popen(["sleep", "600"]) for _ in range(20)]
+    yield made
+    for process in made:
+        process.kill()
+        process.wait()
+
+
+def key_of(table: ProcessTable, pid: int) -> ProcessKey | None:
+    return next((key for key in table.stat if key.pid == pid), None)
+
+
+def tick(collector: ProcessCollector) -> ProcessTable:
+    time.sleep(0.05)
+    return collector.read()
+
+
+def test_those_at_rest_are_read_in_turn_with_a_time_each(
+    sleepers: list[subprocess.Popen[bytes]], collector: ProcessCollector
+) -> None:
+    tables = [tick(collector) for _ in range(LATELY + IO_COHORTS + 2)]
+    keys = [key for process in sleepers if (key := key_of(tables[-1], process.pid)) is not None]
+    assert len(keys) == len(sleepers)
+    assert any(table.io_time(key) < table.io_at_ns for table in tables for key in keys)
+    assert all(table.io_time(key) <= table.io_at_ns for table in tables for key in keys)
+    for key in keys:
+        assert tables[-1].io[key] is tables[0].io[key]
+        assert tables[-1].io_time(key) > tables[0].io_at_ns
+
+
+@pytest.mark.parametrize("what", ["read", "write", "direct"])
+def test_one_that_begins_after_a_long_rest_is_seen_at_once_with_its_rate(
+    what: str, tmp_path: Path, collector: ProcessCollector
+) -> None:
+    path = tmp_path / "file"
+    if what == "read":
+        path.write_bytes(os.urandom(SIZE))
+        os.sync()
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING, str(path), what], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin
+    assert process.stdout
+    try:
+        before = [tick(collector) for _ in range(2 * LATELY)][-1]
+        key = key_of(before, process.pid)
+        assert key is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        if process.stdout.readline() != b"done\n":
+            pytest.skip("this file system has no O_DIRECT")
+        moved, last = 0.0, Rated(ProcessSample({}), 1, 1.0, renewed=True)
+        for _ in range(2):
+            after = tick(collector)
+            pair = [Reading(table, Status.OK, at_ns=table.io_at_ns) for table in (before, after)]
+            last = process_rates(pair[0], pair[1], last)
+            rates = (last.value.rates if last.value else {}).get(key)
+            if rates is not None:
+                rate = rates.read_bytes_per_s if what == "read" else rates.write_bytes_per_s
+                moved += (rate or 0.0) * (after.io_at_ns - before.io_at_ns) / 1e9
+            before = after
+        assert moved == pytest.approx(SIZE, rel=0.02)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_totals_are_those_of_a_sweep_over_all(tmp_path: Path, collector: ProcessCollector) -> None:
+    script = "import os, sys, time\nfile = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)\nfor i in range(10**6):\n"
+    script += "    os.pwrite(file, bytes(int(sys.argv[2])), 0)\n    time.sleep(float(sys.argv[3]))\n"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", script, str(tmp_path / str(i)), str(1 << size), str(pause)])
+        for i, (size, pause) in enumerate(((20, 0.05), (16, 0.01), (14, 0.3), (12, 0.5)))
+    ]
+    try:
+        with closing(ProcessCollector(Root(), Clock())) as exact:
+            for _ in range(3 * LATELY):
+                tick(collector)
+            mine, all_of_them = collector.read(), exact.read()
+        for writer in writers:
+            key = key_of(all_of_them, writer.pid)
+            assert key is not None
+            # It was read a moment before, or, where it hardly writes, some ticks before.
+            assert 0 <= all_of_them.io[key].write_bytes - mine.io[key].write_bytes <= 4 << 20
+            assert mine.io[key].write_bytes > 0
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+
+
+def test_one_that_ends_at_rest_is_gone_soon(
+    sleepers: list[subprocess.Popen[bytes]], collector: ProcessCollector
+) -> None:
+    for _ in range(LATELY + 2):
+        tick(collector)
+    sleepers[0].kill()
+    sleepers[0].wait()
+    assert any(key.pid == sleepers[0].pid for _ in range(3) for key in tick(collector).gone)
+
+
+def test_all_are_read_where_there_are_few_or_bytes_pass_elsewhere() -> None:
+    for made in (adaptive(least=10**6), adaptive(refused=("proc",))):
+        with closing(made):
+            tables = [made.read() for _ in range(FULL_TICKS + 4)]
+        assert not any(table.adaptive for table in tables)
+        assert all(table.io_at == () for table in tables)
+
+
+def test_what_is_missing_is_noticed_by_kind() -> None:
+    check = AdaptiveSelection(Root(), least=1, refused=())
+    # Nothing was read yet: nothing is known to be balanced.
+    assert not check.balanced(IoBytes(), IoBytes(), 1.0)
+
+
+def test_only_what_fits_into_its_growth_was_inherited() -> None:
+    child, other = EndedIo(5, 10, IoBytes(4096, 8192)), EndedIo(5, 10, IoBytes(4096, 8192))
+    none = IoBytes()
+    assert match_inherited([child], {10: IoBytes(4096, 9000)}, {10, 11}) == (IoBytes(4096, 8192), [])
+    assert match_inherited([child], {10: IoBytes(4096, 8000)}, {10, 11}) == (none, [child])
+    # The parent lives and did nothing: nobody else has its child's bytes.
+    assert match_inherited([child], {11: IoBytes(1 << 20, 1 << 20)}, {10, 11}) == (none, [child])
+    # The parent has ended, too: whoever takes in orphans may have them.
+    assert match_inherited([child], {11: IoBytes(1 << 20, 1 << 20)}, {11}) == (IoBytes(4096, 8192), [])
+    # Two fit where there is room for two.
+    assert match_inherited([child, other], {10: IoBytes(9000, 20000)}, {10}) == (IoBytes(8192, 16384), [])
+    assert match_inherited([child, other], {10: IoBytes(9000, 9000)}, {10}) == (IoBytes(4096, 8192), [other])
+    assert match_inherited([], {10: IoBytes(1, 1)}, {10}) == (none, [])
+
+
+def test_the_machines_bytes() -> None:
+    raw = b"\nnr_dirtied 10\nnr_written 4\npgpgin 7\npgpgout 20\n"
+    assert parse_vmstat(raw, 4096) == (7 * 1024, 10 * 4096, 20 * 1024 - 4 * 4096)
+    assert parse_vmstat(b"\npgpgin 7\n", 4096) is None
+
+
+def test_a_burst_after_a_rest_is_of_the_last_tick_and_a_trickle_is_of_all_of_it() -> None:
+    second = 10**9
+    burst, trickle = NO_IO._replace(read_bytes=50 << 20), NO_IO._replace(read_bytes=1 << 20)
+    assert moved_since(10 * second, 30 * second, NO_IO, burst) == 30 * second
+    assert moved_since(10 * second, 30 * second, NO_IO, trickle) is None
+    assert moved_since(30 * second, 30 * second, NO_IO, burst) is None
+
+
+def test_nobody_is_remembered_where_all_are_read() -> None:
+    adaptive, entry = AdaptiveSelection(Root("/")), ProcessEntry(ProcessKey(1, 2), b"sh", 0, b"", young=False)
+    before = sys.getrefcount(entry)
+    for tick in range(1, 50):
+        assert adaptive.select(tick, [entry], ()) is None
+        adaptive.note(tick, tick, None, [entry])
+    assert sys.getrefcount(entry) == before

@@ -1,0 +1,24 @@
+"""New processes by the last pid handed out, on the running machine."""
+
+import os
+import subprocess
+from contextlib import closing
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.discovery import PidDiscovery
+
+
+def test_a_pid_that_is_not_there_yet_is_probed_once_more_and_then_left_to_the_listing() -> None:
+    with closing(PidDiscovery(Root("/"))) as new:
+        known = frozenset(int(name) for name in os.listdir("/proc") if name.isdecimal())
+        new.find(known)
+        child = subprocess.Popen(["true"])
+        child.wait()
+        looks = 0
+        probed = new.find(known)
+        while child.pid in probed:
+            assert new.listed is None
+            looks += 1
+            new.retry_missing([child.pid])
+            probed = new.find(known)
+        assert looks in (1, 2)  # 1 where many other processes were started meanwhile

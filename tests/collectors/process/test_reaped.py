@@ -1,0 +1,350 @@
+"""A reaped child's bytes, on real processes with the real collector: what is shown is what was written, and whose."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.collectors.process.collector import COHORTS, ProcessCollector
+from iotop_ai.model.process.rates import process_rates
+from iotop_ai.model.process.records import ProcessKey, ProcessSample
+from iotop_ai.model.reading import Rated, Reading, Status
+
+ACTOR = str(Path(__file__).with_name("actor.py"))
+MB = 1 << 20
+
+
+class Stage:
+    """A tree of actors and a collector that watches it. shown: write bytes by actor over all ticks."""
+
+    def __init__(self, directory: Path, root: Root | None = None, fd_cap: int | None = None) -> None:
+        self.directory = directory
+        os.mkfifo(directory / "answers")
+        self.answers = os.open(directory / "answers", os.O_RDWR)
+        self.pids: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+        self.shown: Counter[str] = Counter()
+        self.marked: set[str] = set()
+        self.collector = ProcessCollector(root or Root(), Clock(), fd_cap=fd_cap)
+        self.ticks = 0
+        self.before: Reading | None = None
+        self.last: Rated[ProcessSample] | None = None
+        command = [sys.executable, "-S", "-E", "-B", ACTOR, str(directory), "top"]
+        self.top = subprocess.Popen(command)
+        self._answer()
+
+    def _answer(self) -> None:
+        line = b""
+        while not line.endswith(b"\n"):
+            line += os.read(self.answers, 1)
+        name, pid = line.decode().split()
+        self.pids[name] = int(pid)
+        self.names[int(pid)] = name
+
+    def order(self, name: str, command: str) -> None:
+        """Have an actor do something, and wait until it is done."""
+        with open(self.directory / f"{name}.in", "wb", buffering=0) as file:
+            file.write(command.encode("latin-1") + b"\n")
+        if command == "exit":
+            while not self.dead(name):
+                os.sched_yield()
+            return
+        self._answer()
+        if command.startswith("fork"):
+            self._answer()
+
+    def dead(self, name: str) -> bool:
+        try:
+            stat = Path(f"/proc/{self.pids[name]}/stat").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        return stat.rpartition(b") ")[2][:1] in b"ZX"
+
+    def tick(self) -> None:
+        table = self.collector.read()
+        self.ticks += 1
+        after = Reading(table, Status.OK, at_ns=table.io_at_ns)
+        self.last = process_rates(self.before, after, self.last)
+        self.before = after
+        assert self.last.value is not None
+        for key, rate in self.last.value.rates.items():
+            name = self.names.get(key.pid)
+            if name is not None and self.last.seconds and rate.write_bytes_per_s is not None:
+                self.shown[name] += round(rate.write_bytes_per_s * self.last.seconds)
+                if rate.incl_children:
+                    self.marked.add(name)
+
+    def key(self, name: str) -> ProcessKey:
+        assert self.before is not None
+        return next(key for key in self.before.value.stat if key.pid == self.pids[name])
+
+    def close(self) -> None:
+        self.top.kill()
+        self.top.wait()
+        for name, pid in self.pids.items():
+            if name != "top" and not self.dead(name):
+                os.kill(pid, 9)
+        os.close(self.answers)
+        self.collector.close()
+
+    def megabytes(self) -> dict[str, float]:
+        """Written as shown, actors below a quarter of a megabyte left out."""
+        return {name: amount / MB for name, amount in self.shown.items() if amount > MB // 4}
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder on a real filesystem: writes to a tmpfs are not counted."""
+    directory = Path(tempfile.mkdtemp(prefix="iotop-ai-test-", dir="/var/tmp"))
+    kind = subprocess.run(["stat", "-f", "-c", "%T", directory], capture_output=True, text=True, check=True).stdout
+    if kind.strip() in ("tmpfs", "ramfs"):
+        pytest.skip("/var/tmp is in memory")
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def stage(disk: Path) -> Iterator[Stage]:
+    made = Stage(disk)
+    made.tick()
+    yield made
+    made.close()
+
+
+def near(expected: dict[str, float]) -> dict[str, object]:
+    return {name: pytest.approx(amount, rel=0.02) for name, amount in expected.items()}
+
+
+def test_wait(stage: Stage) -> None:
+    stage.order("top", "fork child")
+    stage.order("child", "write 20")
+    stage.tick()
+    stage.order("child", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"child": 20})
+
+
+def test_late_wait(stage: Stage) -> None:
+    stage.order("top", "fork child")
+    stage.tick()
+    stage.order("child", "write 20")
+    stage.order("child", "exit")
+    for _ in range(3):
+        stage.tick()
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"child": 20})
+
+
+def test_a_zombie_stays_listed(stage: Stage) -> None:
+    stage.order("top", "fork child")
+    stage.tick()
+    stage.order("child", "exit")
+    for _ in range(COHORTS):
+        stage.tick()
+    key = stage.key("child")
+    assert stage.before.value.stat[key].state == "Z"
+    stage.order("top", "wait")
+    stage.tick()
+    assert key in stage.before.value.gone
+
+
+def test_busy_parent(stage: Stage) -> None:
+    stage.order("top", "fork child")
+    stage.order("child", "write 10")
+    stage.tick()
+    stage.order("top", "write 90")
+    stage.order("child", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"top": 90, "child": 10})
+
+
+def test_double_fork_below_a_subreaper(stage: Stage) -> None:
+    stage.order("top", "subreaper")
+    stage.order("top", "fork middle")
+    stage.order("middle", "fork child")
+    stage.tick()
+    stage.order("middle", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.order("child", "write 20")
+    stage.tick()
+    stage.order("child", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"child": 20})
+
+
+def test_child_and_grandchild_in_one_tick(stage: Stage) -> None:
+    stage.order("top", "fork child")
+    stage.order("child", "fork grandchild")
+    stage.order("child", "write 10")
+    stage.order("grandchild", "write 20")
+    stage.tick()
+    stage.order("grandchild", "exit")
+    stage.order("child", "wait")
+    stage.order("child", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"child": 10, "grandchild": 20})
+
+
+def test_never_seen(stage: Stage) -> None:
+    stage.order("top", "fork child")
+    stage.order("child", "write 20")
+    stage.order("child", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"top": 20})
+
+
+def test_last_burst(stage: Stage) -> None:
+    stage.order("top", "fork child")
+    stage.order("child", "write 20")
+    stage.tick()
+    stage.order("child", "write 10")
+    stage.order("child", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"child": 20, "top": 10})
+
+
+def test_sigchld_ignored_and_a_busy_parent(stage: Stage) -> None:
+    stage.order("top", "ignore")
+    stage.order("top", "fork child")
+    stage.order("child", "write 10")
+    stage.tick()
+    stage.order("top", "write 90")
+    stage.order("child", "exit")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"top": 90, "child": 10})
+
+
+def test_orphan_of_a_vanished_child_below_a_busy_ancestor(stage: Stage) -> None:
+    stage.order("top", "subreaper")
+    for parent, child in (("top", "busy"), ("busy", "middle"), ("middle", "orphan")):
+        stage.order(parent, f"fork {child}")
+    stage.order("orphan", "write 20")
+    stage.order("middle", "write 10")
+    stage.tick()
+    stage.order("busy", "write 90")
+    stage.order("middle", "exit")
+    stage.order("busy", "wait")
+    stage.order("orphan", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"busy": 90, "middle": 10, "orphan": 20})
+
+
+def test_parent_long_dead_and_ppid_stale(stage: Stage) -> None:
+    stage.order("top", "subreaper")
+    stage.order("top", "fork middle")
+    stage.order("middle", "fork orphan")
+    stage.order("orphan", "write 10")
+    stage.tick()
+    while (stage.ticks - 1) % COHORTS != stage.pids["orphan"] % COHORTS:
+        stage.tick()
+    stage.order("middle", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.before.value.stat[stage.key("orphan")].ppid == stage.pids["middle"]
+    stage.order("top", "write 90")
+    stage.order("orphan", "exit")
+    stage.order("top", "wait")
+    stage.tick()
+    stage.tick()
+    assert stage.megabytes() == near({"top": 90, "orphan": 10})
+
+
+class Interrupted(Root):
+    """Something happens at the moment at which one file is opened."""
+
+    relative = ""
+    event: Callable[[], None]
+
+    def keep(self, relative: str, size: int = 1 << 16) -> KeptFile:
+        self._note(relative)
+        return super().keep(relative, size)
+
+    def once(self, relative: str, size: int) -> bytes:
+        self._note(relative)
+        return super().once(relative, size)
+
+    def _note(self, relative: str) -> None:
+        if relative == self.relative:
+            self.relative = ""
+            self.event()
+
+
+@pytest.mark.parametrize("moment", ["before the child's io is read", "after the parent's io, before its stat"])
+def test_reaped_inside_the_sweep(disk: Path, moment: str) -> None:
+    root = Interrupted()
+    stage = Stage(disk, root, fd_cap=0)
+    try:
+        stage.tick()
+        stage.order("top", "fork child")
+        stage.order("child", "write 20")
+        stage.tick()
+        stage.tick()
+        stage.order("child", "exit")
+        if moment.startswith("before"):
+            root.relative = f"proc/{stage.pids['child']}/io"
+        else:
+            stage.order("top", "nothing")  # reading a command moves it, so that its stat is read in this tick
+            root.relative = f"proc/{stage.pids['top']}/stat"
+        root.event = lambda: stage.order("top", "wait")
+        for _ in range(4):
+            stage.tick()
+        assert root.relative == ""
+        assert stage.megabytes() == near({"child": 20})
+    finally:
+        stage.close()
+
+
+def test_the_reaper_of_a_child_that_may_not_be_read_is_marked(disk: Path) -> None:
+    class Partial(Root):
+        hidden = ""
+
+        def keep(self, relative: str, size: int = 1 << 16) -> KeptFile:
+            if relative == self.hidden:
+                raise PermissionError(13, "Permission denied", relative)
+            return super().keep(relative, size)
+
+    root = Partial()
+    stage = Stage(disk, root)
+    try:
+        stage.tick()
+        stage.order("top", "fork child")
+        root.hidden = f"proc/{stage.pids['child']}/io"
+        stage.tick()
+        assert stage.key("child") in stage.before.value.denied
+        stage.order("child", "write 20")
+        stage.tick()
+        stage.order("child", "exit")
+        stage.order("top", "wait")
+        for _ in range(COHORTS + 1):
+            stage.tick()
+        assert stage.megabytes() == near({"top": 20})
+        assert stage.marked == {"top"}
+    finally:
+        stage.close()

@@ -1,0 +1,73 @@
+"""User names come from a name service that may never answer."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.collector import ProcessCollector
+from iotop_ai.collectors.process.users import Users, look_up_name
+
+
+def until(seen: Callable[[], bool]) -> None:
+    end = time.monotonic() + 5
+    while not seen():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_name_that_comes_in_time_is_there_at_once() -> None:
+    users = Users(Root(), lambda uid: {0: "root", 5: "games"}[uid], timeout_s=5.0)
+    assert (users.name(0), users.name(5), users.name(77)) == ("root", "games", "77")
+    assert users.late_names() == {}
+    users.close()
+
+
+def test_a_hung_service_costs_one_wait_and_names_come_late() -> None:
+    released, asked = threading.Event(), []
+
+    def ask(uid: int) -> str:
+        asked.append(uid)
+        released.wait(10)
+        return f"user{uid}"
+
+    users = Users(Root(), ask, timeout_s=0.1)
+    begun = time.monotonic()
+    assert [users.name(uid) for uid in range(1000, 1100)] == [str(uid) for uid in range(1000, 1100)]
+    assert time.monotonic() - begun < 1.0
+    assert asked == [1000]
+    assert users.late_names() == {}
+    released.set()
+    names: dict[int, str] = {}
+    until(lambda: bool(names.update(users.late_names()) or len(names) == 100))
+    assert names == {uid: f"user{uid}" for uid in range(1000, 1100)}
+    assert asked == list(range(1000, 1100))
+    assert users.name(1042) == "user1042"
+    users.close()
+
+
+def test_processes_get_the_name_that_comes_late() -> None:
+    released = threading.Event()
+
+    def ask(uid: int) -> str:
+        released.wait(10)
+        return look_up_name(uid)
+
+    collector = ProcessCollector(Root(), Clock(), users=Users(Root(), ask))
+    own = os.getpid()
+    try:
+        first = {key.pid: info for key, info in collector.read().info.items()}
+        assert first[own].user == str(os.geteuid())
+        released.set()
+        latest: dict[int, str] = {}
+
+        def named() -> bool:
+            latest.update({key.pid: info.user for key, info in collector.read().info.items()})
+            return latest[own] == look_up_name(os.geteuid())
+
+        until(named)
+        assert first[own].user == str(os.geteuid())  # a table that was handed out stays as it was
+    finally:
+        collector.close()

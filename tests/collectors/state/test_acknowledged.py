@@ -1,0 +1,106 @@
+"""The file of what was taken note of: whole, private, and told to whoever watches it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.state.acknowledged import Acknowledged, parse_acknowledged
+from iotop_ai.model.settings import Settings
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.sources.live.state_files import LOOK_NS
+
+
+def test_what_is_added_is_read_and_removed(tmp_path: Path) -> None:
+    kept = Acknowledged(tmp_path / "state")
+    assert kept.read() == {}
+    kept.add("failing_disk:S1", "critical reallocated=3", 100)
+    kept.add("gpu_fault:GPU-1", "warning", 101)
+    assert kept.read() == {"failing_disk:S1": "critical reallocated=3", "gpu_fault:GPU-1": "warning"}
+    assert kept.remove("failing_disk:S1")
+    assert not kept.remove("failing_disk:S1")
+    assert list(kept.read()) == ["gpu_fault:GPU-1"]
+    assert stat.S_IMODE(kept.path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path / "state") == ["acknowledged.json"]
+
+
+def test_changes_are_told_once(tmp_path: Path) -> None:
+    kept, watcher = Acknowledged(tmp_path), Acknowledged(tmp_path)
+    assert watcher.changes() == []
+    kept.add("a:1", "critical", 1)
+    assert watcher.changes() == [("a:1", "critical")]
+    assert watcher.changes() == []
+    kept.add("a:1", "critical x=2", 2)
+    kept.add("b:2", "warning", 2)
+    assert watcher.changes() == [("a:1", "critical x=2"), ("b:2", "warning")]
+    kept.remove("a:1")
+    assert watcher.changes() == [("a:1", None)]
+    kept.path.unlink()
+    assert watcher.changes() == [("b:2", None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{}", '{"format": 2, "acknowledged": {}}', '{"format": 1, "acknowledged": []}',
+        '{"format": 1, "acknowledged": {"a b": {"value": "x"}}}', '{"format": 1, "acknowledged": {"a": {"value": 3}}}',
+        "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_what_is_no_such_file_is_refused_and_never_overwritten(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_acknowledged(text.encode())
+    kept = Acknowledged(tmp_path)
+    kept.path.write_text(text)
+    assert kept.changes() == []
+    with pytest.raises(ValueError, match=r"."):
+        kept.add("a:1", "critical", 1)
+    assert kept.path.read_text() == text
+
+
+def test_outside_text_is_cleaned(tmp_path: Path) -> None:
+    raw = json.dumps({"format": 1, "acknowledged": {"a\x1b:1": {"value": "x\x07"}}})
+    ((name, value),) = parse_acknowledged(raw.encode()).items()
+    assert (name + value).isprintable()
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text('{"format": 1, "acknowledged": {"a:1": {"value": "x"}}}')
+    kept = Acknowledged(tmp_path)
+    kept.path.symlink_to(tmp_path / "real")
+    with pytest.raises(OSError, match="symbolic"):
+        kept.read()
+    assert kept.changes() == []
+
+
+class Later(Clock):
+    """The machine's clock, ahead by ``later_ns``."""
+
+    later_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + self.later_ns
+
+
+def test_the_live_machine_tells_it_as_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    kept = Acknowledged(tmp_path / "iotop-ai")
+    kept.add("failing_disk:S1", "critical reallocated=3", 100)
+    clock = Later()
+    source = LiveSource(Settings(smart=False), clock=clock)
+    try:
+        first, second = source.snapshot(), source.snapshot()
+        kept.remove("failing_disk:S1")
+        clock.later_ns = LOOK_NS
+        third = source.snapshot()
+    finally:
+        source.close()
+    told = [(e.kind, e.text) for e in first.events if e.kind.startswith("ack")]
+    assert told == [("ack", "failing_disk:S1 critical reallocated=3")]
+    assert not [e for e in second.events if e.kind.startswith("ack")]
+    assert [(e.kind, e.text) for e in third.events if e.kind.startswith("ack")] == [("ack_undone", "failing_disk:S1")]

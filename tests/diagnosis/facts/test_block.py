@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.diagnosis.facts.block import all_devices, base_of, prior_ms, serves_serially
+from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
+from iotop_ai.diagnosis.facts.window import window
+from iotop_ai.model.block.counters import BlockInfo, Mount
+from tests.diagnosis.build import MB, Disk, Machine, play
+
+
+def info(name: str, kind: str = "disk", **fields: object) -> BlockInfo:
+    return BlockInfo(name, 8, 0, kind, name, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("transport", "rotational", "size", "expected"),
+    [
+        ("nvme", False, 128 * 1024, 0.3437),
+        ("ata", False, 128 * 1024, 1.2621),
+        ("ata", True, 4096, 12.0273),
+        ("virtio", True, 128 * 1024, 5.5243),
+        ("xen", None, None, 5.0),
+        ("unknown", None, 4096, 5.0164),
+    ],
+)
+def test_normal_await_by_transport(
+    transport: str, rotational: bool | None, size: float | None, expected: float
+) -> None:
+    base = info("x", transport=transport, rotational=rotational)
+    assert prior_ms(base, size) == pytest.approx(expected, abs=1e-4)
+
+
+def test_rotational_means_something_on_scsi_and_ata_only() -> None:
+    assert serves_serially(info("sda", transport="ata", rotational=True))
+    assert not serves_serially(info("vda", transport="virtio", rotational=True))
+    assert not serves_serially(info("sda", transport="ata", rotational=None))
+
+
+def test_a_stacked_device_has_the_speed_of_its_bottom() -> None:
+    infos = {
+        "dm-0": info("dm-0", "dm", slaves=("md0",)),
+        "md0": info("md0", "md", slaves=("nvme0n1p1",)),
+        "nvme0n1p1": info("nvme0n1p1", "partition", parent="nvme0n1"),
+        "nvme0n1": info("nvme0n1", transport="nvme"),
+    }
+    assert base_of(infos["dm-0"], infos).name == "nvme0n1"
+    loops = {"a": info("a", slaves=("b",)), "b": info("b", slaves=("a",))}
+    assert base_of(loops["a"], loops).name in loops
+    assert base_of(info("dm-1", "dm", slaves=("gone",)), {}).name == "dm-1"
+
+
+def test_a_mount_is_found_through_partitions_and_holders() -> None:
+    infos = {
+        "sda": info("sda"),
+        "sda1": info("sda1", "partition", parent="sda", holders=("dm-0",)),
+        "dm-0": info("dm-0", "dm", slaves=("sda1",), mounts=(Mount("/data", "ext4", "/dev/dm-0"),)),
+    }
+    assert mount_on("sda", infos) == "/data"
+    assert mount_on("sdb", infos) == ""
+
+
+def test_means_are_weighted_and_partitions_left_out() -> None:
+    disk = Disk(read_bytes_per_s=90 * MB, await_ms=20.0, busy=0.97)
+    part = Disk("sda1", kind="partition", read_bytes_per_s=90 * MB, await_ms=20.0)
+    frame = play((Machine(disks=(disk, part, Disk("sdb"))), 12))[-1]
+    look = window(frame.history, frame.snapshot.at_ns, 10, ("block",))
+    facts = all_devices(frame.snapshot.disks.value, look, PerSampleCache())
+    assert [d.name for d in facts] == ["sda"]
+    assert facts[0].read_await_ms == pytest.approx(20.0)
+    assert facts[0].inflation == pytest.approx(20.0 / facts[0].normal_ms)
+    assert facts[0].steady
+    assert all_devices(None, look, PerSampleCache()) == ()

@@ -1,0 +1,119 @@
+"""Which of several jobs the verdict is about, and what each has lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.diagnosis.engine import verdict_of_job
+from iotop_ai.diagnosis.facts.leading_job import job_pid, job_with
+from iotop_ai.model.finding import Verdict
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import COMPUTING, FETCHING, JOB_ALONE, JOB_STARVED, Machine, Task, Training, classes, play
+
+OTHER = Task(500, "python", 1, cpu=0.06, start=-100_000)
+LOADERS = tuple(Task(600 + i, "pt_data_worker", 500, cpu=0.01, read=0.0, start=-99_000) for i in range(4))
+PREPARES = replace(COMPUTING, task=OTHER, workers=LOADERS)
+FED = replace(PREPARES, stall=0.01, disk=0.5, running=0.5, worker_cpu=0.05, worker_disk=0.02)
+
+
+def two(machine: Machine, other: Training, euid: int = 0, ticks: int = 20) -> Frame:
+    tasks = (*machine.tasks, other.task, *other.workers)
+    return play((replace(machine, tasks=tasks, beside=other, euid=euid), ticks))[-1]
+
+
+def about(verdict: Verdict) -> int | None:
+    return job_pid(verdict.primary)
+
+
+def test_as_root_the_job_leads_that_loses_most_gpu_hours() -> None:
+    frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
+    assert about(frame.verdict) == 50  # 8 GPUs at 78 % lose more than no GPU at 95 %
+    assert classes(frame.verdict)[:2] == ["storage_read", "cpu_prep"]
+
+
+def test_without_gpus_the_job_leads_that_has_lost_most_time() -> None:
+    assert about(two(JOB_ALONE, replace(PREPARES, stall=0.95)).verdict) == 500
+    assert about(two(JOB_ALONE, replace(PREPARES, stall=0.5)).verdict) == 50
+
+
+def test_an_ordinary_user_sees_their_own_job_first() -> None:
+    other = replace(FED, uid=1001)
+    assert about(two(JOB_STARVED, other, euid=1000).verdict) == 50
+    theirs = two(JOB_STARVED, other, euid=1001).verdict
+    assert about(theirs) == 500
+    assert theirs.state is State.OK
+    assert "storage_read" in classes(theirs)  # what the other loses is still told, behind one's own
+
+
+def test_a_job_that_loses_something_leads_before_one_that_does_not() -> None:
+    frame = two(JOB_STARVED, FED)
+    assert (about(frame.verdict), frame.verdict.state) == (50, State.STARVED)
+    assert "healthy" not in classes(frame.verdict)
+
+
+def test_another_job_can_be_asked_for_by_any_of_its_processes() -> None:
+    frame = two(JOB_STARVED, FED)
+    for pid in (500, 601):
+        turned = verdict_of_job(frame, pid)
+        assert (about(turned), turned.state) == (500, State.OK)
+        assert "storage_read" in classes(turned)
+    assert verdict_of_job(frame, 50) is frame.verdict
+    assert verdict_of_job(frame, 103) is frame.verdict
+    assert verdict_of_job(frame, 999_999) is frame.verdict
+
+
+def test_a_job_about_which_nothing_fits_is_said_to_be_unknown() -> None:
+    unclear = replace(PREPARES, stall=0.5, running=0.2, disk=0.2, worker_cpu=0.2)
+    turned = verdict_of_job(two(JOB_STARVED, unclear), 500)
+    assert (turned.primary.class_id, about(turned), dict(turned.primary.args)["stall"]) == ("unknown", 500, 0.5)
+
+
+def test_gpu_hours_add_up_and_stay_when_the_cause_changes() -> None:
+    frames = play((JOB_STARVED, 40))
+    lost = [frame.verdict.primary.gpu_hours_lost for frame in frames]
+    first = next(i for i, frame in enumerate(frames) if frame.verdict.state is State.STARVED)
+    seconds = len(frames) - 1 - first
+    share = frames[-1].verdict.primary.lost_ratio or 0.0
+    # The step in which the finding comes on counts too: it is what the second before was like.
+    assert lost[-1] == pytest.approx(8 * share * (seconds + 1) / 3600, rel=0.01)
+    changed = replace(JOB_STARVED, job=replace(COMPUTING, stall=0.5), disks=JOB_ALONE.disks)
+    after = play((changed, 30), carry=frames[-1].carry._replace(decided_ns=None))
+    total = after[-1].verdict.primary.gpu_hours_lost
+    assert total is not None
+    assert total > (lost[-1] or 0.0)
+
+
+def test_without_a_gpu_there_are_no_gpu_hours() -> None:
+    assert play((JOB_ALONE, 20))[-1].verdict.primary.gpu_hours_lost is None
+
+
+def test_what_a_job_lost_is_forgotten_when_it_is_gone() -> None:
+    lost = play((JOB_STARVED, 20))[-1].carry
+    assert [key.pid for key in lost.lost] == [50]
+    assert play((Machine(), 3), carry=lost._replace(decided_ns=None))[-1].carry.lost == {}
+
+
+def test_a_time_that_was_not_watched_costs_nothing() -> None:
+    carry = play((JOB_STARVED, 20))[-1].carry
+    assert carry.decided_ns is not None
+    later = carry._replace(decided_ns=carry.decided_ns - 600 * 10**9)
+    far = play((JOB_STARVED, 1), carry=later._replace(decided_ns=-(10**12)))[-1].carry
+    assert far.lost == carry.lost
+
+
+def test_the_verdicts_changes_are_remembered_by_class() -> None:
+    frames = play((JOB_STARVED, 20))
+    assert [word for _, word in frames[-1].carry.classes] == ["unknown", "storage_read"]
+
+
+def test_a_process_leads_to_its_job() -> None:
+    snapshot = play((JOB_STARVED, 2))[-1].snapshot
+    for pid in (50, 101):
+        job = job_with(snapshot, pid)
+        assert job is not None
+        assert job.key.pid == 50
+    assert job_with(snapshot, 1) is None
+    assert FETCHING.job.key.pid == 50

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.diagnosis.facts.window import (
+    Intervals,
+    Periods,
+    Window,
+    at_least,
+    below,
+    both,
+    either,
+    mean,
+    share,
+    window,
+)
+from iotop_ai.model.machine.cpu import UNKNOWN_CORE, CpuRates
+from iotop_ai.model.reading import Rated
+from iotop_ai.model.sample import OwnRates, Sample
+
+S = 1_000_000_000
+RATES = CpuRates(UNKNOWN_CORE, {}, None)
+
+
+def sample(
+    at_s: float, *, every_s: float = 1.0, renewed: bool = True, gap: bool = False, gpu: bool | None = None
+) -> Sample:
+    at = int(at_s * S)
+    cpu = Rated(RATES, at, every_s, renewed)
+    out = Sample(at, at, every_s, gap, OwnRates(None, None, 0, 0), cpu=cpu)
+    return out if gpu is None else out._replace(gpu=Rated({}, at, 5.0, gpu))
+
+
+def test_only_the_last_seconds_count() -> None:
+    history = [sample(t) for t in range(1, 31)]
+    look = window(history, 30 * S, 10, ("cpu",))
+    assert [s.at_ns // S for s in look.samples] == list(range(21, 31))
+    assert (look.seconds, look.needed) == (10, 3)
+
+
+def test_a_slow_reading_widens_the_window_to_three_periods() -> None:
+    history = [sample(t, every_s=20.0) for t in (20, 40, 60)]
+    look = window(history, 60 * S, 10, ("cpu",))
+    assert (look.seconds, len(look.samples)) == (60, 3)
+
+
+def test_where_three_periods_do_not_fit_two_samples_suffice() -> None:
+    look = window([sample(t, every_s=30.0) for t in (31, 61)], 61 * S, 10, ("cpu",))
+    assert (look.needed, len(look.samples)) == (2, 2)
+
+
+def test_a_carried_rate_is_no_sample() -> None:
+    history = [sample(t, gpu=t % 5 == 0) for t in range(1, 31)]
+    look = window(history, 30 * S, 10, ("cpu", "gpu"))
+    assert [s.at_ns // S for s in look.samples] == [20, 25, 30]
+    assert look.seconds == 15
+
+
+def test_a_gap_is_read_by_nothing() -> None:
+    history = [sample(1), sample(2), sample(9, every_s=7.0, gap=True), sample(10)]
+    assert [s.at_ns // S for s in window(history, 10 * S, 10, ("cpu",)).samples] == [1, 2, 10]
+
+
+def test_nothing_known_is_an_empty_window() -> None:
+    assert window((), 0, 10, ("cpu",)) == Window((), 10, 3)
+    first = sample(1)._replace(cpu=Rated(RATES, S, None, True))
+    assert window((first,), S, 10, ("cpu",)).samples == ()
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 40), st.booleans(), st.booleans()), max_size=40),
+    st.floats(1, 60),
+)
+def test_a_window_holds_only_renewed_samples_of_its_width(
+    steps: list[tuple[float, bool, bool]], seconds: float
+) -> None:
+    history, at = [], 0.0
+    for step, renewed, gap in steps:
+        at += step
+        history.append(sample(at, every_s=step, renewed=renewed, gap=gap))
+    now = int(at * S)
+    look = window(history, now, seconds, ("cpu",))
+    period = Periods(history).of("cpu")
+    assert look.seconds >= seconds
+    assert period is None or look.seconds >= 3 * period
+    assert all(s.cpu.renewed and not s.gap and now - look.seconds * 1e9 - 1 <= s.at_ns <= now for s in look.samples)
+    left = [s for s in history if s not in look.samples]
+    assert all(s.gap or not s.cpu.renewed or period is None or s.at_ns <= now - int(look.seconds * 1e9) for s in left)
+    assert 2 <= look.needed <= 3
+
+
+VALUES = st.lists(st.one_of(st.none(), st.floats(0, 100)), max_size=20)
+
+
+@given(VALUES, st.floats(0, 100))
+def test_unknown_is_never_true(values: list[float | None], limit: float) -> None:
+    high, low = at_least(values, limit), below(values, limit)
+    for value, is_high, is_low in zip(values, high, low, strict=True):
+        assert is_high + is_low == (value is not None)
+    assert not any(both(high, low))
+    assert share(either(high, low)) == (share(tuple(v is not None for v in values)))
+    assert 0 <= share(high) <= 1
+
+
+@given(VALUES)
+def test_the_mean_is_of_what_is_known(values: list[float | None]) -> None:
+    known = [v for v in values if v is not None]
+    got = mean(values)
+    assert (got is None) == (not known)
+    assert got is None or min(known) - 1e-6 <= got <= max(known) + 1e-6
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 40), st.booleans(), st.booleans()), max_size=40),
+    st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=40),
+)
+def test_a_history_that_moves_on_has_the_periods_of_one_seen_for_the_first_time(
+    steps: list[tuple[float, bool, bool]], moves: list[tuple[int, bool]]
+) -> None:
+    """However many samples leave at its beginning, and after another history in between."""
+    history: tuple[Sample, ...] = ()
+    intervals = Intervals()
+    at = 0.0
+    for (step, renewed, gap), (drop, other) in zip(steps, moves, strict=False):
+        at += step
+        history = (*history[drop:], sample(at, every_s=step, renewed=renewed, gap=gap))
+        if other:
+            Periods(history[1:], intervals).of("cpu")
+        assert Periods(history, intervals).of("cpu") == Periods(history).of("cpu")
+        assert Periods(history, intervals).of("gpu") is None

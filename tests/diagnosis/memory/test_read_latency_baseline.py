@@ -1,0 +1,141 @@
+"""What is normal for a device: the lower of its kind's and of its own history, and never what a stall taught."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.diagnosis.memory.read_latency_baseline import MOST_DEVICES, baseline_ms, identity, learn
+from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.model.block.read_latency_baseline import (
+    BOUNDS_NS,
+    PART_NS,
+    PARTS,
+    Baseline,
+    DeviceBaseline,
+    bin_of,
+    middle_ms,
+    size_of,
+    with_minute,
+)
+from iotop_ai.model.fold_state import FoldState
+from iotop_ai.pipeline import frames
+from tests.diagnosis.build import JOB_ALONE, MB, Disk, Machine, S, play, sample_of, snapshot_of
+from tests.store.scenario import session
+
+INFOS = {"sda": Disk().info}
+
+
+def learnt(*scenes: tuple[Machine, int], frozen: bool = False) -> dict[str, DeviceBaseline]:
+    learned: dict[str, DeviceBaseline] = {}
+    second = 0
+    for machine, ticks in scenes:
+        for _ in range(ticks):
+            infos = {d.name: d.info for d in machine.disks}
+            learned = dict(learn(learned, sample_of(machine, second), infos, frozen))
+            second += 1
+    return learned
+
+
+def reading(await_ms: float, size: float = 128 * 1024) -> Machine:
+    return Machine(disks=(Disk(read_bytes_per_s=50 * MB, await_ms=await_ms, busy=0.3, size_bytes=size),))
+
+
+def test_bins_are_four_an_octave() -> None:
+    assert list(BOUNDS_NS) == sorted(set(BOUNDS_NS))
+    assert all(abs(bin_of(ms * 2) - bin_of(ms) - 4) <= 1 for ms in (0.01, 0.3, 1.0, 7.0, 90.0))
+    for ms in (0.002, 0.3, 5.5, 870.0):
+        assert middle_ms(bin_of(ms)) == pytest.approx(ms, rel=0.1)
+    assert (bin_of(0.0), bin_of(1e9)) == (0, len(BOUNDS_NS) - 1)
+    assert middle_ms(10**6) > 50_000
+    assert middle_ms(-5) == middle_ms(0)
+
+
+def test_sizes_have_three_buckets() -> None:
+    assert [size_of(n) for n in (4096, 16 << 10, 20_000, 128 << 10, 1 << 20)] == [0, 0, 1, 1, 2]
+
+
+def test_a_tenth_of_the_minutes_lies_below() -> None:
+    one = Baseline()
+    assert one.low_ms() is None
+    for minute in range(100):
+        one = with_minute(one, minute * 60 * S, 1.0 if minute < 15 else 40.0)
+    assert one.minutes == 100
+    assert one.low_ms() == pytest.approx(1.0, rel=0.1)
+    assert one.low_ms(0.5) == pytest.approx(40.0, rel=0.1)
+
+
+def test_what_is_older_than_a_day_falls_out() -> None:
+    one = with_minute(Baseline(), 0, 0.1)
+    one = with_minute(one, (PARTS - 1) * PART_NS, 9.0)
+    assert (len(one.parts), one.minutes) == (2, 2)
+    one = with_minute(one, PARTS * PART_NS, 9.0)
+    assert one.low_ms() == pytest.approx(9.0, rel=0.1)
+    for part in range(40):
+        one = with_minute(one, part * PART_NS, 1.0)
+    assert len(one.parts) == PARTS
+
+
+def test_minutes_become_history_by_the_size_of_their_reads() -> None:
+    learned = learnt((reading(0.4), 15 * 60), (reading(2.0, 4096.0), 3 * 60))
+    small, middle, large = learned["sda"].sizes
+    assert (small.minutes, middle.minutes, large.minutes) == (2, 15, 0)
+    assert baseline_ms(learned, INFOS["sda"], 128 * 1024) == pytest.approx(0.4, rel=0.1)
+    assert baseline_ms(learned, INFOS["sda"], 4096) is None
+    assert baseline_ms(learned, INFOS["sda"], None) is None
+    assert baseline_ms({}, INFOS["sda"], 4096) is None
+
+
+def test_an_idle_an_unknown_and_a_frozen_device_teach_nothing() -> None:
+    assert learnt((Machine(), 180)) == {}
+    assert learnt((Machine(disks=(Disk(unknown=True),)), 180)) == {}
+    assert learnt((reading(0.4), 180), frozen=True) == {}
+    before = learnt((reading(0.4), 90))
+    after = learn(before, sample_of(reading(0.4), 90), INFOS, frozen=True)
+    assert (after["sda"].minute, after["sda"].reads) == (None, 0)
+    assert after["sda"].sizes == before["sda"].sizes
+    assert learn(after, sample_of(reading(0.4), 91), INFOS, frozen=True) is after
+
+
+def test_a_device_is_known_by_its_serial_and_their_number_is_bounded() -> None:
+    info = INFOS["sda"]
+    assert (identity(info), identity(info._replace(serial="S1"))) == ("sda", "S1")
+    many = Machine(disks=tuple(replace(reading(1.0).disks[0], name=f"sd{i}") for i in range(MOST_DEVICES + 9)))
+    learned = learnt((many, 3))
+    assert len(learned) == MOST_DEVICES
+    assert "sd0" not in learned
+
+
+def test_a_device_that_was_faster_is_slow_sooner() -> None:
+    history = Baseline(((0, ((bin_of(0.2), 60),)),))
+    carry = FoldState(learned={"sda": DeviceBaseline(sizes=(Baseline(), history, Baseline()))})
+    calm = replace(JOB_ALONE, disks=(replace(JOB_ALONE.disks[0], await_ms=1.2, queue=7.9),))
+    assert play((calm, 14))[-1].verdict.primary.class_id == "loader_serial"
+    slow = play((calm, 14), carry=carry)[-1].verdict.primary
+    assert slow.class_id == "storage_read"
+    assert dict(slow.args)["normal_ms"] == pytest.approx(0.2, rel=0.1)
+
+
+def test_a_history_of_trouble_is_not_what_is_normal() -> None:
+    history = Baseline(((0, ((bin_of(500.0), 600),)),))
+    carry = FoldState(learned={"sda": DeviceBaseline(sizes=(Baseline(), history, Baseline()))})
+    assert play((JOB_ALONE, 14), carry=carry)[-1].verdict.primary.class_id == "storage_read"
+
+
+def test_a_stall_does_not_become_normal() -> None:
+    frame = play((reading(0.3), 13 * 60), (JOB_ALONE, 4 * 60))[-1]
+    (baseline,) = (one.sizes[1] for one in frame.carry.learned.values())
+    assert frame.verdict.primary.class_id == "storage_read"
+    assert baseline.low_ms(0.99) == pytest.approx(0.3, rel=0.1)
+    assert frame.carry.learned["sda"].minute is None
+
+
+def test_a_sample_is_learnt_once() -> None:
+    made = list(frames(session(31, 40)))
+    for frame in made:
+        assert frame.carry.fed_ns == frame.sample.at_ns
+    infos = made[-1].snapshot.disks.value or {}
+    assert learn(made[-1].carry.learned, made[-1].sample._replace(gap=True), infos, False) is made[-1].carry.learned
+    assert LIMITS.baseline_minutes >= 10
+    assert snapshot_of(Machine(), 0).at_ns == 0

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.diagnosis.facts.gather import gather
+from iotop_ai.diagnosis.facts.window import graded
+from iotop_ai.diagnosis.rules.gpu.collective import one_gpu_is_late
+from iotop_ai.model.finding import Severity
+from iotop_ai.model.gpu.state import GpuProcess
+from iotop_ai.model.job.task_states import TaskRates
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import (
+    COMPUTING,
+    GIB,
+    JOB_HEALTHY,
+    JOB_STARVED,
+    LOADERS,
+    MB,
+    Disk,
+    Machine,
+    Task,
+    classes,
+    play,
+    verdict_of,
+)
+from tests.diagnosis.gpu_scenes import (
+    FED,
+    FEW_KERNELS,
+    GPU_ALMOST,
+    GPU_ASIDE,
+    GPU_SCENES,
+    ON_CPU,
+    SPINNING,
+    SPINNING_TRAINER,
+    first,
+    rates,
+)
+
+CLASSES = {"gpu_throttle", "pcie", "gpu_memory", "gpu_fault", "no_gpu", "comm_wait", "imbalance"}
+UNKNOWN = replace(
+    JOB_HEALTHY, gpus=(None,) * 4, gpu_pids=(50,), power=None,
+)  # fmt: skip
+
+
+def args(machine: Machine) -> dict[str, str | float | None]:
+    return dict(verdict_of(machine).primary.args)
+
+
+def test_every_class_has_scenes() -> None:
+    assert {name.split()[0] for name in GPU_SCENES} == CLASSES
+    assert {name.split()[0] for name in GPU_ALMOST} == CLASSES
+
+
+@pytest.mark.parametrize("name", GPU_SCENES)
+def test_the_cause_is_named(name: str) -> None:
+    verdict = verdict_of(GPU_SCENES[name])
+    assert verdict.primary.class_id == name.split()[0]
+    assert verdict.primary.severity is not Severity.INFO
+    assert verdict.primary.advice
+    assert all(one.value is not None for one in verdict.primary.evidence[:1])
+
+
+@pytest.mark.parametrize("name", GPU_ALMOST)
+def test_almost_is_not_enough(name: str) -> None:
+    assert name.split()[0] not in classes(verdict_of(GPU_ALMOST[name]))
+
+
+@pytest.mark.parametrize("name", GPU_ASIDE)
+def test_what_costs_nothing_is_told_beside_the_verdict(name: str) -> None:
+    verdict = verdict_of(GPU_ASIDE[name])
+    assert classes(verdict) == name.split()
+    assert verdict.state is State.OK
+    assert verdict.findings[1].severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [FED, UNKNOWN, Machine(blind=True), JOB_HEALTHY, SPINNING_TRAINER, JOB_STARVED],
+    ids=["healthy", "unknown", "blind", "no GPU", "spinning trainer", "starved"],
+)
+def test_nothing_known_or_nothing_wrong_is_quiet(machine: Machine) -> None:
+    assert not set(classes(verdict_of(machine))) & CLASSES
+
+
+def test_a_spinning_main_thread_is_no_data_loading() -> None:
+    assert classes(verdict_of(SPINNING_TRAINER)) == ["gpu_bound"]
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("gpu_throttle", 0.95, 0.95),
+        ("gpu_throttle by mask", 0.75, 0.75),
+        ("pcie full", 0.85, 0.85),
+        ("pcie slow unmeasured", 0.6, 0.6),
+        ("gpu_fault lost", 0.95, 0.95),
+        ("comm_wait", 0.8, 0.8),
+        ("comm_wait by tensor", 0.9, 0.9),
+        ("comm_wait unclear", 0.6, 0.65),
+        ("imbalance", 0.85, 0.85),
+        ("imbalance without power", 0.7, 0.7),
+    ],
+)
+def test_how_sure_it_is(name: str, least: float, most: float) -> None:
+    assert least <= verdict_of(GPU_SCENES[name]).primary.confidence <= most
+
+
+def test_who_is_meant() -> None:
+    assert args(GPU_SCENES["gpu_throttle"])["who"] == "GPU 0"
+    assert args(GPU_SCENES["gpu_throttle all"])["who"] == "8 GPUs"
+    assert args(GPU_SCENES["gpu_fault lost"])["gpu"] == "GPU 3"
+    assert verdict_of(GPU_SCENES["gpu_fault board"]).primary.subject == "GPU-2"
+    assert args(GPU_SCENES["imbalance by power"])["late"] == "GPU 0"
+    assert args(GPU_SCENES["imbalance by power"])["why"] == "longer"
+    assert args(GPU_SCENES["imbalance clock"])["why"] == "clock"
+    assert args(GPU_SCENES["gpu_memory shared"])["other_pid"] == 900
+    assert verdict_of(GPU_SCENES["comm_wait"]).primary.subject == "50"
+
+
+def test_a_program_s_own_fault_is_told_for_ten_minutes_and_the_board_s_for_good() -> None:
+    def after(xid: int, seconds: int) -> list[str]:
+        machine = replace(FED, gpu_only={0: {"last_xid": xid, "last_xid_at_ns": 0}}, interval_s=30.0)
+        return classes(play((machine, seconds // 30))[-1].verdict)
+
+    assert after(31, 300)[0] == "gpu_fault"
+    assert after(31, 900)[0] == "gpu_bound"
+    assert after(79, 900)[0] == "gpu_fault"
+
+
+def test_memory_that_grows_to_its_end_is_an_alarm_and_a_full_cache_is_not() -> None:
+    def held(gigabytes: float) -> Machine:
+        return rates(FED, memory_used_bytes=gigabytes * GIB)
+
+    growing = play(*((held(76.5 + 0.1 * second), 1) for second in range(25)))[-1].verdict
+    assert (growing.primary.class_id, growing.primary.severity) == ("gpu_memory", Severity.CRITICAL)
+    assert dict(growing.primary.args)["end_s"] == pytest.approx(12, abs=3)
+    stepped = play((held(70.0), 14), (held(77.0), 14))[-1].verdict
+    assert classes(stepped) == ["gpu_bound", "gpu_memory"]
+
+
+def test_an_idle_link_that_saves_power_was_not_full() -> None:
+    working = rates(FED, pcie_rx_bytes_per_s=4e9)
+    resting = replace(rates(FED, pcie_rx_bytes_per_s=0.0, pcie_generation=1), gpus=(0.0,) * 8, power=70.0)
+    assert all("pcie" not in classes(frame.verdict) for frame in play((working, 40), (resting, 30)))
+
+
+def test_a_throttled_gpu_leaves_below_its_own_lower_limit() -> None:
+    hot, warm, cool = (first(FED, sw_thermal_ratio=share) for share in (0.3, 0.02, 0.0))
+    frames = play((hot, 15), (warm, 40), (cool, 40))
+    assert frames[14].verdict.primary.class_id == "gpu_throttle"
+    assert frames[54].verdict.primary.class_id == "gpu_throttle"
+    assert frames[-1].verdict.primary.class_id == "gpu_bound"
+
+
+def test_a_job_that_resumes_after_its_collective_is_fine_again() -> None:
+    frames = play((SPINNING, 20), (FED, 30))
+    assert frames[19].verdict.state is State.BLOCKED
+    assert frames[-1].verdict.primary.class_id == "gpu_bound"
+
+
+def test_the_activity_of_the_sms_makes_it_sure_or_says_that_they_are_not_filled() -> None:
+    full, small = verdict_of(rates(FED, sm_ratio=0.85)).primary, verdict_of(rates(FED, sm_ratio=0.3)).primary
+    assert (full.class_id, full.confidence, full.advice[0].template) == ("gpu_bound", 0.95, "gpu_limits")
+    assert (small.class_id, small.confidence, small.advice[0].template) == ("gpu_bound", 0.8, "larger_kernels")
+    one = replace(FED, gpus=(0.97,), power=None, gpu_rates={**FED.gpu_rates, "power_watts": None})
+    assert verdict_of(rates(one, sm_ratio=0.6)).primary.confidence == 0.8
+    assert verdict_of(rates(one, sm_ratio=0.3)).primary.confidence == 0.6
+    few_watts = replace(FED, gpus=(0.97,), power=200.0)
+    assert classes(verdict_of(few_watts)) == ["unknown"]
+    assert classes(verdict_of(rates(few_watts, sm_ratio=0.6))) == ["gpu_bound"]
+
+
+def test_gpus_that_draw_far_less_than_their_own_most_wait_for_each_other() -> None:
+    fallen = replace(FEW_KERNELS, power=210.0)
+    assert classes(verdict_of(fallen)) == ["unknown"]
+    verdict = play((FED, 40), (fallen, 30))[-1].verdict
+    assert (verdict.primary.class_id, verdict.primary.confidence) == ("comm_wait", 0.8)
+    assert verdict.primary.lost_ratio == pytest.approx(1 - 210 / 620, abs=0.01)
+    others = replace(
+        fallen, gpu_pids=(51,), gpu_state={**fallen.gpu_state, "processes": (GpuProcess(51, GIB, "compute"),)}
+    )
+    assert "comm_wait" not in classes(play((FED, 40), (others, 30))[-1].verdict)
+
+
+def test_what_crosses_the_network_is_told_whether_its_speed_is_known_or_not() -> None:
+    def network(**links: float | None) -> dict[str, float | None]:
+        told = replace(FEW_KERNELS, links=links, sent={"eth0": 25 * MB, "eth1": 3 * MB})
+        found = verdict_of(told).primary
+        assert found.class_id == "comm_wait"
+        return {one.metric: one.value for one in found.evidence if one.metric.startswith("network.")}
+
+    about = pytest.approx
+    assert network(eth0=0.02, eth1=0.01) == about(
+        {"network.eth0.busy_ratio": 0.02, "network.eth0.bytes_per_s": 25 * MB}
+    )
+    assert network(eth0=None, eth1=0.3) == about({"network.eth1.busy_ratio": 0.3, "network.eth1.bytes_per_s": 3 * MB})
+    assert network(eth0=None, eth1=None) == about({"network.eth0.bytes_per_s": 25 * MB})
+    assert network(eth9=None) == {}
+
+
+def test_memory_that_is_held_for_long_is_told_beside_the_verdict() -> None:
+    held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB}
+    resting = replace(
+        FED, gpus=(0.0,), power=70.0, job=None, disks=(Disk(),), tasks=(Task(50),), interval_s=10.0, gpu_state=held
+    )
+    early, late = play((resting, 30))[-1].verdict, play((resting, 70))[-1].verdict
+    assert classes(early) == ["idle"]
+    assert classes(late) == ["idle", "no_gpu"]
+    assert dict(late.findings[1].args)["task"] == "python"
+    busy = replace(resting, gpus=(0.5,))
+    assert classes(play((resting, 50), (busy, 1), (resting, 15))[-1].verdict) == ["idle"]
+    nobody = replace(resting, gpu_pids=())
+    assert "no_gpu" not in classes(play((nobody, 70))[-1].verdict)
+
+
+def test_what_is_known_not_to_be_the_cause_is_said() -> None:
+    said = {reason.class_id for reason in verdict_of(FED).primary.ruled_out}
+    assert {"gpu_throttle", "comm_wait"} <= said
+    hot = {reason.class_id for reason in verdict_of(rates(FED, sw_thermal_ratio=0.03)).primary.ruled_out}
+    assert "gpu_throttle" not in hot
+    blank = rates(FED, sw_thermal_ratio=None, hw_thermal_ratio=None, power_brake_ratio=None)
+    assert "gpu_throttle" not in {reason.class_id for reason in verdict_of(blank).primary.ruled_out}
+
+
+def test_a_driver_that_fell_silent_does_not_end_a_fault() -> None:
+    gone = replace(FED, gpus=(), gpu_pids=())
+    frames = play((GPU_SCENES["gpu_fault lost"], 12), (gone, 30))
+    assert frames[-1].verdict.primary.class_id == "gpu_fault"
+
+
+def test_training_on_the_cpu_says_which_gpu_is_free() -> None:
+    verdict = verdict_of(ON_CPU)
+    assert (verdict.state, dict(verdict.primary.args)["free"]) == (State.UNSURE, "GPU 0")
+    assert verdict_of(replace(ON_CPU, gpus=(0.0,) * 3)).primary.class_id == "no_gpu"
+
+
+@pytest.mark.parametrize(
+    ("task", "why"), [({"disk": 0.8}, "blocked"), ({"cpu": 0.5, "wait": 0.4}, "computes"), ({}, "")]
+)
+def test_what_the_late_rank_s_loaders_do_is_said(task: dict[str, float], why: str) -> None:
+    frame = play((GPU_SCENES["imbalance"], 15))[-1]
+    rates_of = TaskRates(task.get("disk", 0.0), 0.0, 0.0, task.get("cpu", 0.0), task.get("wait", 0.0))
+    tasks = {worker.key: rates_of for worker in LOADERS}
+    history = tuple(
+        s._replace(jobs=s.jobs._replace(value=s.jobs.value._replace(tasks=tasks))) if s.jobs.value is not None else s
+        for s in frame.history
+    )
+    (claimed,) = one_gpu_is_late(gather(frame.snapshot, history))
+    assert dict(claimed.finding.args)["why"] == why
+
+
+def test_a_job_beside_an_idle_gpu_goes_before_one_that_is_well() -> None:
+    well = Task(40, "python", 1, cpu=0.3, start=-100_000)
+    other = replace(COMPUTING, task=well, stall=0.01, evidence=("children",))
+    machine = replace(ON_CPU, tasks=(*ON_CPU.tasks, well), beside=other)
+    verdict = verdict_of(machine)
+    assert (verdict.primary.class_id, dict(verdict.primary.args)["job_pid"]) == ("no_gpu", 50)
+
+
+def test_a_level_with_its_own_entry_and_exit() -> None:
+    assert graded(0.05, 0.05, 0.01, 0.7) == pytest.approx(1.0)
+    assert graded(0.01, 0.05, 0.01, 0.7) == pytest.approx(0.7)
+    assert graded(0.25, 0.25, 0.35, 0.7) == pytest.approx(1.0)
+    assert graded(0.36, 0.25, 0.35, 0.7) < 0.7
+    assert graded(None, 0.25, 0.35, 0.7) == 0.0

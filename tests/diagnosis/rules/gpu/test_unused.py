@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.reading import Status
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import BUSY, IDLE, MB, SLOW_SSD, Disk, Machine, Task, classes, play, verdict_of
+
+
+def test_busy_gpus_with_power_are_ok() -> None:
+    verdict = verdict_of(BUSY)
+    assert (verdict.state, classes(verdict)) == (State.OK, ["gpu_bound"])
+    assert verdict.primary.confidence >= 0.8
+
+
+def test_busy_gpus_at_little_power_are_not_called_ok() -> None:
+    verdict = verdict_of(replace(BUSY, power=96.0))
+    assert (verdict.state, verdict.primary.class_id) == (State.BLOCKED, "comm_wait")
+    assert verdict.primary.confidence <= 0.65
+    assert verdict_of(replace(BUSY, gpus=(0.96,), power=96.0)).state is State.UNSURE
+
+
+def test_without_power_confidence_is_capped() -> None:
+    verdict = verdict_of(replace(BUSY, power=None))
+    assert verdict.state is State.OK
+    assert verdict.primary.confidence <= 0.6
+
+
+@pytest.mark.parametrize(("busy", "expected"), [(0.91, "gpu_bound"), (0.8, "healthy"), (0.69, "unknown")])
+def test_levels_of_a_busy_gpu(busy: float, expected: str) -> None:
+    assert classes(verdict_of(replace(BUSY, gpus=(busy,) * 8))) == [expected]
+
+
+def test_healthy_needs_that_nobody_waits() -> None:
+    waiting = tuple(replace(t, blocked=0.5) for t in BUSY.tasks)
+    assert verdict_of(replace(BUSY, gpus=(0.8,) * 8, tasks=waiting)).state is State.UNSURE
+
+
+def test_unknown_utilisation_is_not_ok() -> None:
+    verdict = verdict_of(replace(BUSY, gpus=(None,) * 8, power=None))
+    assert verdict.state is State.UNSURE
+
+
+def test_no_rule_matched_is_never_ok() -> None:
+    verdict = verdict_of(Machine(cpu=0.5, tasks=(Task(70, "gcc", cpu=0.9),)))
+    assert (verdict.state, classes(verdict)) == (State.UNSURE, ["unknown"])
+
+
+def test_a_desktop_on_the_gpu_is_no_training() -> None:
+    shell = Task(50, "gnome-shell")
+    copy = Task(60, "cp", 50, read=92 * MB, blocked=0.9)
+    verdict = verdict_of(
+        Machine(tasks=(shell, copy), disks=(SLOW_SSD,), gpus=(0.1,), gpu_pids=(50,), gpu_kind="graphics")
+    )
+    assert dict(verdict.primary.args)["gpus"] == 0
+    assert classes(verdict_of(replace(BUSY, gpu_kind="graphics"))) == ["unknown"]
+
+
+def test_nothing_runs() -> None:
+    verdict = verdict_of(IDLE)
+    assert (verdict.state, classes(verdict)) == (State.IDLE, ["idle"])
+    with_gpu = verdict_of(replace(IDLE, gpus=(0.0,), power=50.0))
+    assert classes(with_gpu) == ["idle"]
+    assert with_gpu.primary.confidence > verdict.primary.confidence
+    assert classes(verdict_of(replace(IDLE, disks=()))) == ["idle"]
+
+
+@pytest.mark.parametrize(
+    "active",
+    [
+        replace(IDLE, cpu=0.2),
+        replace(IDLE, cpu=None),
+        replace(IDLE, gpus=(0.2,)),
+        replace(IDLE, gpus=(None,)),
+        replace(IDLE, gpu_status=Status.PENDING),
+        replace(IDLE, gpu_status=Status.FAILED),
+        replace(IDLE, disks=(Disk(read_bytes_per_s=5 * MB, await_ms=0.1, busy=0.01),)),
+        replace(IDLE, disks=(Disk(read_bytes_per_s=0.1 * MB, await_ms=9, busy=0.3),)),
+        replace(IDLE, disks=(Disk(unknown=True),)),
+        replace(IDLE, tasks=(Task(70, "python", cpu=0.6),)),
+        replace(IDLE, tasks=(Task(70, "python", blocked=0.9),)),
+        Machine(blind=True),
+    ],
+)
+def test_anything_that_happens_or_is_unknown_is_not_idle(active: Machine) -> None:
+    assert "idle" not in classes(verdict_of(active))
+
+
+def test_activity_ends_idleness_within_its_shortest_stay() -> None:
+    busy = replace(IDLE, cpu=0.6)
+    frames = play((IDLE, 40), (busy, 10))
+    assert frames[39].verdict.state is State.IDLE
+    assert [f.verdict.state for f in frames[-7:]] == [State.UNSURE] * 7

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.job.records import IoLimit, JobMount
+from iotop_ai.model.verdict_class import State
+from tests.diagnosis.build import (
+    COMPUTING,
+    JOB_ALONE,
+    JOB_HEALTHY,
+    JOB_PREPARING,
+    JOB_STARVED,
+    MB,
+    SLOW_SSD,
+    TRAINER_OLD,
+    Disk,
+    Machine,
+    Training,
+    classes,
+    play,
+    verdict_of,
+)
+from tests.diagnosis.job_scenes import BLIND, DATA_SCENES, NFS, NORMAL, one
+
+ALMOST = {
+    "storage_read gate": one(JOB_ALONE, stall=0.04),
+    "storage_read decider": one(JOB_ALONE, disk=0.3, running=0.3),
+    "small_random": replace(JOB_ALONE, disks=(replace(SLOW_SSD, size_bytes=60 * 1024.0),)),
+    "network_fs": one(JOB_ALONE, mounts=NFS),
+    "io_limit": one(JOB_ALONE, limits=(IoLimit("8:0", "read_bytes", int(200 * MB), "x"),)),
+    "io_limit write": one(JOB_ALONE, limits=(IoLimit("8:0", "write_bytes", int(92 * MB), "x"),)),
+    "io_limit elsewhere": one(JOB_ALONE, limits=(IoLimit("7:3", "read_bytes", int(88 * MB), "x"),)),
+    "io_limit zfs": replace(
+        one(JOB_ALONE, mounts=(JobMount("/tank", "zfs", "tank/data", "0:41"),)), disks=(Disk(mount=""),)
+    ),
+    "cache_thrash": replace(JOB_ALONE, refault=20 * MB),
+    "cache_thrash others": replace(
+        JOB_ALONE, refault=80 * MB, disks=(replace(SLOW_SSD, read_bytes_per_s=200 * MB),)
+    ),
+    "loader_serial": replace(JOB_ALONE, disks=(replace(NORMAL, await_ms=2.4),)),
+    "cpu_prep": one(JOB_PREPARING, stall=0.04),
+    "cpu_prep decider": one(JOB_PREPARING, running=0.3, disk=0.3),
+    "object_stream": one(JOB_PREPARING, running=0.7, net=0.3),
+    "single_thread spins": replace(
+        JOB_PREPARING, job=Training(TRAINER_OLD, main_running=0.99), gpus=(0.97,), gpu_pids=(50,)
+    ),
+    "single_thread threads": replace(
+        JOB_PREPARING,
+        job=Training(replace(TRAINER_OLD, cpu=7.5), main_running=0.99),
+        tasks=(replace(TRAINER_OLD, cpu=7.5),),
+    ),
+}  # fmt: skip
+DATA = {name.split()[0] for name in DATA_SCENES}
+
+
+@pytest.mark.parametrize("name", DATA_SCENES)
+def test_the_cause_is_named(name: str) -> None:
+    verdict = verdict_of(DATA_SCENES[name])
+    assert verdict.primary.class_id == name.split()[0]
+    assert verdict.state is State.STARVED
+    assert verdict.primary.evidence[0].metric.endswith("stall_ratio")
+    assert verdict.primary.advice
+
+
+@pytest.mark.parametrize("name", ALMOST)
+def test_almost_is_not_enough(name: str) -> None:
+    assert name.split()[0] not in classes(verdict_of(ALMOST[name]))
+
+
+@pytest.mark.parametrize(
+    "machine", [BLIND, one(JOB_ALONE, stall=None), JOB_HEALTHY], ids=["blind", "unseen", "healthy"]
+)
+def test_nothing_known_or_nothing_wrong_names_no_cause(machine: Machine) -> None:
+    found = set(classes(verdict_of(machine)))
+    if machine.job is not None and machine.job.stall is None:
+        # Without looks at the tasks the rules about single processes speak.
+        assert found == {"storage_read"}
+    else:
+        assert not found & DATA
+
+
+def test_a_stall_costs_no_more_than_the_gpus_are_idle() -> None:
+    machine = replace(JOB_STARVED, gpus=(0.6,) * 8)
+    primary = verdict_of(machine).primary
+    assert primary.lost_ratio == pytest.approx(0.4)
+    assert dict(primary.args)["gpus"] == 8
+
+
+def test_a_trainer_without_workers_waits_while_it_runs_only_beside_an_idle_gpu() -> None:
+    job = Training(TRAINER_OLD, main_running=0.86)
+    lost = [
+        verdict_of(replace(JOB_PREPARING, job=job, gpus=(busy,), gpu_pids=(50,))).primary.lost_ratio
+        for busy in (0.1, 0.5)
+    ]
+    assert lost == [pytest.approx(0.86), pytest.approx(0.5)]
+
+
+def test_a_little_for_a_minute_counts() -> None:
+    frames = play((one(JOB_PREPARING, stall=0.05), 61))
+    assert frames[-1].verdict.primary.class_id == "cpu_prep"
+
+
+def test_a_job_that_just_started_is_not_judged() -> None:
+    job = replace(COMPUTING, task=replace(TRAINER_OLD, start=100))
+    assert "cpu_prep" not in classes(verdict_of(replace(JOB_PREPARING, job=job), 12))
+
+
+def test_confidence_falls_with_what_is_not_seen() -> None:
+    def sure(machine: Machine) -> float:
+        return verdict_of(machine).primary.confidence
+
+    assert sure(JOB_STARVED) == 0.85
+    assert sure(JOB_ALONE) == 0.75
+    assert sure(one(JOB_ALONE, blind=True)) == 0.55
+    assert sure(one(JOB_ALONE, evidence=("children",))) == 0.6
+    assert sure(one(JOB_ALONE, disk=0.6, running=0.4)) == 0.6
+    assert sure(replace(JOB_ALONE, disks=(replace(SLOW_SSD, await_ms=2.6),))) == 0.6
+
+
+def test_advice_counts_the_cores_that_the_job_may_use() -> None:
+    def advised(machine: Machine) -> dict[str, object]:
+        return {a.template: dict(a.args).get("then") for a in verdict_of(machine).primary.advice}
+
+    assert advised(JOB_PREPARING) == {"more_workers": 32.0}
+    assert advised(one(JOB_PREPARING, cores=12)) == {"more_workers": 9.0}
+    assert advised(one(JOB_PREPARING, cores=2)) == {"cheaper_transforms": None}
+    assert advised(one(JOB_PREPARING, quota=4.0)) == {"cheaper_transforms": None}
+    assert advised(one(JOB_PREPARING, worker_cpu_wait=0.5)) == {"cheaper_transforms": None}
+    assert advised(replace(JOB_PREPARING, steal=0.94)) == {"cheaper_transforms": None}
+    used = dict(verdict_of(one(JOB_PREPARING, quota=16.0)).primary.args)
+    assert used["idle_cores"] == pytest.approx(16.0 - 0.14), "what the quota leaves"
+
+
+def test_without_a_cause_the_parts_are_shown() -> None:
+    verdict = verdict_of(one(JOB_PREPARING, running=0.3, disk=0.3))
+    assert verdict.primary.class_id == "unknown"
+    args = dict(verdict.primary.args)
+    assert (args["job"], args["workers"], args["w_cpu"]) == ("train.py", 8.0, pytest.approx(0.97))
+    assert {r.template for r in verdict.primary.ruled_out} >= {
+        "workers_blocked",
+        "workers_run",
+        "no_limit",
+        "path_local",
+    }

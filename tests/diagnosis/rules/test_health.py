@@ -1,0 +1,124 @@
+"""A slow disk whose own counts of trouble grow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.health.rules import judged
+from iotop_ai.model.health.smart import HealthPoint, SmartState
+from iotop_ai.model.machine.kernel_log import DeviceErrors
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.verdict import headline
+from tests.diagnosis.build import MB, Disk, Machine, S, classes, play, verdict_of
+
+NOW_S = 1_790_000_000
+DAY_AGO = HealthPoint(NOW_S - 86_400)
+FINE = SmartState("sda", "ata", "X", "1", "1", "PASS", "unknown", (), read_wall_s=NOW_S)
+CABLE = judged(FINE._replace(crc_errors=640, earlier=DAY_AGO._replace(crc_errors=40)))
+HOT = judged(
+    FINE._replace(
+        protocol="nvme",
+        warning_temperature_minutes=90,
+        earlier=DAY_AGO._replace(warning_temperature_minutes=46),
+    )
+)
+MEDIA = judged(FINE._replace(protocol="nvme", media_errors=9, earlier=DAY_AGO._replace(media_errors=2)))
+SLOW = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
+
+
+def found(machine: Machine) -> list[Finding]:
+    return [one for one in verdict_of(machine).findings if one.class_id == "failing_disk"]
+
+
+@pytest.mark.parametrize(
+    ("state", "severity", "cure", "figure"),
+    [
+        (CABLE, Severity.WARNING, "check_cable", "crc_errors_growth"),
+        (HOT, Severity.WARNING, "cool_disk", "warning_temperature_minutes_growth"),
+        # What grows in the medium is critical by itself; both findings are one.
+        (MEDIA, Severity.CRITICAL, "replace_disk", "media_errors"),
+    ],
+)
+def test_a_slow_disk_that_gets_worse_says_why(state: SmartState, severity: Severity, cure: str, figure: str) -> None:
+    (one,) = found(Machine(disks=(SLOW,), smart=(state,), cpu=0.5))
+    assert (one.subject, one.severity, one.state) == ("sda", severity, State.SLOWED)
+    assert [advice.template for advice in one.advice] == [cure]
+    assert any(evidence.metric.endswith(figure) for evidence in one.evidence)
+
+
+def test_the_banner_tells_it() -> None:
+    frame = play((Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5), 15))[-1]
+    words = ["".join(span.text for span in part(frame.verdict, frame)) for part in (headline.headline, headline.advice)]
+    assert words[0] == ("sda is slow and gets worse: 640 CRC errors, +600 in 24 h: cable or backplane, not the disk")
+    assert words[1] == "check sda's cable, connector and backplane"
+    because = "".join(span.text for span in headline.because(frame.verdict, frame))
+    assert because.startswith("it answers in 60 ms (normal ")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        Machine(disks=(replace(SLOW, await_ms=0.4, busy=0.2),), smart=(CABLE,), cpu=0.5),
+        Machine(disks=(SLOW,), smart=(judged(FINE._replace(crc_errors=640)),), cpu=0.5),
+        Machine(disks=(SLOW,), smart=(CABLE._replace(device="sdb"),), cpu=0.5),
+        Machine(disks=(SLOW,), smart=(CABLE,), smart_silent=True, cpu=0.5),
+        Machine(disks=(replace(SLOW, unknown=True),), smart=(CABLE,), cpu=0.5),
+        Machine(disks=(SLOW,), cpu=0.5),
+    ],
+    ids=["fast", "old errors", "another disk", "silent", "unknown rates", "no SMART"],
+)
+def test_near_misses(machine: Machine) -> None:
+    assert "failing_disk" not in classes(verdict_of(machine))
+
+
+def erring(lines: int, what: str, at_s: float, name: str = "sda", kind: str = "disk") -> Machine:
+    """A machine whose kernel told of errors of a device at a second of the scene."""
+    return Machine(
+        disks=(Disk(name=name, kind=kind),), cpu=0.5, errors={"sda": DeviceErrors(lines, int(at_s * S), what)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "severity", "cure"),
+    [("I/O", Severity.WARNING, "check_cable"), ("critical medium", Severity.CRITICAL, "replace_disk")],
+)
+def test_a_disk_that_gives_errors_is_told_at_once(what: str, severity: Severity, cure: str) -> None:
+    frame = play((erring(3, what, 0), 1))[-1]
+    (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
+    assert (one.subject, one.severity) == ("sda", severity)
+    assert [advice.template for advice in one.advice] == [cure]
+    assert [(e.metric, e.value) for e in one.evidence] == [("kernel.sda.errors", 3.0)]
+
+
+def test_the_banner_tells_errors() -> None:
+    frame = play((erring(1, "I/O", 0), 15))[-1]
+    words = [headline.text_of(part(frame.verdict, frame)) for part in (headline.headline, headline.because)]
+    assert words[0] == "sda is giving errors: 1 I/O error in the kernel's log"
+    assert words[1].startswith("the kernel reports failed requests")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [erring(1, "I/O", -600), erring(1, "I/O", 99), erring(1, "I/O", 0, kind="loop"), erring(1, "I/O", 0, name="sdb")],
+    ids=["old", "of another time", "a loop", "gone"],
+)
+def test_errors_that_say_nothing_about_a_disk_of_now(machine: Machine) -> None:
+    assert found(machine) == []
+
+
+def test_a_controllers_timeouts_are_its_disks() -> None:
+    machine = Machine(
+        disks=(Disk(name="nvme10n1", transport="nvme"), Disk(name="nvme1n1", transport="nvme")),
+        cpu=0.5, errors={"nvme1": DeviceErrors(2, 0, "timeout")},
+    )  # fmt: skip
+    (one,) = found(machine)
+    assert (one.subject, one.severity) == ("nvme1n1", Severity.WARNING)
+
+
+def test_errors_are_forgotten_though_smart_is_silent() -> None:
+    first, later = (replace(erring(1, "I/O", at_s), smart=(FINE,), smart_silent=True) for at_s in (0, -700))
+    frames = play((first, 3), (later, 15))
+    assert ["failing_disk" in classes(frames[at].verdict) for at in (0, 2, -1)] == [True, True, False]

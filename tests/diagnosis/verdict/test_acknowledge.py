@@ -1,0 +1,105 @@
+"""What never clears by itself can be taken note of, and comes back when it gets worse."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.engine import fold
+from iotop_ai.diagnosis.verdict.acknowledge import (
+    ACK,
+    UNDONE,
+    apply_ack_events,
+    identity,
+    open_findings,
+    value_of,
+    worse,
+)
+from iotop_ai.model.finding import Evidence, Finding, Severity
+from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.snapshot import Event, Snapshot
+from tests.diagnosis.build import IDLE, Machine, classes, sample_of, snapshot_of
+
+FAILING = Finding(
+    "failing_disk", Severity.CRITICAL, 0.95, "sda",
+    evidence=(
+        Evidence("smart.sda.critical", 1.0, "count", 1.0),
+        Evidence("smart.sda.reallocated", 312.0, "count", 0.0),
+        Evidence("disks.sda.await_ms", 87.0, "ms"),
+    ),
+)  # fmt: skip
+LOST = Finding("gpu_fault", Severity.CRITICAL, 0.9, "GPU-1", evidence=(Evidence("gpus.1.xid", 79.0, "count", 0.0),))
+
+
+def ill(reallocated: int = 312) -> Machine:
+    state = SmartState("sda", "ata", "Spinner", "WD 1  2", "F1", "FAIL", "critical", (f"{reallocated} sectors",))
+    return Machine(smart=(state._replace(reallocated=reallocated),))
+
+
+def at(machine: Machine, second: int, *events: Event) -> Snapshot:
+    return snapshot_of(machine, second)._replace(events=events)
+
+
+def ack(name: str, value: str) -> Event:
+    return Event(0, 0, ACK, f"{name} {value}")
+
+
+def test_identity_is_the_serial_number_or_the_uuid() -> None:
+    assert identity(FAILING, snapshot_of(ill(), 1)) == "failing_disk:WD_1_2"
+    assert identity(FAILING, snapshot_of(IDLE, 1)) == "failing_disk:sda"
+    assert identity(LOST, snapshot_of(IDLE, 1)) == "gpu_fault:GPU-1"
+    assert identity(Finding("storage_read", Severity.WARNING, 0.9, "sda"), snapshot_of(IDLE, 1)) == ""
+
+
+def test_only_what_grows_is_its_value() -> None:
+    assert value_of(FAILING) == "critical critical=1 reallocated=312"
+
+
+def test_worse_is_graver_more_or_something_new() -> None:
+    value = value_of(FAILING)
+    assert not worse(FAILING, value)
+    assert not worse(FAILING._replace(severity=Severity.WARNING), value)
+    assert worse(FAILING, value.replace("312", "311"))
+    assert not worse(FAILING, value.replace("312", "313"))
+    assert worse(FAILING, value.replace("critical ", "warning ", 1))
+    pending = FAILING._replace(evidence=(*FAILING.evidence, Evidence("smart.sda.pending", 1.0, "count", 0.0)))
+    assert worse(pending, value)
+    assert worse(LOST, "critical xid=48")
+    assert worse(LOST, "critical xid=95")
+    assert not worse(LOST, "critical xid=79")
+    for broken in ("", "nonsense", "critical xid", "critical xid=x"):
+        assert worse(LOST, broken)
+
+
+def test_a_large_count_is_not_worse_for_how_it_is_written() -> None:
+    many = FAILING._replace(evidence=(Evidence("smart.sda.media_errors", 12_345_678.0, "count", 0.0),))
+    assert not worse(many, value_of(many))
+
+
+def test_events_tell_and_take_back() -> None:
+    none: dict[str, str] = {}
+    assert apply_ack_events(none, (Event(0, 0, "mark", "x"),)) is none
+    told = apply_ack_events(none, (ack("a:1", "critical x=1"), ack("b:2", "warning")))
+    assert told == {"a:1": "critical x=1", "b:2": "warning"}
+    assert apply_ack_events(told, (Event(0, 0, UNDONE, "a:1"),)) == {"b:2": "warning"}
+
+
+def test_what_is_acknowledged_is_left_out() -> None:
+    snapshot = snapshot_of(ill(), 1)
+    name = identity(FAILING, snapshot)
+    assert open_findings([FAILING, LOST], {name: value_of(FAILING)}, snapshot) == [LOST]
+    assert open_findings([FAILING], {name: "critical reallocated=9"}, snapshot) == [FAILING]
+
+
+def test_the_verdict_shows_the_rest_until_it_gets_worse() -> None:
+    carry, history = FoldState(), ()
+    seen = []
+    for second in range(40):
+        machine = ill(312 if second < 30 else 330)
+        events = (ack("failing_disk:WD_1_2", "critical critical=1 reallocated=312"),) if second == 20 else ()
+        snapshot = at(machine, second, *events)
+        history = (*history, sample_of(machine, second))
+        carry, verdict = fold(carry, snapshot, history)
+        seen.append("failing_disk" in classes(verdict))
+    assert seen[19]
+    assert not any(seen[20:30])
+    assert all(seen[30:])
+    assert carry.acked == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}

@@ -1,0 +1,84 @@
+"""A verdict that does not flap: what hovers around a threshold, comes and goes, or is replaced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.diagnosis.thresholds import LIMITS, RULES_VERSION
+from iotop_ai.model.verdict_class import CLASS_SPECS, State
+from tests.diagnosis.build import COMPUTING, JOB_ALONE, JOB_HEALTHY, JOB_PREPARING, Machine, classes, play
+from tests.diagnosis.job_scenes import DATA_SCENES, SAVING, one
+
+KIB = 1024
+SETTLED = 25
+
+
+def firsts(*scenes: tuple[Machine, int]) -> list[str]:
+    """The first class, tick by tick, from when it was settled."""
+    return [f.verdict.primary.class_id for f in play(*scenes)][SETTLED:]
+
+
+def flaps(words: list[str]) -> int:
+    return sum(a != b for a, b in pairwise(words))
+
+
+def disk(**of: object) -> Machine:
+    return replace(JOB_ALONE, disks=(replace(JOB_ALONE.disks[0], **of),))
+
+
+HOVERING = {
+    "small and not so small": (disk(size_bytes=40.0 * KIB, await_ms=3.0), disk(size_bytes=58.0 * KIB, await_ms=3.0)),
+    "slow and not so slow": (disk(await_ms=1.6), disk(await_ms=2.2)),
+    "queued and not so queued": (disk(await_ms=1.2, queue=1.5), disk(await_ms=1.2, queue=4.0)),
+    "blocked or computing": (one(JOB_ALONE, disk=0.56, running=0.44), one(JOB_ALONE, disk=0.44, running=0.56)),
+    "over its gate and below it": (one(JOB_ALONE, stall=0.10), one(JOB_ALONE, stall=0.05)),
+    "starved and fed": (JOB_ALONE, replace(JOB_ALONE, job=replace(COMPUTING, stall=0.0))),
+}
+
+
+@pytest.mark.parametrize("name", HOVERING)
+@pytest.mark.parametrize("ticks", [2, 4, 7])
+def test_what_hovers_around_a_threshold_does_not_flap(name: str, ticks: int) -> None:
+    a, b = HOVERING[name]
+    words = firsts(*((machine, ticks) for _ in range(60 // ticks) for machine in (a, b)))
+    assert flaps(words) * 60 / len(words) <= 1
+
+
+def test_a_checkpoint_every_twelve_seconds_is_one_finding() -> None:
+    assert SAVING.job is not None
+    saving = {second for start in range(8, 120, 12) for second in range(start, start + 4)}
+    words = firsts((replace(SAVING, job=replace(SAVING.job, saving=frozenset(saving))), 120))
+    assert set(words) == {"checkpoint_write"}
+
+
+def test_another_cause_must_last_before_it_replaces_one() -> None:
+    fetching, computing = JOB_ALONE, JOB_PREPARING
+    assert set(firsts((fetching, 40), (computing, 6), (fetching, 20))) == {"storage_read"}
+    words = firsts((fetching, 40), (computing, 30))
+    assert words[-1] == "cpu_prep"
+    assert flaps(words) == 1
+    assert words.index("cpu_prep") + SETTLED - 40 <= LIMITS.window_s + LIMITS.confirm_s
+
+
+def test_the_cause_that_was_replaced_goes_at_once() -> None:
+    frames = play((JOB_ALONE, 40), (DATA_SCENES["network_fs"], 30))
+    entered = next(i for i, f in enumerate(frames) if f.verdict.primary.class_id == "network_fs")
+    assert "storage_read" in classes(frames[entered - 1].verdict)
+    assert "storage_read" not in classes(frames[entered].verdict)
+
+
+def test_a_class_that_is_to_be_confirmed_waits_only_behind_the_first_window() -> None:
+    limited = DATA_SCENES["io_limit"]
+    assert play((limited, 11))[-1].verdict.primary.class_id == "io_limit"
+    later = play((JOB_HEALTHY, 30), (limited, 30))
+    at = next(i for i, f in enumerate(later) if f.verdict.primary.class_id == "io_limit")
+    assert at >= 30 + CLASS_SPECS["io_limit"].confirm_s
+    assert all(f.verdict.state is not State.UNSURE for f in later[at:])
+
+
+def test_the_stamp_begins_with_the_version_of_the_rules() -> None:
+    assert stamp().startswith(f"{RULES_VERSION}-")

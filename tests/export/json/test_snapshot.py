@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+
+from iotop_ai.export.json.snapshot import KEYS, device_objects, render_snapshot_json, rfc3339, snapshot_object
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.gpu.state import GpuProcess, GpuState
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.pipeline import frames
+from tests.export.make import S, first_frame, frame, ok, pair
+
+
+def test_the_keys_and_nothing_else() -> None:
+    data = json.loads(render_snapshot_json(frame()))
+    assert tuple(data) == KEYS
+    assert (data["time"], data["host"], data["interval_s"]) == ("2026-11-21T08:46:06.117Z", "node7", 2.0)
+
+
+def test_time_is_utc_with_milliseconds() -> None:
+    assert rfc3339(0) == "1970-01-01T00:00:00.000Z"
+    assert rfc3339(1_999_999_999) == "1970-01-01T00:00:01.999Z"
+
+
+def test_a_device_is_iostats_figures_and_who_it_is() -> None:
+    (sda,) = snapshot_object(frame())["devices"]
+    assert (sda["name"], sda["rkB/s"], sda["util"], sda["w_await"]) == ("sda", 12800.0, 75.0, None)
+    assert (sda["model"], sda["kind"], sda["mounts"], sda["diskseq"]) == ("Spinner 2000", "disk", [], 1)
+
+
+def test_named_devices_are_listed_whatever_they_are() -> None:
+    names = [device["name"] for device in device_objects(frame(), ("loop0", "sda1")) or []]
+    assert names == ["sda1", "loop0"]
+
+
+def test_the_first_reading_has_no_rates() -> None:
+    data = snapshot_object(first_frame())
+    assert data["interval_s"] is None
+    assert {data["devices"][0][key] for key in ("r/s", "util", "r_await", "aqu-sz")} == {None}
+
+
+def test_nothing_read_is_null_and_not_empty() -> None:
+    empty = frame().snapshot._replace(block=Reading(), processes=Reading(), gpu=Reading(), disks=Reading())
+    data = snapshot_object(next(frames([empty])))
+    assert (data["devices"], data["processes"], data["gpus"], data["smart"]) == (None, None, None, [])
+    assert data["system"]["readings"]["block"]["status"] == "pending"
+
+
+def test_processes_say_what_was_permitted_and_no_arguments() -> None:
+    reader, other = snapshot_object(frame())["processes"]
+    assert (reader["pid"], reader["read_bytes_per_s"], reader["state"]) == (100, 12800.0 * 1024, "D")
+    assert reader["command"] == "python3 train.py"
+    assert (other["permitted"], other["read_bytes_per_s"]) == (False, None)
+    assert "s3cret" not in render_snapshot_json(frame())
+    assert "s3cret" in render_snapshot_json(frame(), cmdline="full")
+
+
+def test_smart_says_for_each_disk_why_there_is_none() -> None:
+    (sda,) = snapshot_object(frame())["smart"]
+    assert sda == {"name": "sda", "status": "denied", "reason": "smartctl needs root", "remedy": "sudo iotop-ai"}
+
+
+def test_smart_pending_and_known() -> None:
+    before, after = pair()
+    state = SmartState("sda", "ata", "Spinner", "S1", "F1", "FAIL", "critical", ("312 reallocated sectors",), 41)
+    known = after._replace(smart=ok({"sda": ok(state, after.at_ns)}, after.at_ns))
+    (sda,) = snapshot_object(list(frames((before, known)))[-1])["smart"]
+    assert (sda["status"], sda["severity"], sda["temperature_celsius"]) == ("ok", "critical", 41)
+    assert sda["reasons"] == ["312 reallocated sectors"]
+    waiting = after._replace(smart=Reading(None, Status.PENDING, "asked"))
+    (sda,) = snapshot_object(list(frames((before, waiting)))[-1])["smart"]
+    assert sda["status"] == "pending"
+
+
+def test_gpus_carry_rates_their_processes_names_and_a_lost_one_its_remedy() -> None:
+    before, after = pair()
+    state = GpuState(
+        "GPU-1", 0, "H100", 22, 14, 80 << 30, 61 << 30, power_mw=188_000, processes=(GpuProcess(100, None, "compute"),)
+    )
+    lost: Reading[GpuState] = Reading(None, Status.FAILED, "fell off the bus", "reboot", after.at_ns)
+    table = {"GPU-1": ok(state, after.at_ns), "GPU-2": lost}
+    held = (before, after._replace(gpu=ok(table, after.at_ns)))
+    one, two = snapshot_object(list(frames(held))[-1])["gpus"]
+    assert (one["busy_ratio"], one["power_watts"], one["name"]) == (0.22, 188.0, "H100")
+    (process,) = one["processes"]
+    assert (process["pid"], process["memory_bytes"], process["kind"], process["name"]) == (
+        100,
+        None,
+        "compute",
+        "python3",
+    )
+    assert (one["instances"], one["earlier"], one["detail"]) == (None, [], None)
+    assert two == {"uuid": "GPU-2", "status": "failed", "reason": "fell off the bus", "remedy": "reboot"}
+
+
+def test_no_driver_is_looked_and_found_none() -> None:
+    assert snapshot_object(frame())["gpus"] == []
+
+
+def test_findings_are_objects_with_a_class_and_a_state() -> None:
+    shown = frame()
+    failing = Finding("failing_disk", Severity.CRITICAL, 0.95, "sda")
+    unknown = Finding("unknown", Severity.INFO, 0.0)
+    one_interval = shown._replace(verdict=shown.verdict._replace(findings=(failing, unknown), watched_s=1, needed_s=10))
+    findings = snapshot_object(one_interval)["findings"]
+    assert [finding["class"] for finding in findings] == ["failing_disk"]
+    assert {"class", "state", "confidence", "severity", "evidence"} <= findings[0].keys()
+    watched = shown._replace(verdict=shown.verdict._replace(findings=(unknown,), watched_s=10, needed_s=10))
+    assert [finding["class"] for finding in snapshot_object(watched)["findings"]] == ["unknown"]
+
+
+def test_readings_carry_their_health_and_age() -> None:
+    before, after = pair()
+    old = after._replace(gpu=Reading({}, Status.OK, "", "", after.at_ns - 3 * S, 5_000_000))
+    health = snapshot_object(list(frames((before, old)))[-1])["system"]["readings"]["gpu"]
+    assert health == {"status": "ok", "reason": "", "remedy": "", "age_s": 3.0, "took_s": 0.005}

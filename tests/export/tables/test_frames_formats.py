@@ -1,0 +1,174 @@
+"""The four formats hold the same: unknown stays unknown, times are UTC, no cell is a formula, no file is half there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.export.atomic_file import OutFile
+from iotop_ai.export.tables.columns import Column, Row, Table
+from iotop_ai.export.tables.csv import CsvOut, guarded
+from iotop_ai.export.tables.frames import tables
+from iotop_ai.export.tables.jsonl import JsonlOut
+from iotop_ai.export.tables.parquet import ParquetOut
+from iotop_ai.export.tables.sqlite import SqliteOut
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UsageError
+from tests.export.make import WALL_NS, frame
+
+COLUMNS = (
+    Column("time", "time"),
+    Column("name", "text"),
+    Column("%util", "real", "%", "Busy.", "util"),
+    Column("pid", "int"),
+    Column("gap", "bool"),
+)
+TABLE = Table("things", COLUMNS, lambda _: ())
+ROWS: list[Row] = [
+    (WALL_NS, "=cmd|' /C calc'!A0", 12.5, 7, True),
+    (WALL_NS + 1_000_000, 'a "quoted", name', None, None, False),
+    (WALL_NS + 2_000_000, None, -0.25, 2**64 - 1, None),
+]
+TIME = "2026-11-21T08:46:02.117Z"
+
+
+def as_csv(rows: list[Row], raw: bool = False) -> str:
+    file = io.StringIO()
+    out = CsvOut(file, TABLE, raw=raw)
+    out.add(TABLE, rows)
+    out.finish({})
+    return file.getvalue()
+
+
+def test_csv() -> None:
+    head, first, second, third = csv.reader(io.StringIO(as_csv(ROWS)))
+    assert head == ["time", "name", "%util", "pid", "gap"]
+    assert first == [TIME, "'=cmd|' /C calc'!A0", "12.5", "7", "1"]
+    assert second == ["2026-11-21T08:46:02.118Z", 'a "quoted", name', "", "", "0"]
+    assert third[1:] == ["", "-0.25", "18446744073709551615", ""]
+    assert next(csv.reader(io.StringIO(as_csv(ROWS, raw=True).split("\n", 1)[1])))[1] == ROWS[0][1]
+    assert as_csv([]) == "time,name,%util,pid,gap\n"
+
+
+@given(st.text(max_size=12))
+def test_no_text_is_a_formula(text: str) -> None:
+    assert not guarded(text).startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert guarded(text).removeprefix("'") == text.removeprefix("'")
+    (_, row) = csv.reader(io.StringIO(as_csv([(WALL_NS, text, None, None, None)]), newline=""))
+    assert row[1] == guarded(clean(text))
+
+
+def test_jsonl() -> None:
+    file = io.StringIO()
+    out = JsonlOut(file, with_table=True)
+    out.add(TABLE, ROWS)
+    out.finish({})
+    first, second, _ = (json.loads(line) for line in file.getvalue().splitlines())
+    assert first == {"table": "things", "time": TIME, "name": ROWS[0][1], "util": 12.5, "pid": 7, "gap": True}
+    assert (second["util"], second["pid"], second["gap"]) == (None, None, False)
+
+
+def test_sqlite(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.sqlite")
+    out = SqliteOut(path, [TABLE, *tables()])
+    out.add(TABLE, [*ROWS, (WALL_NS, "x'); DROP TABLE things; --", 1.0, 1, None)])
+    out.finish({"host": "n'; --", "origin": ""})
+    with sqlite3.connect(path) as db:
+        assert db.execute('SELECT time, name, "%util", pid, gap FROM things').fetchall()[:3] == [
+            (TIME, ROWS[0][1], 12.5, 7, 1),
+            ("2026-11-21T08:46:02.118Z", ROWS[1][1], None, None, 0),
+            ("2026-11-21T08:46:02.119Z", None, -0.25, float(2**64), None),
+        ]
+        assert db.execute("SELECT count(*) FROM things").fetchone() == (4,)
+        assert db.execute("SELECT value FROM recording WHERE name = 'host'").fetchone() == ("n'; --",)
+        told = db.execute("SELECT unit, meaning FROM columns WHERE \"table\" = 'things' AND name = '%util'").fetchone()
+        assert told == ("%", "Busy.")
+        assert db.execute("SELECT julianday(time) FROM things LIMIT 1").fetchone()[0] == pytest.approx(
+            2461365.865, abs=0.01
+        )
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra [parquet] is not installed")
+    path = str(tmp_path / "a.parquet")
+    out = ParquetOut(path, TABLE)
+    out.add(TABLE, ROWS)
+    out.finish({"host": "n"})
+    found: Any = parquet.read_table(path)
+    rows = found.to_pylist()
+    assert [row["name"] for row in rows] == [row[1] for row in ROWS]
+    assert [row["%util"] for row in rows] == [12.5, None, -0.25]
+    assert [row["pid"] for row in rows] == [7, None, None]
+    assert found.column("time").cast("int64").to_pylist() == [row[0] for row in ROWS]
+    assert found.schema.field("%util").metadata == {b"unit": b"%", b"meaning": b"Busy."}
+    assert parquet.read_metadata(path).metadata[b"host"] == b"n"
+    empty = ParquetOut(str(tmp_path / "b.parquet"), TABLE)
+    empty.finish({})
+    assert parquet.read_table(str(tmp_path / "b.parquet")).num_rows == 0
+
+
+def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"iotop-ai\[parquet\]"):
+        ParquetOut(str(tmp_path / "a.parquet"), TABLE)
+
+
+def test_all_formats_hold_the_same_devices(tmp_path: Path) -> None:
+    devices = tables()[0]
+    rows = list(devices.rows(frame()))
+    text, lines = io.StringIO(), io.StringIO()
+    for out in (CsvOut(text, devices), JsonlOut(lines, with_table=False)):
+        out.add(devices, rows)
+        out.finish({})
+    by_csv = dict(zip(*csv.reader(io.StringIO(text.getvalue())), strict=True))
+    by_json = json.loads(lines.getvalue())
+    for column in devices.columns:
+        wrote, told = by_csv[column.name], by_json[column.json_key]
+        assert wrote == "" if told is None else wrote == told if isinstance(told, str) else float(wrote) == told
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    with OutFile(str(path)) as file:
+        Path(file.part).write_text("half")
+    assert list(tmp_path.iterdir()) == []
+    with OutFile(str(path)) as file:
+        Path(file.part).write_text("whole")
+        assert not path.exists()
+        file.commit()
+    assert path.read_text() == "whole"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match="--force"):
+        OutFile(str(path))
+    late = tmp_path / "late.csv"
+    with OutFile(str(late)) as file:
+        late.write_text("another's")
+        with pytest.raises(UsageError, match="--force"):
+            file.commit()
+    assert late.read_text() == "another's"
+    with OutFile(str(path), force=True) as file:
+        Path(file.part).write_text("new")
+        file.commit()
+    assert path.read_text() == "new"
+    (tmp_path / "link.csv").symlink_to("nowhere")
+    with pytest.raises(UsageError, match="--force"):
+        OutFile(str(tmp_path / "link.csv"))
+    with pytest.raises(InputError, match="No such file"):
+        OutFile(str(tmp_path / "none" / "out.csv"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["late.csv", "link.csv", "out.csv"]

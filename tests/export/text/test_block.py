@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import re
+
+from iotop_ai.export.text.block import Block, render_block
+from iotop_ai.model.process.records import ProcessInfo
+from iotop_ai.pipeline import frames
+from tests.export.make import IDLE, LOOP0, SDA, SDA1, first_frame, frame, io, ok, pair, process_table
+
+
+def rows(text: str, first: str) -> list[list[str]]:
+    """The fields of the table whose title line begins with ``first``, up to the empty line."""
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(first))
+    end = lines.index("", start)
+    return [line.split() for line in lines[start:end]]
+
+
+def test_devices_under_iostats_titles() -> None:
+    titles, sda = rows(render_block(frame(), Block()), "Device")
+    figures = dict(zip(titles, sda, strict=True))
+    assert figures["Device"] == "sda"
+    assert {name: figures[name] for name in ("r/s", "rkB/s", "%rrqm", "r_await", "rareq-sz", "aqu-sz", "%util")} == {
+        "r/s": "200.00",
+        "rkB/s": "12800.00",
+        "%rrqm": "20.00",
+        "r_await": "80.00",
+        "rareq-sz": "64.00",
+        "aqu-sz": "16.00",
+        "%util": "75.00",
+    }
+
+
+def test_undefined_is_a_dash_and_unknown_a_question_mark() -> None:
+    titles, sda = rows(render_block(frame(), Block()), "Device")
+    assert dict(zip(titles, sda, strict=True))["w_await"] == "-"
+    titles, sda = rows(render_block(first_frame(), Block()), "Device")
+    figures = dict(zip(titles, sda, strict=True))
+    assert (figures["r/s"], figures["w_await"], figures["%util"]) == ("?", "?", "?")
+
+
+def test_a_mount_with_a_blank_stays_one_field() -> None:
+    (_, sda1) = rows(render_block(frame(), Block(devices=("sda1",))), "Device")
+    assert sda1[-1] == "/my\\040data"
+
+
+def test_only_what_is_active() -> None:
+    text = render_block(frame(), Block(devices=("sda", "loop0"), only_active=True))
+    assert [row[0] for row in rows(text, "Device")] == ["Device", "sda"]
+    assert [row[0] for row in rows(text, "PID")] == ["PID", "100"]
+
+
+def test_accumulated_are_sums_since_the_base() -> None:
+    titles, sda = rows(render_block(frame(), Block(base=pair()[0])), "Device")
+    figures = dict(zip(titles, sda, strict=True))
+    assert (figures["r"], figures["rkB"], figures["rrqm"], figures["r_await"]) == (
+        "400.00",
+        "25600.00",
+        "100.00",
+        "80.00",
+    )
+    titles, reader = rows(render_block(frame(), Block(base=pair()[0])), "PID")
+    assert dict(zip(titles, reader, strict=False))["kB_rd"] == "25600.00"
+
+
+def test_timestamps_open_each_line() -> None:
+    lines = render_block(frame(), Block(timestamps=True)).splitlines()
+    stamp = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d ")
+    assert all(stamp.match(line) for line in lines if line)
+    assert any(line for line in lines)
+
+
+def test_processes_without_their_arguments() -> None:
+    text = render_block(frame(), Block())
+    assert "python3 train.py" in text
+    assert "s3cret" not in text
+    assert "1 of 2 processes not permitted (sudo shows them)" in text
+
+
+def test_most_processes_are_cut_with_their_number() -> None:
+    before, after = pair()
+    people = [(100 + i, ProcessInfo(f"w{i}", (), "alice", 1000), io(i << 20), "S") for i in range(30)]
+    none = [(pid, who, io(0), state) for pid, who, _, state in people]
+    held = [
+        snapshot._replace(processes=ok(process_table(snapshot.at_ns, entries), snapshot.at_ns))
+        for snapshot, entries in ((before, none), (after, people))
+    ]
+    text = render_block(list(frames(held))[-1], Block(rows=20))
+    assert [row[0] for row in rows(text, "PID")][1:4] == ["129", "128", "127"]
+    assert re.search(r"^\d+ more$", text, re.MULTILINE)
+
+
+def test_first_line_is_the_verdict() -> None:
+    assert render_block(frame(), Block()).startswith("verdict UNSURE")
+
+
+def test_a_used_loop_is_listed_an_unused_one_not() -> None:
+    assert [row[0] for row in rows(render_block(frame(), Block()), "Device")] == ["Device", "sda"]
+    before, after = pair()
+    used = IDLE._replace(rd_ios=1)
+    table = {SDA: after.block.value[SDA], SDA1: IDLE, LOOP0: used}  # type: ignore[index]
+    held = list(frames((before, after._replace(block=ok(table, after.at_ns)))))[-1]
+    assert [row[0] for row in rows(render_block(held, Block()), "Device")] == ["Device", "sda", "loop0"]

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.health.rules import RULES, Rule, judged
+from iotop_ai.model.health.smart import HealthPoint, SmartState
+from tests import health_doc
+from tests.health_doc import EXAMPLES, NOW_S, example
+
+DAY_AGO = HealthPoint(NOW_S - 86_400)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_each_rule_speaks_for_its_example_and_gives_the_severity(rule: Rule) -> None:
+    state = example(EXAMPLES[rule.id])
+    assert [one.rule for one in state.judgements] == [rule.id]
+    assert state.severity == {"note": "ok"}.get(rule.severity, rule.severity)
+    assert any(char.isdigit() for char in state.reasons[0]) or rule.id.startswith(("overall", "nvme", "self-test"))
+    assert ", " not in rule.id
+    assert all((rule.source, rule.threshold))
+
+
+def test_rules_and_examples_are_the_same() -> None:
+    assert [rule.id for rule in RULES] == list(dict.fromkeys(rule.id for rule in RULES))
+    assert {rule.id for rule in RULES} == set(EXAMPLES)
+
+
+def test_the_page_is_fresh() -> None:
+    assert health_doc.PAGE.read_text() == health_doc.page(), "run python -m tests.health_doc"
+
+
+@pytest.mark.parametrize(
+    ("changes", "rules"),
+    [
+        ({"pending": 3, "earlier": DAY_AGO._replace(pending=3)}, ["pending"]),
+        ({"pending": 3, "earlier": DAY_AGO._replace(pending=9)}, ["pending"]),
+        ({"pending": 3, "earlier": DAY_AGO}, ["pending"]),
+        ({"reallocated": 29, "earlier": DAY_AGO._replace(reallocated=20)}, ["reallocated"]),
+        # 12 in three days are 4 in 24 h; 12 in ten minutes are 12.
+        ({"reallocated": 32, "earlier": HealthPoint(NOW_S - 3 * 86_400, reallocated=20)}, ["reallocated"]),
+        ({"reallocated": 32, "earlier": HealthPoint(NOW_S - 600, reallocated=20)}, ["reallocated-grows"]),
+        ({"crc_errors": 523, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc"]),
+        ({"crc_errors": 524, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc-grows"]),
+        ({"warning_temperature_minutes": 44, "earlier": DAY_AGO._replace(warning_temperature_minutes=44)}, []),
+        ({"error_log_entries": 9000, "earlier": DAY_AGO._replace(error_log_entries=1)}, []),
+        ({"used_percent": 50, "past": health_doc._MONTH}, []),
+        ({"earlier": DAY_AGO._replace(pending=1)}, []),
+    ],
+)
+def test_growth_counts_more_than_level(changes: dict[str, Any], rules: list[str]) -> None:
+    assert [one.rule for one in example(changes).judgements] == rules
+
+
+def test_the_worst_comes_first_and_one_figure_is_told_once() -> None:
+    earlier = DAY_AGO._replace(reallocated=303, pending=1, media_errors=0)
+    state = example({"reallocated": 312, "pending": 4, "crc_errors": 5, "used_percent": 91, "earlier": earlier})
+    assert state.reasons == (
+        "4 pending sectors, +3 in 24 h",
+        "312 reallocated sectors, +9 in 24 h",
+        "91 % of its rated life used",
+        "5 CRC errors so far: cable or backplane, not the disk",
+    )
+    assert state.severity == "critical"
+
+
+def test_the_forecast_is_told_with_the_wear() -> None:
+    past = (health_doc._MONTH[0]._replace(used_percent=90, wall_s=NOW_S - 38 * 86_400),)
+    state = example({"used_percent": 92, "past": past})
+    assert state.reasons == ("92 % of its rated life used, about 5 months at this rate",)
+
+
+def test_nothing_to_judge_by_is_unknown() -> None:
+    state = judged(SmartState("/dev/sdb", "scsi", "M", "S", "F", None, "ok", ("old",), temperature_celsius=30))
+    assert (state.severity, state.reasons, state.judgements) == ("unknown", (), ())
+
+
+numbers = st.none() | st.integers(-(2**63), 2**63)
+points = st.builds(HealthPoint, numbers.filter(lambda n: n is not None), *[numbers] * (len(HealthPoint._fields) - 1))
+
+
+@given(st.sampled_from(["ata", "nvme", "scsi"]), points, points, numbers, numbers)
+def test_no_figures_raise(protocol: str, now: HealthPoint, earlier: HealthPoint, bits: Any, rpm: Any) -> None:
+    figures = {name: value for name, value in now._asdict().items() if name != "wall_s"}
+    state = SmartState("d", protocol, "M", "S", "F", None, "unknown", (), earlier=earlier, **figures)
+    said = judged(state._replace(read_wall_s=now.wall_s, critical_warning=bits, rotation_rpm=rpm))
+    assert said.severity in ("ok", "warning", "critical", "unknown")
+    assert all(text.isprintable() for text in said.reasons)

@@ -1,0 +1,219 @@
+"""Who is a training job: process trees as PyTorch's three start methods, launchers and others leave them."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.job.detection import Look, find_jobs, is_candidate, is_launcher, is_python, script_name
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
+
+TRAIN = ("python", "/home/alice/train.py", "--data", "/data")
+SPAWN = ("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(5)", "--multiprocessing-fork")
+TRACKER = ("python", "-c", "from multiprocessing.resource_tracker import main;main(3)")
+SERVER = ("python", "-c", "from multiprocessing.forkserver import main; main(5, 6)")
+TORCH = Look(("torch",))
+
+
+class Machine:
+    def __init__(self) -> None:
+        self.info: dict[ProcessKey, ProcessInfo] = {}
+        self.stat: dict[ProcessKey, ProcessStat] = {}
+        self.add(1, "systemd", 0, ("/sbin/init",))
+
+    def add(
+        self, pid: int, name: str, ppid: int, cmdline: tuple[str, ...] = TRAIN, cgroup: str = "", uid: int = 1000
+    ) -> ProcessKey:
+        key = ProcessKey(pid, pid)
+        self.info[key] = ProcessInfo(name, cmdline, "alice", uid, False, cgroup)
+        self.stat[key] = ProcessStat("S", ppid, 0, 0, 0, 0, 0, 1, 0, 0)
+        return key
+
+    def jobs(
+        self,
+        looks: dict[ProcessKey, Look] | None = None,
+        on_gpu: dict[int, tuple[str, ...]] | None = None,
+        busy: frozenset[ProcessKey] = frozenset(),
+    ) -> list[Job]:
+        candidates = [key for key, info in self.info.items() if is_candidate(info) or key.pid in (on_gpu or {})]
+        return list(find_jobs(self.info, self.stat, candidates, looks or {}, on_gpu or {}, busy).values())
+
+
+def pids(keys: object) -> list[int]:
+    return [key.pid for key in keys]  # type: ignore[attr-defined]
+
+
+def test_forked_loaders() -> None:
+    m = Machine()
+    m.add(10, "python", 1)
+    m.add(11, "pt_data_worker", 10)
+    m.add(12, "pt_data_worker", 10)
+    (job,) = m.jobs()
+    assert (job.key.pid, job.name, job.user, job.framework) == (10, "train.py", "alice", "torch")
+    assert (pids(job.workers), job.helpers, job.evidence, job.weak) == ([11, 12], (), ("loader",), False)
+
+
+@pytest.mark.parametrize("reaper", ["systemd", "tini"])
+def test_a_loader_left_behind_does_not_make_init_a_trainer(reaper: str) -> None:
+    m = Machine()
+    m.add(1, reaper, 0, ("/sbin/" + reaper,))
+    m.add(11, "pt_data_worker", 1)
+    m.add(20, "python", 1)
+    m.add(21, "pt_data_worker", 20)
+    (job,) = m.jobs()
+    assert (job.key.pid, pids(job.workers)) == (20, [21])
+
+
+def test_in_a_container_the_trainer_may_be_the_first_process() -> None:
+    m = Machine()
+    m.add(1, "python", 0)
+    m.add(11, "pt_data_worker", 1)
+    (job,) = m.jobs()
+    assert (job.key.pid, pids(job.workers)) == (1, [11])
+
+
+def test_spawned_loaders_without_their_tracker() -> None:
+    m = Machine()
+    main = m.add(10, "python", 1)
+    tracker = m.add(11, "python", 10, TRACKER)
+    m.add(12, "pt_data_worker", 10, SPAWN)
+    (job,) = m.jobs({main: TORCH})
+    assert (pids(job.workers), job.helpers) == ([12], (tracker,))
+    assert job.evidence == ("library", "loader")
+
+
+def test_loaders_of_a_fork_server_are_not_the_trainers_children() -> None:
+    m = Machine()
+    m.add(10, "python", 1)
+    server = m.add(11, "python", 10, SERVER)
+    m.add(12, "pt_data_worker", 11, SERVER)
+    m.add(13, "pt_data_worker", 11, SERVER)
+    (job,) = m.jobs()
+    assert (job.ranks[0].key.pid, pids(job.workers), job.helpers) == (10, [12, 13], (server,))
+
+
+def test_loaders_without_a_name_of_their_own() -> None:
+    m = Machine()
+    main = m.add(10, "python", 1)
+    m.add(11, "python", 10)
+    m.add(12, "python", 10, SPAWN)
+    (job,) = m.jobs({main: TORCH})
+    assert pids(job.workers) == [11, 12]
+
+
+def test_ranks_of_one_launcher_are_one_job() -> None:
+    m = Machine()
+    m.add(9, "pt_elastic", 1, ("python", "/usr/bin/torchrun", "--nproc_per_node", "2", "train.py"))
+    m.add(10, "python", 9)
+    m.add(20, "python", 9)
+    m.add(11, "pt_data_worker", 10)
+    m.add(21, "pt_data_worker", 20)
+    (job,) = m.jobs(on_gpu={10: ("GPU-0",), 20: ("GPU-1",)})
+    assert [(r.key.pid, pids(r.workers), r.gpus) for r in job.ranks] == [
+        (10, [11], ("GPU-0",)),
+        (20, [21], ("GPU-1",)),
+    ]
+    assert (job.key.pid, pids(job.helpers), job.gpus) == (9, [9], {"GPU-0", "GPU-1"})
+    assert job.evidence == ("gpu", "loader", "launcher")
+
+
+def test_spawned_ranks_are_no_loaders_and_who_spawned_them_does_not_train() -> None:
+    m = Machine()
+    parent = m.add(10, "python", 1)
+    m.add(11, "python", 10, SPAWN)
+    m.add(12, "python", 10, SPAWN)
+    m.add(13, "pt_data_worker", 11, SPAWN)
+    m.add(14, "pt_data_worker", 12, SPAWN)
+    (job,) = m.jobs({parent: TORCH})
+    assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(11, [13]), (12, [14])]
+    assert (job.name, job.key) == ("train.py", parent)
+    assert parent in job.members
+
+
+def test_who_spawned_the_ranks_is_the_top_without_any_sign_of_its_own() -> None:
+    m = Machine()
+    m.add(10, "python", 1)
+    m.add(11, "python", 10, SPAWN)
+    m.add(12, "python", 10, SPAWN)
+    (job,) = m.jobs(on_gpu={11: ("GPU-0",), 12: ("GPU-1",)})
+    assert (job.key.pid, job.name, pids(r.key for r in job.ranks)) == (10, "train.py", [11, 12])
+
+
+def test_two_trees_of_one_slurm_job_are_one_job() -> None:
+    m = Machine()
+    for pid, step in ((10, "step_0"), (20, "step_1")):
+        m.add(pid, "python", 1, cgroup=f"/system.slice/slurmstepd.scope/job_48213/{step}/user/task_0")
+        m.add(pid + 1, "pt_data_worker", pid, cgroup=f"/system.slice/slurmstepd.scope/job_48213/{step}/user/task_0")
+    (job,) = m.jobs()
+    assert (job.label, pids(r.key for r in job.ranks)) == ("slurm 48213.0", [10, 20])
+
+
+def test_two_jobs_of_one_user_stay_apart() -> None:
+    m = Machine()
+    m.add(5, "bash", 1, ("bash",))
+    for pid in (10, 20):
+        m.add(pid, "python", 5)
+        m.add(pid + 1, "pt_data_worker", pid)
+    assert [job.key.pid for job in m.jobs()] == [10, 20]
+
+
+def test_a_program_on_a_gpu_is_a_job_whatever_it_is() -> None:
+    m = Machine()
+    m.add(10, "caffe", 1, ("/opt/caffe", "train"))
+    (job,) = m.jobs(on_gpu={10: ("GPU-0",)})
+    assert (job.name, job.ranks[0].gpus, job.evidence) == ("caffe", ("GPU-0",), ("gpu",))
+
+
+def test_busy_children_alone_are_weak_evidence() -> None:
+    m = Machine()
+    m.add(10, "python", 1)
+    child = m.add(11, "python", 10)
+    assert m.jobs() == []
+    (job,) = m.jobs(busy=frozenset({child}))
+    assert job.weak
+    plain = Machine()
+    plain.add(10, "gunicorn", 1, ("python", "/usr/bin/gunicorn", "app:app"))
+    worker = plain.add(11, "gunicorn", 10, ("python", "/usr/bin/gunicorn", "app:app"))
+    assert plain.jobs(busy=frozenset({worker})) == []
+
+
+def test_a_python_program_without_a_sign_of_training_is_no_job() -> None:
+    """Neither young nor with a compiler, a server or a helper below it."""
+    m = Machine()
+    top = m.add(10, "python", 1, ("python", "/src/setup.py", "build"))
+    m.add(11, "cc1plus", 10, ("cc1plus", "a.cc"))
+    m.add(12, "python", 10, ("python", "-c", "import x; x.run()"))
+    m.add(13, "python", 10, TRACKER)
+    m.add(14, "python", 10, SERVER)
+    assert m.jobs({top: Look()}) == []
+    assert m.jobs({top: Look()}, busy=frozenset(m.info)) == []
+    assert [job.key for job in m.jobs({top: TORCH})] == [top]
+
+
+@pytest.mark.parametrize("name", ["bash", "cc1plus", "kworker/0:1"])
+def test_other_programs_are_not_looked_at(name: str) -> None:
+    assert not is_candidate(ProcessInfo(name, (name,), "root", 0))
+    assert not is_candidate(ProcessInfo("python", (), "root", 0, kernel=True))
+
+
+def test_names() -> None:
+    def info(*cmdline: str) -> ProcessInfo:
+        return ProcessInfo("python", cmdline, "alice", 1000)
+
+    assert script_name(info("/usr/bin/python3.11", "-u", "/a/b/train.py", "x.py")) == "train.py"
+    assert script_name(info("python", "-m", "pkg.train", "--lr", "1")) == "pkg.train"
+    assert script_name(info("python")) == "python"
+    assert script_name(info("python", "train", "-m", "secret")) == "python"
+    assert script_name(info("python", "-m", "a b")) == "python"
+    assert is_python(info("/opt/conda/bin/python3.12", "x"))
+    assert is_python(ProcessInfo("pt_main_thread", ("train",), "a", 1))
+    assert is_launcher(info("python", "-m", "torch.distributed.run", "train.py"))
+    assert is_launcher(info("/usr/bin/deepspeed", "train.py"))
+    assert not is_launcher(info("python", "train.py"))
+
+
+def test_loops_in_the_tree_end() -> None:
+    m = Machine()
+    m.add(10, "python", 11)
+    m.add(11, "pt_data_worker", 10)
+    assert len(m.jobs()) == 1

@@ -1,0 +1,102 @@
+"""What was written down says the same as a comparison of everything."""
+
+from __future__ import annotations
+
+import random
+
+from iotop_ai.model.process.change_tracking import TrackedDict, TrackedDictBuilder, changed, follows, gone
+
+
+class Value:
+    """Equal to nothing but itself."""
+
+
+def test_a_mapping_is_the_same_object_until_something_changes() -> None:
+    ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
+    ledger.put(1, Value())
+    first = ledger.now
+    ledger.turn()
+    assert ledger.drop(2) is None
+    assert ledger.now is first
+    ledger.put(2, Value())
+    assert ledger.now is not first
+    assert first.keys() == {1}
+    assert ledger.now.keys() == {1, 2}
+
+
+def test_differences_are_those_of_a_comparison_of_all() -> None:
+    dice = random.Random(7)
+    ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
+    seen = [ledger.now]
+    followed = 0
+    for _ in range(300):
+        for _ in range(dice.randrange(6)):
+            key = dice.randrange(12)
+            if dice.random() < 0.4:
+                ledger.drop(key)
+            else:
+                ledger.put(key, Value())
+        followed += follows(ledger.now, seen[-1])
+        for old in (seen[-1], seen[max(0, len(seen) - 3)], dict(seen[-1])):
+            plain_old, plain_new = dict(old), dict(ledger.now)
+            found = {key: ledger.now[key] for key in changed(ledger.now, old)}
+            assert found == {k: v for k, v in plain_new.items() if plain_old.get(k) is not v}
+            assert found.keys() == set(changed(plain_new, plain_old))
+            went = list(gone(ledger.now, old))
+            assert sorted(went) == sorted(plain_old.keys() - plain_new.keys()) == sorted(gone(plain_new, plain_old))
+        seen.append(ledger.now)
+        ledger.turn()
+    assert followed > 100
+
+
+def test_new_keys_come_in_the_order_of_the_mapping() -> None:
+    ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
+    ledger.put(5, Value())
+    old = ledger.now
+    ledger.turn()
+    for key in (3, 9, 1):
+        ledger.put(key, Value())
+    assert follows(ledger.now, old)
+    assert list(changed(ledger.now, old)) == [3, 9, 1]
+    ledger.drop(3)
+    ledger.put(3, Value())
+    assert list(changed(ledger.now, old)) == [9, 1, 3] == [key for key in ledger.now if key not in old]
+
+
+def test_a_key_that_came_and_went_between_two_is_in_neither() -> None:
+    ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
+    ledger.put(1, Value())
+    old = ledger.now
+    ledger.turn()
+    ledger.put(2, Value())
+    ledger.drop(2)
+    assert not changed(ledger.now, old)
+    assert not gone(ledger.now, old)
+
+
+def test_those_two_apart_are_compared_whole() -> None:
+    ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
+    ledger.put(1, Value())
+    old = ledger.now
+    for key in (2, 3):
+        ledger.turn()
+        ledger.put(key, Value())
+    assert not follows(ledger.now, old)
+    assert list(changed(ledger.now, old)) == [2, 3]
+
+
+def test_a_flag_follows_the_values() -> None:
+    ledger: TrackedDictBuilder[str, int] = TrackedDictBuilder(lambda value: value > 9)
+    ledger.put("a", 10)
+    ledger.put("b", 1)
+    first = ledger.now
+    ledger.turn()
+    ledger.put("a", 2)
+    ledger.put("b", 20)
+    ledger.put("c", 30)
+    ledger.drop("c")
+    assert list(first.flagged or ()) == ["a"]
+    assert list(ledger.now.flagged or ()) == ["b"]
+    unasked: TrackedDict[str, int] = TrackedDict()
+    assert unasked.flagged is None
+    assert TrackedDict(unasked).flagged is None

@@ -1,0 +1,248 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iotop_ai.model.process.rates import process_rates
+from iotop_ai.model.process.records import (
+    ProcessIo,
+    ProcessKey,
+    ProcessRates,
+    ProcessStat,
+    ProcessTable,
+    ThreadLook,
+)
+from iotop_ai.model.reading import Rated, Reading, Status
+
+S = 10**9
+A, B, C = ProcessKey(10, 100), ProcessKey(11, 200), ProcessKey(12, 300)
+ZERO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
+
+
+def io(amount: int, cancelled: int = 0) -> ProcessIo:
+    return ProcessIo(2 * amount, 3 * amount, amount // 10, amount // 5, amount, 2 * amount, cancelled)
+
+
+def stat(state: str = "S", ppid: int = 1, **fields: int) -> ProcessStat:
+    return ProcessStat(state, ppid, 100, 0, 0, 0, 0, 1, 1, 0)._replace(**fields)
+
+
+def table(at_s: int, io_: dict, stat_: dict, **fields: object) -> ProcessTable:
+    at = at_s * S
+    made = ProcessTable(io_, stat_, {}, frozenset(), at, at, (at,) * 5, {}, {}, {}, {}, delayacct=True)
+    return made._replace(**fields)
+
+
+def reading(value: ProcessTable) -> Reading[ProcessTable]:
+    return Reading(value, Status.OK, at_ns=value.io_at_ns)
+
+
+def rates_of(*tables: ProcessTable) -> Rated:
+    before, last = None, None
+    for value in tables:
+        after = reading(value)
+        last = process_rates(before, after, last)
+        before = after
+    return last
+
+
+def test_the_first_table_knows_no_rate() -> None:
+    rated = rates_of(table(1, {A: io(1000)}, {A: stat()}))
+    assert (dict(rated.value.rates), rated.seconds, rated.renewed) == ({}, None, True)
+
+
+def test_rates_of_one_process() -> None:
+    before = table(1, {A: io(1000, 5)}, {A: stat(utime_ticks=10)})
+    after = table(3, {A: io(3000, 25)}, {A: stat(utime_ticks=60, stime_ticks=50, majflt=4, blkio_ticks=150)})
+    rated = rates_of(before, after)
+    assert rated.seconds == 2.0
+    assert rated.value.rates[A] == ProcessRates(
+        read_bytes_per_s=1000.0,
+        write_bytes_per_s=2000.0,
+        cancelled_bytes_per_s=10.0,
+        rchar_bytes_per_s=2000.0,
+        wchar_bytes_per_s=3000.0,
+        read_calls_per_s=100.0,
+        write_calls_per_s=200.0,
+        cpu_ratio=0.5,
+        io_delay_ratio=0.75,
+        major_faults_per_s=2.0,
+    )
+
+
+def test_an_idle_process_is_not_listed_and_one_in_d_is() -> None:
+    before = table(1, {A: io(5), B: io(5)}, {A: stat(), B: stat()})
+    after = table(2, {A: io(5), B: io(5)}, {A: stat(), B: stat("D")})
+    rated = rates_of(before, after)
+    assert list(rated.value.rates) == [B]
+    assert rated.value.rates[B].read_bytes_per_s == 0.0
+
+
+def test_a_new_process_starts_at_zero() -> None:
+    before = table(1, {A: io(5)}, {A: stat()})
+    after = table(3, {A: io(5), B: io(1000)}, {A: stat(), B: stat(utime_ticks=20)})
+    rate = rates_of(before, after).value.rates[B]
+    assert (rate.read_bytes_per_s, rate.write_bytes_per_s, rate.cpu_ratio) == (500.0, 1000.0, 0.1)
+
+
+def test_after_an_incomplete_table_a_new_process_is_unknown() -> None:
+    before = table(1, {A: io(5)}, {A: stat()}, complete=False)
+    after = table(3, {A: io(5), B: io(1000)}, {A: stat(), B: stat(utime_ticks=20)}, complete=False)
+    rate = rates_of(before, after).value.rates[B]
+    assert (rate.read_bytes_per_s, rate.cpu_ratio) == (None, None)
+
+
+def test_a_denied_process_has_no_io_rate_and_is_listed_when_it_computes() -> None:
+    denied = frozenset({A, B})
+    before = table(1, {}, {A: stat(), B: stat()}, denied=denied)
+    after = table(2, {}, {A: stat(utime_ticks=100), B: stat()}, denied=denied)
+    rates = rates_of(before, after).value.rates
+    assert list(rates) == [A]
+    assert (rates[A].read_bytes_per_s, rates[A].cpu_ratio) == (None, 1.0)
+
+
+def test_a_counter_that_fell_is_unknown() -> None:
+    before = table(1, {A: io(5000)}, {A: stat(utime_ticks=50)})
+    after = table(2, {A: io(1000)}, {A: stat(utime_ticks=20)})
+    rate = rates_of(before, after).value.rates[A]
+    assert (rate.read_bytes_per_s, rate.cpu_ratio) == (None, None)
+
+
+def test_equal_times_carry_the_rates_on() -> None:
+    before, after = table(1, {A: io(0)}, {A: stat()}), table(2, {A: io(10)}, {A: stat()})
+    rated = rates_of(before, after, after)
+    assert rated == rates_of(before, after)._replace(renewed=False)
+
+
+def test_a_stat_not_read_again_carries_its_rate_and_then_counts_from_its_own_time() -> None:
+    first = table(1, {A: io(0)}, {A: stat()})
+    second = table(2, {A: io(0)}, {A: stat(utime_ticks=50)})
+    third = table(3, {A: io(0)}, second.stat, stat_at=(2 * S,) * 5)
+    fourth = table(4, {A: io(0)}, {A: stat(utime_ticks=70)})
+    assert rates_of(first, second, third).value.rates[A].cpu_ratio == 0.5
+    assert rates_of(first, second, third, fourth).value.rates[A].cpu_ratio == 0.1
+    assert rates_of(first, third).value.rates[A].cpu_ratio == 0.5
+
+
+def test_stale_io_carries_its_rate() -> None:
+    first, second = table(1, {A: io(0)}, {A: stat()}), table(2, {A: io(10)}, {A: stat()})
+    third = table(3, second.io, {A: stat()}, io_stale={A: 2 * S})
+    fourth = table(4, {A: io(30)}, {A: stat()})
+    assert rates_of(first, second, third).value.rates[A].read_bytes_per_s == 10.0
+    assert rates_of(first, second, third, fourth).value.rates[A].read_bytes_per_s == 10.0
+
+
+def test_delay_is_that_of_the_most_blocked_thread() -> None:
+    looks = (ThreadLook((("S", 2),), ((10, 5), (11, 100))), ThreadLook((("D", 1), ("S", 1)), ((10, 15), (11, 180))))
+    before = table(1, {A: io(0)}, {A: stat(threads=2)}, threads={A: looks[0]})
+    after = table(2, {A: io(0)}, {A: stat(threads=2)}, threads={A: looks[1]})
+    rate = rates_of(before, after).value.rates[A]
+    assert (rate.io_delay_ratio, rate.main_thread_only) == (0.8, False)
+    alone = rates_of(before, after._replace(threads={}, stat={A: stat("D", threads=2, blkio_ticks=900)})).value.rates[A]
+    assert (alone.io_delay_ratio, alone.main_thread_only) == (1.0, True)
+
+
+def test_a_delay_of_some_threads_says_of_how_many() -> None:
+    looks = (ThreadLook((("S", 2),), ((10, 5), (11, 100))), ThreadLook((("S", 2),), ((10, 15), (11, 180))))
+    before = table(1, {A: io(0)}, {A: stat(threads=300)}, threads={A: looks[0]})
+    after = table(2, {A: io(0)}, {A: stat(threads=300)}, threads={A: looks[1]})
+    rate = rates_of(before, after).value.rates[A]
+    assert (rate.io_delay_ratio, rate.main_thread_only, rate.threads_looked) == (0.8, False, 2)
+    of_all = rates_of(before, after._replace(stat={A: stat(threads=2)})).value.rates[A]
+    assert of_all.threads_looked is None
+
+
+def test_without_delay_accounting_the_delay_is_unknown() -> None:
+    before, after = table(1, {A: io(0)}, {A: stat()}), table(2, {A: io(9)}, {A: stat()})
+    for off in (False, None):
+        rated = rates_of(before._replace(delayacct=off), after._replace(delayacct=off))
+        assert rated.value.rates[A].io_delay_ratio is None
+
+
+def reaped(parent_io: ProcessIo, cminflt: int, **fields: object) -> Rated:
+    """A is the parent of B, which vanishes with io(1000) and 100 faults."""
+    before = table(1, {A: io(50), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
+    return rates_of(before, table(2, {A: parent_io}, {A: stat(cminflt=cminflt)}, **fields))
+
+
+def test_a_reaped_childs_bytes_are_taken_off_its_parent() -> None:
+    rated = reaped(io(1250), 130)
+    assert rated.value.rates[A].read_bytes_per_s == 200.0
+    assert rated.value.debts == ()
+
+
+def test_growth_without_the_witness_is_the_parents_own() -> None:
+    rated = reaped(io(1250), 0)
+    assert rated.value.rates[A].read_bytes_per_s == 1200.0
+    assert [debt.key for debt in rated.value.debts] == [B]
+
+
+def test_an_unsettled_debt_waits_for_one_table_with_the_faults_of_both() -> None:
+    before = table(1, {A: io(50), B: io(1000)}, {A: stat(), B: stat(ppid=10)})
+    after = table(2, {A: io(50)}, {A: stat(cminflt=100)})
+    later = table(3, {A: io(1050)}, {A: stat(cminflt=100)})
+    settled = rates_of(before, after, later)
+    assert (dict(settled.value.rates), settled.value.debts) == ({}, ())
+    assert rates_of(before, after, later._replace(io=after.io)).value.debts == ()
+
+
+def test_the_reaper_of_a_denied_or_stale_child_is_marked() -> None:
+    before = table(1, {A: io(50)}, {A: stat(), B: stat(ppid=10)}, denied=frozenset({B}))
+    after = table(2, {A: io(1250)}, {A: stat(cminflt=130)})
+    rate = rates_of(before, after).value.rates[A]
+    assert (rate.incl_children, rate.read_bytes_per_s) == (True, 1200.0)
+    stale = table(1, {A: io(50), B: io(1000)}, {A: stat(), B: stat(ppid=10)}, io_stale={B: 0})
+    rate = rates_of(stale, after).value.rates[A]
+    assert (rate.incl_children, rate.read_bytes_per_s) == (True, 200.0)
+    assert not reaped(io(1250), 130).value.rates[A].incl_children
+
+
+def test_child_and_grandchild_vanish_together() -> None:
+    before = table(
+        1, {A: io(0), B: io(1000), C: io(500)}, {A: stat(), B: stat(ppid=10), C: stat(ppid=11)}
+    )  # fmt: skip
+    after = table(2, {A: io(1600)}, {A: stat(cminflt=200)})
+    rated = rates_of(before, after)
+    assert rated.value.rates[A].read_bytes_per_s == 100.0
+
+
+number = st.integers(0, 10**6)
+records = st.builds(ProcessIo, *[number] * 7)
+stats = st.builds(
+    ProcessStat, st.sampled_from("SDRZ"), st.integers(0, 8), number, number, number, number, number,
+    st.integers(1, 3), number, number,
+)  # fmt: skip
+keys = st.builds(ProcessKey, st.integers(1, 8), st.integers(0, 3))
+looks = st.builds(
+    ThreadLook, st.just((("S", 1),)), st.lists(st.tuples(st.integers(1, 4), number), max_size=3).map(tuple)
+)  # fmt: skip
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> ProcessTable:
+    at = draw(st.integers(0, 6))
+    stat_ = draw(st.dictionaries(keys, stats, max_size=8))
+    some = st.sets(st.sampled_from(sorted(stat_)), max_size=3) if stat_ else st.just(set())
+    denied = draw(some)
+    io_ = {key: draw(records) for key in stat_ if key not in denied}
+    times = st.integers(0, at * S)
+    return table(
+        at, io_, stat_, denied=frozenset(denied), complete=draw(st.booleans()),
+        stat_at=tuple(draw(st.lists(times, min_size=5, max_size=5))),
+        stat_out={key: draw(times) for key in draw(some)},
+        io_stale={key: draw(times) for key in draw(some) if key in io_},
+        threads={key: draw(looks) for key in draw(some)},
+        delayacct=draw(st.sampled_from([True, False, None])),
+    )  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(tables(), min_size=1, max_size=4))
+def test_no_table_gives_a_negative_rate_or_an_error(several: list[ProcessTable]) -> None:
+    before, last = None, None
+    for value in several:
+        after = reading(value)
+        last = process_rates(before, after, last)
+        for key, rate in last.value.rates.items():
+            assert key in value.stat or not last.renewed
+            assert all(figure is None or figure >= 0 for figure in rate[:10])
+            assert rate.io_delay_ratio is None or rate.io_delay_ratio <= 1
+        before = after

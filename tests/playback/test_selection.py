@@ -1,0 +1,190 @@
+"""What was counted while it was recorded gives the same diagnosis as folding the whole recording anew."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.export.json.diagnosis import Diagnosis
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from iotop_ai.playback.selection import RecordedFrames
+from iotop_ai.store.format.codec import TotalsLine
+from iotop_ai.store.format.line_head import TOTALS
+from iotop_ai.store.write.compress import compress
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
+from tests.scenarios.keep import INDEX, VERDICTS, snapshots
+from tests.sources.recorded.test_source import Rotated
+from tests.store.scenario import Machine, session
+from tests.tui.recorded import record, stalling
+
+KEPT: list[str] = sorted(kept["file"] for kept in json.loads((VERDICTS / INDEX).read_text()).values())
+QUICK = [name for name in KEPT if name.split(".")[0] in ("storage_read", "comm_wait_network", "job_died_SIGKILL")]
+SEEDS = range(4)
+
+
+def folded(path: Path | str, begin: str | None = None, end: str | None = None) -> Diagnosis:
+    """By folding every Snapshot."""
+    diagnosis = Diagnosis()
+    for frame in RecordedFrames(str(path), begin, end, allow_root=True):
+        diagnosis.add(frame)
+    return diagnosis
+
+
+class Counted:
+    """By what was counted, where that is there."""
+
+    def __init__(self, path: Path | str, begin: str | None = None, end: str | None = None) -> None:
+        self.diagnosis = Diagnosis()
+        self.tallies = self.frames = 0
+        self.last: Frame | None = None
+        for part in RecordedFrames(str(path), begin, end, allow_root=True).frames_or_totals():
+            if isinstance(part, TotalsLine):
+                self.tallies += 1
+                self.diagnosis.join(part.tally)
+            else:
+                self.frames += 1
+                self.diagnosis.add(part)
+                self.last = part
+
+
+def same(path: Path | str, begin: str | None = None, end: str | None = None) -> Counted:
+    """Asserts that both ways agree in every figure."""
+    counted, whole = Counted(path, begin, end), folded(path, begin, end)
+    assert counted.diagnosis.totals() == whole.totals()
+    assert counted.diagnosis.as_object() == whole.as_object()
+    return counted
+
+
+def agree_on_kept(name: str, folder: Path) -> None:
+    """Both ways agree on a kept recording of a real cause, at keyframes at odd moments."""
+    live = list(frames(snapshots(VERDICTS / name)))
+    path = record(folder / "a.iotop.jsonl", live, keyframe_every=13)
+    counted = same(path)
+    assert counted.tallies == (len(live) - 1) // 13
+    assert counted.frames == len(live) - 13 * counted.tallies
+    assert counted.last is not None
+    assert counted.last.verdict == live[-1].verdict
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_real_causes(name: str, tmp_path: Path) -> None:
+    agree_on_kept(name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in KEPT if name not in QUICK])
+def test_every_kept_cause(name: str, tmp_path: Path) -> None:
+    agree_on_kept(name, tmp_path)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_random_sessions_and_parts_of_them(tmp_path: Path, seed: int, packed: bool) -> None:
+    live = list(frames(session(seed, 200)))
+    path = record(tmp_path / "a.iotop.jsonl", live, keyframe_every=20)
+    if packed:
+        path = compress(path)
+    assert same(path).tallies == 9
+    pick = random.Random(seed)
+    for _ in range(4):
+        a, b = sorted(pick.sample(range(0, 100, 3), 2))
+        same(path, f"{a}%", f"{b}%")
+    same(path, None, "0%")
+    same(path, "100%")
+
+
+def test_a_chain_of_parts(tmp_path: Path) -> None:
+    live = list(frames(session(5, 400)))
+    rotated = Rotated(tmp_path / "a.iotop.jsonl")
+    rotated.write(live)
+    rotated.close()
+    assert len(rotated.parts) > 1
+    counted = same(rotated.path)
+    assert counted.tallies > 0
+    assert counted.frames < len(live)
+
+
+def test_a_reboot_and_an_append_in_one_file(tmp_path: Path) -> None:
+    before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
+    after.wall = before.wall + 10**12
+    live = list(frames([*(before.snapshot() for _ in range(70)), *(after.snapshot() for _ in range(70))]))
+    path = tmp_path / "a.iotop.jsonl"
+    record(path, live, keyframe_every=20)
+    third = Machine(5, "boot-3")
+    third.wall = after.wall + 10**12
+    recorder = Recorder(FileSink(str(path), append=True), Clock(), cmdline="full", min_free_bytes=0)
+    for frame in frames(third.snapshot() for _ in range(90)):
+        recorder.put(frame)
+    assert recorder.close()
+    assert same(path).tallies == 9
+
+
+def test_behind_a_gap_nothing_is_counted(tmp_path: Path) -> None:
+    """Who recorded saw more than the file holds: its own count would be of something else."""
+    live = list(frames(session(6, 200)))
+    recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0, keyframe_every=20)
+    for frame in live:
+        recorder.put(frame)
+    assert recorder.close()
+    lines = (tmp_path / "a").read_bytes().splitlines()
+    gaps = sum(b'"gap":true' in line[:200] for line in lines)
+    blocks = sum(b',"key":true' in line[:200] for line in lines)
+    assert sum(line.startswith(TOTALS) for line in lines) == blocks - gaps
+
+
+def test_what_other_rules_counted_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    record(path, list(frames(session(7, 90))), keyframe_every=20)
+    assert Counted(path).tallies == 4
+    path.write_bytes(path.read_bytes().replace(stamp().encode(), b"0-other", 1))
+    counted = same(path)
+    assert (counted.tallies, counted.frames) == (0, 90)
+
+
+def test_a_file_whose_writer_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    record(path, list(frames(session(8, 90))), keyframe_every=20)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-4]))
+    assert same(path).tallies == 4
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"k": "tally"},
+        {"k": "tally", "m": 1, "t": 1, "v": []},
+        {"k": "tally", "m": 1, "t": 1, "v": [-1]},
+        {"k": "tally", "m": 1, "t": 1, "v": [0, 0.0, 0, 0, [], [[1, "no_such_class", "OK", 1]]]},
+        {"k": "tally", "m": 1, "t": 1, "v": [0, 0.0, 0, 0, [[["no_such_class", "info", 1.0], 0, 0, 0, 0]]]},
+        {"k": "tally", "m": 1, "t": 1, "v": [0, 0.0, 0, 0, [[["idle", "info", 1.0], 0, 0, -5, 0]]]},
+        {"k": "tally", "m": 1, "t": 1, "v": "no array"},
+    ],
+)
+def test_a_line_of_another_program(tmp_path: Path, bad: dict[str, Any]) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    record(path, list(frames(session(9, 50))), keyframe_every=20)
+    lines = path.read_bytes().splitlines(keepends=True)
+    first = next(i for i, line in enumerate(lines) if line.startswith(TOTALS))
+    lines[first] = json.dumps(bad, separators=(",", ":")).encode() + b"\n"
+    path.write_bytes(b"".join(lines))
+    if bad.get("v") == []:
+        assert Counted(path).tallies == 2  # nothing but defaults: shown as nothing
+        return
+    with pytest.raises(InputError, match="line"):
+        Counted(path)
+
+
+def test_a_part_of_what_stalled(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.iotop.jsonl", stalling(), keyframe_every=30)
+    for begin, end in ((None, None), ("+40s", None), (None, "+95s"), ("+31s", "+89s")):
+        same(path, begin, end)

@@ -1,0 +1,252 @@
+"""The screen of one block device at every size: state, awaits, peaks, processes."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.model.block.counters import BlockKey
+from iotop_ai.model.block.read_latency_baseline import BOUNDS_NS, MINUTE_NS, Baseline, DeviceBaseline, bin_of
+from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from iotop_ai.present.block import devices
+from iotop_ai.present.block.figures import (
+    BOUNDS_MS,
+    BUSIEST,
+    JOB_FILES,
+    ONLY_DISK,
+    await_histogram,
+    device_or_selected,
+    device_peaks,
+    device_window,
+    next_device,
+    process_attribution,
+    slowness,
+)
+from iotop_ai.present.block.screen import KEYS, device_screen_rows
+from iotop_ai.present.screen.actions import DEVICE_ACTIONS
+from iotop_ai.present.screen.key_names import key_label
+from iotop_ai.present.screen.key_row import words_above
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from iotop_ai.present.text.theme import BACKGROUNDS, TOKENS
+from iotop_ai.sources.recorded.source import ReplaySource
+from tests.present import scenes
+from tests.present.make import GIB, KIB, MIB, Disk, Machine, Proc, disk, frame, snapshots
+
+VIEW = View(utc_offset_s=0)
+STARVED, HEALTHY, FIRST = scenes.starved(), scenes.healthy(), scenes.first()
+SIZES = [(1, 1), (20, 5), (60, 15), (80, 24), (100, 30), (160, 48), (250, 70)]
+
+
+def text(made: Frame, name: str, width: int = 80, height: int = 24, view: View = VIEW) -> str:
+    return "\n".join(line.text.rstrip() for line in device_screen_rows(made, view, width, height, name))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("name", ["sda", "sda1", "md0", "nvme0n1", "", "gone"])
+def test_every_line_is_as_wide_as_the_screen(name: str, size: tuple[int, int]) -> None:
+    for made in (STARVED, HEALTHY, FIRST):
+        lines = device_screen_rows(made, VIEW, *size, name)
+        assert [cells(line.text) for line in lines] == [size[0]] * size[1]
+        assert {span.token for line in lines for span in line.spans} <= set(TOKENS)
+        assert {line.background for line in lines} <= set(BACKGROUNDS)
+        plain = device_screen_rows(made, VIEW._replace(ascii_only=True), *size, name)
+        assert all(line.text.isascii() for line in plain)
+
+
+def test_it_opens_with_state_reason_and_health() -> None:
+    lines = text(STARVED, "sda").splitlines()
+    assert lines[0].startswith(" FAILING  sda  SATA SSD  Micron 5300")
+    assert lines[0].endswith("1 of 3  b/n")
+    assert lines[1].startswith(" because  a read took 87.")
+    assert lines[1].endswith("the normal 1.3 ms of its kind")
+    assert "312 reallocated sectors" in lines[2]
+    assert lines[2].endswith("temp 48 C")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+def test_a_short_screen_has_all_parts(size: tuple[int, int]) -> None:
+    shown = text(STARVED, "sda", *size)
+    parts = ("r_await", "w_await", "aqu-sz", "%util", "awaits of 60 s", "below ms", "reads %", "writes %", "most in")
+    for part in parts:
+        assert part in shown
+    assert "37" in next(line for line in shown.splitlines() if line.startswith(" /data"))
+    assert "  sda1  /data" in shown
+    assert " pt_data_worker x64 " in shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({}, "cache unknown   FUA unknown   wbt unknown"),
+        ({"write_cache": "write back", "fua": False, "wbt_us": 75_000}, "cache write back   FUA no   wbt 75 ms"),
+        ({"write_cache": "write through", "fua": True, "wbt_us": 0}, "cache write through   FUA yes   wbt off"),
+        ({"write_cache": "write back", "wbt_us": 2_000}, "cache write back   FUA unknown   wbt 2 ms"),
+        ({"kind": "dm"}, ""),
+        ({"kind": "md", "write_cache": "write back"}, "cache write back"),
+    ],
+)
+def test_write_cache_fua_and_wbt(changes: dict[str, object], fields: str) -> None:
+    info = disk("sda", detail="SSD", transport="ata", rotational=False)._replace(**changes)  # type: ignore[arg-type]
+    made = frame(snapshots(lambda _: Machine((Disk(info, reads=100, read_bytes=MIB, read_await=2.0),)), 12))
+    shown = text(made, "sda", 160, 48)
+    assert fields in shown
+    for word in ("cache", "FUA", "wbt"):
+        assert (f"{word} " in shown) is (word in fields)
+
+
+def test_without_requests_nothing_is_claimed() -> None:
+    shown = text(FIRST, "sda")
+    assert "nothing is known of it yet" in shown
+    assert "awaits of" not in shown
+    assert "most in" not in shown
+    assert "nothing was read in 10 s, a write took 0.1 ms" in text(STARVED, "md0")
+    assert " none here" in text(frame(snapshots(lambda _: Machine(), 3)), "sda")
+
+
+def test_awaits_spread_by_the_mean_of_their_interval() -> None:
+    made = await_histogram(STARVED.history, BlockKey("sda", 1))
+    assert made.bounds == BOUNDS_MS
+    assert sum(made.reads) == pytest.approx(60 * 735)
+    assert sum(made.writes) == pytest.approx(60 * 2)
+    assert made.reads[BOUNDS_MS.index(100.0)] == sum(made.reads)  # all between 50 and 100 ms
+    calm = await_histogram(HEALTHY.history, BlockKey("nothing", 1))
+    assert not sum(calm.reads)
+
+
+def test_an_await_of_exactly_a_bound_is_not_below_it() -> None:
+    info = disk("sda", detail="SSD", transport="ata", rotational=False)
+    made = frame(snapshots(lambda _: Machine((Disk(info, reads=100, read_bytes=MIB, read_await=2.0),)), 12))
+    found = await_histogram(made.history, BlockKey("sda", 1))
+    assert found.reads[BOUNDS_MS.index(5.0)] == pytest.approx(1100)
+
+
+def test_peaks_are_of_one_interval_over_all_samples() -> None:
+    most = device_peaks(STARVED.history, BlockKey("sda", 1))
+    assert most.read_bytes_per_s == pytest.approx(98 * MIB, rel=0.01)
+    assert most.reads_per_s == 735
+    assert most.seconds == 60
+    older = STARVED.history[0]._replace(seconds=5.0)
+    assert device_peaks((older, *STARVED.history), BlockKey("sda", 1)).seconds == 65
+    assert device_peaks((), BlockKey("sda", 1)).read_bytes_per_s is None
+
+
+def fast(read_await: float, carry: FoldState | None = None) -> Frame:
+    info = disk("nvme0n1", detail="NVMe", transport="nvme", serial="S1")
+    did = Disk(info, reads=500, read_bytes=500 * 64 * KIB, read_await=read_await, busy=0.5)
+    return frame(snapshots(lambda _: Machine((did,)), 15), carry=carry)
+
+
+def test_the_own_baseline_takes_precedence_over_the_kind() -> None:
+    made = fast(0.9)
+    device = device_or_selected(made, VIEW, "nvme0n1")
+    assert device is not None
+    known = device_window(made, device)
+    assert not known.learned
+    assert known.facts is not None
+    assert slowness(known.facts) == 0
+
+    bins = ((bin_of(0.1), 60),)
+    baseline = Baseline(((1, bins),))
+    learned = {"S1": DeviceBaseline(sizes=(baseline, baseline, baseline))}
+    made = fast(0.9, FoldState(0, learned=learned))
+    device = device_or_selected(made, VIEW, "nvme0n1")
+    assert device is not None
+    known = device_window(made, device)
+    assert known.learned
+    assert known.facts is not None
+    assert known.facts.normal_ms == pytest.approx(0.1, rel=0.2)
+    assert slowness(known.facts) == 2
+    assert text(made, "nvme0n1").startswith(" SLOW ")
+    assert "ms of this disk" in text(made, "nvme0n1")
+    assert len(BOUNDS_NS) > bin_of(0.1)
+    assert MINUTE_NS > 0
+
+
+def test_a_disk_that_seeks_is_judged_by_its_utilisation() -> None:
+    info = disk("sdb", detail="HDD", transport="ata", rotational=True)
+    did = Disk(info, reads=100, read_bytes=100 * 64 * KIB, read_await=30.0, busy=0.9)
+    shown = text(frame(snapshots(lambda _: Machine((did,)), 15)), "sdb")
+    assert shown.startswith(" SLOW ")
+    assert "it seeks, so 90 %util is its load" in shown.replace("\n          ", " ")
+    calm = text(frame(snapshots(lambda _: Machine((did._replace(busy=0.3),)), 15)), "sdb")
+    assert calm.startswith(" OK ")
+
+
+def test_processes_are_attributed_to_it_only_where_known() -> None:
+    one, other = disk("sda", transport="ata"), disk("sdb", transport="ata")
+    reader = Proc(7, "reader", read=MIB)
+
+    def made(more: int) -> Frame:
+        did = Disk(one, reads=10, read_bytes=MIB, read_await=1.0)
+        return frame(snapshots(lambda _: Machine((did, Disk(other, reads=more, read_bytes=more * 4096)), (reader,)), 5))
+
+    for more, basis, note in (
+        (0, ONLY_DISK, "no other disk moved a byte"),
+        (9, BUSIEST, "which of them use this disk"),
+    ):
+        shown = made(more)
+        device = device_or_selected(shown, VIEW, "sda")
+        assert device is not None
+        assert process_attribution(shown, VIEW, device) == (basis, "")
+        assert note in text(shown, "sda")
+        assert " reader " in text(shown, "sda")
+
+
+def test_next_and_previous_go_round_the_devices_of_the_panel() -> None:
+    order = ["sda", "md0", "nvme4n1"]
+    name, seen = "sda", []
+    for _ in range(4):
+        seen.append(name)
+        name = next_device(STARVED, VIEW, name, 1)
+    assert seen == [*order, "sda"]
+    assert next_device(STARVED, VIEW, "sda", -1) == order[-1]
+    assert next_device(STARVED, VIEW, "sda1", 1) == "md0"  # by way of its disk
+    assert next_device(frame(snapshots(lambda _: Machine(), 2)), VIEW, "sda", 1) == ""
+
+
+def test_many_mounts_and_unknown_fullness() -> None:
+    info = disk("sda", mounts=[(f"/m{n}", "ext4") for n in range(7)], size_bytes=500 * GIB)
+    did = Disk(info, reads=10, read_bytes=MIB, read_await=1.0)
+    made = frame(snapshots(lambda _: Machine((did,), usage={"/m0": 0.9}), 5))
+    shown = text(made, "sda", 160, 48)
+    assert "── 7 mounts ─" in shown
+    assert next(line for line in shown.splitlines() if line.startswith(" /m0 ")).split()[2] == "90"
+    assert next(line for line in shown.splitlines() if line.startswith(" /m1 ")).split()[2:6] == ["?"] * 4
+    assert "/m0 90 % full of 1T" in text(made, "sda")
+
+
+def test_each_key_of_its_last_row_is_bound() -> None:
+    bound = {key_label(key) for action in DEVICE_ACTIONS for key in action.keys} | {"q"}
+    for keys, _ in words_above(KEYS, View()):
+        for key in keys.split("/") if "/" in keys else keys.split():
+            assert key in bound
+
+
+def test_the_files_of_the_job_tie_its_processes_to_the_disk() -> None:
+    recording = Path(__file__).parents[3] / "screenshots" / "jobs.iotop.jsonl.gz"
+    *_, made = frames(islice(ReplaySource(str(recording), allow_root=True), 60))
+    slow = next(name for name in devices.infos(made) if name.startswith("loop"))
+    device = device_or_selected(made, VIEW, slow)
+    assert device is not None
+    basis, job = process_attribution(made, VIEW, device)
+    assert basis == JOB_FILES
+    assert job.startswith("train.py of ")
+    assert f"the files of {job} lie here" in text(made, slow)
+
+
+def test_hostile_names_are_plain_text() -> None:
+    odd = "[/x][@click=app.quit]\ufffd训练"
+    more = {"label": odd, "model": odd, "detail": odd, "serial": odd, "scheduler": odd, "firmware": odd}
+    info = disk("sdb", mounts=[("/" + odd, odd)], **more)
+    did = Disk(info, reads=9, read_bytes=5 * MIB, read_await=1.0)
+    made = frame(snapshots(lambda _: Machine((did,), (Proc(7, odd, odd, read=MIB),), usage={"/" + odd: 0.5}), 5))
+    for width, height in SIZES:
+        lines = device_screen_rows(made, VIEW, width, height, "sdb")
+        assert [cells(line.text) for line in lines] == [width] * height
+        assert all(span.text.isprintable() for line in lines for span in line.spans)
+    assert "[/x][@click=app.quit]" in text(made, "sdb", 160, 48)

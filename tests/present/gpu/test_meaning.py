@@ -1,0 +1,173 @@
+"""Each sentence on the figures that call for it, and not on those next to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuProcess, GpuRates, GpuState
+from iotop_ai.present.gpu.meaning import GpuContext, Meaning, cpu_set, figures, meanings
+from iotop_ai.present.gpu.xid import xid_is_hardware, xid_meaning
+
+GIB = 1 << 30
+STATE = GpuState("GPU-1", 0, "H100", pcie_generation=5, pcie_width=16, pcie_max_generation=5, pcie_max_width=16)
+RATES = GpuRates(0.95, 0.4, 61.0 * GIB, 80.0 * GIB, 61.0, 655.0, 700.0, 1980.0)
+DETAIL = GpuDetail("GPU-1", default_limit_mw=700_000, slowdown_celsius=90)
+ALONE, TWO = GpuContext(used=1), GpuContext(used=2)
+
+
+def of(
+    rates: GpuRates | None = RATES,
+    state: GpuState = STATE,
+    detail: GpuDetail | None = DETAIL,
+    context: GpuContext = ALONE,
+) -> list[Meaning]:
+    return meanings(state, rates, detail, context)
+
+
+def text_of(id_: str, found: list[Meaning]) -> str:
+    return next((one.text for one in found if one.id == id_), "")
+
+
+def test_watts_stand_beside_utilisation() -> None:
+    assert figures(RATES._replace(sm_ratio=0.31, power_watts=430.0)) == "95 % busy, SM 31 %, 430 of 700 W"
+    assert figures(RATES._replace(power_watts=None)) == "95 % busy"
+
+
+@pytest.mark.parametrize(
+    ("change", "context", "id_", "text"),
+    [
+        ({"sm_ratio": 0.31, "power_watts": 430.0}, ALONE, "small_kernels",
+         "95 % busy, SM 31 %, 430 of 700 W: small kernels"),
+        ({"sm_ratio": 0.88}, ALONE, "computing", "95 % busy, SM 88 %, 655 of 700 W: computing"),
+        ({"sm_ratio": 0.6}, ALONE, "fair", "95 % busy, SM 60 %, 655 of 700 W: the SMs have room"),
+        (
+            {"busy_ratio": 1.0, "sm_ratio": 0.15, "power_watts": 96.0, "tensor_ratio": 0.0},
+            TWO,
+            "spinning",
+            "100 % busy, SM 15 %, 96 of 700 W, tensor 0: spinning in a collective, another rank is late",
+        ),
+        (
+            {"sm_ratio": 0.15, "power_watts": 200.0, "tensor_ratio": 0.0},
+            TWO,
+            "spinning",
+            "95 % busy, SM 15 %, 200 of 700 W, tensor 0: spinning in a collective, another rank is late",
+        ),
+        (
+            {"sm_ratio": 0.15, "power_watts": 200.0, "tensor_ratio": 0.3},
+            TWO,
+            "small_kernels",
+            "95 % busy, SM 15 %, 200 of 700 W: small kernels",
+        ),
+        ({"power_watts": 96.0}, TWO, "spinning", "95 % busy, 96 of 700 W: a collective or tiny kernels"),
+        ({"power_watts": 96.0}, ALONE, "tiny", "95 % busy, 96 of 700 W: tiny kernels, the GPU hardly works"),
+        ({}, ALONE, "by_watts", "95 % busy, 655 of 700 W: computing, as far as watts tell"),
+        (
+            {"power_watts": None},
+            ALONE,
+            "busy",
+            "95 % busy: some kernel runs; neither watts nor SM activity is known",
+        ),
+        (
+            {"busy_ratio": 0.6, "gap_ratio": 0.35},
+            ALONE,
+            "gaps",
+            "60 % busy, 655 of 700 W: idle in 35 % of the samples, it waits for work",
+        ),
+        ({"busy_ratio": 0.6, "gap_ratio": 0.1}, ALONE, "partly", "60 % busy, 655 of 700 W"),
+    ],
+)  # fmt: skip
+def test_what_it_does(change: dict[str, float | None], context: GpuContext, id_: str, text: str) -> None:
+    assert text_of(id_, of(RATES._replace(**change), context=context)) == text
+
+
+def test_memory_held_by_an_idle_process_names_its_owner() -> None:
+    idle = RATES._replace(busy_ratio=0.0, power_watts=71.0)
+    held = of(idle, context=GpuContext(idle_s=245.0, owner="alice python (pid 812)"))
+    assert text_of("held", held) == "idle for 4 min with 61G held by alice python (pid 812), 71 W"
+    assert text_of("held", of(idle, context=GpuContext(idle_s=20.0, owner="alice python"))) == ""
+    empty = idle._replace(memory_used_bytes=0.0)
+    assert text_of("held", of(empty, context=GpuContext(idle_s=245.0))) == ""
+    assert (
+        text_of("unused", of(empty, context=GpuContext(others="slurm 7 uses 3 of 4 GPUs")))
+        == "not used; slurm 7 uses 3 of 4 GPUs"
+    )
+
+
+def test_the_power_limit_is_normal_unless_it_was_lowered() -> None:
+    (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64)) if m.id == "power_cap"]
+    assert (cap.text, cap.token) == ("power-capped 64 % of the time (normal at full load)", "dim")
+    low = STATE._replace(power_limit_mw=500_000)
+    (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64), low) if m.id == "power_cap"]
+    assert (cap.text, cap.token) == ("power-capped 64 % of the time: limit 500 W, by default 700 W", "warn")
+    assert text_of("power_cap", of(RATES._replace(power_cap_ratio=0.004))) == ""
+
+
+def test_heat_is_a_share_of_time_where_counters_know_it() -> None:
+    hot = STATE._replace(temperature_celsius=88, memory_celsius=95, clock_reasons=0x20)
+    found = of(RATES._replace(sw_thermal_ratio=0.12), hot)
+    assert found[0] == Meaning(
+        "sw_thermal",
+        "thermal slowdown 12 % of the time at 88 C, memory 95 C",
+        "bad",
+        "airflow, fans, room; the neighbour's heat",
+    )
+    assert text_of("hot", found) == "88 C, 2 C below its slowdown"
+    assert text_of("sw_thermal", of(RATES, hot)).startswith("thermal slowdown now at 88 C")
+    assert text_of("sw_thermal", of(RATES._replace(sw_thermal_ratio=0.0), hot)) == ""
+    assert text_of("hot", of(RATES, STATE._replace(temperature_celsius=70, margin_celsius=20))) == ""
+
+
+def test_the_link_is_judged_under_load_only() -> None:
+    narrow = STATE._replace(pcie_width=8)
+    assert text_of("width", of(RATES, narrow)) == "PCIe x8 of x16 under load: check the slot"
+    assert text_of("width", of(RATES._replace(busy_ratio=0.0), narrow)) == ""
+    slot = DETAIL._replace(slot_max_width=8, device_max_width=16)
+    assert (
+        text_of("width", of(RATES, narrow._replace(pcie_max_width=8), slot)) == "PCIe x8 of x16: the slot has no more"
+    )
+    slow = STATE._replace(pcie_generation=1)
+    assert text_of("generation", of(RATES, slow)) == "PCIe generation 1 of 5 under load"
+    assert text_of("generation", of(RATES._replace(busy_ratio=0.1), slow)) == ""
+    full = of(RATES._replace(pcie_rx_bytes_per_s=45e9))
+    assert text_of("link_full", full) == "PCIe in 45.0 of about 50 GB/s: the link is full"
+    assert text_of("replays", of(RATES._replace(pcie_replays_per_s=4.0))) == "PCIe sends 4 packets/s again"
+
+
+def test_health() -> None:
+    sick = DETAIL._replace(
+        rows_failed=True,
+        rows_pending=True,
+        ecc_uncorrected=2,
+        recovery=1,
+        nvlinks=18,
+        nvlinks_active=17,
+        fabric_state=2,
+    )
+    found = of(RATES, STATE._replace(last_xid=79), sick)
+    assert text_of("xid", found) == "Xid 79: the GPU has fallen off the bus: power, slot or board"
+    assert text_of("nvlink", found) == "1 of 18 NVLinks down"
+    assert text_of("ecc", found) == "2 uncorrected memory errors since the driver was loaded"
+    assert {"rows_failed", "pending", "recovery", "fabric"} <= {one.id for one in found}
+    assert [one.token for one in found] == sorted((one.token for one in found), key=["bad", "warn", "ok", "dim"].index)
+    bare = DETAIL._replace(nvlinks=4, nvlinks_active=0)
+    assert next(m for m in of(RATES, STATE, bare) if m.id == "nvlink").token == "dim"
+    assert not xid_is_hardware(31)
+    assert xid_meaning(9999) == "see NVIDIA's catalogue of Xids"
+
+
+def test_a_trainer_far_from_its_gpu() -> None:
+    far = STATE._replace(processes=(GpuProcess(7, 1, "compute", cpus="48-95"),))
+    near = DETAIL._replace(cpus="0-47", numa_node=0)
+    text = "pid 7 may run on CPUs 48-95 only, the GPU is near 0-47 (node 0)"
+    assert text_of("affinity", of(RATES, far, near)) == text
+    assert text_of("affinity", of(RATES, far, near._replace(cpus="0-95"))) == ""
+    assert text_of("affinity", of(RATES, far, DETAIL)) == ""
+    assert cpu_set("0-2,8") == {0, 1, 2, 8}
+    assert cpu_set("rubbish") == cpu_set("0-99999999") == set()
+
+
+def test_nothing_is_claimed_of_what_is_unknown() -> None:
+    unknown = GpuRates(*[None] * 8)
+    assert [one.id for one in of(unknown, GpuState("GPU-1", 0, "x"), None)] == ["no_busy"]
+    assert of(None, GpuState("GPU-1", 0, "x"), None) == []

@@ -1,0 +1,123 @@
+"""The GPU panel's new columns and the screen of one GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.gpu.state import GpuInstance, GpuProcess
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.present.gpu.context import idle_seconds
+from iotop_ai.present.gpu.groups import gpus
+from iotop_ai.present.gpu.panel import gpu_rows
+from iotop_ai.present.gpu.screen import gpu_screen_rows, next_gpu
+from iotop_ai.present.gpu.users import gpu_users, owner_text
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from tests.present import gpu_scenes
+from tests.present.make import Machine, frame, gpu, snapshots
+
+VIEW = View(utc_offset_s=0)
+EIGHT = gpu_scenes.eight()
+
+
+def text(uuid: str = "GPU-0002", width: int = 80, height: int = 24, view: View = VIEW) -> str:
+    return "\n".join(line.text for line in gpu_screen_rows(EIGHT, view, width, height, uuid))
+
+
+def test_the_panel_groups_similar_gpus_and_shows_outliers_alone() -> None:
+    lines = [line.text.split() for line in gpu_rows(EIGHT, VIEW, 80, 5)[1:]]
+    assert lines[0] == ["0-1,3-4,6", "alike", "95-97", "82-86", "61/80", "61-62", "655/700", "5x16", "power", "64%"]
+    assert lines[1] == ["2", "94", "87", "61/80", "88", "655/700", "5x16", "therm", "12%"]
+    assert lines[2][-3:] == ["5x8/x16", "power", "64%"]
+    assert lines[3] == ["7", "96", "14", "61/80", "44", "96/700", "5x16", "none"]
+
+
+def test_at_160_each_gpu_has_a_sentence() -> None:
+    lines = [line.text for line in gpu_rows(EIGHT, VIEW, 160, 9)]
+    assert "computing" in lines[1]
+    assert "thermal slowdown 12 %" in lines[3]
+    assert "PCIe x8 of x16 under load" in lines[6]
+    assert "spinning in a collective" in lines[8]
+    assert "alice       python" in lines[1]
+
+
+@pytest.mark.parametrize("uuid", [f"GPU-000{n}" for n in range(8)])
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (100, 30), (160, 48), (20, 5), (1, 1)])
+def test_every_line_is_as_wide_as_the_screen(uuid: str, size: tuple[int, int]) -> None:
+    width, height = size
+    lines = gpu_screen_rows(EIGHT, VIEW, width, height, uuid)
+    assert [cells(line.text) for line in lines] == [width] * height
+    plain = gpu_screen_rows(EIGHT, VIEW._replace(ascii_only=True), width, height, uuid)
+    assert all(line.text.isascii() for line in plain)
+
+
+def test_the_screen_opens_with_the_problem_and_the_remedy() -> None:
+    assert text().startswith(" SLOWED   GPU 2  H100-80G  00000000:1D:00.0 ")
+    assert "thermal slowdown 12 % of the time at 88 C, memory 74 C" in text()
+    assert "do airflow, fans, room; the neighbour's heat" in text(width=160, height=48)
+    assert text("GPU-0007").startswith(" WASTE ")
+    assert "another rank is late" in text("GPU-0007")
+    assert text("GPU-0000").startswith(" OK ")
+    assert "3 of 8  b/n" in text()
+
+
+def test_graphs_facts_and_processes() -> None:
+    whole = text(width=160, height=48)
+    for label in ("busy", "SM", "tensor", "memory", "power", "temp", "PCIe in", "PCIe out", "capped", "throttle"):
+        assert f"\n {label} " in whole
+    for fact in ("SM 1410/1980 MHz", "PCIe 5x16 device 5x16, slot 5x16", "NVLinks 18/18 up", "Xid none seen"):
+        assert fact in whole
+    assert "python 4822" in whole
+    assert "python train.py --config gpt.yaml" in whole
+    assert "throttle" in text()
+
+
+def test_the_mode_is_on_the_screen() -> None:
+    assert "PAUSED" in text(view=VIEW._replace(mode="paused")).splitlines()[0]
+
+
+def test_next_and_previous_go_round() -> None:
+    assert next_gpu(EIGHT, VIEW, "GPU-0007", 1) == "GPU-0000"
+    assert next_gpu(EIGHT, VIEW, "GPU-0000", -1) == "GPU-0007"
+    assert next_gpu(EIGHT, VIEW, "gone", 1) == "GPU-0000"
+    assert next_gpu(frame(snapshots(lambda _: Machine(), 2)), VIEW, "", 1) == ""
+
+
+def test_a_lost_gpu_names_its_remedy() -> None:
+    table = dict(EIGHT.snapshot.gpu.value or {})
+    table["GPU-0003"] = Reading(None, Status.FAILED, "the GPU is lost (Xid 79)", "reboot", at_ns=1)
+    lost = EIGHT._replace(snapshot=EIGHT.snapshot._replace(gpu=EIGHT.snapshot.gpu._replace(value=table)))
+    lines = [line.text for line in gpu_screen_rows(lost, VIEW, 80, 24, "GPU-0003")]
+    assert lines[0].startswith(" LOST ")
+    assert "the GPU is lost (Xid 79)" in lines[1]
+    assert "do reboot" in lines[1]
+
+
+def test_mig_instances_have_rows() -> None:
+    parts = (
+        GpuInstance(1, "MIG-a", "NVIDIA H100 MIG 3g.40gb", 40 << 30, 30 << 30, 71.5, 40.0, 22.0, 35.0),
+        GpuInstance(2, "MIG-b", "NVIDIA H100 MIG 1g.10gb", 10 << 30, 0, None, None, None, None),
+    )
+    made = frame(snapshots(lambda _: Machine(gpus=(gpu(0, 0, instances=parts)._replace(utilization_percent=None),)), 3))
+    lines = [line.text for line in gpu_screen_rows(made, VIEW, 80, 24, "")]
+    assert "MIG: 2 instances, the whole has no utilisation" in lines[1]
+    (first,) = [line for line in lines if line.startswith(" 1  H100 MIG 3g.40gb")]
+    assert first.split()[-5:] == ["72", "40", "22", "35", "30G/40G"]
+    (second,) = [line for line in lines if line.startswith(" 2  ")]
+    assert second.split()[-5:] == ["?", "?", "?", "?", "0/10G"]
+
+
+def test_processes_on_it() -> None:
+    one = gpus(EIGHT, VIEW)[4]
+    assert one.state is not None
+    assert owner_text(EIGHT, VIEW, one.state) == "alice python (pid 4824)"
+    stranger = one.state._replace(processes=(GpuProcess(4824, 5, "compute", found=False),))
+    (unseen,) = gpu_users(EIGHT, VIEW, stranger) or ()
+    assert (unseen.name, unseen.visible) == ("pid 4824", False)
+    assert gpu_users(EIGHT, VIEW, one.state._replace(processes=None)) is None
+
+
+def test_idle_time() -> None:
+    made = frame(snapshots(lambda s: Machine(gpus=(gpu(0, 50 if s < 10 else 0),)), 31))
+    assert idle_seconds(made, VIEW, "GPU-0000") == 20.0
+    assert idle_seconds(EIGHT, VIEW, "GPU-0000") is None

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.attributes import MEANINGS
+from iotop_ai.model.health.smart import PastPoint, SmartState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.pipeline import frames
+from iotop_ai.present.health.detail import most_scroll, resampled
+from iotop_ai.present.health.screen import health_screen_rows
+from iotop_ai.present.health.summary import health, reading_health
+from iotop_ai.present.health.view import Dialogue, HealthView, disk_row, disk_rows, health_disk, why_no_test
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import spans_cells
+from iotop_ai.present.text.theme import TOKENS
+from iotop_ai.store.format.codec import Decoder, Encoder, SnapLine
+from tests.present.health_scene import SUDOERS, failing, ill, ill_snapshots, worn
+from tests.present.make import Disk, Machine, disk, frame, snapshot
+
+SIZES = [(80, 24), (160, 48), (60, 15)]
+LIST = HealthView(may_test=True, may_ask=True)
+NO_SMART: Reading = Reading(None, Status.ABSENT, "smartctl is not installed")  # type: ignore[type-arg]
+
+
+def text(shown: Frame, view: HealthView, width: int = 80, height: int = 24) -> str:
+    return "\n".join(line.text.rstrip() for line in health_screen_rows(shown, View(), view, width, height))
+
+
+def everything(shown: Frame, view: HealthView, width: int) -> str:
+    """Every row of a disk's page."""
+    return text(shown, view, width, 300)
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+@pytest.mark.parametrize(
+    "view",
+    [
+        LIST,
+        LIST._replace(cursor="nvme3n1"),
+        LIST._replace(disk="sda"),
+        LIST._replace(disk="sda", scroll=1000),
+        LIST._replace(disk="nvme0n1"),
+        LIST._replace(disk="nvme2n1"),
+        LIST._replace(disk="gone"),
+        LIST._replace(dialogue=Dialogue("sda")),
+        LIST._replace(disk="sda", dialogue=Dialogue("sda", "sho", "Type short or long; Esc leaves it.")),
+    ],
+)
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_every_row_fills_the_width_with_known_looks(
+    width: int, height: int, view: HealthView, ascii_only: bool
+) -> None:
+    rows = health_screen_rows(ill(), View(ascii_only=ascii_only), view, width, height)
+    assert len(rows) == height
+    for line in rows:
+        assert spans_cells(line.spans) == width, line.text
+        assert {span.token for span in line.spans} <= set(TOKENS)
+        assert not ascii_only or line.text.isascii()
+
+
+def test_the_list_has_a_verdict_each() -> None:
+    shown = text(ill(), LIST)
+    rows = {line.lstrip("> ").split()[0]: line for line in shown.splitlines()[2:9]}
+    for name, word in (
+        ("sda", "FAILING"),
+        ("nvme0n1", "worn"),
+        ("nvme1n1", "ok"),
+        ("nvme2n1", "? hung"),
+        ("nvme3n1", "? root"),
+        ("sdb", "asleep"),
+        ("vda", "none"),
+    ):
+        assert word in rows[name], name
+    wide = text(ill(), LIST, 120)
+    assert wide.startswith(" FAILING  7 disks: sda fails; nvme0n1 warns; nvme2n1, nvme3n1 unknown; 1 ok; 2 without")
+    assert "asked 3 min ago" in shown
+    assert "T:self-test" not in shown  # the cursor stands on an NVMe, whose self-test this smartctl cannot begin
+    assert "nvme0n1" in shown.splitlines()[2]
+
+
+def test_a_remedy_is_not_cut() -> None:
+    shown = text(ill(), LIST._replace(cursor="nvme3n1"), 100, 40)
+    remedy = " ".join(line.removeprefix(" do").strip() for line in shown.splitlines())
+    assert SUDOERS in remedy
+
+
+def test_one_disk_in_full() -> None:
+    shown = everything(ill(), LIST._replace(disk="sda"), 160)
+    for piece in (
+        "sda  HDD  ST4000NM0035",
+        "24 pending sectors, +4 in 24 h",
+        "pending-grows",
+        "1,800 reallocated sectors, +9 in 24 h",
+        "Reallocated_Sector_Ct",
+        "bad sectors replaced by spare ones",
+        "+9 in 24 h",
+        "over time, last 40 d",
+        "Extended offline",
+        "Completed: read failure",
+        "UNC at LBA",
+        "96: an attribute was at its limit; the error log has entries",
+        "31,204 h (3.6 years)",
+        "kernel I/O errors",
+        "growth since 24 h before",
+    ):
+        assert piece in shown, piece
+    assert "% done" not in shown
+    shown = everything(ill(running=40), LIST._replace(disk="sda"), 80)
+    assert "60 % done" in shown
+    assert "about 5 months at this rate" not in shown
+
+
+def test_wear_and_its_forecast() -> None:
+    assert worn().reasons == ("92 % of its rated life used, about 5 months at this rate",)
+    shown = everything(ill(), LIST._replace(disk="nvme0n1"), 100)
+    assert "92 % of its rated life used, about 5 months at this rate" in shown
+    assert "wear" in shown
+    assert "starts an NVMe's" not in shown
+    assert "attribute" not in shown
+
+
+def test_a_page_is_scrolled_to_its_last_row_and_no_further() -> None:
+    view = LIST._replace(disk="sda")
+    most = most_scroll(ill(), view, 80, 23)
+    assert most > 0
+    end = text(ill(), view._replace(scroll=most))
+    assert end == text(ill(), view._replace(scroll=most + 50))
+    assert "UNC at LBA" in end
+    assert "more rows below" in text(ill(), view)
+
+
+def test_the_question_names_duration_and_safety() -> None:
+    shown = text(ill(), LIST._replace(disk="sda", dialogue=Dialogue("sda", "sh")))
+    for piece in ("self-test of sda", "no data is", "captive", "short  about 2 min", "long   about 54 min"):
+        assert piece in shown, piece
+    assert "Type short or long, then Enter: sh" in shown
+    assert shown.splitlines()[-1].split() == ["Enter:do", "it", "Esc:leave", "it"]
+    running = text(ill(running=70), LIST._replace(dialogue=Dialogue("sda")))
+    assert "30 % are done" in running
+    assert "Type abort, then Enter" in running
+
+
+def test_only_keys_that_work_are_shown() -> None:
+    def keys(view: HealthView) -> str:
+        return text(ill(), view, 100).splitlines()[-1]
+
+    assert "T:self-test" in keys(LIST._replace(cursor="sda"))
+    assert "T:self-test" in keys(LIST._replace(disk="sda"))
+    for cursor in ("nvme0n1", "nvme2n1", "nvme3n1", "sdb", "vda"):
+        assert "T:self-test" not in keys(LIST._replace(cursor=cursor)), cursor
+    assert "T:self-test" not in keys(HealthView(cursor="sda", may_ask=True))
+    assert "u:ask now" not in keys(HealthView(cursor="sda"))
+    assert "Enter:open" not in keys(LIST._replace(disk="sda"))
+
+
+def test_why_there_is_no_self_test() -> None:
+    shown = ill()
+    assert why_no_test(disk_row(shown, "sda"), LIST) == ""
+    assert "--readonly" in why_no_test(disk_row(shown, "sda"), HealthView())
+    assert "7.4 starts an NVMe's" in why_no_test(disk_row(shown, "nvme1n1"), LIST)
+    assert "does not answer" in why_no_test(disk_row(shown, "sdb"), LIST)
+
+
+def test_a_sleeping_disk_is_asleep_unless_it_has_a_fault() -> None:
+    fine = reading_health(
+        Reading(worn()._replace(severity="ok", reasons=()), Status.ASLEEP, "the disk sleeps"), NO_SMART
+    )
+    assert (fine.word, fine.token) == ("asleep", "dim")
+    sick = reading_health(Reading(failing(), Status.ASLEEP, "the disk sleeps"), NO_SMART)
+    assert (sick.word, sick.token) == ("FAILING", "bad")
+    assert sick.reason.endswith("(now asleep)")
+
+
+def test_a_disk_without_a_node() -> None:
+    gone = reading_health(Reading(None, Status.ABSENT, "no device node here: x"), NO_SMART)
+    assert (gone.word, gone.token, gone.reason) == ("no node", "unsure", "no device node here: x")
+
+
+def test_unknown_is_never_ok() -> None:
+    for status in Status:
+        state = SmartState("d", "nvme", "M", "S", "F", None, "unknown", ())
+        assert reading_health(Reading(state, status), NO_SMART).word != "ok"
+        assert reading_health(Reading(None, status), NO_SMART).word != "ok"
+
+
+def test_a_volume_has_the_health_of_its_worst_disk() -> None:
+    ok, bad = (worn()._replace(severity="ok", reasons=()), failing())
+    table = {
+        "sda": Reading(None, Status.UNSUPPORTED, "a RAID volume: the disks behind it are asked"),
+        "sda/megaraid,0": Reading(ok, Status.OK),
+        "sda/megaraid,1": Reading(bad, Status.OK),
+    }
+    shown = frame([snapshot(Machine(disks=(Disk(disk("sda")),), smart=table))])
+    assert health(shown, "sda").word == "FAILING"
+    assert [one.name for one in disk_rows(shown)] == ["sda", "sda/megaraid,0", "sda/megaraid,1"]
+    assert health_disk(shown, "sda") == "sda"
+    assert health_disk(shown, "nothing") == ""
+
+
+def test_the_list_without_smartctl() -> None:
+    shown = frame([snapshot(Machine(disks=(Disk(disk("sda", model="M1")),)))])
+    lines = text(shown, LIST)
+    assert "no tool" in lines
+    assert "smartctl is not installed" in lines
+    assert "M1" in lines
+
+
+def test_curves_hold_a_value_over_a_day_and_not_over_a_gap() -> None:
+    day = 86_400
+    near = [PastPoint(n * day, 40 + n) for n in range(5)]
+    assert resampled(near, "temperature_celsius", 9) == [40, 40, 41, 41, 42, 42, 43, 43, 44]
+    far = [PastPoint(0, 40), PastPoint(day, 41), *(PastPoint((60 + n) * day, 50) for n in range(6))]
+    values = resampled(far, "temperature_celsius", 66)
+    assert values[0] == 40
+    assert values[30] is None
+    assert values[-1] == 50
+    assert all(value is None for value in resampled(near, "used_percent", 9))
+
+
+def test_every_meaning_fits_a_wide_row() -> None:
+    assert all(0 < number < 256 and len(words) <= 80 for number, words in MEANINGS.items())
+
+
+def test_a_recording_shows_what_the_live_screen_showed() -> None:
+    """Growth, forecast and curves are values of the Snapshot: a replay needs no state folder of that machine."""
+    live = list(frames(ill_snapshots(3)))
+    encoder, decoder = Encoder(), Decoder()
+    lines = [line for one in live for line in encoder.lines(one)]
+    read = [item.snapshot for line in lines if isinstance(item := decoder.read(line.encode()), SnapLine)]
+    again = list(frames(read))
+    assert len(again) == 3
+    for view in (LIST, LIST._replace(disk="sda"), LIST._replace(disk="nvme0n1")):
+        assert text(again[-1], view, 160, 90) == text(live[-1], view, 160, 90)

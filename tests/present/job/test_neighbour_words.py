@@ -1,0 +1,71 @@
+"""The banner of a job that other work on the host holds up, and of a job that died."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.text.line import cells
+from iotop_ai.present.verdict import headline
+from tests.diagnosis.build import play
+from tests.diagnosis.host_scenes import GONE, HOST_SCENES, OOM, ended, epochs
+
+
+def lines(frame: Frame) -> tuple[str, str, str]:
+    parts = (headline.headline, headline.because, headline.advice)
+    return tuple(headline.text_of(part(frame.verdict, frame)) for part in parts)  # type: ignore[return-value]
+
+
+WORDS = {
+    "noisy_neighbour": (
+        "train.py waits for data 80 % of the time",
+        "fio x3 takes 65 % of sda: 57 MB/s, the job 30 MB/s; r_await 87 ms (normal 1.3); 8 workers blocked 97 %",
+        "ionice -c3 -p 702 (fio), or give it another disk than sda",
+    ),
+    "noisy_neighbour cores": (
+        "train.py waits for data 80 % of the time",
+        "stress x4 and others use 3.9 cores; the workers run 20 %, wait 75 %",
+        "renice -n 19 -p 803 (stress), or keep it off these cores (taskset, cpuset)",
+    ),
+    "serving": (
+        "train.py waits for requests",
+        "it listens on 1 port, 1 open connection; its main thread sleeps 97 %",
+        "nothing to do: it works when clients ask",
+    ),
+    "job_died": (
+        "train.py died: SIGKILL",
+        "pid 50, killed from outside: the kernel counted no out-of-memory kill",
+        "find what killed it: the scheduler's log (memory limit, time limit), dmesg",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_the_words(name: str) -> None:
+    assert lines(play((HOST_SCENES[name], 15))[-1]) == WORDS[name]
+
+
+def test_workers_that_restart() -> None:
+    headline, because, advice = lines(play(*epochs(20, 4, 4))[-1])
+    assert headline.startswith("train.py waits for data 1")
+    assert because.startswith("all workers are restarted every 20")
+    assert advice.startswith("DataLoader(persistent_workers=True): saves ~3")
+
+
+def test_a_worker_that_ran_out_of_shared_memory() -> None:
+    dead = ended("worker", -7, "pt_data_worker", 101)
+    frame = play((GONE, 12), (GONE.__class__(cpu=0.3, events=(dead,)), 1))[-1]
+    headline, because, advice = lines(frame)
+    assert headline == "a worker of train.py died: SIGBUS"
+    assert because == "pid 101, it accessed memory without backing: /dev/shm ran full, or a mapped file shrank"
+    assert "/dev/shm" in advice
+    killed = play((GONE, 12), (GONE.__class__(cpu=0.3, events=(OOM, ended("trainer", -9))), 1))[-1]
+    assert lines(killed)[1] == "pid 50, killed by the kernel: out of memory"
+
+
+@pytest.mark.parametrize("name", HOST_SCENES)
+@pytest.mark.parametrize("width", [20, 40, 69, 150])
+def test_every_line_fits(name: str, width: int) -> None:
+    frame = play((HOST_SCENES[name], 15))[-1]
+    for part in (headline.headline, headline.because, headline.advice):
+        assert sum(cells(span.text) for span in headline.fit(part(frame.verdict, frame), width)) <= width

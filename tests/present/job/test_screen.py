@@ -1,0 +1,86 @@
+"""The jobs page: a row each, what loses most first, and the marked one in full."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import IoLimit
+from iotop_ai.present.job.screen import job_after, job_rows, jobs_screen_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from iotop_ai.present.text.theme import TOKENS
+from tests.diagnosis.build import IDLE, JOB_ALONE, JOB_STARVED, Machine, play
+from tests.diagnosis.facts.test_leading_job import FED, PREPARES, two
+
+UTC = View(utc_offset_s=0)
+SIZES = [(80, 24), (160, 48), (60, 15), (100, 30), (250, 70), (40, 10)]
+
+
+def text(frame: Frame, width: int = 80, height: int = 24, cursor: int = 0) -> list[str]:
+    return [line.text.rstrip() for line in jobs_screen_rows(frame, UTC, width, height, cursor)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_it_fills_any_size_exactly(size: tuple[int, int]) -> None:
+    for frame in (two(JOB_STARVED, PREPARES), play((IDLE, 12))[-1], play((Machine(blind=True), 3))[-1]):
+        lines = jobs_screen_rows(frame, UTC, *size, 0)
+        assert len(lines) == size[1]
+        for line in lines:
+            assert cells(line.text) == size[0]
+            assert {span.token for span in line.spans} <= set(TOKENS)
+
+
+def test_a_row_at_80_columns() -> None:
+    frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
+    assert text(frame)[:3] == [
+        "── jobs ───── user    rk wrk gpu wait% AU% GPU%  MB/s run queue   D idle  disk",
+        ">train.py     alice    1   8   8    78  22   22  83.9   1     0  97    2  sda",
+        " train.py     alice    1   4   0    95   5    -     0  97     2   1    2  sda",
+    ]
+
+
+def test_at_160_columns_the_row_has_the_gpu_hours() -> None:
+    frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
+    assert "GPU-h lost" in text(frame, 160, 48)[0]
+
+
+def test_the_largest_loss_is_first_and_the_verdicts_job_is_marked() -> None:
+    frame = two(JOB_ALONE, replace(PREPARES, stall=0.95))
+    assert [one.pid for one in job_rows(frame, UTC)] == [500, 50]
+    assert text(frame)[1].startswith(">")
+
+
+def test_the_marked_job_is_shown_in_full() -> None:
+    limited = replace(PREPARES, limits=(IoLimit("8:0", "read_bytes", 10 << 20, "blkio/x/read_bps"),), quota=4.0)
+    frame = two(JOB_STARVED, limited)
+    first, other = "\n".join(text(frame, cursor=50)), "\n".join(text(frame, cursor=500))
+    assert "pid 50" in first
+    assert " STARVED  8 of 8 GPUs wait for data 78 % of the time" in first
+    assert "disk sda 88 MB/s" in first
+    assert "of GPU time" in first
+    for words in ("pid 500", "8 of 8", "10 MB/s (read_bytes in blkio/x/read_bps)", "CPU quota 4 cores", "known by"):
+        assert (words in other) == (words != "8 of 8"), words
+    assert "/data ext4" in other
+
+
+def test_the_next_job_wraps_round() -> None:
+    frame = two(JOB_STARVED, FED)
+    order = [one.pid for one in job_rows(frame, UTC)]
+    assert job_after(frame, UTC, order[0], 1) == order[1]
+    assert job_after(frame, UTC, order[1], 1) == order[0]
+    assert job_after(frame, UTC, 999, 1) == order[0]
+    assert job_after(play((IDLE, 12))[-1], UTC, 0, 1) == 0
+
+
+def test_without_a_job_it_explains_jobs() -> None:
+    frame = play((IDLE, 12))[-1]
+    known = frame._replace(snapshot=play((JOB_ALONE, 2))[-1].snapshot)
+    table = known.snapshot.jobs
+    assert table.value is not None
+    none = known._replace(snapshot=known.snapshot._replace(jobs=table._replace(value=table.value._replace(jobs={}))))
+    assert "no training job seen" in text(none)[1]
+    assert "torchrun" in " ".join(text(none))
+    assert text(frame)[1] == " not read yet"

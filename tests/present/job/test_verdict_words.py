@@ -1,0 +1,158 @@
+"""Every class of a job in words, the path of its data and where its workers spend their time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.job import verdict_words
+from iotop_ai.present.job.data_path import path_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.verdict import headline
+from tests.diagnosis.build import JOB_ALONE, JOB_STARVED, MB, STARVED, Disk, Machine, play
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
+
+SCENES = {**DATA_SCENES, **STATE_SCENES}
+PARTS = (headline.headline, headline.because, headline.advice, headline.ruled_out, headline.loss)
+
+
+def last(machine: Machine, ticks: int = 15) -> Frame:
+    return play((machine, ticks))[-1]
+
+
+def words(part: object, frame: Frame) -> str:
+    return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("width", [50, 69, 149])
+def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
+    frame = last(SCENES[name])
+    for part in PARTS:
+        spans = part(frame.verdict, frame)
+        whole, cut = headline.text_of(spans), headline.text_of(headline.fit(spans, width))
+        assert len(cut) <= width
+        assert whole.startswith(cut)
+        assert "?" not in whole
+    assert len(words(headline.headline, frame)) <= 69
+    assert all(json.dumps(headline.finding_object(f), allow_nan=False) for f in frame.verdict.findings)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "because", "advice"),
+    [
+        (
+            "storage_read",
+            "8 of 8 GPUs wait for data 78 % of the time",
+            "disk sda 88 MB/s, r_await 87 ms (normal 1.3); 8 workers blocked 97 %",
+            "the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
+        ),
+        (
+            "small_random",
+            "train.py waits for data 80 % of the time",
+            "disk sda reads of 8 KB, 88 MB/s, r_await 3 ms (normal 1); 8 workers blocked 97 %",
+            "pack files into shards of 100 MB: its reads are 8 KB each;"
+            " num_workers 8 -> 16: blocked workers cost no CPU, and read at once",
+        ),
+        (
+            "network_fs",
+            "train.py waits for data 80 % of the time",
+            "/nfs (nfs4) gives 84 MB/s; 8 workers blocked 97 %, no local disk delivers it",
+            "copy the data from /nfs to a local NVMe before the run;"
+            " num_workers 8 -> 16: blocked workers cost no CPU, and read at once",
+        ),
+        (
+            "io_limit",
+            "train.py waits for data 80 % of the time",
+            "limit 84 MB/s in blkio/x/read_bps, it reads 84 MB/s; 8 workers blocked 97 %",
+            "raise the limit of 84 MB/s in blkio/x/read_bps, or read less",
+        ),
+        (
+            "io_limit elsewhere",
+            "train.py waits for data 80 % of the time",
+            "7.8 tasks are blocked, but sda has <0.1 requests queued",
+            "look for a limit above this machine: the volume's or the hypervisor's IOPS and MB/s",
+        ),
+        (
+            "cpu_prep",
+            "train.py waits for data 80 % of the time",
+            "8 workers compute at 97 % CPU, 38 of 40 cores idle; disks hold them 1 %",
+            "num_workers 8 -> 32 (40 cores x 0.8)",
+        ),
+        (
+            "single_thread",
+            "the GPU waits for data 86 % of the time",
+            "train.py loads its data itself: it runs 86 %, blocked 0 %",
+            "num_workers 0 -> 32 (40 cores x 0.8); with pin_memory=True, persistent_workers=True",
+        ),
+        (
+            "checkpoint_write",
+            "train.py waits for its checkpoint 48 % of the time",
+            "sda writes 24 MB/s; blocked in 5 s of the last 10 s",
+            "save in the background (torch.distributed.checkpoint.async_save), or not to sda",
+        ),
+        ("healthy", "train.py finds its data ready 99 % of the time", "8 workers idle 93 %, run 5 %, blocked 2 %", ""),
+        ("fs_full", "/data is full", "512 MB free, 100 % used", "delete old checkpoints and logs on /data"),
+        (
+            "shm_full",
+            "/dev/shm of train.py is 95 % full",
+            "it holds 1 GB, 8 workers hand their batches over in it",
+            "mount -o remount,size=50% /dev/shm, fewer workers, or a lower prefetch_factor",
+        ),
+    ],
+)
+def test_words(name: str, expected: str, because: str, advice: str) -> None:
+    frame = last(SCENES[name])
+    assert words(headline.headline, frame) == expected
+    assert words(headline.because, frame) == because
+    assert words(headline.advice, frame) == advice
+
+
+def text(frame: Frame, row: int, width: int = 80) -> str:
+    return path_rows(frame, View(), width, 3)[row].text.rstrip()
+
+
+def test_the_path_leads_from_the_job_to_the_device() -> None:
+    assert text(last(JOB_ALONE), 1) == " alice train.py › 8 workers › /data ext4 › sda"
+    labelled = replace(JOB_ALONE, job=replace(JOB_ALONE.job, label="slurm 48213"))
+    assert text(last(labelled), 1).startswith(" slurm 48213 alice train.py › 8 workers › ")
+
+
+def test_the_path_of_a_job_is_its_own_while_others_are_busy() -> None:
+    other = Disk("sdz", mount="/other", read_bytes_per_s=900 * MB, await_ms=90.0, busy=1.0)
+    machine = replace(SCENES["cpu_prep"], disks=(*JOB_ALONE.disks, other))
+    assert text(last(machine), 1) == " alice train.py › 8 workers › /data ext4 › sda"
+    frame = last(machine)
+    assert "sdz" in path_rows(frame, View(device="sdz"), 80, 3)[1].text
+    assert text(last(SCENES["network_fs"]), 1) == " alice train.py › 8 workers › /nfs nfs4 › srv:/in21k"
+    unseen = replace(JOB_ALONE, job=replace(JOB_ALONE.job, mounts=()))
+    assert text(last(unseen), 1) == " alice train.py › 8 workers › no open data file seen"
+
+
+def test_the_wait_line_shows_the_workers_in_fixed_order() -> None:
+    assert text(last(JOB_ALONE), 2) == (
+        " workers  BLOCKED ━━━━━━━━━━━━━━━━━━━━━━─  97 %  run   1  cpu-wait   0  idle   2"
+    )
+    assert text(last(SCENES["cpu_prep"]), 2).startswith(" workers  blocked ")
+    assert text(last(SCENES["single_thread"]), 2).startswith(" trainer  blocked ")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 160])
+def test_the_wait_line_stays_within_its_width(width: int) -> None:
+    assert len(text(last(JOB_ALONE), 2, width)) <= width
+
+
+def test_without_a_job_the_lines_are_about_processes() -> None:
+    frame = last(STARVED)
+    assert verdict_words.current_job(frame) is None
+    assert verdict_words.job_waits(frame, 80) is None
+    assert text(frame, 2).startswith(" waits")
+
+
+def test_the_job_of_the_verdict_is_shown() -> None:
+    shown = verdict_words.current_job(last(JOB_STARVED))
+    assert shown is not None
+    assert shown.name == "train.py"

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from iotop_ai.model.job.records import Job, JobTable, Rank
+from iotop_ai.model.machine.page_cache import Cached, Effect, Evicted, Levels
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading
+from iotop_ai.present.machine import caches
+from iotop_ai.present.machine.drop_caches_dialog import EVICT, DropView, drop_body
+from iotop_ai.present.screen.dialog import dialog_rows, inner_width
+from iotop_ai.present.screen.help import help_rows
+from iotop_ai.present.screen.key_row import keys_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from tests.present.make import frame
+from tests.present.scenes import starved_snapshots
+
+FRAME = frame(starved_snapshots(3, onset=1))
+NOW = FRAME.snapshot
+GIB = 1 << 30
+LEVELS = Levels(2 * GIB, GIB // 16, GIB, 20 * GIB, GIB // 4, 24 * GIB)
+AFTER = LEVELS._replace(cached_bytes=45 << 20, free_bytes=3 * GIB)
+EFFECT = Effect(1, LEVELS, AFTER, 1.25, 0.3)
+SIZES = [(60, 15), (80, 24), (160, 48)]
+
+
+def text_of(view: DropView, size: tuple[int, int] = (80, 24)) -> str:
+    head, tail = drop_body(NOW, view, inner_width(size[0]))
+    rows = dialog_rows([], "DROP CACHES", "of the whole host gpu07", head, tail, size)
+    assert len(rows) == size[1]
+    assert {cells(line.text) for line in rows} == {size[0]}
+    return "\n".join(line.text for line in rows)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_choice_and_the_word_are_always_there(size: tuple[int, int]) -> None:
+    text = text_of(DropView(how="root", typed="dr"), size)
+    assert "DROP CACHES" in text
+    assert "> 1  page cache" in text
+    assert "4  one dataset only" in text
+    assert "type drop and press Enter: dr" in text
+    assert "Esc:leave" in text
+
+
+def test_without_permission_it_shows_reason_and_remedy() -> None:
+    text = text_of(DropView(EVICT, how="", reason="it needs root", remedy="alice ALL=(root) NOPASSWD: /x"), (80, 40))
+    assert "may not  it needs root" in text
+    assert "alice ALL=(root) NOPASSWD: /x" in text
+    assert "> 4  one dataset only" in text
+    assert "folder or file:" in text
+    assert "sudo allows it" in text_of(DropView(how="sudo"), (80, 40))
+    assert "again in 41 s" in text_of(DropView(how="root", wait_s=41.2), (80, 40))
+
+
+def test_progress_and_result() -> None:
+    assert "writing out what is dirty ... 3 s" in text_of(DropView(doing="writing out what is dirty ...", seconds=3.4))
+    text = text_of(DropView(effect=EFFECT))
+    assert "page cache, in 0.3 s, after 1.2 s of writing out" in text
+    assert re.search(r"2 GB  -> +45 MB", text)
+    assert "Enter or Esc:close" in text
+    done = Evicted("/data", 3, 300, 200, 0, 0)
+    assert "evicted 3 files of /data: 200 B -> 0 B in memory" in text_of(DropView(evicted=done))
+
+
+def test_the_screen_below_is_muted() -> None:
+    behind = keys_rows(FRAME, View(), 80, 1) * 24
+    rows = dialog_rows(behind, "T", "", [], [], (80, 24))
+    assert {span.token for span in rows[0].spans} == {"behind"}
+    assert rows[0].text == behind[0].text
+    titled = next(line for line in rows if " T " in line.text)
+    assert (titled.spans[0].text, titled.spans[-1].text) == (behind[0].text[:8], behind[0].text[-8:])
+
+
+def test_running_jobs_of_others_come_first() -> None:
+    assert NOW.jobs.value is None or not NOW.jobs.value.jobs
+    table = {}
+    for pid, name, user, uid in ((10, "mine.py", "me", 1000), (20, "train.py", "alice", 1001)):
+        key = ProcessKey(pid, 5)
+        table[key] = Job(key, name, user, uid, (Rank(key), Rank(ProcessKey(pid + 1, 5))), label="slurm 4")
+    now = NOW._replace(jobs=Reading(JobTable(jobs=table)))
+    assert caches.running_text(now, 1000).startswith(
+        "running now: alice train.py x2 (slurm 4), your mine.py x2 (slurm 4)"
+    )
+    more = {ProcessKey(100 + i, 5): Job(ProcessKey(100 + i, 5), "eval.py", "bob", 1002, ()) for i in range(3)}
+    now = NOW._replace(jobs=Reading(JobTable(jobs=table | more)))
+    assert "bob eval.py (3 jobs), your mine.py x2" in caches.running_text(now, 1000)
+
+
+def test_the_sentences() -> None:
+    assert caches.effect_text(EFFECT) == "caches dropped (level 1): Cached 2 GB -> 45 MB, MemFree 1 GB -> 3 GB"
+    found = Cached("/d", 10, 40 * GIB, 4 * GIB)
+    assert caches.fits_in_memory(found, 20 * GIB) is False
+    assert "does not fit: 20 GB of memory are available, 50 % of it" in caches.cached_text(found, 20 * GIB)[2]
+    assert caches.fits_in_memory(found, None) is None
+    assert caches.fits_in_memory(found._replace(unreadable=1), 50 * GIB) is None
+    unknown = Cached("/d", 2, 100, 0, 2, 100)
+    assert unknown.resident_ratio is None
+    assert any("visible only to their owner" in line for line in caches.cached_text(unknown, GIB))
+
+
+def test_read_only_dims_the_key_and_a_remote_screen_has_none() -> None:
+    wide = 250
+    (line,) = keys_rows(FRAME, View(readonly=True), wide, 1)
+    assert {span.token for span in line.spans if "drop-cache" in span.text or span.text == " D"} == {"mute"}
+    (line,) = keys_rows(FRAME, View(), wide, 1)
+    assert {span.token for span in line.spans if "drop-cache" in span.text} == {"dim"}
+    helped = [s for line in help_rows(FRAME, View(readonly=True), 160, 48) for s in line.spans]
+    assert {span.token for span in helped if "drop caches" in span.text} == {"mute"}
+    assert "drop-cache" not in keys_rows(FRAME, View(remote=True), wide, 1)[0].text
+    assert "drop-cache" not in keys_rows(FRAME, View(mode="replay"), wide, 1)[0].text

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessStat
+from iotop_ai.present.process.filter import FIELDS, Subject, parse_filter
+from iotop_ai.present.process.groups import groups
+from iotop_ai.present.process.table import process_rows
+from tests.present.make import MIB
+from tests.present.process.test_table import UTC, labels, made
+
+READER = Subject(
+    ProcessKey(77, 5),
+    ProcessInfo("python", ("python", "train.py", "--lr=3"), "alice", 1000),
+    UNKNOWN_PROCESS_RATES._replace(read_bytes_per_s=20.0 * MIB, cpu_ratio=0.5),
+    ProcessStat("D", 1, 0, 0, 0, 0, 0, 9, 512, 0),
+    4096,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("read > 10M", True), ("read>20M", False), ("read >= 20M", True), ("read > 0.01G", True), ("io < 1g", True),
+        ("cpu = 50", True), ("cpu >= 50%", True), ("mem = 2M", True), ("mem <= 2048 K", None), ("threads != 9", False),
+        ("user = alice", True), ("user = ali", False), ("user ~ ^ali", True), ("user !~ ^ali", False),
+        ("name != python", False), ("state = d", True), ("command ~ 'lr=3$'", True), ("ppid = 1", True),
+        ("read > 10M and user = alice", True), ("read > 10M and user = bob", False), ("user = bob or cpu > 10", True),
+        ("not user = bob", True), ("not (user = bob or user = alice)", False), ("python and read > 1M", True),
+        ("bash or read > 1M", True), ("IO-wait > 5", False), ("write < 1M", False), ("not write < 1M", False),
+        ("write < 1M or read > 1", True), ("pid = 77 and (name = python)", True),
+    ],
+)  # fmt: skip
+def test_matches(text: str, meant: bool | None) -> None:
+    found = parse_filter(text)
+    assert found.query
+    if meant is None:
+        assert found.trouble == "K is out of place"
+    else:
+        assert not found.trouble
+        assert (found.answer(READER) is True) is meant
+
+
+@pytest.mark.parametrize(
+    ("text", "untagged", "tagged"),
+    [
+        ("tagged", False, True), ("not tagged", True, False), ("TAGGED and read > 1M", False, True),
+        ("(tagged) or user = alice", True, True), ("tagged and user = bob", False, False),
+        ("python and not tagged", True, False),
+    ],
+)  # fmt: skip
+def test_tagged_processes_match_tagged(text: str, untagged: bool, tagged: bool) -> None:
+    found = parse_filter(text)
+    assert (found.query, found.trouble) == (True, "")
+    assert found.answer(READER) is untagged
+    assert found.answer(READER._replace(tagged=True)) is tagged
+
+
+@pytest.mark.parametrize("text", ["untagged", "tagged-worker", "my tagged one", "'tagged'"])
+def test_a_name_that_contains_the_word_is_found_as_any_other(text: str) -> None:
+    found = parse_filter(text)
+    assert not found.query
+    assert not found.answer(READER._replace(tagged=True))
+
+
+@pytest.mark.parametrize("text", ["write < 1", "not write < 1", "delay > 0", "write > 1 and read > 1", "not write = 0"])
+def test_unknown_values_match_nothing(text: str) -> None:
+    assert parse_filter(text).answer(READER) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "trouble"),
+    [
+        ("read >", "read > what?"),
+        ("read > x", "read is a number, as in read > 10"), ("(read > 1", "a bracket is not closed"),
+        ("reed > 1", f"reed is none of {' '.join(FIELDS)}"), ("read > 1 and", "the query is not complete"),
+        ("user > bob", "> compares numbers; words take = != ~ !~"), ("read > 1 user = bob", "user is out of place"),
+        ("read ~ 1", "read is a number, as in read > 10"), ("(" * 40 + "cpu > 1" + ")" * 40, "too many brackets"),
+    ],
+)  # fmt: skip
+def test_an_invalid_query_has_a_reason_and_hides_nothing(text: str, trouble: str) -> None:
+    found = parse_filter(text)
+    assert found.trouble == trouble
+    assert found.answer(READER)
+
+
+@pytest.mark.parametrize(("text", "meant"), [("^pyth", True), ("lr=3", True), ("train.py|x", True), ("[", False)])
+def test_without_a_known_name_it_is_an_expression_or_plain_text(text: str, meant: bool) -> None:
+    found = parse_filter(text)
+    assert (found.query, found.trouble) == (False, "")
+    assert found.answer(READER) is meant
+
+
+@given(st.text(alphabet="readucpunotsx ()<>=!~'\"10Mk.%-", max_size=40))
+def test_any_text_is_a_filter(text: str) -> None:
+    assert parse_filter(text).answer(READER) in (True, False, None)
+
+
+def test_rows_are_the_matches() -> None:
+    one = made()
+    assert labels(one, UTC._replace(pattern="read > 3M")) == []
+    assert labels(one, UTC._replace(pattern="read > 1M")) == ["worker x4"]
+    assert labels(one, UTC._replace(pattern="cpu > 75")) == ["worker", "spinner"]
+    assert labels(one, UTC._replace(pattern="io = 0 and user = root")) == ["sleeper", "kworker"]
+    assert labels(one, UTC._replace(pattern="user = eve")) == ["secret"]
+    assert labels(one, UTC._replace(pattern="user = eve and io = 0")) == []
+    (folded,) = groups(one, UTC._replace(pattern="delay >= 50"))
+    assert len(folded.keys) == 2
+
+
+def test_the_footer_counts_matches_or_names_the_fault() -> None:
+    one = made()
+    assert process_rows(one, UTC._replace(pattern="read > 1M"), 80, 4)[-1].text.startswith(" 4 of 10 match read > 1M")
+    assert process_rows(one, UTC._replace(pattern="read >"), 80, 4)[-1].text.startswith(" query read > what?")
+
+
+HOSTILE = ("x", "a" * 30_000 + "!")
+"""A command line that a repeat within a repeat never comes to the end of."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("(a+)+$", "(a|a)*$", "(?:a*)*b", "((a{1,30}){1,30}){1,30}b", "a*a*b", "a*a*a*a*a*b", r"(a)\1*b"),
+        *("(a*)*" * 40, ".*.*=x", "command ~ '(a+)+$'", "name ~ '(x+x+)+y' or command !~ '(a|aa)+$'", "a" * 5000),
+    ],
+)
+def test_no_expression_takes_long(text: str) -> None:
+    info = ProcessInfo("x" * 15, HOSTILE, "alice", 1000)
+    one = Subject(ProcessKey(1, 1), info, UNKNOWN_PROCESS_RATES, None, 4096)
+    began = time.monotonic()
+    parse_filter(text).answer(one)
+    assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("text", ["a.*!", "^x$", "a{3,}!?", "[a*+]!", r"\(?a", "(a|b)c?", "aaa!"])
+def test_usual_expressions_work(text: str) -> None:
+    info = ProcessInfo("x", ("x", "aaa!"), "alice", 1000)
+    one = Subject(ProcessKey(1, 1), info, UNKNOWN_PROCESS_RATES, None, 4096)
+    assert parse_filter(text).answer(one) is True

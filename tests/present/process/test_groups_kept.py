@@ -1,0 +1,44 @@
+"""Idle groups are updated from tick to tick and equal those of a new grouping."""
+
+from __future__ import annotations
+
+import random
+
+from iotop_ai.model.process.change_tracking import TrackedDictBuilder
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
+from iotop_ai.present.process.groups import IdleGroupsCache, _IdleGroups
+
+OWN = 3
+NAMES = ("sleep", "python", "sh", "cat")
+
+
+def table_of(ledger: TrackedDictBuilder[ProcessKey, ProcessInfo]) -> ProcessTable:
+    return ProcessTable({}, {}, ledger.now, frozenset(), 1, 1, (1,), {}, {}, {}, {})
+
+
+def test_updated_groups_equal_new_ones() -> None:
+    dice = random.Random(3)
+    for pattern in ("", "py|cat"):
+        ledger: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
+        kept, cache = 0, IdleGroupsCache()
+        before = None
+        for tick in range(120):
+            for _ in range(dice.randrange(4)):
+                key = ProcessKey(dice.randrange(1, 30), 5)
+                if dice.random() < 0.3:
+                    ledger.drop(key)
+                else:
+                    name = dice.choice(NAMES)
+                    ledger.put(key, ProcessInfo(name, (name,), "root", 0, kernel=dice.random() < 0.1))
+            if not ledger.now:
+                ledger.turn()
+                continue
+            table = table_of(ledger)
+            found, fresh = cache.groups(table, pattern, OWN), _IdleGroups(table, pattern, OWN)
+            assert found.groups == fresh.groups, tick
+            assert list(found.groups) == list(fresh.groups), tick
+            assert sorted(found.position, key=found.position.__getitem__) == list(ledger.now)
+            kept += found is before
+            before = found
+            ledger.turn()
+        assert kept > 50

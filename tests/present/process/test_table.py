@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.process.groups import groups
+from iotop_ai.present.process.table import process_rows
+from iotop_ai.present.screen.view import View
+from tests.present.make import KIB, MIB, Machine, Proc, frame, snapshots
+
+UTC = View(utc_offset_s=0)
+PROCS = (
+    *(Proc(100 + n, "worker", read=2 * MIB, cpu=0.5 + 0.1 * n, blocked=0.25 * n, state="DS"[n > 1]) for n in range(4)),
+    Proc(200, "writer", "bob", write=5 * MIB, cpu=0.1),
+    Proc(201, "spinner", "bob", cpu=1.0, state="R"),
+    Proc(300, "sleeper", "root"),
+    Proc(301, "secret", "eve", denied=True),
+    Proc(302, "kworker", "root", kernel=True),
+    Proc(4242, "iotop-ai", "alice"),
+)
+
+
+def made(*procs: Proc, count: int = 5, **more: object) -> Frame:
+    machine = Machine(procs=procs or PROCS, **more)  # type: ignore[arg-type]
+    return frame(snapshots(lambda i: machine, count))
+
+
+def labels(one: Frame, view: View = UTC) -> list[str]:
+    return [group.label for group in groups(one, view)]
+
+
+def test_processes_of_one_name_are_one_row_with_their_bytes_added_up() -> None:
+    first = groups(made(), UTC)[0]
+    assert first.label == "worker x4"
+    assert first.rates.read_bytes_per_s == pytest.approx(8 * MIB)
+    assert first.rates.cpu_ratio == pytest.approx(0.8)
+    assert first.rates.io_delay_ratio == pytest.approx(0.75)
+    assert first.row_key == "process:100"
+
+
+def test_idle_kernel_threads_and_the_monitor_itself_are_not_listed() -> None:
+    assert labels(made()) == ["worker x4", "writer", "spinner", "sleeper", "secret"]
+    assert labels(made(), UTC._replace(only_active=True)) == ["worker x4", "writer", "spinner"]
+
+
+@pytest.mark.parametrize(
+    ("sort", "first"),
+    [("io", "worker x4"), ("write", "writer"), ("cpu", "spinner"), ("delay", "worker x4"), ("read", "worker x4")],
+)
+def test_sorting(sort: str, first: str) -> None:
+    assert labels(made(), UTC._replace(sort=sort))[0] == first
+
+
+def test_sorting_by_name_and_reversed() -> None:
+    names = [label.split()[0] for label in labels(made(), UTC._replace(sort="name", only_active=True))]
+    assert names == sorted(names)
+    turned = labels(made(), UTC._replace(sort="name", only_active=True, reverse=True))
+    assert [label.split()[0] for label in turned] == names[::-1]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [("WORK", ["worker x4", "kworker"]), ("^w", ["worker x4", "writer"]), ("bob", ["writer", "spinner"]), ("[", [])],
+)
+def test_a_filter_is_a_regular_expression_or_plain_text(typed: str, found: list[str]) -> None:
+    assert labels(made(), UTC._replace(pattern=typed)) == found
+
+
+def test_a_filter_reads_the_command_line() -> None:
+    one = made(Proc(1, "python", cmdline=("python", "train.py", "--lr[0]")), Proc(2, "bash"))
+    assert labels(one, UTC._replace(pattern="lr[")) == ["python"]
+
+
+def test_the_row_and_its_unknowns() -> None:
+    lines = process_rows(made(), UTC, 80, 8)
+    assert lines[1].text.split() == ["worker", "x4", "alice", "8.0", "M", "0", "75", "80", "D", "2", "100.."]
+    assert lines[5].text.split() == ["secret", "eve", "?", "?", "?", "0", "S", "301"]
+    assert [line.key for line in lines[1:6]] == [f"process:{n}" for n in (100, 200, 201, 300, 301)]
+
+
+def test_delay_accounting_off_is_shown_once_with_its_remedy() -> None:
+    lines = process_rows(made(delayacct=False), UTC, 80, 6)
+    assert lines[1].text.split()[6] == "off"
+    assert "sysctl kernel.task_delayacct=1" in lines[-1].text
+    assert "? 1 not permitted" in lines[-1].text
+    wide = process_rows(made(delayacct=False), UTC, 160, 6)[-1].text
+    assert "1 of other users not permitted (sudo shows them); IO-wait off: sysctl" in wide
+
+
+def test_the_footer_counts_the_rest() -> None:
+    assert process_rows(made(), UTC, 80, 3)[-1].text.startswith(" 6 more, none above 10 MB/s; ? 1 of other")
+    assert process_rows(made(), UTC, 80, 4)[-1].text.startswith(" 5 more, none with I/O;")
+    assert process_rows(made(), UTC._replace(pattern="bob"), 80, 4)[-1].text.startswith(" 2 of 10 match bob")
+
+
+def test_sums_since_the_base() -> None:
+    machine = Machine(procs=PROCS)
+    taken = snapshots(lambda i: machine, 11)
+    lines = process_rows(frame(taken), UTC._replace(base=taken[0]), 80, 5)
+    assert "sum of 10 s" in lines[0].text
+    assert "read/s" not in lines[0].text
+    assert lines[1].text.split()[3:5] == ["80.0", "M"]
+
+
+def test_one_row_names_the_busiest_process() -> None:
+    (line,) = process_rows(made(), UTC, 60, 1)
+    assert line.text.rstrip() == " worker x4  read 8.0 M/s  IO-wait 75 %  state D"
+    (quiet,) = process_rows(made(Proc(1, "bash")), UTC, 60, 1)
+    assert quiet.text.strip() == "1 processes, none with I/O"
+
+
+def test_a_new_process_has_an_exact_rate_and_the_first_reading_none() -> None:
+    one = made(count=1)
+    assert all(g.rates.read_bytes_per_s is None for g in groups(one, UTC))
+    grown = snapshots(lambda i: Machine(procs=PROCS[: 1 if i == 0 else 5]), 2)
+    rates = {g.name: g.rates for g in groups(frame(grown), UTC)}
+    assert rates["writer"].write_bytes_per_s == pytest.approx(5 * MIB)
+
+
+def test_wait_channels_and_commands_only_where_there_is_room() -> None:
+    one = made(Proc(1, "python", read=KIB, cmdline=("python", "train.py"), wchan="folio_wait_bit"))
+    assert "folio_wait_bit" in process_rows(one, UTC, 160, 3)[1].text
+    assert "python train.py" in process_rows(one, UTC, 160, 3)[1].text
+    assert "train.py" not in process_rows(one, UTC, 80, 3)[1].text
+
+
+def test_scrolling_moves_only_the_focused_panel() -> None:
+    view = UTC._replace(focus="process", scroll=2, cursor="process:201")
+    lines = process_rows(made(), view, 80, 4)
+    assert [line.key for line in lines[1:3]] == ["process:201", "process:300"]
+    assert lines[1].background == "sel"
+    assert process_rows(made(), view._replace(focus="disk"), 80, 4)[1].key == "process:100"
+
+
+def test_adaptive_reading_is_named() -> None:
+    one = made(Proc(101, "dd"))
+    table = one.snapshot.processes.value
+    assert table is not None
+    partly = one.snapshot.processes._replace(value=table._replace(adaptive=True))
+    there = one._replace(snapshot=one.snapshot._replace(processes=partly))
+    for width in (80, 120, 160):
+        assert "adaptive" in process_rows(there, UTC, width, 6)[0].text
+        assert "adaptive" not in process_rows(one, UTC, width, 6)[0].text
+
+
+def aged(one: Frame, seconds: float) -> Frame:
+    """The same with every stat read so long before the newest sweep."""
+    table = one.snapshot.processes.value
+    assert table is not None
+    old = table._replace(stat_at=(table.stat_at_ns - int(seconds * 1e9),) * 5, stat_out={})
+    return one._replace(snapshot=one.snapshot._replace(processes=one.snapshot.processes._replace(value=old)))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.0, "R"), (1.0, "R"), (2.1, "R"), (2.9, "R 3s"), (4.0, "R 4s"), (19.0, "R 19s")],
+)
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_a_row_older_than_two_ticks_shows_its_age(seconds: float, shown: str, width: int) -> None:
+    lines = [line.text for line in process_rows(aged(made(), seconds), UTC, width, 9)]
+    at = lines[0].index("state")
+    (spinner,) = [line for line in lines if "spinner" in line]
+    assert spinner[at : at + 6].strip() == shown
+    # What does nothing is read in turns, and its row does not change for that.
+    (sleeper,) = [line for line in lines if "sleeper" in line]
+    assert sleeper[at : at + 6].strip() == "S"
+
+
+def test_in_a_group_the_number_of_waiting_members_goes_before_the_age() -> None:
+    lines = [line.text for line in process_rows(aged(made(), 4.0), UTC, 80, 9)]
+    (workers,) = [line for line in lines if "worker x4" in line]
+    assert "D 2" in workers
+    assert "4s" not in workers
+
+
+def test_a_longer_interval_is_not_an_age() -> None:
+    slow = aged(made(), 12.0)
+    slow = slow._replace(snapshot=slow.snapshot._replace(interval_s=10.0))
+    lines = [line.text for line in process_rows(slow, UTC, 120, 9)]
+    assert not any("12s" in line for line in lines)

@@ -1,0 +1,109 @@
+"""One table of keys: no key twice on a screen, names as people write them, and what a user's choice makes of it."""
+
+import pytest
+
+from iotop_ai.present.screen.actions import SCREENS, all_actions
+from iotop_ai.present.screen.help import help_rows
+from iotop_ai.present.screen.key_names import key_label, parse_key
+from iotop_ai.present.screen.key_row import keys_of, keys_rows
+from iotop_ai.present.screen.keymap import KeyConflict, remapped
+from iotop_ai.present.screen.view import View
+from tests.present.make import Machine, frame, snapshots
+
+KEYS, REPLAY_KEYS, BACK_KEYS = (keys_of(View(mode=mode)) for mode in ("live", "replay", "back"))
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_a_key_has_one_action_on_a_screen(screen: str) -> None:
+    keys = [key for action in SCREENS[screen] for key in action.keys]
+    assert sorted(keys) == sorted(set(keys))
+    names = [action.name for action in SCREENS[screen]]
+    assert len(names) == len(set(names))
+
+
+def test_a_name_belongs_to_one_action() -> None:
+    found = {(action.name, action) for actions in SCREENS.values() for action in actions}
+    assert len(found) == len(all_actions())
+
+
+def test_the_help_prints_the_keys_that_work() -> None:
+    actions = all_actions()
+    for key in (*KEYS, *REPLAY_KEYS, *BACK_KEYS):
+        if not key.actions:
+            assert key.keys in ("Tab", "End"), f"{key.keys} names no action"
+            continue
+        between = next((sign for sign in "/-" if sign in key.keys[1:-1]), " ")
+        printed = key.keys.split(between) if len(key.actions) > 1 else [key.keys]
+        assert len(printed) == len(key.actions)
+        for shown, name in zip(printed, key.actions, strict=True):
+            assert shown in map(key_label, actions[name].keys)
+
+
+def test_every_default_is_a_key_that_people_can_write() -> None:
+    for action in all_actions().values():
+        for key in action.keys:
+            assert parse_key(key_label(key)) == key
+            assert parse_key(key) == key
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        ("F6", "f6"),
+        ("Ctrl+T", "ctrl+t"),
+        ("Ctrl-T", "ctrl+t"),
+        ("Space", "space"),
+        (" ", "space"),
+        (">", "greater_than_sign"),
+        ("R", "R"),
+        ("ctrl++", "ctrl+plus"),
+        ("shift+tab", "shift+tab"),
+        ("shift+ctrl+left", "ctrl+shift+left"),
+        ("-", "minus"),
+        ("é", "é"),
+        ("PgUp", "pageup"),
+        ("shift+a", None),
+        ("foo", None),
+        ("", None),
+        ("ctrl+ctrl+a", None),
+        ("\x1b", None),
+        ("f99", None),
+    ],
+)
+def test_names_of_keys(typed: str, key: str | None) -> None:
+    assert parse_key(typed) == key
+
+
+def test_a_setting_goes_before_a_default() -> None:
+    keymap, taken = remapped({"filter.open": ["space"]})
+    assert keymap == (("filter.open", ("space",)), ("time.pause", ()))
+    assert taken == (KeyConflict("space", "filter.open", "time.pause", both=False),)
+
+
+def test_two_actions_can_swap_their_keys() -> None:
+    keymap, taken = remapped({"device.next": ["b"], "device.previous": ["n"]})
+    assert dict(keymap) == {"device.next": ("b",), "device.previous": ("n",)}
+    assert taken == ()
+
+
+def test_two_settings_of_one_key_are_one_conflict() -> None:
+    _, taken = remapped({"rows.active": ["f11"], "filter.open": ["f11"]})
+    assert taken == (KeyConflict("f11", "filter.open", "rows.active", both=True),)
+
+
+def test_the_same_key_on_two_screens_is_not_a_conflict() -> None:
+    assert remapped({"gpu.next": ["z"], "health.next": ["z"], "device.next": ["z"]})[1] == ()
+
+
+def test_the_help_shows_the_users_keys() -> None:
+    view = View(keymap=remapped({"filter.open": ["f7", "space"], "sort.next": ["ctrl+n"]})[0])
+    keys = {key.word: key for key in keys_of(view)}
+    assert keys["find"].keys == "F7"
+    assert keys["find"].text.endswith("also Space")
+    assert keys["sort"].keys == "< Ctrl-N"
+    assert keys["pause"].keys == "none"
+    shown = frame(snapshots(lambda i: Machine(), 3))
+    text = "\n".join(line.text for line in help_rows(shown, view, 80, 24))
+    assert " F7 " in text
+    assert " / " not in text
+    assert "F7:find" in keys_rows(shown, view, 160, 1)[0].text

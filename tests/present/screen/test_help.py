@@ -1,0 +1,122 @@
+"""The help of each screen: its own keys on the first page at every size, whole hints, nothing that does not work."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS, all_actions
+from iotop_ai.present.screen.help import TITLES, help_rows, pages, screen_keys
+from iotop_ai.present.screen.key_names import key_label
+from iotop_ai.present.screen.key_row import keys_rows
+from iotop_ai.present.screen.keymap import remapped
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from tests.present import gpu_scenes, scenes
+
+VIEW = View(utc_offset_s=0)
+SIZES = [(60, 15), (80, 24), (100, 30), (160, 48), (250, 70)]
+ABOVE = sorted(TITLES)
+SCREEN_KEYS = {screen: screen_keys(VIEW, screen) for screen in ABOVE}
+
+
+def page(screen: str, width: int, height: int, view: View = VIEW, number: int = 0) -> list[str]:
+    lines = help_rows(scenes.no_gpu(), view, width, height, number, screen)
+    assert len(lines) == height
+    assert {cells(line.text) for line in lines} == {width}
+    return [line.text for line in lines]
+
+
+def test_every_screen_has_its_keys() -> None:
+    assert set(TITLES) == set(SCREENS) - {"main"}
+    assert all(SCREEN_KEYS.values())
+
+
+@pytest.mark.parametrize("screen", ABOVE)
+def test_every_action_of_a_screen_is_in_its_help(screen: str) -> None:
+    printed = {name for key in SCREEN_KEYS[screen] for name in key.actions}
+    assert printed == {action.name for action in SCREENS[screen]} - {"app.interrupt", "app.suspend"}
+    assert {action.name for action in APP_ACTIONS} - printed == {"app.interrupt", "app.suspend"}
+
+
+@pytest.mark.parametrize("screen", ABOVE)
+def test_it_prints_the_keys_that_work(screen: str) -> None:
+    actions = all_actions()
+    for key in SCREEN_KEYS[screen]:
+        between = "/" if "/" in key.keys[1:-1] else " "
+        printed = key.keys.split(between) if len(key.actions) > 1 else [key.keys]
+        for shown, name in zip(printed, key.actions, strict=True):
+            assert shown in map(key_label, actions[name].keys)
+        also = key.text.partition(", also ")[2]
+        assert not also or also in map(key_label, actions[key.actions[0]].keys)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("screen", ABOVE)
+def test_its_own_keys_are_on_the_first_page(screen: str, size: tuple[int, int]) -> None:
+    rows = page(screen, *size)
+    assert rows[0].startswith(f"── help: {TITLES[screen]}")
+    assert rows[1].split()[0] == "keys"
+    words = " ".join(rows).split()
+    for key in SCREEN_KEYS[screen]:
+        assert set(key.keys.split()) <= set(words), key
+        assert set(key.text.split()) <= set(words), key
+    every = "\n".join("\n".join(page(screen, *size, number=n)) for n in range(pages(*size, VIEW, screen)))
+    for word in ("keys of the main screen", "Ctrl-T", "r_await", "svctm"):
+        assert word in every
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("screen", ["main", *ABOVE])
+def test_the_hint_is_whole(screen: str, size: tuple[int, int]) -> None:
+    many = pages(*size, VIEW, screen)
+    for number in range(many):
+        first = page(screen, *size, number=number)[0]
+        assert "…" not in first
+        assert "Space: " in first if number + 1 < many else first.endswith(" any key goes back ──")
+    if many > 1:
+        last_keys = next(n for n in range(many) if page(screen, *size, number=n + 1)[1].startswith(" columns"))
+        room = size[0] >= 80
+        assert ("what columns mean; other keys go back" in page(screen, *size, number=last_keys)[0]) is room
+
+
+def test_keys_that_do_not_work_are_left_out_or_mute() -> None:
+    for mode in ("replay", "back"):
+        assert not [key for key in screen_keys(VIEW._replace(mode=mode), "gpu") if key.keys == "R"]
+    assert [key for key in screen_keys(VIEW, "gpu") if key.keys == "R"]
+    lines = help_rows(scenes.no_gpu(), VIEW._replace(readonly=True), 80, 24, 0, "health")
+    mute = [span.text.split() for line in lines for span in line.spans if span.token == "mute"]
+    assert mute == [["T", "self-test"]]
+
+
+def test_the_users_keys_are_printed() -> None:
+    view = VIEW._replace(keymap=remapped({"gpu.next": ["z"], "gpu.back": ["x"], "gpu.pause": []})[0])
+    text = "\n".join(page("gpu", 80, 24, view))
+    assert " b/z " in text
+    assert " x " in text
+    assert "also g" not in text
+    assert " none " in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        ({}, "Enter:why"),
+        ({"focus": "path"}, "Enter:jobs"),
+        ({"focus": "gpu"}, "Enter:GPU 0"),
+        ({"focus": "gpu", "cursor": "gpu:GPU-0005"}, "Enter:GPU 5"),
+        ({"focus": "disk"}, "Enter:sda"),
+        ({"focus": "disk", "device": "nvme4n1"}, "Enter:nvme4n1"),
+        ({"focus": "disk", "cursor": "disk:md0"}, "Enter:md0"),
+        ({"focus": "banner", "device": "md0"}, "Enter:why"),
+        ({"focus": "process", "cursor": "process:48301"}, ""),
+        ({"focus": "graphs"}, ""),
+        ({"focus": "system"}, ""),
+        ({"focus": "timeline", "mode": "replay"}, ""),
+    ],
+)
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_the_row_of_keys_names_the_target_of_enter(width: int, changes: dict[str, object], hint: str) -> None:
+    made = gpu_scenes.eight() if changes.get("focus") == "gpu" else scenes.starved()
+    text = keys_rows(made, VIEW._replace(**changes), width, 1)[0].text
+    assert text.startswith(f" q ? {hint} " if hint else " q ? ")
+    assert text.count("Enter") == bool(hint)

@@ -1,0 +1,173 @@
+"""Banner, path, graphs, GPUs, system and keys: what each says in which case."""
+
+from __future__ import annotations
+
+from iotop_ai.model.finding import Finding, Severity, Verdict
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.present.gpu.groups import link_text, throttle_text
+from iotop_ai.present.gpu.panel import gpu_rows
+from iotop_ai.present.job.data_path import fold_names, path_rows
+from iotop_ai.present.machine.panel import system_rows
+from iotop_ai.present.screen.graphs import graph_rows
+from iotop_ai.present.screen.key_row import keys_of, keys_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.verdict.banner import banner_rows
+from tests.present import scenes
+from tests.present.make import MIB, Disk, Machine, Proc, disk, frame, gpu, snapshots
+
+UTC = View(utc_offset_s=0)
+STARVED, NO_GPU = scenes.starved(61), scenes.no_gpu()
+
+
+def made(machine: Machine, count: int = 5, verdict: Verdict | None = None) -> Frame:
+    return frame(snapshots(lambda i: machine, count), verdict)
+
+
+def test_the_banner_has_its_rows_in_every_state() -> None:
+    for scene in (STARVED, NO_GPU, scenes.healthy(), scenes.unsure(), scenes.first()):
+        assert len(banner_rows(scene, UTC, 80, 4)) == 4
+        assert len(banner_rows(scene, UTC, 160, 6)) == 6
+        assert {s.token for s in banner_rows(scene, UTC, 80, 4)[3].spans} & {
+            "edge-bad",
+            "edge-dim",
+            "edge-ok",
+            "edge-unsure",
+        }
+
+
+def test_since_takes_the_row_of_a_second_finding() -> None:
+    assert banner_rows(NO_GPU, UTC, 80, 4)[2].text.startswith("▌since    02:53:30, IDLE for 20 s ")
+    assert banner_rows(STARVED, UTC, 80, 4)[2].text.startswith("▌and      sda is FAILING")
+    assert banner_rows(STARVED, UTC, 160, 6)[5].text.startswith("▌since ")
+
+
+def test_the_path_names_the_reader_and_the_guilty_hop() -> None:
+    lines = path_rows(STARVED, UTC, 80, 3)
+    assert lines[1].text.strip() == "alice pt_data_worker x64 reads › /data ext4 › sda1 › sda SATA SSD"
+    assert [s.text.strip() for s in lines[1].spans if s.token == "bad"] == ["sda"]
+    assert "gpu07  02:54:20  live 1 s" in lines[0].text
+    assert "PAUSED" in path_rows(STARVED, UTC._replace(mode="paused"), 80, 3)[0].text
+    assert path_rows(STARVED, UTC, 60, 3)[1].text.strip() == "alice pt_data_worker x64 reads › /data › sda1 › sda"
+
+
+def test_a_reader_that_does_not_account_for_the_reads_is_not_named() -> None:
+    drive = Disk(disk("sda", mounts=[("/", "ext4")]), reads=100, read_bytes=100 * MIB, read_await=1.0)
+    hidden = made(Machine((drive,), (Proc(7, "cat", read=MIB), Proc(8, "other", denied=True))))
+    assert path_rows(hidden, UTC, 80, 3)[1].text.startswith(" ? process (not seen) › / ext4 › sda")
+    unseen = made(Machine((drive,), (Proc(8, "other", denied=True),)))
+    assert path_rows(unseen, UTC, 80, 3)[1].text.startswith(" ? process (not permitted) › /")
+    filtered = UTC._replace(pattern="nothing", only_active=True)
+    known = made(Machine((drive,), (Proc(7, "cat", read=90 * MIB),)))
+    assert path_rows(known, filtered, 80, 3)[1].text.startswith(" alice cat reads › / ext4")
+
+
+def test_waits_show_known_and_unknown_pressure() -> None:
+    assert path_rows(STARVED, UTC, 80, 3)[2].text.startswith(
+        " waits    in D   64   run    0   wait io  97  cpu   1  mem"
+    )
+    assert "PSI is off (boot with psi=1)" in path_rows(scenes.unsure(), UTC, 80, 3)[2].text
+
+
+def test_names_become_ranges() -> None:
+    assert fold_names(["nvme0", "nvme1", "nvme2", "sda", "sdb", "nvme7"]) == "nvme0-2 sda sdb nvme7"
+
+
+def test_graphs_follow_the_selected_device() -> None:
+    lines = graph_rows(STARVED, UTC, 80, 4)
+    assert [line.text[1:9] for line in lines[1:]] == ["GPU busy", "sda read", "r_await "]
+    other = graph_rows(STARVED, UTC._replace(device="md0"), 80, 4)
+    assert [line.text[1:9].strip() for line in other[1:]] == ["GPU busy", "md0 wr", "w_await"]
+    assert len(graph_rows(STARVED, UTC, 160, 7)) == 7
+    assert graph_rows(NO_GPU, UTC, 80, 4)[1].text.startswith(" CPU busy    2 % ")
+
+
+def test_the_axis_is_above_its_samples() -> None:
+    axis = graph_rows(STARVED, UTC, 80, 4)[0].text
+    assert axis.startswith("── last 100 s ─")
+    assert axis.index("now") == 67
+    assert abs(axis.index("-60") + 1 - (69 - 30)) <= 1
+
+
+def test_undefined_awaits_are_blank_and_unknown_ones_are_not() -> None:
+    idle = made(Machine((Disk(disk("sda")),)), count=61)
+    line = graph_rows(idle, UTC, 80, 4)[3]
+    assert line.text[13] == "-"
+    assert line.text[45:70].strip() == ""
+
+
+def test_equal_gpus_are_one_row_and_an_outlier_has_its_own() -> None:
+    gpus = [gpu(n, 90) for n in range(8)]
+    gpus[3] = gpu(3, 12, clock_reasons=0x20)
+    gpus[5] = gpu(5, 90, pcie_width=4)
+    lines = gpu_rows(made(Machine(gpus=tuple(gpus))), UTC, 80, 4)
+    assert [line.text[1:14].split()[0] for line in lines[1:]] == ["0-2,4,6-7", "3", "5"]
+    assert "thermal" in lines[2].text
+    assert "5x4/x16" in lines[3].text
+    assert gpu_rows(made(Machine(gpus=tuple(gpus))), UTC, 80, 9)[8].key == "gpu:GPU-0007"
+
+
+def test_a_lost_gpu_keeps_its_row() -> None:
+    one = made(Machine(gpus=(gpu(0, 50), gpu(1, 50))))
+    table = dict(one.snapshot.gpu.value or {})
+    table["GPU-0001"] = Reading(None, Status.FAILED, "GPU is lost", "reboot")
+    lost = one._replace(snapshot=one.snapshot._replace(gpu=one.snapshot.gpu._replace(value=table)))
+    assert "? GPU-0001  ? failed: GPU is lost (reboot)" in gpu_rows(lost, UTC, 80, 3)[2].text
+
+
+def test_no_gpu_is_one_quiet_row() -> None:
+    (line,) = gpu_rows(NO_GPU, UTC, 80, 3)
+    assert line.text.startswith("── GPU no NVIDIA driver; disks and processes go on ──")
+    assert "none in this machine" in gpu_rows(made(Machine(gpus=())), UTC, 80, 1)[0].text
+
+
+def test_throttle_and_link_words() -> None:
+    assert throttle_text(gpu(0, 1, clock_reasons=0x45)) == "thermal hw"
+    assert throttle_text(gpu(0, 1, clock_reasons=0x1)) == "none"
+    assert throttle_text(gpu(0, 1, clock_reasons=None)) == "?"
+    assert link_text(gpu(0, 1)) == "5x16"
+    assert link_text(gpu(0, 1, pcie_width=None)) == "?"
+
+
+def test_system_rows() -> None:
+    full, cpu = (line.text for line in system_rows(STARVED, UTC, 80, 2))
+    assert full.startswith(" full  /data 37 %  /raid 21 %  / 64 %  shm 3 % ")
+    assert full.rstrip().endswith("net eth0 0.1/100G  ib0 0/400G")
+    assert cpu.startswith(" cpu 9/192 (40 allowed)  mem 0.3/2T  swap 0  psi io 97 %")
+    assert cpu.rstrip().endswith("self 0.4 % 43 MB")
+    assert system_rows(STARVED, UTC, 80, 6)[0].text.startswith("── network")
+    crowded = made(Machine(usage={"/": 0.2, "/data": 0.97}))
+    first = system_rows(crowded, UTC, 80, 2)[0]
+    assert first.text.startswith(" full  /data 97 %  / 20 %")
+    assert [s.text.strip() for s in first.spans if s.token == "warn"] == ["97"]
+
+
+def test_a_message_is_above_the_keys() -> None:
+    line = system_rows(STARVED, UTC._replace(message="failed: no such disk"), 80, 2)[-1]
+    assert line.background == "panel"
+    assert line.text.rstrip().endswith("failed: no such disk")
+    assert [s.text for s in line.spans if s.token == "bad"] == ["failed:"]
+
+
+def test_the_keys_row_shows_whole_entries_only() -> None:
+    words = {f"{k.keys}:{k.word}" if k.word else k.keys for k in keys_of(View())}
+    for width in (60, 80, 100, 160):
+        text = keys_rows(NO_GPU, UTC, width, 1)[0].text
+        assert text.startswith(" q ? Enter:why")
+        for word in sorted(words, key=len, reverse=True):
+            text = text.replace(word, "", 1)
+        assert text.strip() == ""
+
+
+def test_the_filter_is_typed_in_the_keys_row() -> None:
+    text = keys_rows(NO_GPU, UTC._replace(typing=True, pattern="train"), 80, 1)[0].text
+    assert text.startswith(" /train ")
+    assert text.rstrip().endswith("Enter:keep Esc:clear")
+    kept = keys_rows(NO_GPU, UTC._replace(pattern="train"), 80, 1)[0].text
+    assert kept.rstrip().endswith("/train Esc:clear")
+
+
+def test_a_finding_about_a_process_makes_no_disk_guilty() -> None:
+    named = Finding("cpu_prep", Severity.WARNING, 0.8, "vda", (("task", "vda"), ("tasks", 1.0)))
+    lines = path_rows(NO_GPU._replace(verdict=Verdict((named,), 30, 10, 6, 6)), UTC, 80, 3)
+    assert not [s for line in lines for s in line.spans if s.token == "bad"]

@@ -1,0 +1,107 @@
+"""What the screen says while no reading comes."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.present.job.data_path import path_rows
+from iotop_ai.present.screen.key_row import mode_spans
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Line, cells
+from iotop_ai.present.verdict.banner import banner_rows
+from iotop_ai.tui.threads.staleness import StalenessWatch
+from tests.diagnosis.build import JOB_STARVED, play
+
+FRAME = play((JOB_STARVED, 15))[-1]
+LOUD = ("bad", "warn", "tint", "block-bad", "edge-bad")
+
+
+def text(line: Line) -> str:
+    return "".join(span.text for span in line.spans)
+
+
+def loud(lines: list[Line]) -> set[str]:
+    return {span.text.strip() for line in lines for span in line.spans if span.token.startswith(LOUD)}
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 4), (160, 6), (60, 4)])
+def test_an_old_verdict_has_no_colour_but_its_age(width: int, height: int) -> None:
+    fresh = banner_rows(FRAME, View(), width, height)
+    old = banner_rows(FRAME, View(silent_s=12, silent_in="processes"), width, height)
+    assert len(old) == len(fresh) == height
+    assert all(cells(text(line)) == width for line in old)
+    assert text(fresh[0]).startswith(" STARVED ")
+    assert text(old[0]).startswith(" STARVED ")
+    assert text(old[0]).endswith("12 s old ")
+    assert text(old[1]).startswith("▌now      no reading for 12 s")
+    if width >= 80:
+        assert "reading processes hangs" in text(old[1])
+    assert loud(old) == {"12 s old", "no reading for 12 s"}
+    assert "12 s old" not in "".join(map(text, fresh))
+
+
+def test_the_rule_shows_it_instead_of_live_as_do_other_screens() -> None:
+    silent = View(silent_s=12)
+    assert "no reading for 12 s" in text(path_rows(FRAME, silent, 100, 3)[0])
+    assert " live" not in text(path_rows(FRAME, silent, 100, 3)[0])
+    assert " live" in text(path_rows(FRAME, View(), 100, 3)[0])
+    assert [span.text for span in mode_spans(silent)] == ["no reading for 12 s  "]
+    assert mode_spans(View()) == []
+
+
+@pytest.mark.parametrize("mode", ["paused", "replay", "back", "ended"])
+def test_a_paused_or_past_picture_is_not_silent(mode: str) -> None:
+    silent, usual = View(silent_s=12, mode=mode), View(mode=mode)
+    assert banner_rows(FRAME, silent, 100, 4) == banner_rows(FRAME, usual, 100, 4)
+    assert path_rows(FRAME, silent, 100, 3) == path_rows(FRAME, usual, 100, 3)
+
+
+def test_a_remote_source_is_named() -> None:
+    old = banner_rows(FRAME, View(silent_s=70, remote=True), 120, 4)
+    assert "the remote end sends nothing" in text(old[1])
+
+
+class Steps(Clock):
+    """A clock that stands where it is put."""
+
+    at_s = 0.0
+
+    def monotonic_ns(self) -> int:
+        return int(self.at_s * 1e9)
+
+
+def looked(silence: StalenessWatch, clock: Steps, until_s: float, interval_s: float = 1.0) -> int | None:
+    """What the look at this time gives, after one each second up to it."""
+    found = None
+    while clock.at_s < until_s:
+        clock.at_s += 1.0
+        found = silence.check(interval_s)
+    return found
+
+
+def test_three_intervals_are_silence_and_a_reading_ends_it() -> None:
+    clock = Steps()
+    silence = StalenessWatch(clock)
+    assert looked(silence, clock, 3) is None
+    assert looked(silence, clock, 4) == 4
+    assert looked(silence, clock, 9) == 9
+    silence.reading_came()
+    assert looked(silence, clock, 12) is None
+    assert looked(silence, clock, 13) == 4
+
+
+def test_a_long_interval_is_not_silence() -> None:
+    clock = Steps()
+    silence = StalenessWatch(clock)
+    assert looked(silence, clock, 180, interval_s=60.0) is None
+    assert looked(silence, clock, 181, interval_s=60.0) == 181
+
+
+def test_a_screen_that_was_stopped_itself_claims_nothing() -> None:
+    clock = Steps()
+    silence = StalenessWatch(clock)
+    assert looked(silence, clock, 2) is None
+    clock.at_s += 600
+    assert silence.check(1.0) is None
+    assert looked(silence, clock, clock.at_s + 4) == 4

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from iotop_ai.present.text.glyphs import ascii_line, ascii_text
+from iotop_ai.present.text.line import Cell, Line, Span, blank, cells, cut, cut_spans, place, plain, row
+
+TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf", "Co", "Cn")), max_size=30)
+SIMPLE = st.text(st.sampled_from("ab ─›训é…"), max_size=20)
+
+
+def test_wide_and_combining_characters_take_their_columns() -> None:
+    assert cells("训练") == 4
+    assert cells("e\u0301") == 1
+    assert plain("e\u0301") == "é"
+    assert cut("训练.py", 5) == "训练…"
+    assert cut("训练.py", 4) == "训…"
+    assert cut("训练", 1) == "…"
+    assert cut("abcdef", 4) == "abc…"
+    assert cut("abc", 0) == ""
+
+
+def test_cells_are_those_of_the_terminal_library() -> None:
+    for text in ("pt_data_worker", "训练 x64", "─━▌›●○×►◄╌╍", "⠀⣶⣿", "ｆｕｌｌ", "日本語", "\ufffd"):
+        assert cells(text) == cell_len(text)
+
+
+def test_place_puts_cells_left_and_right_aligned() -> None:
+    line = place(20, Cell(1, "sda", "bad"), Cell(9, "735", right=True), Cell(12, "ok", "dim"), key="disk:sda")
+    assert line.text == " sda   735  ok      "
+    assert line.key == "disk:sda"
+    assert [s.token for s in line.spans] == ["text", "bad", "text", "text", "dim"] or line.spans[1].text == "sda"
+
+
+def test_a_gap_belongs_to_the_span_before_but_never_to_a_graph() -> None:
+    assert place(6, Cell(0, "ab", "dim"), Cell(4, "c")).spans == (Span("ab  ", "dim"), Span("c ", "text"))
+    assert place(6, Cell(0, "⣶", "graph")).spans == (Span("⣶", "graph"), Span("     "))
+
+
+def test_an_overlapping_cell_starts_after_the_one_before() -> None:
+    assert place(8, Cell(0, "abcd"), Cell(2, "xyz")).text == "abcdz   "
+    assert place(4, Cell(0, "训练员")).text == "训练"
+    assert place(3, Cell(0, "训练")).text == "训 "
+
+
+def test_row_cuts_the_left_for_the_right() -> None:
+    assert row(10, [Span("abcdefgh")], [Span("xyz")]).text == "abcde… xyz"
+    assert row(5, [Span("ab")]).text == "ab   "
+    assert cut_spans([Span("ab"), Span("cd")], 3) == [Span("ab"), Span("…")]
+
+
+@given(st.integers(1, 60), st.lists(st.tuples(st.integers(-3, 70), SIMPLE, st.booleans()), max_size=6))
+def test_place_is_always_exactly_as_wide(width: int, given_cells: list[tuple[int, str, bool]]) -> None:
+    line = place(width, *(Cell(max(0, c), t, "text", r) for c, t, r in given_cells))
+    assert cells(line.text) == width
+
+
+@given(TEXT, st.integers(0, 40))
+def test_cut_never_exceeds_its_width(text: str, width: int) -> None:
+    assert cells(cut(text, width)) <= width
+
+
+@given(TEXT)
+def test_ascii_keeps_the_columns(text: str) -> None:
+    made = ascii_text(plain(text))
+    assert made.isascii()
+    assert len(made) == cells(plain(text))
+
+
+def test_ascii_glyphs() -> None:
+    assert ascii_text("── ▌ › ● × ► ╌") == "-- | > * x > ?"
+    assert ascii_text("⣿⣀⠀") == "@: "
+    line = Line((Span("─", "rule"), Span("a")), "sel", "disk:a")
+    assert ascii_line(line) == Line((Span("-", "rule"), Span("a")), "sel", "disk:a")
+    assert blank(3).text == "   "

@@ -1,0 +1,47 @@
+"""The state line: what the last hour was."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.state_bar import Run, run_spans, runs_between
+from iotop_ai.present.verdict.banner import banner_rows
+from tests.present import scenes
+
+MINUTE = 60_000_000_000
+UTC = View(utc_offset_s=0)
+NO_GPU = scenes.no_gpu()
+
+
+def test_runs_are_cut_to_the_span() -> None:
+    states = [(0, "OK"), (30 * MINUTE, "STARVED"), (50 * MINUTE, "OK")]
+    assert runs_between(states, 20 * MINUTE, 60 * MINUTE) == [Run("OK", 600), Run("STARVED", 1200), Run("OK", 600)]
+    assert runs_between(states, 51 * MINUTE, 60 * MINUTE) == [Run("OK", 540)]
+    assert runs_between([], 0, MINUTE) == []
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(State)), st.floats(0.1, 4000)), max_size=20), st.integers(0, 200))
+def test_the_row_has_the_given_width(runs: list[tuple[str, float]], width: int) -> None:
+    text = "".join(span.text for span in run_spans([Run(*run) for run in runs], width))
+    assert len(text) == (width if runs else 0)
+
+
+def test_the_words_are_in_their_runs() -> None:
+    text = "".join(s.text for s in run_spans([Run("OK", 19 * 60), Run("STARVED", 41 * 60)], 60))
+    assert " OK 19 min " in text
+    assert " STARVED 41 min " in text
+    assert text.startswith("──")
+    assert text.endswith("━━")
+
+
+def test_the_banner_shows_the_hour_without_a_second_finding() -> None:
+    now = NO_GPU.snapshot.at_ns
+    carry = NO_GPU.carry._replace(states=((now - 90 * MINUTE, "OK"), (now - 15 * MINUTE, "IDLE")))
+    line = banner_rows(NO_GPU._replace(carry=carry), UTC, 80, 4)[2].text
+    assert line.startswith("▌hour     01:53 ")
+    assert " OK 45 min " in line
+    assert " 02:53  " in line
+    assert len(line) == 80

@@ -1,0 +1,93 @@
+"""Evidence in words: each metric named, each figure with its unit, and whether it counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.finding import Evidence, Finding, Severity
+from iotop_ai.present.verdict.evidence import MET, PLAIN, UNKNOWN, UNMET, facts_of, measured, what_is
+from tests.diagnosis.build import play
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
+
+SCENES = {**DATA_SCENES, **STATE_SCENES}
+
+
+def of(class_id: str, *evidence: Evidence) -> list[tuple[str, str, str]]:
+    finding = Finding(class_id, Severity.WARNING, 0.9, "sda", (("normal_ms", 1.3004),), evidence)
+    return [(fact.value, fact.limit, fact.standing) for fact in facts_of(finding)]
+
+
+def test_the_standing_of_a_figure() -> None:
+    assert of("storage_read", Evidence("jobs.5.stall_ratio", 0.78, "ratio", 0.08)) == [("78 %", ">= 8 %", MET)]
+    assert of("storage_read", Evidence("gpus.busy_ratio", 0.22, "ratio", 0.7)) == [("22 %", "< 70 %", MET)]
+    assert of("gpu_bound", Evidence("gpus.busy_ratio", 0.97, "ratio", 0.9)) == [("97 %", ">= 90 %", MET)]
+    assert of("storage_read", Evidence("disks.sda.read_size_bytes", 131072, "B", 49152)) == [
+        ("128 KB", "< 48 KB", UNMET)
+    ]
+    assert of("storage_read", Evidence("disks.sda.queue_size", 7.9, "count")) == [("7.9", "", PLAIN)]
+    assert of("fs_full", Evidence("filesystems./.inodes_used_ratio", None, "ratio", 0.99)) == [
+        ("?", ">= 99 %", UNKNOWN)
+    ]
+
+
+def test_a_time_is_compared_with_the_normal_one() -> None:
+    assert of("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3)) == [("87 ms", "normal 1.3 ms", MET)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("gpus.busy_ratio", "GPUs busy"),
+        ("cpu.all.busy_ratio", "CPUs busy"),
+        ("jobs.50.stall_ratio", "time without data"),
+        ("disks.nvme0n1.read_await_ms", "nvme0n1: time of a read"),
+        ("filesystems./data.used_ratio", "/data: used"),
+        ("filesystems./a.b/c.used_ratio", "/a.b/c: used"),
+        ("pressure.io.some_ratio", "time in which a task waits for io"),
+        ("processes.python.cpu_ratio", "python: on a CPU"),
+        ("smart.sda.media_errors", "sda: media errors"),
+        ("network.received_bytes_per_s", "received"),
+    ],
+)
+def test_metrics_in_words(metric: str, words: str) -> None:
+    assert what_is(metric) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0, "ratio", "0 %"),
+        (0.004, "ratio", "<1 %"),
+        (None, "ms", "?"),
+        (92 * 1048576.0, "B/s", "92 MB/s"),
+        (0.0, "B", "0 B"),
+        (12.0, "s", "12 s"),
+        (300.0, "1/s", "300 1/s"),
+        (312.0, "count", "312"),
+        (2.0, "count", "2"),
+    ],
+)
+def test_figures_with_their_units(value: float | None, unit: str, text: str) -> None:
+    assert measured(value, unit) == text
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_every_class_has_evidence_with_a_threshold(name: str) -> None:
+    facts = facts_of(play((SCENES[name], 25))[-1].verdict.primary)
+    assert facts
+    assert any(fact.standing in (MET, PLAIN) for fact in facts)
+    assert all(fact.what and "_" not in fact.what.partition(":")[0] for fact in facts)
+
+
+def test_figures_of_gpus_have_their_own_direction() -> None:
+    assert of("comm_wait", Evidence("gpus.busy_ratio", 1.0, "ratio", 0.9)) == [("100 %", ">= 90 %", MET)]
+    assert of("comm_wait", Evidence("gpus.power_ratio", 0.14, "ratio", 0.4)) == [("14 %", "< 40 %", MET)]
+    assert of("gpu_throttle", Evidence("gpus.0.sm_clock_ratio", 0.45, "ratio", 0.85)) == [("45 %", "< 85 %", MET)]
+    assert of("gpu_fault", Evidence("gpus.3.answers", 0.0, "bool", 1.0)) == [("no", "should be yes", MET)]
+    assert of("no_gpu", Evidence("jobs.5.gpus", 0.0, "count", 1.0)) == [("0", "< 1", MET)]
+    assert of("healthy", Evidence("jobs.5.stall_ratio", 0.01, "ratio", 0.08)) == [("1 %", "< 8 %", MET)]
+    assert of("gpu_throttle", Evidence("gpus.0.temperature_celsius", 91.0, "celsius", 90.0)) == [
+        ("91 C", ">= 90 C", MET)
+    ]
+    assert what_is("gpus.3.pcie_width") == "GPU 3: PCIe lanes"
+    assert what_is("gpus.others.busy_ratio") == "other GPUs: busy"

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.finding import Advice, RuledOut
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.verdict_class import PRECEDENCE
+from iotop_ai.present.text.line import Span, spans_cells
+from iotop_ai.present.verdict import headline
+from iotop_ai.present.verdict.advice import advice_text, templates, why_text
+from tests.diagnosis.build import (
+    BUSY,
+    IDLE,
+    MB,
+    PREPARING,
+    SINGLE,
+    SLOW_SSD,
+    STARVED,
+    Disk,
+    Machine,
+    Task,
+    play,
+)
+from tests.diagnosis.gpu_scenes import GPU_SCENES
+from tests.diagnosis.host_scenes import HOST_SCENES, epochs
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
+
+TB = 1 << 40
+DYING = SmartState("sda", "ata", "X", "1", "1", "FAIL", "critical", ("312 reallocated sectors", "2 pending"))
+READER = Task(60, "python", cpu=0.05, read=10 * MB, blocked=0.93)
+SLOW = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
+MACHINES = {
+    "storage_read": replace(
+        STARVED,
+        smart=(DYING,),
+        disks=(SLOW_SSD, Disk("md0", "nvme", mount="/raid")),
+        usage={
+            "/data": FilesystemUsage(2 * TB, TB, TB, 0, 0),
+            "/raid": FilesystemUsage(16 * TB, 5 * TB, 11 * TB, 0, 0),
+        },
+    ),
+    "storage_read without GPU": Machine(disks=(SLOW,), tasks=(READER,), io_pressure=0.5),
+    "storage_read small": replace(STARVED, disks=(replace(SLOW_SSD, size_bytes=8192.0),)),
+    "cpu_prep": PREPARING,
+    "single_thread": SINGLE,
+    "gpu_bound": BUSY,
+    "healthy": replace(BUSY, gpus=(0.8,) * 8),
+    "idle": IDLE,
+    "failing_disk": Machine(smart=(DYING,), cpu=0.5),
+    "unknown": Machine(cpu=0.5),
+    "unknown with GPU": replace(STARVED, disks=(replace(SLOW_SSD, await_ms=1.2),)),
+    "unknown blocked": Machine(tasks=(READER,), ptrace=False),
+}
+PARTS = (
+    headline.headline,
+    headline.because,
+    headline.second,
+    headline.advice,
+    headline.ruled_out,
+    headline.confidence,
+    headline.loss,
+)
+
+
+def last(machine: Machine, ticks: int = 15) -> Frame:
+    return play((machine, ticks))[-1]
+
+
+def words(part: object, frame: Frame) -> str:
+    return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
+
+
+def test_every_class_has_a_scene() -> None:
+    scenes = {**MACHINES, **DATA_SCENES, **STATE_SCENES, **GPU_SCENES, **HOST_SCENES}
+    got = {name: last(machine).verdict.primary.class_id for name, machine in scenes.items()}
+    assert got == {name: name.split()[0] for name in scenes}
+    turns = play(*epochs(20, 4, 4))[-1].verdict.primary.class_id
+    assert {*got.values(), turns} == set(PRECEDENCE)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "because", "advice"),
+    [
+        (
+            "storage_read",
+            "8 of 8 GPUs wait for data 78 % of the time",
+            "disk sda 88 MB/s, r_await 87 ms (normal 1.3); 8/8 pt_data_worker blocked 100 %",
+            "copy /data (1 TB, ~3 h 19 min) to /raid (md0, 11 TB free): iotop-ai stage /data /raid;"
+            " the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
+        ),
+        (
+            "storage_read without GPU",
+            "python waits for disk sda 90 % of the time",
+            "disk sda 9.5 MB/s, r_await 60 ms (normal 1.3)",
+            "move the data to faster storage: sda gives 9.5 MB/s",
+        ),
+        (
+            "cpu_prep",
+            "8 of 8 GPUs wait for data 61 % of the time",
+            "8 pt_data_worker compute at 98 % CPU, 32 of 40 cores idle; disks hold them 0 %",
+            "num_workers 1 -> 4 per GPU (40 cores x 0.8 / 8)",
+        ),
+        (
+            "single_thread",
+            "the GPU waits for data 80 % of the time",
+            "python computes at 99 % CPU, 7 of 8 cores idle; disks hold them 0 %",
+            "num_workers 0 -> 6 (8 cores x 0.8); with pin_memory=True, persistent_workers=True",
+        ),
+        (
+            "gpu_bound",
+            "GPUs compute: 96 % busy, 94 % of the power limit",
+            "disks hold the job's processes at most 10 % of the time",
+            "a faster disk will not help; batch size, bf16, torch.compile may",
+        ),
+        ("idle", "no training job seen", "CPU 2 %, no GPU, disks below 1 MB/s", None),
+        (
+            "failing_disk",
+            "sda is FAILING: 312 reallocated sectors, 2 pending",
+            "its own health report is critical; it holds /data",
+            "back sda up now, then replace it",
+        ),
+        ("unknown", "nothing slow is seen; GPU none, disks idle", None, ""),
+        ("unknown with GPU", "GPUs idle 78 % of the time, cause not seen", None, None),
+        ("unknown blocked", "python is blocked 90 % of the time, cause not seen", None, None),
+    ],
+)
+def test_words(name: str, expected: str, because: str | None, advice: str | None) -> None:
+    frame = last(MACHINES[name])
+    assert words(headline.headline, frame) == expected
+    assert because is None or words(headline.because, frame) == because
+    assert advice is None or words(headline.advice, frame) == advice
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "because"),
+    [
+        (
+            "gpu_throttle",
+            "GPU 0 is slowed down by heat 30 % of the time",
+            "GPU 0 runs at 900 of 1980 MHz, 91 C (slows at 90), 620 of 700 W; 97 % busy",
+        ),
+        (
+            "gpu_throttle lowered",
+            "8 GPUs are held at a lowered power limit 90 % of the time",
+            "GPU 0 runs at 1300 of 1980 MHz, 64 C (slows at 90), 395 of 400 W (by default 700); 97 % busy",
+        ),
+        (
+            "pcie narrow",
+            "the PCIe link of GPU 0 is full: 8.4 GB/s",
+            "GPU 0 receives 8.4 GB/s of about 12 GB/s, link gen 5 x4 of gen 5 x16",
+        ),
+        (
+            "gpu_memory shared",
+            "memory of 8 GPUs is 98 % full, another program holds part of it",
+            "GPU 0 holds 78 GB of 80 GB; pid 900 is not part of the job and holds 30 GB",
+        ),
+        ("gpu_fault lost", "GPU 3 does not answer any more", None),
+        (
+            "gpu_fault board",
+            "GPU 2 reported Xid 48 14 s ago",
+            "double-bit ECC error: drain the node and reset the GPU; train.py runs on it",
+        ),
+        ("no_gpu", "train.py trains on the CPU, GPU 0 unused", None),
+        (
+            "comm_wait",
+            "8 GPUs spin at 100 % but draw 98 of 700 W",
+            "no batch is taken: they wait in a collective for another rank",
+        ),
+        (
+            "imbalance",
+            "the other GPU waits for GPU 0",
+            "GPU 0 is 42 % busy at 310 W, the others 100 % at 310 W",
+        ),
+    ],
+)
+def test_words_about_gpus(name: str, expected: str, because: str | None) -> None:
+    frame = last(GPU_SCENES[name])
+    assert words(headline.headline, frame) == expected
+    assert because is None or words(headline.because, frame) == because
+    assert words(headline.advice, frame)
+
+
+def test_the_second_finding_and_the_loss() -> None:
+    frame = last(MACHINES["storage_read"])
+    assert words(headline.second, frame) == "sda is FAILING: 312 reallocated sectors, 2 pending"
+    assert words(headline.loss, frame) == "6.2 GPU-h lost/h"
+    assert words(headline.confidence, frame) == "sure: high"
+    assert words(headline.second, last(IDLE)) == ""
+    assert words(headline.loss, last(IDLE)) == ""
+
+
+def test_several_of_one_name_are_grouped() -> None:
+    readers = tuple(replace(READER, pid=60 + i, name="fio", read=1 * MB) for i in range(8))
+    frame = last(Machine(disks=(SLOW,), tasks=readers, io_pressure=0.5))
+    assert words(headline.headline, frame) == "fio x8 wait for disk sda 90 % of the time"
+
+
+def test_measuring_and_missing_signals() -> None:
+    frame = last(replace(IDLE, ptrace=False), ticks=4)
+    assert words(headline.headline, frame) == "measuring 3 of 10 s"
+    assert "3 of 6 signal groups: not root, no NVIDIA driver" in words(headline.because, frame)
+    assert words(headline.confidence, frame) == ""
+
+
+def test_deciding_figures_are_strong_and_the_culprit_is_named() -> None:
+    frame = last(MACHINES["storage_read without GPU"])
+    spans = headline.headline(frame.verdict, frame)
+    assert Span("90 %", "strong") in spans
+    assert Span("sda", "bad") in spans
+
+
+@pytest.mark.parametrize("name", [*MACHINES, *GPU_SCENES])
+@pytest.mark.parametrize("width", [50, 69, 149])
+def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
+    frame = last({**MACHINES, **GPU_SCENES}[name])
+    for part in PARTS:
+        spans = part(frame.verdict, frame)
+        whole, cut = headline.text_of(spans), headline.text_of(headline.fit(spans, width))
+        assert len(cut) <= width
+        assert whole.startswith(cut)
+        assert bool(cut) == bool(whole)
+        rest = whole[len(cut) :]
+        assert not rest or rest.startswith((";", ",", ":", " "))
+    assert len(words(headline.headline, frame)) <= 69
+
+
+SPANS = st.lists(
+    st.sampled_from([Span("; "), Span(", "), Span("disk"), Span(" sda 87 ms "), Span("ディスク x")]), max_size=9
+)
+
+
+@given(SPANS, st.integers(0, 40))
+def test_fit_never_exceeds_and_never_invents(spans: list[Span], width: int) -> None:
+    cut = headline.fit(spans, width)
+    assert headline.text_of(spans).startswith(headline.text_of(cut))
+    assert sum(len(s.text) + sum(c > "ÿ" for c in s.text) for s in cut) <= width
+    if spans_cells(spans) <= width:
+        assert cut == spans
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_findings_as_json(name: str) -> None:
+    for found in last(MACHINES[name]).verdict.findings:
+        data = json.loads(json.dumps(headline.finding_object(found), allow_nan=False))
+        assert list(data) == [
+            "class",
+            "state",
+            "confidence",
+            "severity",
+            "evidence",
+            "ruled_out",
+            "advice",
+            "lost_ratio",
+            "gpu_hours_lost",
+        ]
+        assert data["state"] == found.state
+        assert data["severity"] in ("info", "warning", "critical")
+        assert all(set(e) == {"metric", "value", "unit", "threshold"} for e in data["evidence"])
+        assert all(set(r) == {"class", "why"} and r["why"] for r in data["ruled_out"])
+        assert all(data["advice"])
+
+
+def test_every_template_has_words_without_its_arguments() -> None:
+    cures, reasons = templates()
+    assert all(advice_text(Advice(name)) for name in cures)
+    assert all(why_text(RuledOut("idle", name)) for name in reasons)
+
+
+def test_an_unknown_figure_is_a_question_mark() -> None:
+    assert "? MB/s" in advice_text(Advice("faster_storage", (("device", "sda"), ("rate", None))))
+
+
+@pytest.mark.parametrize(
+    ("begin", "rest"),
+    [
+        ("find what killed it: the scheduler's log", " (memory limit, time limit), dmesg"),
+        ("renice -n 19 -p 4242 (make), or keep it off these cores", " (taskset, cpuset)"),
+        ("cool GPU 2 (88 C, 655 of 700 W): fans, airflow, room", "; or nvidia-smi -pl for a steady clock"),
+        ("one long sentence that has no place at all at which it could be", " ended sooner"),
+    ],
+)
+def test_a_sentence_that_does_not_fit_ends_at_a_clause(begin: str, rest: str) -> None:
+    assert "".join(span.text for span in headline.fit([Span(begin + rest)], 66)) == begin

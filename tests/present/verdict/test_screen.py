@@ -1,0 +1,111 @@
+"""The reasoning page: everything in it at any size, found by scrolling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.key_row import words_above
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from iotop_ai.present.text.theme import TOKENS
+from iotop_ai.present.verdict.screen import KEYS, body_rows, most_scroll, reasoning_rows
+from tests.diagnosis.build import IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, play
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
+from tests.diagnosis.verdict.test_acknowledge import ill
+
+UTC = View(utc_offset_s=0)
+SIZES = [(80, 24), (160, 48), (60, 15), (100, 30), (250, 70), (40, 10)]
+SCENES = {**DATA_SCENES, **STATE_SCENES, "idle": IDLE, "starved": JOB_STARVED, "blind": Machine(blind=True)}
+
+
+def last(machine: Machine, ticks: int = 25) -> Frame:
+    return play((machine, ticks))[-1]
+
+
+def text(frame: Frame, width: int = 80, height: int = 24, scroll: int = 0, view: View = UTC) -> str:
+    return "\n".join(line.text.rstrip() for line in reasoning_rows(frame, view, width, height, scroll))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", SCENES)
+def test_it_fills_any_size_exactly(name: str, size: tuple[int, int]) -> None:
+    frame = last(SCENES[name])
+    for scroll in (0, 3, most_scroll(frame, UTC, *size), 999):
+        lines = reasoning_rows(frame, UTC, *size, scroll)
+        assert len(lines) == size[1]
+        for line in lines:
+            assert cells(line.text) == size[0]
+            assert {span.token for span in line.spans} <= set(TOKENS)
+
+
+def test_the_rows_of_a_starved_job() -> None:
+    page = text(last(JOB_STARVED), 80, 60)
+    for words in (
+        " STARVED  8 of 8 GPUs wait for data 78 % of the time",
+        "── why storage_read, since 00:00:1",
+        " ● time without data                                        78 %         >= 8 %",
+        " ● GPUs busy                                                22 %         < 70 %",
+        " ● sda: time of a read                                     87 ms  normal 1.3 ms",
+        "── against ─",
+        " ○ sda: mean read                                         128 KB        < 48 KB",
+        " ? not seen: no disk has SMART",
+        "── ruled out ─",
+        " × cpu_prep           workers compute in 3 % of the wait",
+        "no sign of ",
+        "── do ─",
+        " 1 the GPUs ask for",
+        "── last hour ─",
+        " STARVED   storage_read ",
+        "of GPU time lost by this job so far",
+    ):
+        assert words in page, words
+
+
+def test_at_160_columns_the_metric_has_its_id() -> None:
+    assert "disks.sda.read_await_ms" in text(last(JOB_STARVED), 160, 48)
+
+
+def test_a_second_finding_shows_its_own_evidence() -> None:
+    page = text(last(replace(JOB_STARVED, smart=ill().smart)), 80, 60)
+    assert "── and failing_disk ─" in page
+    assert "sure high (0.95)" in page
+    assert "sda: reallocated" in page
+
+
+def test_other_classes_name_what_they_lack() -> None:
+    page = text(play((JOB_STARVED, 25), (JOB_PREPARING, 9))[-1], 80, 60)
+    assert "── considered ─" in page
+    assert "cpu_prep" in page
+
+
+def test_while_measuring_it_shows_the_rest() -> None:
+    assert "no rule has its whole window yet" in text(last(IDLE, 4))
+
+
+def test_scrolling_shows_every_row_and_its_position() -> None:
+    frame = last(JOB_STARVED)
+    body = [line.text.rstrip() for line in body_rows(frame, UTC, 80, spread=False)]
+    most = most_scroll(frame, UTC, 80, 24)
+    assert most > 0
+    seen = set()
+    for scroll in range(most + 1):
+        page = text(frame, scroll=scroll).splitlines()
+        seen |= set(page)
+        assert ("more row" in page[-2]) == (scroll < most)
+    assert "the end" in text(frame, scroll=most)
+    assert set(body) <= seen
+
+
+def test_nothing_scrolls_when_all_fits() -> None:
+    assert most_scroll(last(JOB_HEALTHY), UTC, 160, 70) == 0
+    assert "the end" not in text(last(JOB_HEALTHY), 160, 70)
+
+
+def test_the_keys_are_below_and_ascii_is_ascii() -> None:
+    page = text(last(JOB_STARVED), view=UTC._replace(ascii_only=True))
+    assert page.isascii()
+    for key, word in words_above(KEYS, UTC):
+        assert f"{key}:{word}" in page.splitlines()[-1]

@@ -1,0 +1,71 @@
+"""A home directory that hangs like that of a dead NFS server: bindfs (FUSE) over a folder, stopped and continued."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+
+def why_no_home() -> str:
+    """Why this rig cannot run here; "" when it can."""
+    for program, package in (("bindfs", "bindfs"), ("fusermount3", "fuse3")):
+        if not shutil.which(program):
+            return f"needs {program} ({package})"
+    return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "needs /dev/fuse"
+
+
+class Home:
+    """``with Home(folder) as home: home.hang()``. path: the mount.
+
+    A stopped server reads no requests: a caller waits in the kernel until SIGKILL or until the server ends. A hard NFS
+    mount behaves the same.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.behind = folder / "behind"
+        self.path = folder / "home"
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Home:
+        for place in (self.behind, self.path):
+            place.mkdir(parents=True)
+        kept = "attr_timeout=0,entry_timeout=0,negative_timeout=0"  # each access asks the server
+        self._server = subprocess.Popen(["bindfs", "-f", "-o", kept, str(self.behind), str(self.path)])
+        end = time.monotonic() + 10
+        while not os.path.ismount(self.path):
+            if self._server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("bindfs does not mount")
+            time.sleep(0.02)
+        return self
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables that put home, state, settings and cache below the mount."""
+        below = {"XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "config", "XDG_CACHE_HOME": "cache"}
+        return {"HOME": str(self.path), **{name: str(self.path / part) for name, part in below.items()}}
+
+    def hang(self) -> None:
+        """Stop answering."""
+        assert self._server is not None
+        os.kill(self._server.pid, signal.SIGSTOP)
+        while Path(f"/proc/{self._server.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(0.01)
+
+    def release(self) -> None:
+        """Answer again, waiting requests too."""
+        assert self._server is not None
+        os.kill(self._server.pid, signal.SIGCONT)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self.release()
+        subprocess.run(["fusermount3", "-u", "-z", str(self.path)], check=True)
+        self._server.wait(10)

@@ -1,0 +1,273 @@
+"""A log of iostat gives its own rates back, whatever its format; what it does not tell stays unknown."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.export.field_names import device_terms
+from iotop_ai.model.block.counters import BlockKey, block_rates_of
+from iotop_ai.model.errors import InputError, IotopError, UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.imports.common import ImportOptions
+from iotop_ai.sources.imports.iostat import CounterBuilder, iostat_snapshots
+from iotop_ai.sources.imports.iostat_log import iostat_reports
+
+LOGS = Path(__file__).parents[2] / "data" / "logs"
+S = 1_000_000_000
+START = int(datetime(2026, 11, 21, 9, 38, 5, tzinfo=UTC).timestamp()) * S
+FIRST = ImportOptions(start_ns=START, interval_s=1, keep_first=True, zone=UTC)
+CASES = {
+    "iostat-12.6-t.txt": ImportOptions(zone=UTC),
+    "iostat-12.6-iso.txt": ImportOptions(),
+    "iostat-12.6.json": ImportOptions(zone=UTC),
+    "iostat-12.6-m-y.txt": FIRST,
+    "made-iostat-11.txt": ImportOptions(zone=UTC),
+    "made-iostat-12.0-de.txt": ImportOptions(zone=UTC),
+}
+
+
+def played(path: Path, wanted: ImportOptions) -> list[Frame]:
+    return list(frames(iostat_snapshots(str(path), wanted)))
+
+
+def slack(term: str, seconds: float, requests: float | None) -> float:
+    """How far a figure may lie from the logged one: half a unit of its counter over the interval, and two decimals."""
+    if term.endswith("await"):
+        return 0.006 + 0.5 / max(requests or 1, 1)
+    if term == "util":
+        return 0.006 + 0.05 / seconds
+    if term == "aqu-sz":
+        return 0.006 + 0.0005 / seconds
+    return 0.006 + 0.5 / seconds
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_logged_rates_come_back(name: str) -> None:
+    wanted = CASES[name]
+    reports = list(iostat_reports(str(LOGS / name)))
+    shown = [f for f in played(LOGS / name, wanted) if f.sample.seconds is not None]
+    logged = reports if wanted.keep_first else reports[1:]
+    assert len(shown) == len(logged)
+    terms = device_terms()
+    compared = 0
+    for frame, report in zip(shown, logged, strict=True):
+        rates = frame.sample.block.value
+        assert rates is not None
+        seconds = frame.sample.block.seconds
+        assert seconds
+        for device, row in report.devices.items():
+            found = rates[BlockKey(device, 0)]
+            for term, value in row.items():
+                scale = 1024 if term in ("rMB/s", "wMB/s", "dMB/s") else 1
+                known = term.replace("MB/s", "kB/s")
+                if known not in terms or known in ("await", "rrqm", "wrqm", "drqm") or "areq-sz" in known:
+                    continue
+                got = terms[known].of(found)
+                requests = row.get(f"{known[0]}/s", 0) * seconds if known[1:] == "_await" else None
+                if got is None:
+                    assert requests == 0
+                    assert value == 0
+                    continue
+                assert got == pytest.approx(value * scale, abs=slack(known, seconds, requests)), (device, term)
+                compared += 1
+    assert compared >= 9
+
+
+def test_a_value_that_the_log_lacks_is_unknown() -> None:
+    *_, frame = played(LOGS / "made-iostat-11.txt", ImportOptions(zone=UTC))
+    snapshot = frame.snapshot
+    assert snapshot.host.origin == "iostat"
+    assert (snapshot.host.name, snapshot.host.kernel) == ("old7", "4.9.0-8-amd64")
+    counters = snapshot.block.value
+    assert counters is not None
+    (only,) = counters.values()
+    assert (only.in_flight, only.dc_ios, only.fl_ios) == (None, None, None)
+    assert frame.sample.own.cpu_ratio is None
+    for name in ("processes", "cpu", "memory", "gpu", "smart", "pressure"):
+        assert getattr(snapshot, name) == Reading(None, Status.OFF, "not in the iostat log")
+
+
+def test_times_of_locales() -> None:
+    first, second, third = played(LOGS / "made-iostat-11.txt", ImportOptions(zone=UTC))
+    assert [f.snapshot.wall_ns for f in (first, second, third)] == [START, START + 5 * S, START + 10 * S]
+    german = played(LOGS / "made-iostat-12.0-de.txt", ImportOptions(zone=UTC))
+    assert german[-1].snapshot.wall_ns == START + 8 * 3600 * S + 2 * S
+    moved = played(LOGS / "made-iostat-11.txt", ImportOptions(start_ns=5 * S, zone=UTC))
+    assert [f.snapshot.wall_ns for f in moved] == [5 * S, 10 * S, 15 * S]
+
+
+HEAD = "Linux 6.1.0 (n) \t11/21/26 \t_x86_64_\t(2 CPU)\n\n"
+TABLE = "Device r/s rkB/s r_await w/s wkB/s w_await aqu-sz %util\n"
+
+
+def log(*reports: tuple[str, str]) -> str:
+    return HEAD + "".join(f"{when}\n{TABLE}{rows}\n\n" for when, rows in reports)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "log.txt"
+    path.write_text(text)
+    return path
+
+
+def row(name: str, reads: float) -> str:
+    return f"{name} {reads:.2f} {reads * 4:.2f} 2.00 0.00 0.00 0.00 0.10 5.00"
+
+
+def reads(frame: Frame) -> dict[str, float | None]:
+    return {key.name: rate.reads_per_s for key, rate in (frame.sample.block.value or {}).items()}
+
+
+def test_a_device_that_is_left_out_while_others_idle_was_gone(tmp_path: Path) -> None:
+    times = [f"11/21/26 09:00:0{i}" for i in range(5)]
+    rows = [f"{row('sda', 0)}\n{row('sdb', 9)}", row("sda", 0), row("sda", 1), f"{row('sda', 1)}\n{row('sdb', 5)}"]
+    path = written(tmp_path, log(*zip(times, [rows[0].replace("2.00", "0.00"), *rows[1:]], strict=False)))
+    text = path.read_text().replace("sda 0.00 0.00 2.00 0.00 0.00 0.00 0.10 5.00", "sda" + " 0.00" * 8)
+    path.write_text(text)
+    assert [reads(f) for f in played(path, ImportOptions(zone=UTC))][1:] == [
+        {"sda": 0.0},
+        {"sda": 1.0},
+        {"sda": 1.0, "sdb": None},
+    ]
+
+
+def test_without_idle_rows_a_device_that_is_left_out_did_nothing(tmp_path: Path) -> None:
+    times = [f"11/21/26 09:00:0{i}" for i in range(4)]
+    rows = [f"{row('sda', 7)}\n{row('sdb', 9)}", row("sda", 3), "", f"{row('sda', 1)}\n{row('sdb', 5)}"]
+    path = written(tmp_path, log(*zip(times, rows, strict=True)))
+    assert [reads(f) for f in played(path, ImportOptions(zone=UTC))][1:] == [
+        {"sda": 3.0, "sdb": 0.0},
+        {"sda": 0.0, "sdb": 0.0},
+        {"sda": 1.0, "sdb": 5.0},
+    ]
+
+
+def test_a_second_run_in_the_same_file_is_a_session_of_its_own(tmp_path: Path) -> None:
+    one = log(("11/21/26 09:00:00", row("sda", 7)), ("11/21/26 09:00:01", row("sda", 3)))
+    two = log(("11/21/26 10:00:00", row("sda", 8)), ("11/21/26 10:00:01", row("sda", 4)))
+    for between in ("", "11/21/26 09:00:02\n" + TABLE + row("sda", 7)[:9]):
+        shown = played(written(tmp_path, one + between + two), ImportOptions(zone=UTC))
+        assert [reads(f) for f in shown] == [{"sda": None}, {"sda": 3.0}, {"sda": None}, {"sda": 4.0}]
+        assert [f.snapshot.host.boot_id for f in shown] == ["imported-1"] * 2 + ["imported-2"] * 2
+
+
+def test_a_pause_of_the_machine_is_a_gap(tmp_path: Path) -> None:
+    times = ["11/21/26 09:00:00", "11/21/26 09:00:01", "11/21/26 09:00:02", "11/21/26 09:10:02", "11/21/26 09:10:03"]
+    shown = played(written(tmp_path, log(*((t, row("sda", 6)) for t in times))), ImportOptions(zone=UTC))
+    assert [f.sample.gap for f in shown] == [False, False, False, True, False]
+    assert {f.sample.seconds for f in shown[1:]} == {1.0, 600.0}
+    assert all(reads(f) == {"sda": 6.0} for f in shown[1:])
+
+
+def test_a_torn_last_report_is_left_out(tmp_path: Path) -> None:
+    whole = log(*((f"11/21/26 09:00:0{i}", row("sda", 6)) for i in range(3)))
+    for cut in range(len(whole) - 40, len(whole) - 3):
+        assert len(played(written(tmp_path, whole[:cut]), ImportOptions(zone=UTC))) in (2, 3)
+    json_text = (LOGS / "iostat-12.6.json").read_text()
+    (tmp_path / "a.json").write_text(json_text[: int(len(json_text) * 0.8)])
+    assert len(played(tmp_path / "a.json", ImportOptions(zone=UTC))) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no report"),
+        ("secret " * 100, "no report"),
+        (HEAD + "Device tps kB/s await\nsda 1 2 3\n", "line 3: not the extended statistics"),
+        (HEAD + "r/s rkB/s Device\n1 2 sda\n", "line 3: human-readable form"),
+        (HEAD + "Device r/s w/s rkB/s wkB/s await %util\n", "no column r_await"),
+        (log(("11/21/26 09:00:00", "sda secret 1 1 1 1 1 1 1")), "line 5: not a line"),
+        ('{"sysstat": {"secret": 1}}', "no JSON"),
+        ('{"nodename": "n", "statistics": [{"disk": [{"disk_device": "a", "tps": 1}]}', "not the extended"),
+        ('{"nodename": "n", "statistics": [{"disk": [{"disk_device": "a", "r/s": NaN}]}', "report 1"),
+        (log(("13/32/26 09:00:00", row("sda", 1)), ("13/32/26 09:00:01", row("sda", 1))), "date that does not exist"),
+    ],
+)
+def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as error:
+        played(written(tmp_path, text), ImportOptions(zone=UTC))
+    assert "secret" not in str(error.value)
+
+
+def test_times_that_are_missing_are_asked_for(tmp_path: Path) -> None:
+    path = LOGS / "iostat-12.6-m-y.txt"
+    with pytest.raises(UsageError, match="--start and --interval"):
+        played(path, ImportOptions())
+    with pytest.raises(UsageError, match="--interval"):
+        played(path, ImportOptions(start_ns=START))
+    with pytest.raises(InputError, match="not a regular file"):
+        played(tmp_path, ImportOptions())
+
+
+@given(
+    st.lists(st.decimals(min_value=0, max_value=100_000, places=2), min_size=1, max_size=50),
+    st.sampled_from([0.5, 1.0, 2.0, 5.0, 60.0]),
+)
+def test_fractions_are_carried(rates: list[object], seconds: float) -> None:
+    meter = CounterBuilder()
+    columns = frozenset(("r/s", "rkB/s", "r_await", "util"))
+    before = meter.counters(columns)
+    wanted = 0.0
+    for rate in rates:
+        logged = float(str(rate))
+        meter.add_interval({"r/s": logged, "rkB/s": logged, "r_await": 3.0, "util": 50.0, "w/s": 0.0}, seconds)
+        after = meter.counters(columns)
+        found = block_rates_of(before, after, seconds)
+        assert found.reads_per_s == pytest.approx(logged, abs=1.001 / seconds)
+        assert found.read_bytes_per_s == pytest.approx(logged * 1024, abs=513 / seconds)
+        assert found.read_await_ms is None or found.read_await_ms == pytest.approx(3.0, abs=0.001)
+        wanted += logged * seconds
+        assert after.rd_ios == pytest.approx(wanted, abs=0.51)
+        before = after
+
+
+@given(st.binary(max_size=400))
+def test_any_file_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("log") / "log"
+    path.write_bytes(HEAD.encode() + TABLE.encode() + data)
+    try:
+        list(iostat_snapshots(str(path), FIRST))
+    except IotopError as error:
+        told = str(error)
+    else:
+        told = ""
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("Linux a (" + ") x x x " * 120_000, "no report"),
+        ("11/21/26" + " " * 1_000_000 + "x", "no report"),
+        ("Device r/s w/s r_await w_await %util " + "x " * 300, "more than 256 columns"),
+        ("Device r/s w/s r_await w_await %util\nsda " + "9" * 400 + " 1 1 1 1", "an impossible rate"),
+        ("x" * 1_100_000, "longer than 1 MiB"),
+        ("Device r/s w/s r_await w_await %util\n" + "".join(f"d{i} 1 1 1 1 1\n" for i in range(5000)), "4096 devices"),
+    ],
+    ids=["banner", "time", "columns", "rate", "line", "devices"],
+)
+def test_a_made_up_log_is_refused_soon(tmp_path: Path, line: str, why: str) -> None:
+    file = tmp_path / "log"
+    file.write_text(line + "\n")
+    began = time.monotonic()
+    with pytest.raises(InputError, match=why):
+        list(iostat_snapshots(str(file), ImportOptions(0, 1.0)))
+    assert time.monotonic() - began < 5
+
+
+def test_more_runs_than_a_log_holds_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("Linux 6.1 (h) \t11/21/26 \t_x86_64_\t(4 CPU)\n\n" * 10_001)
+    with pytest.raises(InputError, match="more than 10000 runs"):
+        list(iostat_snapshots(str(file), ImportOptions(0, 1.0)))
+    file.write_text("{" + '"nodename":"x",' * 10_001)
+    with pytest.raises(InputError, match="more than 10000 runs"):
+        list(iostat_snapshots(str(file), ImportOptions(0, 1.0)))

@@ -1,0 +1,159 @@
+"""A log of nvidia-smi as it stands: levels, N/A as unknown, a lost GPU as failed. The fixture is made by its manual."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.errors import InputError, IotopError, UsageError
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.imports.common import ImportOptions
+from iotop_ai.sources.imports.nvidia_smi import number, nvidia_smi_snapshots
+
+LOG = Path(__file__).parents[2] / "data" / "logs" / "made-nvidia-smi.csv"
+S = 1_000_000_000
+START = int(datetime(2026, 11, 21, 9, 32, 17, tzinfo=UTC).timestamp()) * S
+WANTED = ImportOptions(zone=UTC)
+FIRST, SECOND = (f"GPU-6ffb{n}-0000-0000-0000-000000000000" for n in (1111, 2222))
+MIB = 1 << 20
+
+
+def test_each_gpu_has_its_own_levels_and_time() -> None:
+    first, second = nvidia_smi_snapshots(str(LOG), WANTED)
+    assert (first.wall_ns, second.wall_ns) == (START + 131_000_000, START + S + 131_000_000)
+    assert first.host.origin == "nvidia-smi"
+    assert first.interval_s == pytest.approx(1.0)
+    table = first.gpu.value
+    assert table is not None
+    assert table[FIRST] == Reading(
+        GpuState(
+            FIRST,
+            0,
+            "NVIDIA H100 80GB HBM3",
+            utilization_percent=87,
+            memory_activity_percent=41,
+            memory_total_bytes=81559 * MIB,
+            memory_used_bytes=71234 * MIB,
+            temperature_celsius=54,
+            power_mw=512_330,
+            power_limit_mw=700_000,
+            sm_mhz=1980,
+            sm_max_mhz=1980,
+            performance_state=0,
+            clock_reasons=0,
+            bus_id="00000000:18:00.0",
+            mig=False,
+        ),
+        Status.OK,
+        at_ns=START + 123_000_000,
+    )
+    assert first.block == Reading(None, Status.OFF, "not in the nvidia-smi log")
+
+
+def test_a_lost_gpu_is_failed_and_says_why() -> None:
+    _, second = nvidia_smi_snapshots(str(LOG), WANTED)
+    table = second.gpu.value
+    assert table is not None
+    assert table[SECOND].status is Status.FAILED
+    assert table[SECOND].reason == "gpu is lost"
+    assert table[SECOND].value is None
+
+
+def test_rates_are_the_logged_levels() -> None:
+    *_, frame = frames(nvidia_smi_snapshots(str(LOG), WANTED))
+    rates = frame.sample.gpu.value
+    assert rates is not None
+    assert (rates[FIRST].busy_ratio, rates[FIRST].power_watts, rates[FIRST].sm_mhz) == (0.9, 530.1, 1965)
+    assert SECOND not in rates
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("87 %", 87.0), ("71234 MiB", 71234.0), ("85.32 W", 85.32), ("0", 0.0), ("[N/A]", None), ("N/A", None),
+     ("[Not Supported]", None), ("[GPU requires reset]", None), ("", None)],
+)  # fmt: skip
+def test_figures(text: str, value: float | None) -> None:
+    assert number(text) == value
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "log.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_without_times_start_and_interval_are_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path, "index, utilization.gpu [%]\n0, 5\n1, 6\n0, 7\n1, 8\n")
+    with pytest.raises(UsageError, match="--start and --interval"):
+        nvidia_smi_snapshots(path, ImportOptions())
+    with pytest.raises(UsageError, match="--interval"):
+        nvidia_smi_snapshots(path, ImportOptions(start_ns=START))
+    found = list(nvidia_smi_snapshots(path, ImportOptions(start_ns=START, interval_s=2, host="box")))
+    assert [s.wall_ns for s in found] == [START, START + 2 * S]
+    assert found[0].host.name == "box"
+    assert [[r.value.utilization_percent for r in (s.gpu.value or {}).values() if r.value] for s in found] == [
+        [5, 6],
+        [7, 8],
+    ]
+
+
+def test_a_log_joined_behind_another_is_a_session_of_its_own(tmp_path: Path) -> None:
+    text = LOG.read_text()
+    found = list(nvidia_smi_snapshots(written(tmp_path, text + text), WANTED))
+    assert [s.host.boot_id for s in found] == ["imported-1"] * 2 + ["imported-2"] * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("2026/11/21 09:32:17.123, 0, secret, 87 %\n", "line 1: not a header"),
+        ("timestamp, utilization.gpu [%]\n", "no row"),
+        ("timestamp, utilization.gpu [%]\n2026/11/21 09:32:17.123, secret\n", "line 2: not a row"),
+        ("timestamp, utilization.gpu [%]\nsecret, 5 %\n", "line 2: not a row"),
+        ("timestamp, utilization.gpu [%]\n2026/11/21 09:32:17.123, 5 %, secret\n", "line 2: not a row"),
+    ],
+)
+def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as error:
+        list(nvidia_smi_snapshots(written(tmp_path, text), WANTED))
+    assert "secret" not in str(error.value)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    path.write_text("timestamp, index, utilization.gpu [%], pstate\n" + text, encoding="utf-8", errors="replace")
+    try:
+        list(nvidia_smi_snapshots(str(path), WANTED))
+    except IotopError as error:
+        told = str(error)
+    else:
+        told = ""
+    assert told.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        ("index, utilization.gpu [%]\n0, " + "[" * 120_000, "not a row"),
+        ("index, utilization.gpu [%]\n0, " + " x" * 60_000, "not a row"),
+        ("index, utilization.gpu [%]\n0, " + "9" * 400, "not a row"),
+        ("a, " * 20_000, "more than 256 columns"),
+    ],
+    ids=["brackets", "blanks", "number", "columns"],
+)
+def test_a_made_up_log_is_refused_soon(tmp_path: Path, log: str, why: str) -> None:
+    file = tmp_path / "log"
+    file.write_text(log + "\n")
+    began = time.monotonic()
+    with pytest.raises(InputError, match=why):
+        list(nvidia_smi_snapshots(str(file), ImportOptions(0, 1.0)))
+    assert time.monotonic() - began < 5

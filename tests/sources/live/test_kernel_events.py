@@ -1,0 +1,56 @@
+"""The kernel's log and the GPU driver may both tell of one thing."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent
+from iotop_ai.collectors.machine.kernel_log.event import LogEvent
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.sources.live.kernel_events import KernelEvents, bus
+
+SECOND = 10**9
+GPUS = {"GPU-1": Reading(GpuState("GPU-1", 0, "H100", bus_id="00000000:3B:00.0"), Status.OK)}
+LOG = LogEvent("xid", "0000:3b:00", "0000:3b:00: Xid 79, GPU has fallen off the bus.", number=79)
+
+
+def texts(events: KernelEvents, log: list[LogEvent], xids: list[XidEvent], at_s: int) -> list[tuple[str, int | None]]:
+    return [(e.text, e.pid) for e in events.of(log, xids, GPUS, at_s * SECOND, at_s * SECOND)]
+
+
+def test_addresses_have_one_spelling() -> None:
+    assert bus("00000000:3B:00.0") == bus("0000:3b:00") == "0:3b:00"
+    assert bus("00010000:3B:00.0") == bus("10000:3b:00") != bus("0000:3b:00")
+
+
+def test_an_xid_of_both_is_reported_once_with_the_gpus_uuid_and_the_text_of_the_log() -> None:
+    heard: list[XidEvent] = []
+    events = KernelEvents(heard.append)
+    nvml = XidEvent("GPU-1", 79, SECOND, SECOND)
+    assert texts(events, [LOG], [nvml], 1) == [("GPU-1: Xid 79, GPU has fallen off the bus.", None)]
+    assert texts(events, [], [nvml], 2) == []
+    assert texts(events, [LOG], [], 20) == [("GPU-1: Xid 79, GPU has fallen off the bus.", None)]
+    assert texts(events, [], [XidEvent("GPU-1", 31, SECOND, SECOND)], 21) == [("GPU-1: Xid 31", None)]
+    assert [(x.uuid, x.number, x.at_ns) for x in heard] == [("GPU-1", 79, SECOND), ("GPU-1", 79, 20 * SECOND)]
+
+
+def test_a_lost_gpu_is_known_by_its_address() -> None:
+    heard: list[XidEvent] = []
+    events = KernelEvents(heard.append)
+    events.of([], [], GPUS, 0, 0)
+    lost = {"GPU-1": Reading(None, Status.FAILED, "lost")}
+    assert [e.text for e in events.of([LOG], [], lost, 9, 9)] == ["GPU-1: Xid 79, GPU has fallen off the bus."]
+    assert [x.uuid for x in heard] == ["GPU-1"]
+
+
+def test_an_xid_of_an_unknown_gpu_keeps_its_address() -> None:
+    other = LOG._replace(subject="0000:99:00", text="0000:99:00: Xid 79")
+    assert texts(KernelEvents([].append), [other], [], 1) == [("0000:99:00: Xid 79", None)]
+
+
+def test_kills_in_the_log_are_not_reported_again() -> None:
+    events = KernelEvents([].append)
+    kill = LogEvent("oom_kill", "python3", "the kernel killed python3 (pid 7) for memory", pid=7)
+    assert texts(events, [kill], [], 1) == [("the kernel killed python3 (pid 7) for memory", 7)]
+    assert events.unlogged(0) == 0
+    assert events.unlogged(3) == 2
+    assert events.unlogged(1) == 1

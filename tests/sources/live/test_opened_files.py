@@ -1,0 +1,167 @@
+"""The sampling thread opens nothing outside /proc, /sys and /dev: a dead server elsewhere must not stop it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.rigs.tmux import Terminal, why_no_tmux
+
+pytestmark = [
+    pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux()),
+    pytest.mark.skipif(not shutil.which("strace"), reason="needs strace"),
+]
+INSIDE = ("/proc", "/sys", "/dev")
+ALLOWED: tuple[str, ...] = ()
+"""Paths beside those, each with its reason. There is none."""
+_CALL = re.compile(r"(\d+) +([\d.]+) (\w+)\((.*)")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_FOLDER = re.compile(r"(?:AT_FDCWD|\d+)<([^>]*)>, ")
+JOB = """
+import mmap, os, sys, time
+with open(sys.argv[1], "rb") as library:
+    kept = mmap.mmap(library.fileno(), 0, prot=mmap.PROT_READ)
+data = open(sys.argv[2], "rb")
+while True:
+    sum(range(100_000))
+"""
+
+
+class Call(NamedTuple):
+    """A system call that names a file."""
+
+    thread: int
+    wall_s: float
+    name: str
+    path: str
+
+    @property
+    def inside(self) -> bool:
+        return any(self.path == top or self.path.startswith(top + "/") for top in INSIDE)
+
+
+def calls(trace: Path) -> list[Call]:
+    """What ``strace -f -y -ttt -e trace=file`` has written; a path relative to a descriptor with its folder."""
+    out = []
+    for line in trace.read_text(errors="replace").splitlines():
+        found = _CALL.match(line)
+        if found is None or (path := _QUOTED.search(found[4])) is None:
+            continue
+        name, folder = path[1], _FOLDER.match(found[4])
+        whole = name if name.startswith("/") else os.path.join(folder[1] if folder else "?", name)
+        out.append(Call(int(found[1]), float(found[2]), found[3], whole))
+    return out
+
+
+@contextmanager
+def training_job(folder: Path) -> Iterator[None]:
+    """A process that is taken for a training job: it maps a library of torch, computes, and has a file open."""
+    library = folder / "libtorch_python.so"
+    shutil.copy(shutil.which("true") or "/bin/true", library)
+    (folder / "data.bin").write_bytes(b"x" * 4096)
+    (folder / "train.py").write_text(JOB)
+    job = subprocess.Popen([sys.executable, str(folder / "train.py"), str(library), str(folder / "data.bin")])
+    try:
+        yield
+    finally:
+        job.kill()
+        job.wait()
+
+
+@pytest.mark.timeout(120)
+def test_the_thread_that_samples_opens_nothing_elsewhere(tmp_path: Path) -> None:
+    trace, program = tmp_path / "trace", Path(sys.executable).with_name("iotop-ai")
+    place = tmp_path / "place"
+    place.mkdir(mode=0o700)
+    environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    with training_job(tmp_path), Terminal(120, 40, environment) as terminal:
+        spied = ["strace", "-f", "-y", "-ttt", "-e", "trace=file", "-o", str(trace), str(program), "-d", "0.5"]
+        terminal.type(f"cd {shlex.quote(str(place))} && {shlex.join(spied)}\n")
+        terminal.wait_for(" q ?", 60)
+        terminal.keys("R")
+        terminal.wait_for("recording to", 60)
+        terminal.wait_for("train.py", 60)
+        time.sleep(4.0)
+        begun_s = time.time()
+        if os.geteuid() == 0:  # a user whose name is not known yet
+            subprocess.run(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "sleep", "1.2"], check=True)
+        time.sleep(5.0)
+        ended_s = time.time()
+        terminal.keys("q")
+        terminal.wait_for("recorded:", 30)
+    seen = [call for call in calls(trace) if begun_s <= call.wall_s <= ended_s]
+    sampled: dict[int, int] = {}
+    for call in seen:
+        if call.path.startswith("/proc/"):
+            sampled[call.thread] = sampled.get(call.thread, 0) + 1
+    sampler = max(sampled, key=sampled.__getitem__)
+    assert sampled[sampler] > 50
+    elsewhere = {f"{call.name} {call.path}" for call in seen if call.thread == sampler and not call.inside}
+    assert elsewhere - set(ALLOWED) == set()
+    # What is looked at beside it is seen to be looked at, by others.
+    others = [call for call in seen if call.thread != sampler]
+    assert any(call.path.endswith("/acknowledged.json") for call in others)
+    assert any(call.name == "statfs" and call.path.endswith("/root/dev/shm") for call in others)
+    assert not any(call.path.endswith("/root/dev/shm") for call in seen if call.thread == sampler)
+    if os.geteuid() == 0:
+        assert any(call.path == "/etc/passwd" for call in others)
+
+
+HOOKED = """
+import os, sys, threading
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
+
+seen, sampler, own = [], threading.get_ident(), threading.local()
+
+def hook(event, arguments):
+    if watching and threading.get_ident() == sampler and (event == "open" or event.startswith("os.")):
+        path = arguments[0] if arguments else None
+        if isinstance(path, (str, bytes)):
+            path = os.fsdecode(path)
+            if not path.startswith(("/proc", "/sys", "/dev")) and os.path.isabs(path):
+                seen.append(f"{event} {path}")
+
+watching = False
+sys.addaudithook(hook)
+source = LiveSource(Settings(interval_s=0.2), marks=True)
+recorder = Recorder(FileSink(sys.argv[1]), Clock())
+for number, frame in enumerate(frames(source)):
+    recorder.put(frame)
+    if number == 8:
+        watching = True
+    if number == 25:
+        watching = False  # what a source gives back at its end is no part of the rule
+        break
+source.close()
+assert recorder.close(10)
+print("\\n".join(seen) or "nothing", recorder.state().snapshots)
+"""
+
+
+def test_no_audited_call_of_the_source_and_the_recorder_is_elsewhere(tmp_path: Path) -> None:
+    """Beside strace: the interpreter's own events, of the live source with a recorder behind it."""
+    done = subprocess.run(
+        [sys.executable, "-c", HOOKED, str(tmp_path / "x.iotop.jsonl")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == "nothing 26"

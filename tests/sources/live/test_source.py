@@ -1,0 +1,143 @@
+"""The running machine as a source: a grid of ticks, events, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from itertools import islice, pairwise
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.marks_socket import send_mark
+from iotop_ai.model.reading import Status
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.format.codec import Decoder, Encoder, SnapLine
+
+QUICK = Settings(interval_s=0.1, smart=False)
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_ticks_keep_to_a_grid() -> None:
+    source = LiveSource(QUICK)
+    taken = list(islice(source, 6))
+    source.close()
+    steps = [(b.at_ns - a.at_ns) / 1e9 for a, b in pairwise(taken)]
+    assert sum(steps) / len(steps) == pytest.approx(0.1, abs=0.04)
+    assert [s.seq for s in taken] == [1, 2, 3, 4, 5, 6]
+    assert taken[0].smart.status is Status.OFF
+    assert all(s.block.value is not None and s.processes.value is not None for s in taken)
+
+
+@pytest.mark.parametrize("way", ["iterate", "direct", "drop"])
+def test_close_gives_everything_back(way: str) -> None:
+    before, threads = descriptors(), threading.active_count()
+    source = LiveSource(QUICK)
+    if way == "direct":
+        source.snapshot()
+        source.close()
+    elif way == "iterate":
+        for taken, _ in enumerate(source):
+            if taken == 2:
+                source.close()
+    else:
+        ticks = iter(source)
+        next(ticks)
+        del ticks
+    source.close()
+    end = time.monotonic() + 5
+    while threading.active_count() > threads and time.monotonic() < end:
+        time.sleep(0.02)
+    assert descriptors() <= before
+    assert threading.active_count() <= threads
+
+
+def test_the_first_snapshot_waits_for_nothing_that_can_come_later(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("IOTOP_AI_SOCKET", str(tmp_path / "marks.sock"))
+    before, threads = descriptors(), threading.active_count()
+    source = LiveSource(Settings(interval_s=0.1), marks=True, soon=True)
+    ticks = iter(source)
+    first = next(ticks)
+    assert first.block.value is not None
+    assert first.processes.value is not None
+    assert [reading.status for reading in (first.gpu, first.gpu_slow, first.smart)] == [Status.PENDING] * 3
+    assert "gpu" not in {thread.name for thread in threading.enumerate()}
+    assert not (tmp_path / "marks.sock").exists()
+    source.begin()
+    source.begin()
+    assert (tmp_path / "marks.sock").exists()
+    send_mark("epoch 1", os.environ)
+    seen = [event for snapshot in islice(ticks, 20) for event in snapshot.events]
+    assert [event.text for event in seen if event.kind == "mark"] == ["epoch 1"]
+    assert source.wait_gpu(20)
+    source.close()
+    source.begin()
+    del ticks
+    end = time.monotonic() + 10
+    while (threading.active_count() > threads or descriptors() > before) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert descriptors() <= before
+    assert threading.active_count() <= threads
+
+
+def test_what_is_late_begins_by_itself_with_the_second_snapshot() -> None:
+    source = LiveSource(QUICK, soon=True)
+    ticks = iter(source)
+    assert next(ticks).gpu.status is Status.PENDING
+    later = list(islice(ticks, 2))
+    assert source.wait_gpu(20)
+    assert all(snapshot.smart.status is Status.OFF for snapshot in later)
+    assert next(ticks).gpu.status is not Status.PENDING
+    source.close()
+
+
+def test_a_shorter_interval_does_not_wait_out_the_longer_one() -> None:
+    source = LiveSource(QUICK._replace(interval_s=60.0))
+    ticks = iter(source)
+    next(ticks)
+    threading.Timer(0.1, source.set_interval, (0.1,)).start()
+    start = time.monotonic()
+    assert next(ticks).interval_s == 0.1
+    assert time.monotonic() - start < 5
+    source.close()
+
+
+def test_events_enter_the_next_snapshot_once() -> None:
+    source = LiveSource(QUICK)
+    source.add_event("mark", "epoch 3")
+    first, second = source.snapshot(), source.snapshot()
+    source.close()
+    assert [(e.kind, e.text) for e in first.events if e.kind == "mark"] == [("mark", "epoch 3")]
+    assert not [e for e in second.events if e.kind == "mark"]
+
+
+def test_events_wait_until_a_snapshot_carries_them() -> None:
+    source = LiveSource(QUICK)
+    first = source.snapshot()
+    source.add_event("mark", "a")
+    assert [e.text for e in source.pending(first.seq) if e.kind == "mark"] == ["a"]
+    second = source.snapshot()
+    source.add_event("mark", "b")
+    assert [e.text for e in source.pending(first.seq) if e.kind == "mark"] == ["a", "b"]
+    assert [e.text for e in source.pending(second.seq) if e.kind == "mark"] == ["b"]
+    source.close()
+    assert [e.text for e in source.pending(second.seq) if e.kind == "mark"] == ["b"]
+
+
+def test_what_is_live_survives_its_encoding() -> None:
+    source = LiveSource(QUICK)
+    encoder, decoder = Encoder(4), Decoder()
+    for live in islice(frames(source), 9):
+        kept = [item for line in encoder.lines(live) if isinstance(item := decoder.read(line.encode()), SnapLine)]
+        assert [k.snapshot for k in kept] == [live.snapshot]
+        assert not kept[0].key or (kept[0].last, kept[0].carry) == (live.sample, live.carry)
+    source.close()

@@ -1,0 +1,213 @@
+"""A recording as a Source: what it yields gives the Frames that were live, from a file, a chain, a stream, a tail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.recorded.rotated_parts import parts_of
+from iotop_ai.sources.recorded.source import ReplaySource
+from iotop_ai.store.write.compress import compress
+from iotop_ai.store.write.recorder import Recorder, Rotation
+from iotop_ai.store.write.sink import FileSink
+from tests.store.scenario import session
+
+RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "format-1.iotop.jsonl.gz"
+STAMPS = [f"20261121T09{i:02}00" for i in range(60)]
+
+
+def source(path: Path | str, **options: object) -> ReplaySource:
+    return ReplaySource(str(path), allow_root=True, **options)  # type: ignore[arg-type]
+
+
+class Rotated:
+    """Writes Frames to a live name that is rotated at a size."""
+
+    def __init__(self, path: Path, size: int | None = 40_000) -> None:
+        self.path = path
+        self.parts: list[Path] = []
+        options = {} if size is None else {"rotation": Rotation(bytes=size), "rotate": self._next}
+        self.recorder = Recorder(FileSink(str(path)), Clock(), cmdline="full", min_free_bytes=0, **options)  # type: ignore[arg-type]
+        self.put = 0
+
+    def _next(self, sink: object) -> FileSink:
+        sink.close()  # type: ignore[attr-defined]
+        self.parts.append(self.path.with_name(f"a.{STAMPS[len(self.parts)]}.iotop.jsonl"))
+        self.path.rename(self.parts[-1])
+        return FileSink(str(self.path))
+
+    def write(self, live: list[Frame]) -> None:
+        for frame in live:
+            self.recorder.put(frame)
+            self.put += 1
+            while self.put - self.recorder.state().snapshots > 50:
+                time.sleep(0.002)
+
+    def close(self) -> None:
+        assert self.recorder.close()
+        assert self.recorder.state().trouble == ""
+
+
+@pytest.fixture
+def live() -> list[Frame]:
+    return list(frames(session(11, 300)))
+
+
+def written(path: Path, live: list[Frame], size: int | None = 40_000) -> list[Path]:
+    rotated = Rotated(path, size)
+    rotated.write(live)
+    rotated.close()
+    return rotated.parts
+
+
+def test_a_file_gives_the_frames_that_were_live(tmp_path: Path, live: list[Frame]) -> None:
+    written(tmp_path / "a.iotop.jsonl", live, None)
+    replay = source(tmp_path / "a.iotop.jsonl")
+    assert replay.span() == (live[0].snapshot.wall_ns, live[-1].snapshot.wall_ns)
+    assert list(frames(replay)) == live
+    assert replay.header is not None
+    assert replay.header.host == "h"
+
+
+def test_the_live_name_stands_for_the_whole_chain(tmp_path: Path, live: list[Frame]) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    parts = written(path, live)
+    assert len(parts) >= 3
+    compress(str(parts[0]))
+    (tmp_path / "b.20261121T090000.iotop.jsonl").write_text("another recording")
+    assert [os.path.basename(p) for p in parts_of(str(path))][:2] == [parts[0].name + ".gz", parts[1].name]
+    assert list(frames(source(path))) == live
+
+
+def test_a_chain_without_its_oldest_part_begins_with_its_own_first(tmp_path: Path, live: list[Frame]) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    parts = written(path, live)
+    parts[0].unlink()
+    shown = list(frames(source(path)))
+    assert shown == live[-len(shown) :]
+    assert 0 < len(shown) < len(live)
+    one = list(frames(source(parts[1])))
+    assert one == shown[: len(one)]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.55, 0.99])
+def test_a_later_start_shows_the_same_frames(tmp_path: Path, live: list[Frame], share: float) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    written(path, live)
+    at = int(share * len(live))
+    replay = source(path)
+    replay.start_at(live[at].snapshot.wall_ns)
+    assert list(frames(replay)) == live[at:]
+
+
+def test_a_stream_is_read_as_it_comes_and_a_torn_end_is_left_out(tmp_path: Path, live: list[Frame]) -> None:
+    written(tmp_path / "a", live[:80], None)
+    data = (tmp_path / "a").read_bytes()
+    got, gone = os.pipe()
+    replay = source("-", fd=got)
+    stream = frames(replay)
+    first = data.index(b"\n", data.index(b'{"k":"snap"')) + 1
+    os.write(gone, data[:first])
+    assert next(stream) == live[0]
+    torn = data.rstrip(b"\n").rindex(b"\n") - 5
+    writer = threading.Thread(target=lambda: (os.write(gone, data[first:torn]), os.close(gone)), daemon=True)
+    writer.start()
+    shown = [live[0], *stream]
+    writer.join()
+    os.close(got)
+    assert shown == live[: len(shown)]
+    assert len(shown) >= 79
+    with pytest.raises(UsageError, match="no known end"):
+        replay.span()
+
+
+def pace(rotated: Rotated, live: list[Frame]) -> None:
+    for i in range(0, len(live), 30):
+        rotated.write(live[i : i + 30])
+        time.sleep(0.05)
+    rotated.close()
+
+
+def test_a_file_that_is_being_written_is_followed_across_rotations(tmp_path: Path, live: list[Frame]) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    rotated = Rotated(path)
+    rotated.write(live[:30])
+    while rotated.recorder.state().snapshots < 1:
+        time.sleep(0.002)
+    stream = frames(source(path, follow=True))
+    shown = [next(stream)]
+    writer = threading.Thread(target=pace, args=(rotated, live[30:]), daemon=True)
+    writer.start()
+    shown += stream
+    writer.join()
+    assert len(rotated.parts) >= 3
+    assert shown == live
+
+
+def test_a_follower_that_was_paused_misses_no_part(tmp_path: Path, live: list[Frame]) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    rotated = Rotated(path)
+    rotated.write(live[:10])
+    while rotated.recorder.state().snapshots < 10:
+        time.sleep(0.002)
+    stream = frames(source(path, follow=True))
+    shown = [next(stream)]
+    pace(rotated, live[10:])
+    for part in rotated.parts:
+        compress(str(part))
+    shown += stream
+    assert shown == live
+
+
+def test_closing_ends_the_wait(tmp_path: Path, live: list[Frame]) -> None:
+    rotated = Rotated(tmp_path / "a.iotop.jsonl")
+    rotated.write(live[:5])
+    while rotated.recorder.state().snapshots < 5:
+        time.sleep(0.002)
+    replay = source(tmp_path / "a.iotop.jsonl", follow=True)
+    stream: Iterator[Frame] = frames(replay)
+    assert [next(stream) for _ in range(5)] == live[:5]
+    threading.Timer(0.1, replay.close).start()
+    assert list(stream) == []
+    rotated.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
+def test_root_is_refused_a_part_that_another_user_put_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    shutil.copyfile(RECORDING, path)
+    ReplaySource(str(path)).close()
+    os.chown(path, 65534, 65534)
+    with pytest.raises(InputError, match=r"user 65534.*--allow-root"):
+        ReplaySource(str(path))
+    ReplaySource(str(path), allow_root=True).close()
+    ReplaySource("-").close()
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "no whole line"),
+        (b"secret\nsecret\n", "line 1: not a line"),
+        (b'{"k":"ev","m":1,"t":1,"kind":"mark","text":"secret"}\n', "not a recording"),
+        (b"\x1f\x8b\x08secret\n", "packed"),
+    ],
+)
+def test_a_stream_that_is_not_a_recording(data: bytes, said: str) -> None:
+    got, gone = os.pipe()
+    os.write(gone, data)
+    os.close(gone)
+    with pytest.raises(InputError, match=said) as error:
+        list(source("-", fd=got))
+    os.close(got)
+    assert "secret" not in str(error.value)

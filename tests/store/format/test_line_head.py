@@ -1,0 +1,70 @@
+"""The head of a line agrees with the line's JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.store.format.line_head import (
+    BACK_WITHIN,
+    LineHead,
+    back_of,
+    has_key,
+    is_keyframe,
+    is_snap,
+    parse_head,
+    starts_session,
+    with_back,
+    with_pre,
+)
+
+GOLDEN = Path(__file__).parents[2] / "data" / "recordings" / "format-1.iotop.jsonl.gz"
+LINES = gzip.decompress(GOLDEN.read_bytes()).splitlines()
+
+
+def test_a_head_is_what_json_says() -> None:
+    kinds = set()
+    for line in LINES:
+        raw = json.loads(line)
+        head = parse_head(line)
+        assert head is not None
+        assert head.kind == raw["k"]
+        assert head.pre == raw.get("pre", False)
+        if raw["k"] != "hdr" and "t" in raw:
+            assert (head.at_ns, head.wall_ns) == (raw["m"], raw["t"])
+        if raw["k"] == "snap":
+            assert is_snap(line.decode())
+            assert has_key(line) == is_keyframe(line.decode()) == ("key" in raw)
+            assert back_of(line[:BACK_WITHIN]) == raw.get("back")
+        if raw["k"] == "hdr":
+            assert starts_session(line) is not raw["continues"]
+        kinds.add(raw["k"])
+    assert kinds >= {"hdr", "ev", "snap", "verdict", "end"}
+
+
+def test_marks_are_added_once_and_read_back() -> None:
+    for line in (raw.decode() for raw in LINES):
+        if not is_snap(line):
+            continue
+        plain = json.loads(line)
+        marked = with_pre(line)
+        assert with_pre(marked) == marked
+        assert json.loads(marked) == {**plain, "pre": True}
+        assert parse_head(marked.encode()) == LineHead("snap", plain["m"], plain["t"], True)
+        if is_keyframe(line) and "back" not in plain:
+            assert back_of(with_back(line, 20481).encode()) == 20481
+            assert json.loads(with_back(line, 20481)) == {**plain, "back": 20481}
+
+
+@pytest.mark.parametrize("line", [b"", b"{}", b"[1]", b'{"k":', b'{"k":"", "m":1}', b'{"m":1,"k":"snap"}'])
+def test_other_text_has_no_head(line: bytes) -> None:
+    assert parse_head(line) is None
+
+
+def test_a_head_without_times_has_a_kind() -> None:
+    assert parse_head(b'{"k":"snap","m":12345678901234567890,"t":1}') == LineHead("snap", None, None, False)
+    assert parse_head(b'{"k":"snap","pre":true,"v":{}}') == LineHead("snap", None, None, True)
+    assert parse_head(b'{"k":"end","m":5}') == LineHead("end", None, None, False)

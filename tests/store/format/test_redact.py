@@ -1,0 +1,97 @@
+"""What of a command line leaves the machine."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.store.format.redact import Redactor, command_names
+from iotop_ai.store.format.secrets import HIDDEN, command_redacted
+from tests.store.scenario import session
+from tests.store.secret_samples import WITH_SECRET, WITHOUT_SECRET
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (("python3.11", "/home/a/train.py", "--token", "abc"), ("python3.11", "train.py")),
+        (
+            ("/usr/bin/python", "-u", "-m", "torch.distributed.run", "--key=1"),
+            ("python", "-m", "torch.distributed.run"),
+        ),
+        (("python", "-c", "password='x'"), ("python", "-c")),
+        (("mysql", "-psecret", "db"), ("mysql",)),
+        (("postgres: user db 10.0.0.1 idle",), ("postgres:",)),
+        (("bash", "https://u:p@host/x?y"), ("bash",)),
+        ((), ()),
+    ],
+)
+def test_names_hold_no_argument(given: tuple[str, ...], names: tuple[str, ...]) -> None:
+    assert command_names(given) == names
+
+
+def test_redacted_hides_what_looks_like_a_secret() -> None:
+    given = (
+        "curl",
+        "--api-token",
+        "abc",
+        "--password=x",
+        "https://bob:pw@host/path",
+        "a" * 20 + "1" * 20,
+        "--epochs=3",
+    )
+    assert command_redacted(given) == (
+        "curl", "--api-token", HIDDEN, f"--password={HIDDEN}", f"https://{HIDDEN}@host/path", HIDDEN, "--epochs=3",
+    )  # fmt: skip
+
+
+def test_each_snapshot_is_redacted_whatever_came_and_went_and_unchanged_stays_unchanged() -> None:
+    redactor = Redactor("names")
+    taken: list[Snapshot] = [s for s in session(6, 60) if s.processes.value is not None]
+    before = None
+    for snapshot in taken:
+        whole, written = snapshot.processes.value, redactor.snapshot(snapshot).processes.value
+        assert whole is not None
+        assert written is not None
+        assert written.info == {k: i._replace(cmdline=command_names(i.cmdline)) for k, i in whole.info.items()}
+        if before is not None and before[0].info == whole.info:
+            assert written.info is before[1].info
+        before = (whole, written)
+    assert len({frozenset(s.processes.value.info) for s in taken if s.processes.value is not None}) > 1
+
+
+@pytest.mark.parametrize(("secret", "given"), WITH_SECRET, ids=[" ".join(s)[:40] for _, s in WITH_SECRET])
+def test_a_command_line_shows_no_secret(secret: str, given: tuple[str, ...]) -> None:
+    assert secret in " ".join(given)
+    for command in (command_redacted, command_names):
+        assert secret not in " ".join(command(given)), command(given)
+    assert command_redacted(given)[0] == given[0]
+
+
+@pytest.mark.parametrize("given", WITHOUT_SECRET, ids=[" ".join(s)[:40] for s in WITHOUT_SECRET])
+def test_a_command_line_without_a_secret_stays_readable(given: tuple[str, ...]) -> None:
+    assert command_redacted(given) == given
+
+
+@given(st.lists(st.text(max_size=40), max_size=6))
+def test_any_command_line_is_taken_in_and_keeps_its_length(words: list[str]) -> None:
+    assert len(command_redacted(tuple(words))) == len(words)
+
+
+def test_what_was_hidden_stays_as_it_is() -> None:
+    for _, one in WITH_SECRET:
+        once = command_redacted(one)
+        assert command_redacted(once) == once
+
+
+@pytest.mark.parametrize(
+    "text", ["a=" * 16_000, "a:" * 16_000, "//" * 16_000, "-" * 32_000, "a" * 32_000, "A0a" * 10_000]
+)
+def test_no_argument_takes_long(text: str) -> None:
+    began = time.monotonic()
+    command_redacted(("x", text, text + "@", text + " "))
+    assert time.monotonic() - began < 2.0

@@ -1,0 +1,163 @@
+"""What a record is on the wire: lossless as a whole and as a change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from iotop_ai.model.block.counters import BlockCounters, BlockKey
+from iotop_ai.model.clean import clean
+from iotop_ai.model.finding import Verdict
+from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.process.change_tracking import TrackedDictBuilder
+from iotop_ai.model.process.records import ProcessIo, ProcessKey
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.verdict_totals import VerdictTotals
+from iotop_ai.store.format.key_text import KeyText
+from iotop_ai.store.format.scalars import ShapeError
+from iotop_ai.store.format.shapes import (
+    SAME,
+    Choice,
+    Group,
+    Maybe,
+    Members,
+    Record,
+    Row,
+    Scalar,
+    Several,
+    Shape,
+    Table,
+    shape_of,
+)
+
+TEXT = st.text(max_size=6).map(clean)  # a reader cleans what it reads
+SCALARS: dict[type, st.SearchStrategy[Any]] = {
+    int: st.integers(-(2**63), 2**64 - 1),
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    str: TEXT,
+    bool: st.booleans(),
+}
+
+
+@cache
+def keys(key: KeyText) -> st.SearchStrategy[Any]:
+    """Keys of any kind: tried in turn, because a KeyText does not say what it holds."""
+    for sample in ("a", "1", "sda/7", "12/34"):
+        try:
+            made = key.load(sample)
+        except ShapeError:
+            continue
+        if isinstance(made, str):
+            return TEXT
+        if isinstance(made, int):
+            return st.integers(0, 99)
+        kinds = [type(part) for part in made]
+        make = type(made) if hasattr(made, "_fields") else None
+        parts = st.tuples(
+            *(
+                st.integers(0, 99) if k is int else TEXT if (i == 0) == bool(make) else st.sampled_from("abc")
+                for i, k in enumerate(kinds)
+            )
+        )
+        return parts.map(lambda p, m=make: m(*p) if m else p)
+    raise AssertionError("a key of no known kind")
+
+
+@cache
+def values(shape: Shape) -> st.SearchStrategy[Any]:
+    """Any value that a shape can hold."""
+    if isinstance(shape, Scalar):
+        return SCALARS[shape.kind]
+    if isinstance(shape, Several):
+        return st.one_of(*(SCALARS[k] for k in shape.kinds))
+    if isinstance(shape, Choice):
+        return st.sampled_from(list(shape.kind))
+    if isinstance(shape, Maybe):
+        return st.none() | values(shape.inner)
+    if isinstance(shape, Row):
+        inner = [values(s) for s in shape.kinds]
+        return st.lists(inner[0], max_size=2).map(tuple) if shape.endless else st.tuples(*inner)
+    if isinstance(shape, Table):
+        return st.dictionaries(keys(shape.key), values(shape.item), max_size=3)
+    if isinstance(shape, Members):
+        return st.frozensets(keys(shape.key), max_size=3)
+    if isinstance(shape, Record):
+        return st.tuples(*map(values, shape.fields)).map(lambda v: shape.kind(*v))
+    assert isinstance(shape, Group)
+    return st.tuples(*map(values, shape.fields.values())).map(lambda v: shape.kind(*v))
+
+
+def wire(raw: Any) -> Any:
+    return json.loads(json.dumps(raw, allow_nan=False))
+
+
+SLOW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("kind", [Snapshot, Sample, FoldState, Verdict, VerdictTotals])
+@SLOW
+@given(data=st.data())
+def test_whole_and_change_are_lossless(kind: type, data: st.DataObject) -> None:
+    shape = shape_of(kind)
+    before, after = data.draw(values(shape)), data.draw(values(shape))
+    assert shape.load(wire(shape.dump(after))) == after
+    change = shape.change(after, before)
+    assert (before if change is SAME else shape.apply(wire(change), before)) == after
+
+
+def test_unchanged_records_are_left_out() -> None:
+    shape = shape_of(Reading[Mapping[BlockKey, BlockCounters]])
+    idle = BlockCounters(*range(11))
+    before = Reading({BlockKey("sda", 4): idle, BlockKey("sdb", 5): idle}, Status.OK, at_ns=1)
+    after = before._replace(value={BlockKey("sda", 4): idle._replace(rd_ios=9), BlockKey("sdb", 5): idle}, at_ns=2)
+    assert shape.change(after, before) == {
+        "value": {"+": {"sda/4": {"rd_ios": 9}}},
+        "at_ns": 2,
+    }
+
+
+def test_fields_of_an_older_file_get_their_defaults() -> None:
+    assert shape_of(BlockCounters).load(list(range(11))) == BlockCounters(*range(11))
+
+
+@pytest.mark.parametrize("raw", [None, 3, "x", [1], {"a": 1}, list("abcdefghijklmnop")])
+def test_wrong_shapes_are_refused(raw: Any) -> None:
+    with pytest.raises(ShapeError):
+        shape_of(BlockCounters).load(raw)
+
+
+def test_text_of_a_file_is_made_harmless() -> None:
+    assert shape_of(str).load("\x1b]0;owned\x07") == "�]0;owned�"
+    assert shape_of(Mapping[str, int]).load({"a\x1b": 1}) == {"a�": 1}
+
+
+def test_a_finding_about_a_path_is_remembered_by_all_of_it() -> None:
+    carry = FoldState(pending={("fs_full", "/data/a/b"): 7, ("idle", ""): 8, ("cpu_prep", "a/b"): 9})
+    shape = shape_of(FoldState)
+    assert shape.load(json.loads(json.dumps(shape.dump(carry)))) == carry
+
+
+def test_a_followed_table_is_written_as_a_plain_one() -> None:
+    shape = shape_of(Mapping[ProcessKey, ProcessIo])
+    ledger: TrackedDictBuilder[ProcessKey, ProcessIo] = TrackedDictBuilder()
+    for pid in range(5):
+        ledger.put(ProcessKey(pid, 1), ProcessIo(pid, 0, 0, 0, 0, 0, 0))
+    old = ledger.now
+    ledger.turn()
+    ledger.put(ProcessKey(2, 1), ProcessIo(2, 0, 0, 0, 4096, 0, 0))
+    ledger.put(ProcessKey(3, 1), ProcessIo(3, 0, 0, 0, 0, 0, 0))
+    ledger.put(ProcessKey(7, 9), ProcessIo(7, 0, 0, 0, 0, 0, 0))
+    ledger.drop(ProcessKey(4, 1))
+    told = shape.change(ledger.now, old)
+    assert told == shape.change(dict(ledger.now), dict(old))
+    assert told["+"].keys() == {"2/1", "7/9"}
+    assert told["-"] == ["4/1"]
+    assert shape.apply(wire(told), dict(old)) == ledger.now

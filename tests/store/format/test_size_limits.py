@@ -1,0 +1,318 @@
+"""A recording holds no more than a machine has: beyond that one line, soon, in bounded memory."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import resource
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotop_ai.cli.main import main
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.model.errors import InputError
+from iotop_ai.pipeline import frames
+from iotop_ai.store.format import size_limits as limits
+from iotop_ai.store.format.codec import FORMAT, Decoder, Encoder, Header, header_line
+from iotop_ai.store.format.scalars import ShapeError
+from iotop_ai.store.format.size_limits import MOST, MOST_OF, MOST_WAITING, ReaderBudget, check_values
+from iotop_ai.store.read.gzip_members import members, pack, unpack
+from tests.bench.server import Server
+from tests.cli.program import PLAIN, TOP, command
+
+GOLDEN = Path(__file__).parents[2] / "data" / "recordings" / "format-1.iotop.jsonl.gz"
+MEMORY, QUICK_S = 700 << 20, 60
+SECOND = 1_000_000_000
+
+
+def golden() -> list[bytes]:
+    """The lines of the golden recording."""
+    fd = os.open(GOLDEN, os.O_RDONLY)
+    try:
+        return b"".join(unpack(fd, member) for member in members(fd)).split(b"\n")[:-1]
+    finally:
+        os.close(fd)
+
+
+def small() -> list[bytes]:
+    """A header, a keyframe, a change."""
+    server = Server("two", processes=3, gpus=1, disks=1, cores=1)
+    encoder, out = Encoder(), []
+    for frame in frames(server.snapshot() for _ in range(2)):
+        one = frame.snapshot
+        if not out:
+            head = Header(FORMAT, "1", "h", one.host.boot_id, one.wall_ns, one.at_ns, 1.0, "names", stamp(), False)
+            out.append(header_line(head))
+        out += [line for line in encoder.lines(frame) if line.startswith('{"k":"snap"')]
+    return [line.encode() for line in out]
+
+
+HEAD, KEY, CHANGE = small()
+
+
+def edited(change: Callable[[dict[str, Any]], None], line: bytes = KEY) -> bytes:
+    raw = json.loads(line)
+    change(raw)
+    return json.dumps(raw, separators=(",", ":")).encode()
+
+
+def read(*lines: bytes) -> str:
+    """Why these lines are refused; "" where they are not."""
+    decoder = Decoder()
+    try:
+        for number, line in enumerate(lines, 1):
+            decoder.read(line, number)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def processes(raw: dict[str, Any], count: int) -> None:
+    table = raw["v"]["processes"]["value"]
+    for name, one in (("stat", ["S", 1, 0, 0, 0, 0, 0, 1, 1, 0]), ("info", ["x", [], "u", 1])):
+        table[name] = {f"{pid}/1": one for pid in range(1, count + 1)}
+    table |= {name: {} for name in ("io", "threads", "wchan", "stat_out", "io_stale", "exits") if name in table}
+    table.pop("gone", None)
+    table["denied"] = []
+    raw.pop("last", None)
+    raw.pop("carry", None)
+
+
+def many(name: str, count: int) -> Callable[[dict[str, Any]], None]:
+    """The table of this Reading with so many copies of its first entry."""
+
+    def change(raw: dict[str, Any]) -> None:
+        value = raw["v"][name]["value"]
+        one = next(iter(value.items()))
+        raw["v"][name]["value"] = {(f"x{i}/1" if "/" in one[0] else f"x{i}"): one[1] for i in range(count)}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [("block", "BlockCounters"), ("disks", "BlockInfo"), ("gpu", "GpuState"), ("smart", "SmartState")],
+)
+def test_a_table_holds_as_many_as_a_machine_may_have(name: str, record: str) -> None:
+    most = MOST_OF[record]
+    assert read(HEAD, edited(many(name, most))) == ""
+    assert read(HEAD, edited(many(name, most + 1))) == f"line 2: more than {most} entries in one table"
+
+
+def test_100_000_processes_are_refused_and_65_536_are_not() -> None:
+    assert read(HEAD, edited(lambda raw: processes(raw, 100_000))).startswith("line 2: more than 65536 entries")
+    assert read(HEAD, edited(lambda raw: processes(raw, MOST))) == ""
+
+
+def test_changes_do_not_add_up_beyond_a_limit() -> None:
+    def change(begin: int) -> Callable[[dict[str, Any]], None]:
+        def more(raw: dict[str, Any]) -> None:
+            raw["v"] = {"block": {"value": {"+": {f"y{i}/1": [0] * 11 for i in range(begin, begin + 1500)}}}}
+            raw["m"] += begin * SECOND
+
+        return more
+
+    lines = [edited(change(i * 1500), CHANGE) for i in range(3)]
+    assert read(HEAD, KEY, *lines) == "line 5: more than 4096 entries in one table"
+
+
+def test_a_finding_a_job_and_a_list_have_limits() -> None:
+    verdict = json.loads(next(line for line in golden() if line.startswith(b'{"k":"verdict"')))
+    verdict["v"][0] = verdict["v"][0] * 300
+    assert "entries in one table" in read(HEAD, KEY, json.dumps(verdict).encode())
+    assert MOST_OF["Job"] == 1024
+    assert MOST_OF["Finding"] == 256
+
+
+def test_every_limit_names_a_record_that_a_recording_holds() -> None:
+    found = set()
+
+    def walk(shape: Any) -> None:
+        kind = getattr(shape, "kind", None)
+        if kind is not None:
+            found.add(kind.__name__)
+        fields = getattr(shape, "fields", ())
+        inner = [*(fields.values() if isinstance(fields, dict) else fields), *getattr(shape, "kinds", ())]
+        inner += [getattr(shape, name) for name in ("inner", "item") if hasattr(shape, name)]
+        for part in inner:
+            if not isinstance(part, type):
+                walk(part)
+
+    from iotop_ai.store.format import codec
+
+    for name in ("_SNAPSHOT", "_SAMPLE", "_CARRY", "_VERDICT", "_TALLY"):
+        walk(getattr(codec, name))
+    assert set(MOST_OF) <= found, set(MOST_OF) - found
+
+
+def test_a_line_of_empty_lists_is_not_taken_apart() -> None:
+    with pytest.raises(ShapeError, match="values in one line"):
+        check_values(b'{"k":"later","x":[' + b"[]," * 3_000_000 + b"1]}")
+    with pytest.raises(ShapeError, match="values in one line"):
+        check_values(b'{"k":"later","x":[' + b'{"a":1},' * 1_000_000 + b"1]}")
+
+
+def test_events_without_a_snapshot_are_counted() -> None:
+    event = b'{"k":"ev","m":1,"t":1,"kind":"mark","text":"x"}'
+    assert read(HEAD, KEY, *[event] * MOST_WAITING) == ""
+    assert f"more than {MOST_WAITING} events" in read(HEAD, KEY, *[event] * (MOST_WAITING + 1))
+
+
+def held_by(lines: Iterable[tuple[int, int, int]]) -> str:
+    """Why a reader holds no more; "" where it does. lines: time, bytes, processes of each Snapshot."""
+    held = ReaderBudget()
+    try:
+        for at_ns, length, rows in lines:
+            held.snapshot(at_ns, length, rows)
+    except ShapeError as error:
+        return str(error)
+    return ""
+
+
+def test_what_is_held_is_counted_over_lines() -> None:
+    held = ReaderBudget()
+    for _ in range(4):
+        held.line(16 << 20, key=False)
+    with pytest.raises(ShapeError, match="64 MiB from one keyframe"):
+        held.line(1, key=False)
+    # What is older than a minute does not count, and time that does not go on is another session's.
+    assert held_by((second * SECOND, 2 << 20, 40_000) for second in range(400)) == ""
+    assert held_by((again % 2, 100, 1) for again in range(10_000)) == ""
+    assert held_by((second * SECOND, 16 << 20, 10) for second in range(30)) == "more than 192 MiB in 60 s"
+    assert held_by((at_ns, 100, 60_000) for at_ns in range(200)) == "more than 8000000 rows of processes in 60 s"
+    assert held_by((at_ns, 100, 1) for at_ns in range(10_000)) == "more than 3600 Snapshots in 60 s"
+
+
+def test_too_many_keyframes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("iotop_ai.store.read.blocks.MOST_BLOCKS", 5)
+    file = tmp_path / "a"
+    file.write_bytes(HEAD + b"\n" + (KEY + b"\n") * 6)
+    assert main(["export", "--allow-root", str(file)]) == 2
+    assert "more than 5 keyframes in one file" in capsys.readouterr().err
+    file.write_bytes(b"".join(pack(HEAD + b"\n" + KEY + b"\n", i, 1, 1) for i in range(6)))
+    assert main(["export", "--allow-root", str(file)]) == 2
+    assert "more than 5 keyframes in one file" in capsys.readouterr().err
+
+
+def bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command(*arguments), cwd=TOP, env=PLAIN, input=stdin, capture_output=True, timeout=QUICK_S, check=False,
+        preexec_fn=bounded,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", [("export",), ("diagnose",), ("diagnose", "--json")])
+def test_a_packed_file_of_100_000_processes_a_line_is_refused_at_once(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    lines = [edited(lambda raw, i=i: (processes(raw, 100_000), raw.update(m=raw["m"] + i * SECOND))) for i in range(3)]  # type: ignore[misc]
+    file = tmp_path / "a.iotop.jsonl.gz"
+    parts = [b"\n".join([*([HEAD] if i == 0 else []), line, b""]) for i, line in enumerate(lines)]
+    file.write_bytes(b"".join(pack(part, i + 1, 1, int(i == 0)) for i, part in enumerate(parts)))
+    for done in (
+        run(arguments[0], "--allow-root", str(file), *arguments[1:]),
+        run(arguments[0], "--allow-root", "-", *arguments[1:], stdin=b"".join(parts)),
+    ):
+        assert done.returncode == 2, done
+        assert done.stderr.startswith(b"input: "), done.stderr
+        assert b"more than 65536 entries in one table" in done.stderr
+        assert done.stderr.count(b"\n") == 1
+
+
+def mutated(chance: random.Random, lines: list[bytes]) -> list[bytes]:
+    """Lines with something doubled, dropped, swapped, or one value of the JSON made another."""
+    lines = list(lines)
+    for _ in range(chance.choice([1, 1, 2, 5])):
+        at = chance.randrange(len(lines))
+        how = chance.randrange(5)
+        if how == 0:
+            lines.insert(at, lines[chance.randrange(len(lines))])
+        elif how == 1 and len(lines) > 2:
+            del lines[at]
+        elif how == 2:
+            to = chance.randrange(len(lines))
+            lines[at], lines[to] = lines[to], lines[at]
+        else:
+            raw = json.loads(lines[at])
+            spoil(chance, raw)
+            lines[at] = json.dumps(raw, separators=(",", ":")).encode()
+    return lines
+
+
+ODD = (
+    None, True, 0, -1, 1, 2**63 - 1, -(2**63), 2**64, 1e308, 5e-324, 0.5, "", "x", "1/1", "\x1b[2J", "é" * 600, [], {},
+    [[]], {"=": {}}, {"+": {}}, {"-": ["1/1"]}, [0] * 50, {"value": None},
+)  # fmt: skip
+
+
+def spoil(chance: random.Random, raw: Any) -> None:
+    """Replace, copy or drop one part somewhere below."""
+    while True:
+        keys = list(raw) if isinstance(raw, dict) else list(range(len(raw))) if isinstance(raw, list) else []
+        if not keys:
+            return
+        key = chance.choice(keys)
+        inner = raw[key]
+        if not isinstance(inner, dict | list) or not inner or chance.random() < 0.12:
+            how = chance.random()
+            if how < 0.6:
+                raw[key] = copy.deepcopy(chance.choice(ODD))
+            elif how < 0.8:
+                del raw[key]
+            else:
+                raw[key] = copy.deepcopy(raw[chance.choice(keys)])
+            return
+        raw = inner
+
+
+def fuzz(folder: Path, seed: int, seconds: float, most: int, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
+    """How many mutated recordings were tried and how many refused; every command ends as it must."""
+    chance, until = random.Random(seed), time.monotonic() + seconds
+    whole = golden()
+    tried = refused = 0
+    file = folder / "fuzz.iotop.jsonl"
+    while tried < most and time.monotonic() < until:
+        file.write_bytes(b"\n".join(mutated(chance, whole)) + b"\n")
+        arguments = chance.choice([["export", "--format", "jsonl"], ["diagnose"], ["diagnose", "--json"]])
+        began = time.monotonic()
+        code = main([arguments[0], "--allow-root", *arguments[1:], str(file)])
+        assert time.monotonic() - began < 30
+        out, err = capsys.readouterr()
+        assert code in (0, 1, 2), code
+        assert "Traceback" not in out + err
+        assert "\x1b" not in out + err
+        assert err.count("\n") <= 1
+        assert err == "" or err.startswith(("input: ", "unknown: ")), err
+        tried += 1
+        refused += err.startswith("input: ")
+    return tried, refused
+
+
+def test_mutated_recordings_are_read_or_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tried, refused = fuzz(tmp_path, 20261122, 60, int(os.environ.get("IOTOP_AI_FUZZ", "40")), capsys)
+    assert tried >= 5
+    assert refused >= 1
+
+
+def test_a_machine_of_40_000_processes_and_2_000_disks_passes() -> None:
+    server = Server("two", processes=40_000, gpus=16, disks=2000, cores=128)
+    encoder, decoder, held = Encoder(), Decoder(), ReaderBudget()
+    for frame in frames(server.snapshot() for _ in range(2)):
+        for line in encoder.lines(frame):
+            assert decoder.read(line.encode()) is not None
+            assert len(line) < 12 << 20
+            assert line.count(",") + line.count("[") + 4 * line.count("{") < limits.MOST_VALUES / 2
+            held.line(len(line), '"key":true' in line[:200])

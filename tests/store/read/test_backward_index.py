@@ -1,0 +1,150 @@
+"""The index from a recording's end backwards is the one that reading through gives, whatever was done to the file."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.pipeline import frames
+from iotop_ai.store.read.backward_index import block_starts
+from iotop_ai.store.read.blocks import Block, PlainBlocks
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.recorder import Recorder, Rotation
+from iotop_ai.store.write.sink import FileSink
+from tests.store.read.test_file import wait
+from tests.store.scenario import Machine, session
+
+_BACK = re.compile(rb'"back":\d+,')
+
+
+def write(path: Path, *lengths: int, seed: int = 1, preroll: tuple[str, ...] = ()) -> Recorder:
+    """Sessions of so many Snapshots, one behind the other."""
+    for i, length in enumerate(lengths):
+        recorder = Recorder(
+            FileSink(str(path), append=True),
+            Clock(),
+            cmdline="full",
+            min_free_bytes=0,
+            preroll=preroll,
+            keyframe_every=7,
+        )
+        for number, frame in enumerate(frames(session(seed + i, length)), 1):
+            recorder.put(frame)
+            if number % 50 == 0:
+                wait(recorder, number)
+        assert recorder.close()
+        assert recorder.state().dropped == 0
+    return recorder
+
+
+def both(path: Path) -> tuple[list[Block], list[Block], int]:
+    """The blocks as they are opened, as reading through what was appended gives them, and where the way back ends."""
+    opened = PlainBlocks(os.open(path, os.O_RDONLY))
+    data = path.read_bytes()
+    head = data.index(b"\n") + 1
+    grown = path.with_name("grown")
+    grown.write_bytes(data[:head])
+    through = PlainBlocks(os.open(grown, os.O_RDONLY))
+    with grown.open("ab") as file:
+        file.write(data[head:])
+    through.refresh()
+    found, expected = list(opened.index), list(through.index)
+    place, _ = block_starts(opened.fileno(), data.rindex(b"\n") + 1)
+    opened.close()
+    through.close()
+    return found, expected, place
+
+
+@pytest.mark.parametrize("lengths", [(1,), (7,), (8,), (200,), (100, 100), (60, 1, 80), (1, 1, 1, 90)])
+def test_the_way_back_leads_to_the_begin(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+    path = tmp_path / "a"
+    write(path, *lengths)
+    found, expected, place = both(path)
+    assert found == expected
+    assert len({block.session for block in found}) == len(lengths)
+    if lengths != (1, 1, 1, 90):
+        assert place == 0
+
+
+def test_a_reboot_and_a_minute_before(tmp_path: Path) -> None:
+    machines = Machine(3, "boot-1"), Machine(4, "boot-2")
+    first = write(tmp_path / "first", 150)
+    recorder = Recorder(
+        FileSink(str(tmp_path / "a")),
+        Clock(),
+        cmdline="full",
+        min_free_bytes=0,
+        preroll=first.preroll(),
+        keyframe_every=9,
+    )
+    live = frames(machine.snapshot() for machine in machines for _ in range(70))
+    for number, frame in enumerate(live, 1):
+        recorder.put(frame)
+        if number % 50 == 0:
+            wait(recorder, number)
+    assert recorder.close()
+    found, expected, place = both(tmp_path / "a")
+    assert found == expected
+    # The minute before is a few blocks that say nothing and are read through.
+    assert found[0].pre
+    assert place <= next(block.offset for block in found if not block.pre)
+
+
+def test_each_part_of_a_rotation_knows_its_own_blocks(tmp_path: Path) -> None:
+    parts = [tmp_path / "0"]
+
+    def following(sink: object) -> FileSink:
+        sink.close()  # type: ignore[attr-defined]
+        parts.append(tmp_path / f"{len(parts)}")
+        return FileSink(str(parts[-1]))
+
+    recorder = Recorder(
+        FileSink(str(parts[0])), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=60_000),
+        rotate=following, keyframe_every=20,
+    )  # fmt: skip
+    for number, frame in enumerate(frames(session(5, 300)), 1):
+        recorder.put(frame)
+        if number % 50 == 0:
+            wait(recorder, number)
+    assert recorder.close()
+    assert len(parts) > 2
+    for path in parts:
+        found, expected, place = both(path)
+        assert found == expected
+        assert place <= next(block.offset for block in found if not block.pre)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_wrong_length_is_not_believed(tmp_path: Path, seed: int) -> None:
+    """Lines taken out, numbers changed, nothing said at all, a file put behind another, a torn end."""
+    chance = random.Random(seed)
+    write(tmp_path / "a", 120, 90, seed=seed * 10)
+    data = (tmp_path / "a").read_bytes()
+    lines = data.splitlines(keepends=True)
+    assert len(_BACK.findall(data)) > 20
+    edited = {
+        "taken": b"".join(line for line in lines if chance.random() < 0.9 or line.startswith(b'{"k":"hdr"')),
+        "wrong": _BACK.sub(lambda _: b'"back":%d,' % chance.randrange(0, 50_000), data),
+        "a few wrong": _BACK.sub(lambda m: m[0] if chance.random() < 0.8 else b'"back":1,', data),
+        "silent": _BACK.sub(b"", data),
+        "joined": data + data,
+        "torn": data[: chance.randrange(len(data) // 2, len(data))],
+    }
+    for name, text in edited.items():
+        (tmp_path / "b").write_bytes(text)
+        found, expected, _ = both(tmp_path / "b")
+        assert found == expected, name
+
+
+def test_a_long_file_is_opened_by_a_look_at_its_keyframes(tmp_path: Path) -> None:
+    write(tmp_path / "a", 400)
+    recording = FileRecording(str(tmp_path / "a"))
+    place, found = block_starts(recording.fileno(), (tmp_path / "a").stat().st_size)
+    assert place == 0
+    assert len(found) == len(recording.blocks) == -(-400 // 7)
+    recording.close()

@@ -1,0 +1,298 @@
+"""Whatever a file holds: one clear line that tells nothing of it, exit code 2, bounded memory, soon."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iotop_ai.cli.main import main
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.model.errors import InputError
+from iotop_ai.pipeline import frames
+from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
+from iotop_ai.store.format.codec import FORMAT, Decoder, Encoder, Header, header_line
+from iotop_ai.store.format.json_chunks import to_line
+from iotop_ai.store.read.blocks import split_lines
+from iotop_ai.store.read.gzip_members import pack
+from iotop_ai.store.write.compress import compress
+from tests.cli.program import PLAIN, TOP, command
+from tests.store.scenario import session
+
+SECRET = "s3cretpassw0rd"
+MEMORY = 700 << 20
+QUICK_S = 20
+
+
+def recording(length: int = 6, seed: int = 3) -> bytes:
+    """A short file with keyframes, changes, verdicts, events; its header without the legend of fields."""
+    encoder = Encoder(keyframe_every=3)
+    played = list(frames(session(seed, length)))
+    first = played[0].snapshot
+    head = json.loads(
+        header_line(
+            Header(FORMAT, "1", "h", first.host.boot_id, first.wall_ns, first.at_ns, 1.0, "names", stamp(), False)
+        )
+    )
+    del head["fields"]
+    lines = [to_line(head), *(line for frame in played for line in encoder.lines(frame))]
+    return "\n".join([*lines, to_line({"k": "end", "m": played[-1].snapshot.at_ns}), ""]).encode()
+
+
+def told(path: Path) -> str:
+    """What reading the whole file ends in: "" when it could be read, else the one line."""
+    try:
+        with corrupt_input_as_error(str(path)):
+            for _ in RecordedFrames(str(path), allow_root=True):
+                continue
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_cut_at_every_byte(tmp_path: Path) -> None:
+    whole = recording(2)
+    path = tmp_path / "cut.iotop.jsonl"
+    said = set()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        line = told(path).replace(str(path), "FILE")
+        assert line.isprintable()
+        said.add(line)
+    assert "" in said, "a file that is cut behind a keyframe is read"
+    assert said - {""} <= {
+        "FILE: not a recording: it does not begin with a header line",
+        "FILE: no whole keyframe in it",
+    }
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_flipped_bits_are_read_or_refused(tmp_path: Path, packed: bool) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    path.write_bytes(recording())
+    if packed:
+        path = Path(compress(str(path)))
+    whole = path.read_bytes()
+    chance = random.Random(20261121)
+    failed = 0
+    for _ in range(400):
+        damaged = bytearray(whole)
+        for _ in range(chance.choice([1, 1, 1, 8])):
+            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        line = told(path)
+        assert line.isprintable()
+        assert "cannot be evaluated" not in line, line
+        failed += bool(line)
+    assert failed > 100
+
+
+def test_flipped_digits_are_read_or_refused(tmp_path: Path) -> None:
+    """Damage that leaves the JSON whole, so that it is the meaning that is tried."""
+    whole = recording()
+    path = tmp_path / "a.iotop.jsonl"
+    chance = random.Random(7)
+    places = [i for i, byte in enumerate(whole) if chr(byte).isdigit()]
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for _ in range(3):
+            at = chance.choice(places)
+            new = chance.choice(
+                [b"-1", b"0", b"99999999999999999999", b"1e999", b"null", b"true", b'"x"', b"0.5", b"[]"]
+            )
+            damaged[at : at + 1] = new if chance.random() < 0.5 else chance.choice([b"0", b"1", b"9"])
+            places = [i for i, byte in enumerate(damaged) if chr(byte).isdigit()]
+        path.write_bytes(damaged)
+        line = told(path)
+        assert line.isprintable()
+        assert "cannot be evaluated" not in line, line
+        places = [i for i, byte in enumerate(whole) if chr(byte).isdigit()]
+
+
+def bounded() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def export(path: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
+    """The real program in bounded memory and time."""
+    return subprocess.run(
+        command("export", "--allow-root", path),
+        cwd=TOP, env=PLAIN, stdin=stdin, capture_output=True, text=True, timeout=QUICK_S, check=False,
+        preexec_fn=bounded,
+    )  # fmt: skip
+
+
+def refused(path: Path | str, said: str, stdin: int = subprocess.DEVNULL) -> None:
+    done = export(str(path), stdin)
+    assert done.returncode == 2, done
+    assert said in done.stderr
+    assert done.stderr.startswith(("input: ", "unknown: "))
+    assert done.stderr.count("\n") == 1
+    assert SECRET not in done.stderr
+    assert done.stdout == ""
+
+
+HEAD = recording(1).split(b"\n", 1)[0] + b"\n"
+
+
+def made(folder: Path, data: bytes) -> Path:
+    path = folder / "file"
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "not a recording"),
+        (b"%PDF-1.7\n" + SECRET.encode() + b"\n%%EOF\n", "not a recording"),
+        (b"root:" + SECRET.encode() + b":0:0::/root:/bin/sh\n", "not a recording"),
+        (gzip.compress(SECRET.encode() * 100), "without this program's index"),
+        (b"\x1f\x8b" + SECRET.encode(), "no whole part"),
+        (HEAD, "no whole keyframe"),
+        (HEAD.replace(b'"fmt":1', b'"fmt":999') + recording(1).split(b"\n", 1)[1], "newer iotop-ai"),
+        (HEAD + b'{"k":"snap","m":1,"t":1,"key":true,"v":' + b"[" * 200_000 + b"\n", "line 2: nested too deeply"),
+        (HEAD + b'{"k":"snap","m":1,"t":1,"key":true,"v":NaN}\n', "line 2: NaN"),
+        (HEAD + b'{"k":"snap","m":1,"t":1,"key":true,"v":{"seq":-Infinity}}\n', "line 2: -Infinity"),
+        (HEAD + b'{"k":"snap","m":1,"t":1,"key":true,"v":{"seq":1e999}}\n', "line 2: "),
+        (HEAD + b'{"k":"snap","m":1,"t":1,"key":true,"v":"' + SECRET.encode() + b'"}\n', "line 2: "),
+        (HEAD + b'{"k":"snap","m":1,"t":1,"key":true,' + SECRET.encode() + b"}\n", "line 2: not a line"),
+    ],
+    ids=[
+        *("empty", "pdf", "passwd", "foreign gzip", "torn gzip", "head", "newer", "deep", "nan", "inf", "1e999"),
+        *("shape", "json"),
+    ],
+)  # fmt: skip
+def test_foreign_and_broken_files(tmp_path: Path, data: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "--allow-root", str(made(tmp_path, data))]) == 2
+    out, err = capsys.readouterr()
+    assert said in err
+    assert err.startswith("input: ")
+    assert err.count("\n") == 1
+    assert SECRET not in err
+    assert out == ""
+
+
+@pytest.mark.parametrize("head", [b"", HEAD, recording(2)[:-1]], ids=["alone", "behind the header", "at the end"])
+def test_a_line_of_10_gb(tmp_path: Path, head: bytes) -> None:
+    path = made(tmp_path, head)
+    os.truncate(path, 10 << 30)
+    refused(path, "not a recording" if not head else "line longer than 16 MiB")
+
+
+def test_a_line_of_10_gb_in_the_middle(tmp_path: Path) -> None:
+    whole = recording(2)
+    path = made(tmp_path, whole)
+    with open(path, "r+b") as file:
+        file.seek(10 << 30)
+        file.write(b"\n" + whole.split(b"\n", 1)[1])
+    refused(path, "line longer than 16 MiB")
+
+
+def test_a_line_may_hold_16_mib(tmp_path: Path) -> None:
+    unknown = b'{"k":"later","x":"' + b"x" * ((16 << 20) - 20) + b'"}\n'
+    path = made(tmp_path, HEAD + unknown + recording(2).split(b"\n", 1)[1])
+    assert len(unknown) == (16 << 20) + 1
+    assert told(path) == ""
+    path.write_bytes(HEAD + b" " + unknown + recording(2).split(b"\n", 1)[1])
+    assert "longer than 16 MiB" in told(path)
+
+
+def test_a_gzip_bomb(tmp_path: Path) -> None:
+    line = b'{"k":"later","x":"' + b"x" * (8 << 20) + b'"}\n'
+    bomb = HEAD + line * 60
+    refused(made(tmp_path, pack(bomb, 1, 1, 1, level=9)), "unpacks to more than 64 MiB")
+    refused(made(tmp_path, pack(HEAD + b"x" * (100 << 20), 1, 1, 1, level=9)), "line longer than 16 MiB")
+
+
+def test_a_path_that_is_not_a_file(tmp_path: Path) -> None:
+    refused(tmp_path, "not a regular file")
+    refused(tmp_path / "absent", "No such file")
+    os.mkfifo(tmp_path / "fifo")
+    refused(tmp_path / "fifo", "not a regular file")
+    refused("/dev/zero", "not a regular file")
+    with open("/dev/zero", "rb") as zero:
+        refused("-", "line 1: a line longer than 16 MiB", zero.fileno())
+
+
+def test_the_program_says_it_in_one_line_for_damage_in_the_middle(tmp_path: Path) -> None:
+    lines = recording(6).split(b"\n")
+    lines[4] = b'{"k":"snap","m":1,"t":1,"v":{"block":"' + SECRET.encode() + b'"}}'
+    done = export(str(made(tmp_path, b"\n".join(lines))))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "line 5: " in done.stderr
+    assert SECRET not in done.stderr
+
+
+TEXT = recording(4)
+LINES = [line for line in TEXT.split(b"\n") if line]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def decoded(*lines: bytes) -> None:
+    """Reading them ends well or in an InputError, never otherwise."""
+    decoder = Decoder()
+    for number, line in enumerate(lines, 1):
+        try:
+            decoder.read(line, number)
+        except InputError as error:
+            assert str(error).isprintable()  # noqa: PT017 - either end is right
+
+
+@given(st.lists(st.binary(max_size=200), max_size=4))
+def test_the_decoder_takes_any_bytes(lines: list[bytes]) -> None:
+    decoded(*LINES[:2], *lines)
+
+
+@given(st.sampled_from(["hdr", "snap", "ev", "verdict", "end", "x"]), st.dictionaries(st.text(max_size=4), JSON), JSON)
+def test_the_decoder_takes_any_json(kind: str, rest: dict[str, object], value: object) -> None:
+    line = {**rest, "k": kind, "m": 1, "t": 1, "v": value, "key": True}
+    decoded(*LINES[:2], json.dumps(line).encode())
+    decoded(*LINES[:2], json.dumps({**line, "key": False}).encode())
+
+
+def replaced(raw: object, steps: list[int], value: object) -> object:
+    """The JSON with the part that the steps lead to replaced."""
+    if not steps or not isinstance(raw, list | dict) or not raw:
+        return value
+    if isinstance(raw, list):
+        at = steps[0] % len(raw)
+        return [replaced(part, steps[1:], value) if i == at else part for i, part in enumerate(raw)]
+    at = list(raw)[steps[0] % len(raw)]
+    return {key: replaced(part, steps[1:], value) if key == at else part for key, part in raw.items()}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(LINES) - 1), st.lists(st.integers(0, 30), max_size=7), JSON)
+def test_sound_lines_with_one_part_replaced(
+    tmp_path_factory: pytest.TempPathFactory, which: int, steps: list[int], value: object
+) -> None:
+    lines = list(LINES)
+    lines[which] = json.dumps(replaced(json.loads(lines[which]), steps, value)).encode()
+    decoded(*lines)
+    path = tmp_path_factory.mktemp("r") / "a.iotop.jsonl"
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    assert told(path).isprintable()
+
+
+@given(st.lists(st.binary(max_size=30), max_size=8))
+def test_lines_do_not_depend_on_where_the_parts_end(parts: list[bytes]) -> None:
+    whole = b"".join(parts)
+    wanted = whole.split(b"\n")
+    if not wanted[-1]:
+        wanted.pop()
+    assert list(split_lines(parts)) == wanted
+    assert list(split_lines(parts, torn=False)) == whole.split(b"\n")[:-1]

@@ -1,0 +1,221 @@
+"""A recording shows what the live screen showed: forward, after a seek, across rotation, sessions and gaps."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.snapshot import NOT_RECORDED, Event
+from iotop_ai.pipeline import closing, frames
+from iotop_ai.store.format.redact import Redactor
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.compress import compress
+from iotop_ai.store.write.recorder import Recorder, Rotation
+from iotop_ai.store.write.sink import FileSink
+from tests.store.scenario import Machine, session
+
+SEEDS = range(6)
+
+
+def record(path: Path, live: list[Frame], **options: object) -> Recorder:
+    recorder = Recorder(FileSink(str(path)), Clock(), cmdline="full", min_free_bytes=0, **options)
+    for i, frame in enumerate(live):
+        recorder.put(frame)
+        if i % 50 == 49:
+            wait(recorder, i + 1)
+    assert recorder.close()
+    assert recorder.state().trouble == ""
+    assert recorder.state().dropped == 0
+    return recorder
+
+
+def wait(recorder: Recorder, count: int) -> None:
+    import time
+
+    for _ in range(2000):
+        if recorder.state().snapshots >= count:
+            return
+        time.sleep(0.005)
+    raise AssertionError("the recorder does not keep up")
+
+
+def played(recording: FileRecording, first: int = 0) -> list[Frame]:
+    start = recording.first().at_ns
+    return [f for f in frames(recording.items(first)) if f.snapshot.at_ns >= start]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_replay_equals_live(tmp_path: Path, seed: int) -> None:
+    live = list(frames(session(seed, 150)))
+    record(tmp_path / "a", live)
+    assert played(FileRecording(str(tmp_path / "a"))) == live
+
+
+@pytest.mark.parametrize(("seed", "length"), [(1, 2), (2, 59), (3, 60), (4, 61), (5, 130)])
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_happened_after_the_last_snapshot_closes_it(tmp_path: Path, seed: int, length: int, packed: bool) -> None:
+    """Also where the closing line is a keyframe."""
+    live = list(frames(session(seed, length)))
+    now, wall = live[-1].snapshot.at_ns + 300_000_000, live[-1].snapshot.wall_ns + 300_000_000
+    live.append(closing(live[-1], (Event(now - 9, wall - 9, "mark", "late"),), now, wall))
+    path = tmp_path / "a.iotop.jsonl"
+    record(path, live)
+    if packed:
+        path = Path(compress(str(path)))
+    recording = FileRecording(str(path))
+    assert played(recording) == live
+    assert [event.text for event in recording.events()][-1] == "late"
+    assert recording.closed()
+    entry = recording.entry(recording.blocks[-1].session, now)
+    assert list(frames(recording.items(entry.block, folds_ns=entry.fold_ns)))[-1] == live[-1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_seek_equals_playing_forward(tmp_path: Path, seed: int, packed: bool) -> None:
+    live = list(frames(session(seed, 200)))
+    path = tmp_path / "a.iotop.jsonl"
+    record(path, live)
+    if packed:
+        path = Path(compress(str(path)))
+    recording = FileRecording(str(path))
+    for frame in random.Random(seed).sample(live, 8):
+        entry = recording.entry(recording.blocks[-1].session, frame.snapshot.at_ns)
+        assert not entry.warming
+        items = recording.items(entry.block, folds_ns=entry.fold_ns)
+        found = next(f for f in frames(items) if f.snapshot.at_ns == frame.snapshot.at_ns)
+        assert found == frame
+
+
+def test_with_other_rules_it_folds_from_five_minutes_before(tmp_path: Path) -> None:
+    live = list(frames(session(8, 500)))
+    path = tmp_path / "a"
+    record(path, live)
+    header, rest = path.read_bytes().split(b"\n", 1)
+    path.write_bytes(header.replace(stamp().encode(), b"0-other") + b"\n" + rest)
+    recording = FileRecording(str(path))
+    frame = live[-10]
+    at_ns = frame.snapshot.at_ns
+    entry = recording.entry(recording.blocks[-1].session, at_ns)
+    assert entry.warming
+    assert entry.fold_ns <= at_ns - 300e9
+    assert recording.blocks[entry.block].at_ns <= entry.fold_ns
+    items = list(recording.items(entry.block))
+    assert all(item.carry is None for item in items if isinstance(item, Keyframe))
+    found = next(f for f in frames(items) if f.snapshot.at_ns == at_ns)
+    assert (found.snapshot, found.sample, found.history) == (frame.snapshot, frame.sample, frame.history)
+    assert found.verdict.state == frame.verdict.state
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_start_in_mid_session_keeps_the_minute_before(tmp_path: Path, seed: int) -> None:
+    live = list(frames(session(seed, 260)))
+    first = tmp_path / "first"
+    recorder = record(first, live[:170])
+    own = live[170:]
+    record(tmp_path / "second", own, preroll=lambda _at_ns: recorder.preroll())
+    recording = FileRecording(str(tmp_path / "second"))
+    assert recording.blocks[0].pre
+    shown = played(recording)
+    assert shown == own
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rotation_loses_nothing(tmp_path: Path, seed: int) -> None:
+    live = list(frames(session(seed, 300)))
+    parts: list[Path] = []
+
+    def following(sink: object) -> FileSink:
+        sink.close()  # type: ignore[attr-defined]
+        parts.append(tmp_path / f"{len(parts) + 1}")
+        return FileSink(str(parts[-1]))
+
+    recorder = Recorder(
+        FileSink(str(tmp_path / "0")), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=60_000),
+        rotate=following,
+    )  # fmt: skip
+    for i, frame in enumerate(live):
+        recorder.put(frame)
+        if i % 50 == 49:
+            wait(recorder, i + 1)
+    assert recorder.close()
+    assert len(parts) >= 2
+    shown = [frame for path in (tmp_path / "0", *parts) for frame in played(FileRecording(str(path)))]
+    assert shown == live
+
+
+def test_append_begins_a_session_that_knows_nothing_of_the_one_before(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    first, second = list(frames(session(1, 90))), list(frames(session(2, 90)))
+    record(path, first)
+    recorder = Recorder(FileSink(str(path), append=True), Clock(), cmdline="full", min_free_bytes=0)
+    for frame in second:
+        recorder.put(frame)
+    assert recorder.close()
+    recording = FileRecording(str(path))
+    assert list(frames(recording.items())) == first + second
+    assert {b.session for b in recording.blocks} == {1, 2}
+    with pytest.raises(UsageError, match="--append"):
+        FileSink(str(path))
+
+
+def test_a_reboot_begins_a_session(tmp_path: Path) -> None:
+    before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
+    live = list(frames([*(before.snapshot() for _ in range(70)), *(after.snapshot() for _ in range(70))]))
+    record(tmp_path / "a", live)
+    assert list(frames(FileRecording(str(tmp_path / "a")).items())) == live
+
+
+def test_dropped_snapshots_leave_a_gap_and_keep_their_events(tmp_path: Path) -> None:
+    live = list(frames(session(5, 400)))
+    sink = FileSink(str(tmp_path / "a"))
+    recorder = Recorder(sink, Clock(), cmdline="full", min_free_bytes=0)
+    for frame in live:
+        recorder.put(frame)
+    assert recorder.close()
+    shown = played(FileRecording(str(tmp_path / "a")))
+    assert recorder.state().dropped + len(shown) == len(live)
+    told = [e for f in shown for e in f.snapshot.events]
+    missing = [e.text for e in told if e.kind == NOT_RECORDED]
+    assert sum(int(text.split()[0]) for text in missing) == recorder.state().dropped
+    assert all(text.endswith("not written: the disk did not keep up") for text in missing)
+    assert sorted(e for e in told if e.kind != NOT_RECORDED) == sorted(e for f in live for e in f.snapshot.events)
+    assert shown[-1].sample == live[-1].sample
+
+
+def test_names_are_what_is_written_by_default(tmp_path: Path) -> None:
+    live = list(frames(session(6, 5)))
+    recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0)
+    for frame in live:
+        recorder.put(frame)
+    assert recorder.close()
+    assert b"--token" not in (tmp_path / "a").read_bytes()
+    redactor = Redactor("names")
+    assert [f.snapshot for f in played(FileRecording(str(tmp_path / "a")))] == [
+        redactor.snapshot(f.snapshot) for f in live
+    ]
+
+
+def test_a_file_cut_anywhere_opens_or_says_so(tmp_path: Path) -> None:
+    live = list(frames(session(7, 3)))
+    record(tmp_path / "a", live)
+    whole = (tmp_path / "a").read_bytes()
+    cut = tmp_path / "cut"
+    said: set[str] = set()
+    for length in range(0, len(whole), 211):
+        cut.write_bytes(whole[:length])
+        try:
+            shown = played(FileRecording(str(cut)))
+        except InputError as error:
+            said.add(str(error))
+        else:
+            assert shown == live[: len(shown)]
+    assert said
+    assert not any("\n" in line for line in said)

@@ -1,0 +1,67 @@
+"""The gzip file of a recording: read by any gunzip, entered at any keyframe."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.model.errors import InputError
+from iotop_ai.store.read.gzip_members import HEADER_BYTES, members, pack, unpack
+
+
+def opened(path: Path, data: bytes) -> int:
+    path.write_bytes(data)
+    return os.open(path, os.O_RDONLY)
+
+
+def test_any_gunzip_reads_it_and_any_member_is_entered(tmp_path: Path) -> None:
+    texts = [f"minute {i}\n".encode() * 500 for i in range(20)]
+    fd = opened(tmp_path / "a.gz", b"".join(pack(t, i, -i, int(i == 0)) for i, t in enumerate(texts)))
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"".join(texts)
+    found = list(members(fd))
+    assert [(m.at_ns, m.wall_ns, m.flags) for m in found] == [(i, -i, int(i == 0)) for i in range(20)]
+    assert unpack(fd, found[13]) == texts[13]
+    os.close(fd)
+
+
+def test_a_torn_last_member_is_left_out(tmp_path: Path) -> None:
+    whole = pack(b"one", 1, 1, 1)
+    for cut in range(1, len(whole)):
+        fd = opened(tmp_path / "a.gz", whole + whole[:cut])
+        assert len(list(members(fd))) == 1
+        os.close(fd)
+
+
+def test_damage_is_an_error(tmp_path: Path) -> None:
+    whole = bytearray(pack(b"some text " * 99, 1, 1, 1))
+    whole[-6] ^= 1
+    fd = opened(tmp_path / "a.gz", bytes(whole))
+    (member,) = members(fd)
+    with pytest.raises(InputError, match="damaged"):
+        unpack(fd, member)
+    os.close(fd)
+
+
+def test_gzip_of_another_program_is_refused(tmp_path: Path) -> None:
+    fd = opened(tmp_path / "a.gz", gzip.compress(b"x" * 1000) + b"\0" * 64)
+    with pytest.raises(InputError, match="gunzip"):
+        list(members(fd))
+    os.close(fd)
+
+
+def test_a_bomb_stays_small(tmp_path: Path) -> None:
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    body = b"".join(squeeze.compress(b"\0" * (1 << 20)) for _ in range(400)) + squeeze.flush()
+    honest = pack(b"", 0, 0, 1)
+    head = bytearray(honest[:HEADER_BYTES])
+    length = HEADER_BYTES + len(body) + 8
+    head[16:20] = length.to_bytes(4, "little")
+    fd = opened(tmp_path / "a.gz", bytes(head) + body + b"\0" * 8)
+    (member,) = members(fd)
+    with pytest.raises(InputError, match="64 MiB"):
+        unpack(fd, member)
+    os.close(fd)

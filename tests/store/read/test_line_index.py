@@ -1,0 +1,96 @@
+"""The index of a plain recording: whatever its lines are like, and however it grew."""
+
+from __future__ import annotations
+
+import os
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.pipeline import frames
+from iotop_ai.store.format.line_head import KEY_WITHIN
+from iotop_ai.store.read.blocks import PlainBlocks
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.read.line_index import marked_lines
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
+from tests.store.scenario import session
+
+
+def recorded(path: Path, *seeds: int) -> bytes:
+    """Sessions one behind the other in a file."""
+    for seed in seeds:
+        recorder = Recorder(FileSink(str(path), append=True), Clock(), cmdline="full", min_free_bytes=0)
+        for frame in frames(session(seed, 100)):
+            recorder.put(frame)
+        assert recorder.close()
+    return path.read_bytes()
+
+
+def by_hand(data: bytes) -> list[tuple[int, bytes]]:
+    """(offset, line) of each header, event and keyframe."""
+    out, at = [], 0
+    for line in data.split(b"\n")[:-1]:
+        if line.startswith((b'{"k":"hdr"', b'{"k":"ev"')) or (
+            line.startswith(b'{"k":"snap",') and b',"key":true,' in line[:KEY_WITHIN]
+        ):
+            out.append((at, line))
+        at += len(line) + 1
+    return out
+
+
+@pytest.mark.parametrize("step", [KEY_WITHIN, 1000, 5000, 1 << 20])
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+def test_the_lines_are_found_whatever_is_read_at_once(tmp_path: Path, step: int, ends: bytes) -> None:
+    data = recorded(tmp_path / "a", 1, 2).replace(b"\n", ends)
+    (tmp_path / "b").write_bytes(data)
+    fd = os.open(tmp_path / "b", os.O_RDONLY)
+    try:
+        found = list(marked_lines(fd, 0, len(data), step))
+    finally:
+        os.close(fd)
+    expected = by_hand(data)
+    assert len(expected) > 6
+    assert [line.offset for line in found] == [at for at, _ in expected]
+    assert [line.end - line.offset - 1 for line in found] == [len(line) for _, line in expected]
+    assert all(line.startswith(one.head) for one, (_, line) in zip(found, expected, strict=True))
+
+
+def test_a_file_that_is_cut_off_meanwhile_ends_the_search(tmp_path: Path) -> None:
+    data = recorded(tmp_path / "a", 3)
+    fd = os.open(tmp_path / "a", os.O_RDONLY)
+    try:
+        assert [line.offset for line in marked_lines(fd, 0, len(data) + 10**6)] == [at for at, _ in by_hand(data)]
+        assert list(marked_lines(fd, len(data), len(data) + 10)) == []
+        long = tmp_path / "long"
+        long.write_bytes(data[:100])
+        other = os.open(long, os.O_RDONLY)
+        assert list(marked_lines(other, 0, 10**6, KEY_WITHIN)) == []
+        os.close(other)
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_file_that_grew_is_indexed_as_the_whole(tmp_path: Path, seed: int) -> None:
+    """Also where it was looked at between a session's header or an event and the keyframe behind them."""
+    chance = random.Random(seed)
+    whole = recorded(tmp_path / "whole", seed, seed + 10, seed + 20)
+    expected = FileRecording(str(tmp_path / "whole"))
+    assert {block.session for block in expected.blocks} == {1, 2, 3}
+    ends = [at + len(line) + 1 for at, line in by_hand(whole)]
+    cuts = sorted({*ends, *(chance.randrange(1000, len(whole)) for _ in range(20)), len(whole)})
+    grown = tmp_path / "grown"
+    grown.write_bytes(whole[: cuts[0]])
+    fd = os.open(grown, os.O_RDONLY)
+    blocks = PlainBlocks(fd)
+    for before, cut in pairwise(cuts):
+        with grown.open("ab") as file:
+            file.write(whole[before:cut])
+        blocks.refresh()
+    assert blocks.index == expected.blocks
+    blocks.close()
+    expected.close()

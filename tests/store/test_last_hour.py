@@ -1,0 +1,150 @@
+"""Looking back while live: the ring shows what the live screen showed, forgets the oldest and keeps secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from iotop_ai.store.last_hour import Ring
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
+from tests.store.scenario import Machine, session
+
+
+def filled(live: list[Frame], **options: float) -> Ring:
+    ring = Ring(**options)
+    for i, frame in enumerate(live):
+        ring.put(frame)
+        if i % 50 == 49:
+            assert ring.drained(60)
+    assert ring.drained(60)
+    return ring
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_moment_is_what_the_live_screen_showed(seed: int) -> None:
+    live = list(frames(session(seed, 200)))
+    ring = filled(live)
+    recording = ring.recording()
+    assert recording is not None
+    assert list(frames(recording.items())) == live
+    for frame in live[::37]:
+        entry = recording.entry(recording.blocks[-1].session, frame.snapshot.at_ns)
+        assert not entry.warming
+        found = next(f for f in frames(recording.items(entry.block)) if f.snapshot.at_ns == frame.snapshot.at_ns)
+        assert found == frame
+    ring.close()
+    assert list(frames(recording.items())) == live  # also after the close
+
+
+def test_it_does_not_change_while_it_is_read() -> None:
+    live = list(frames(session(9, 130)))
+    ring = filled(live[:70])
+    recording = ring.recording()
+    assert recording is not None
+    for frame in live[70:]:
+        ring.put(frame)
+    assert ring.drained(60)
+    assert list(frames(recording.items())) == live[:70]
+    ring.close()
+
+
+def test_waiting_frames_are_packed_when_a_user_looks_back() -> None:
+    live = list(frames(session(5, 30)))
+    ring = Ring()
+    ring.put(live[0])
+    recording = ring.recording()
+    assert recording is not None
+    for shown in (9, 12, 30):
+        for frame in live[len(list(recording.items())) : shown]:
+            ring.put(frame)
+        assert recording.refresh()
+        assert list(frames(recording.items())) == live[:shown]
+    ring.close()
+    again = ring.recording()
+    assert again is not None
+    assert list(frames(again.items())) == live
+
+
+def test_the_oldest_goes_first_and_the_span_tells() -> None:
+    live = list(frames(session(3, 400)))
+    ring = filled(live, most_bytes=120_000)
+    state = ring.state()
+    assert state.size_bytes <= 120_000
+    recording = ring.recording()
+    assert recording is not None
+    first = recording.blocks[0].at_ns
+    assert first > live[0].snapshot.at_ns
+    newest = live[-1].snapshot.at_ns
+    assert state.span_s == pytest.approx((newest - first) / 1e9 - 60)
+    shown = {f.snapshot.at_ns: f for f in frames(recording.items())}
+    seekable = [f for f in live if f.snapshot.at_ns >= newest - state.span_s * 1e9]
+    assert seekable
+    assert all(shown[f.snapshot.at_ns] == f for f in seekable)
+    ring.close()
+
+
+def test_no_more_than_the_span_is_kept() -> None:
+    live = list(frames(session(4, 400)))
+    ring = filled(live, most_s=120)
+    recording = ring.recording()
+    assert recording is not None
+    assert live[-1].snapshot.at_ns - recording.blocks[1].at_ns <= (120 + 60) * 1e9
+    ring.close()
+
+
+def test_a_reboot_is_a_session_of_its_own() -> None:
+    before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
+    live = list(frames([*(before.snapshot() for _ in range(70)), *(after.snapshot() for _ in range(70))]))
+    ring = filled(live)
+    recording = ring.recording()
+    assert recording is not None
+    assert {block.session for block in recording.blocks} == {1, 2}
+    assert list(frames(recording.items())) == live
+    ring.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_recording_begun_now_begins_with_the_minute_before(tmp_path: Path, seed: int) -> None:
+    live = list(frames(session(seed, 260)))
+    ring = filled(live[:170])
+    own = live[170:]
+    sink = FileSink(str(tmp_path / "a"))
+    recorder = Recorder(
+        sink, Clock(), min_free_bytes=0, cmdline="full", preroll=lambda at_ns: ring.preroll("full", at_ns)
+    )
+    for frame in own:
+        ring.put(frame)
+        recorder.put(frame)
+    assert recorder.close()
+    recording = FileRecording(str(tmp_path / "a"))
+    first = recording.first().at_ns
+    assert recording.blocks[0].pre
+    assert recording.blocks[0].at_ns <= first - 60e9
+    assert [f for f in frames(recording.items()) if f.snapshot.at_ns >= first] == own
+    ring.close()
+
+
+def test_nothing_leaves_it_unredacted() -> None:
+    live = list(frames(session(5, 130)))
+    ring = filled(live)
+    after = live[-1].snapshot.at_ns + 1
+    assert any("--token=x" in line for line in ring.preroll("full", after))
+    hidden = ring.preroll("names", after)
+    assert len(hidden) > 60
+    assert not any("--token" in line for line in hidden)
+    assert all(line.startswith('{"k":"snap","pre":true,') for line in hidden)
+    ring.close()
+
+
+def test_an_empty_one_says_so() -> None:
+    ring = Ring()
+    assert ring.recording() is None
+    assert ring.preroll("names", 1) == ()
+    assert ring.state().span_s == 0
+    ring.close()

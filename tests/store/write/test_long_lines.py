@@ -1,0 +1,88 @@
+"""A writer makes no line that a reader refuses, however long command lines are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import NOT_RECORDED
+from iotop_ai.pipeline import frames
+from iotop_ai.store.format import codec, size_limits
+from iotop_ai.store.format.codec import SnapLine
+from iotop_ai.store.format.redact import command_names
+from iotop_ai.store.last_hour import Ring
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.recorder import ARGUMENTS_LEFT_OUT, Recorder
+from iotop_ai.store.write.sink import FileSink
+from tests.bench.server import Server
+
+COMMAND = ("python3", "train.py", *(f"--path=/data/shard-{i:04}-\u00e9" for i in range(16)))
+
+
+def machine(processes: int, count: int = 3) -> Iterator[Frame]:
+    """Frames of a machine on which every process has a command line of 500 bytes."""
+    server = Server("two", processes=processes, gpus=1, disks=2, cores=4)
+    server.info = {key: info._replace(cmdline=COMMAND) for key, info in server.info.items()}
+    return frames(server.snapshot() for _ in range(count))
+
+
+def recorded(path: Path, live: list[Frame], level: str = "full") -> Recorder:
+    recorder = Recorder(FileSink(str(path)), Clock(), cmdline=level, min_free_bytes=0)
+    for frame in live:
+        recorder.put(frame)
+    assert recorder.close(60)
+    return recorder
+
+
+def commands(item: SnapLine) -> set[tuple[str, ...]]:
+    table = item.snapshot.processes.value
+    assert table is not None
+    return {info.cmdline for info in table.info.values()}
+
+
+def test_a_recording_of_40_000_long_command_lines_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    recorder = recorded(path, list(machine(40_000, 2)))
+    assert recorder.state()[3:6] == (2, 0, "")
+    items = list(FileRecording(str(path)).lines())
+    snaps = [item for item in items if isinstance(item, SnapLine)]
+    assert [commands(snap) for snap in snaps] == [{command_names(COMMAND)}] * 2
+    events = [(event.kind, event.text) for snap in snaps for event in snap.snapshot.events]
+    assert events.count((NOT_RECORDED, ARGUMENTS_LEFT_OUT)) == 1
+
+
+@pytest.fixture
+def short_limit(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A limit that 200 processes reach with arguments, and not with names."""
+    limit = 80_000
+    for module in (codec, size_limits):
+        monkeypatch.setattr(module, "LONGEST_LINE", limit)
+    return limit
+
+
+def test_looking_back_shows_names_where_lines_would_be_too_long(short_limit: int) -> None:
+    ring = Ring()
+    live = list(machine(200))
+    for frame in live:
+        ring.put(frame)
+    recording = ring.recording()
+    ring.close()
+    assert ring.state().trouble == ""
+    assert recording is not None
+    snaps = [item for item in recording.lines() if isinstance(item, SnapLine)]
+    assert [snap.snapshot.seq for snap in snaps] == [frame.snapshot.seq for frame in live]
+    assert [commands(snap) for snap in snaps] == [{command_names(COMMAND)}] * 3
+    assert max(len(line) for block in recording.blocks for line in recording.raw_lines(block)) <= short_limit
+
+
+def test_a_snapshot_that_is_too_long_with_names_is_not_written(tmp_path: Path, short_limit: int) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    recorder = recorded(path, list(machine(1000)))
+    state = recorder.state()
+    assert (state.snapshots, state.dropped) == (0, 3)
+    assert state.trouble == "not recording: a snapshot is larger than 0 MiB"
+    assert max(map(len, path.read_bytes().split(b"\n"))) <= short_limit

@@ -1,0 +1,208 @@
+"""A disk that answers EIO or nothing: what the recording holds then, what it says is missing, and where it goes on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import NOT_RECORDED, Event
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.recorded.rotated_parts import open_chain
+from iotop_ai.store.format.codec import SnapLine
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write import recorder as recorder_module
+from iotop_ai.store.write.frame_queue import MOST_EVENTS, QUEUE, FrameQueue
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.retries import LONGEST_S, PAUSES_S, Retries
+from iotop_ai.store.write.sink import FileSink
+from tests.rigs.slowdisk import FailingFolder, why_no_fuse_disk
+from tests.store.scenario import session
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[FailingFolder]:
+    if why := why_no_fuse_disk():
+        pytest.skip(why)
+    with FailingFolder(tmp_path) as rig:
+        yield rig
+
+
+class Skips(Clock):
+    """The machine's clock, which a test moves on over the pauses."""
+
+    skipped_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + self.skipped_ns
+
+    def skip(self, seconds: float) -> None:
+        self.skipped_ns += int(seconds * 1e9)
+
+
+def eventually(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def put(recorder: Recorder, some: list[Frame]) -> None:
+    """Put Frames one by one, each only when the one before has been dealt with."""
+    for frame in some:
+        before = recorder.state()[3:5]
+        recorder.put(frame)
+        eventually(lambda before=before: recorder.state()[3:5] != before)
+
+
+def missing(path: Path) -> list[str]:
+    return [event.text for event in FileRecording(str(path)).events() if event.kind == NOT_RECORDED]
+
+
+def own(path: Path) -> list[int]:
+    """The numbers of the Snapshots that a file shows."""
+    return [
+        item.snapshot.seq for item in FileRecording(str(path)).lines() if isinstance(item, SnapLine) and not item.pre
+    ]
+
+
+def test_an_error_that_passes_leaves_a_gap_that_says_what_is_missing(rig: FailingFolder) -> None:
+    live = list(frames(session(3, 40)))
+    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
+    put(recorder, live[:10])
+    rig.set("eio")
+    put(recorder, live[10:17])
+    assert recorder.state().trouble == "not recording: Input/output error"
+    for line in (rig.behind / path.name).read_bytes().splitlines():
+        json.loads(line)
+    rig.set()
+    clock.skip(1)
+    put(recorder, live[17:])
+    assert recorder.close()
+    assert recorder.state().trouble == ""
+    assert [p.name for p in rig.behind.iterdir()] == [path.name]
+    assert own(path) == [f.snapshot.seq for f in (*live[:10], *live[17:])]
+    assert missing(path) == ["7 snapshots not written: Input/output error"]
+    recording = FileRecording(str(path))
+    assert recording.closed()
+    assert [
+        i.gap for i in recording.lines() if isinstance(i, SnapLine) and i.snapshot.seq == live[17].snapshot.seq
+    ] == [True]
+    told = [e for e in recording.events() if e.kind != NOT_RECORDED]
+    assert told == [e for f in live for e in f.snapshot.events]
+    assert list(frames(recording.items()))[-1].sample == live[-1].sample
+
+
+def test_a_file_that_stays_broken_is_followed_by_one_beside_it(rig: FailingFolder) -> None:
+    live = list(frames(session(4, 60)))
+    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
+    put(recorder, live[:20])
+    rig.set("eio", path.name)
+    for number in range(len(PAUSES_S) + 1):
+        put(recorder, live[20 + number : 21 + number])
+        clock.skip(LONGEST_S)
+    put(recorder, live[26:])
+    second = rig.folder / "run-2.iotop.jsonl"
+    assert recorder.state().path == str(second)
+    assert recorder.state().trouble == ""
+    assert recorder.close()
+    assert own(path) == [f.snapshot.seq for f in live[:20]]
+    assert own(second) == [f.snapshot.seq for f in live[26:]]
+    assert missing(second) == ["6 snapshots not written: Input/output error"]
+    header = FileRecording(str(second)).header
+    assert (header.continues, header.after) == (True, path.name)
+    assert len(open_chain(str(second))) == 1
+    shown = list(frames(FileRecording(str(second)).items()))
+    assert shown[-1].sample == live[-1].sample
+    assert shown[-1].history == live[-1].history or len(shown[-1].history) < len(live[-1].history)
+    assert shown[-1].carry == live[-1].carry
+
+
+def test_where_no_file_can_be_begun_it_is_tried_again(rig: FailingFolder) -> None:
+    live = list(frames(session(5, 40)))
+    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
+    put(recorder, live[:5])
+    rig.set("eio")
+    for frame in live[5:25]:
+        put(recorder, [frame])
+        clock.skip(LONGEST_S)
+    assert sorted(p.name for p in rig.behind.iterdir()) == ["run-2.iotop.jsonl", "run.iotop.jsonl"]
+    rig.set()
+    put(recorder, live[25:])
+    assert recorder.close()
+    assert missing(rig.folder / "run-2.iotop.jsonl") == ["20 snapshots not written: Input/output error"]
+    assert recorder.state().dropped == 20
+
+
+def test_behind_an_fsync_that_failed_a_new_file_begins(rig: FailingFolder) -> None:
+    live = list(frames(session(6, 20)))
+    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
+    put(recorder, live[:5])
+    rig.set("sync", path.name)
+    clock.skip(recorder_module.SYNC_S + 1)
+    put(recorder, live[5:])
+    assert recorder.close()
+    assert own(path) == [f.snapshot.seq for f in live[:6]]
+    assert own(rig.folder / "run-2.iotop.jsonl") == [f.snapshot.seq for f in live[6:]]
+    assert recorder.state().dropped == 0
+
+
+def test_a_hung_disk_is_reported_and_its_events_are_capped(rig: FailingFolder) -> None:
+    live = list(frames(session(7, 12)))
+    path, clock = rig.folder / "run.iotop.jsonl", Skips()
+    recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
+    put(recorder, live[:2])
+    rig.set("hang")
+    recorder.put(live[2])
+    eventually(lambda: recorder._busy_ns is not None)
+    clock.skip(6)
+    assert recorder.state().trouble == "not recording: its disk does not answer"
+    flood = tuple(Event(1, 1, "io_error", f"sda {n}") for n in range(1000))
+    busy = live[3]._replace(snapshot=live[3].snapshot._replace(events=flood))
+    for _ in range(QUEUE + 10):
+        recorder.put(busy)
+    for frame in live[4:]:
+        recorder.put(frame)
+    state = recorder.state()
+    assert state.dropped == 10 + len(live[4:])
+    assert state.dropped_events == state.dropped * 1000 - MOST_EVENTS
+    rig.set()
+    assert recorder.close(60)
+    assert missing(path) == [
+        f"{state.dropped} snapshots and {state.dropped_events} events not written: the disk did not keep up"
+    ]
+
+
+def test_the_pauses_grow_and_end() -> None:
+    retries, now, waited = Retries(), 0, []
+    for _ in range(len(PAUSES_S) + 4):
+        waited.append(retries.failed(now))
+        assert retries.due(now + int(waited[-1] * 1e9))
+        assert not waited[-1] or not retries.due(now + int(waited[-1] * 1e9) - 1)
+    assert waited == [*PAUSES_S, 0.0, 16.0, 32.0, LONGEST_S]
+    assert retries.given_up
+    retries.worked()
+    assert not retries.failing
+
+
+def test_a_lane_counts_what_it_drops_and_keeps_the_newest_events() -> None:
+    live = next(iter(frames(session(8, 1))))
+    lane = FrameQueue(1, 3)
+    for number in range(6):
+        events = (Event(number, number, "mark", str(number)),)
+        lane.put(live._replace(snapshot=live.snapshot._replace(events=events)))
+    taken = lane.take()
+    assert taken is not None
+    assert [event.text for event in (*taken.orphaned_events, *taken.frame.snapshot.events)] == ["2", "3", "4", "5"]
+    assert taken.lost == lane.lost == (5, 2)
+    lane.lose(taken.frame._replace(snapshot=taken.frame.snapshot._replace(events=taken.orphaned_events)))
+    assert lane.lost == (6, 2)

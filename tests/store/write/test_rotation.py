@@ -1,0 +1,109 @@
+"""The names of full files, and what happens when there can be no next one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.errors import InputError
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.recorded.rotated_parts import parts_of as shown_parts
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.recorder import Recorder, Rotation, Sink
+from iotop_ai.store.write.rotation import Rotator, part_name, parts_of
+from iotop_ai.store.write.sink import FileSink
+from tests.store.scenario import session
+
+NOON = 1_795_262_400 * 10**9
+
+
+class Fixed(Clock):
+    """The same wall time for ever."""
+
+    def wall_ns(self) -> int:
+        return NOON
+
+
+@pytest.mark.parametrize(
+    ("path", "number", "name"),
+    [
+        ("/a/run.iotop.jsonl", 1, "/a/run.20261121T120000.iotop.jsonl"),
+        ("run.jsonl", 2, "run.20261121T120000-2.jsonl"),
+        ("run", 1, "run.20261121T120000"),
+    ],
+)
+def test_the_time_goes_into_the_name(path: str, number: int, name: str) -> None:
+    assert part_name(path, NOON, number) == name
+
+
+def test_parts_are_found_in_order_and_nothing_else(tmp_path: Path) -> None:
+    names = [
+        "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120000-2.iotop.jsonl", "run.20261121T120000-10.iotop.jsonl",
+        "run.20261122T000000.iotop.jsonl",
+    ]  # fmt: skip
+    for name in (*names, "run.iotop.jsonl", "run2.20261121T120000.iotop.jsonl", "run.20261121.iotop.jsonl", "run.x"):
+        (tmp_path / name).touch()
+    assert parts_of(str(tmp_path / "run.iotop.jsonl")) == [str(tmp_path / name) for name in names]
+
+
+def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    path, said = tmp_path / "run.iotop.jsonl", []
+    rotator = Rotator(Fixed(), said.append)
+    sink: Sink = FileSink(str(path))
+    live = list(frames(session(1, 2)))
+    for _ in range(2):
+        recorder = Recorder(sink, Clock(), min_free_bytes=0)
+        recorder.put(live[0])
+        assert recorder.close()
+        sink = rotator.next_file(sink)
+    assert rotator.finish(None, 60)
+    assert [Path(part).name for part in parts_of(str(path))] == [
+        "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120000-2.iotop.jsonl.gz",
+    ]  # fmt: skip
+    assert said == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
+def test_a_neighbours_files_are_no_parts_of_ours(tmp_path: Path) -> None:
+    path, said = tmp_path / "run.iotop.jsonl", []
+    for name in ("run.29991231T000000.iotop.jsonl", "run.20000101T000000.iotop.jsonl"):
+        (tmp_path / name).write_text("theirs")
+        os.chown(tmp_path / name, 65534, 65534)
+    rotator = Rotator(Fixed(), said.append, keep=1)
+    sink: Sink = FileSink(str(path))
+    live = list(frames(session(1, 2)))
+    for _ in range(2):
+        recorder = Recorder(sink, Clock(), min_free_bytes=0)
+        recorder.put(live[0])
+        assert recorder.close()
+        sink = rotator.next_file(sink)
+    sink.close()
+    assert rotator.finish(None, 60)
+    ours = ["run.20261121T120000-2.iotop.jsonl.gz", "run.iotop.jsonl"]
+    assert sorted(p.name for p in tmp_path.iterdir() if p.stat().st_uid == 0) == ours
+    assert len(list(tmp_path.iterdir())) == 4
+    assert shown_parts(str(path)) == [str(tmp_path / ours[0])]
+    assert said == []
+
+
+def test_without_a_next_file_the_old_one_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    live = list(frames(session(2, 100)))
+    asked = []
+
+    def refuse(full: Sink) -> Sink:
+        asked.append(full.path)
+        raise InputError("no room")
+
+    recorder = Recorder(
+        FileSink(str(path)), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=20_000), rotate=refuse
+    )
+    for frame in live:
+        recorder.put(frame)
+    assert recorder.close()
+    assert asked
+    assert recorder.state().trouble == ""
+    assert list(frames(FileRecording(str(path)).items())) == live

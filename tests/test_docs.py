@@ -1,0 +1,106 @@
+"""The names in docs/architecture.md exist in the package, and the commands in the pages are accepted."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.main import build_parser, expand_stream, join_times
+
+TOP = Path(__file__).resolve().parent.parent
+PACKAGE = TOP / "iotop_ai"
+PAGE = (TOP / "docs" / "architecture.md").read_text()
+LAYERS = {path.stem for path in PACKAGE.iterdir() if not path.stem.startswith("_")}
+NAMES = sorted({name for name in re.findall(r"`([a-z]\w*(?:\.\w+)+)(?:\(\))?`", PAGE) if name.split(".")[0] in LAYERS})
+PATHS = sorted(
+    {
+        path
+        for path in re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", PAGE)
+        if path.split("/")[0] in LAYERS | {"tests", "iotop_ai"}
+    }
+)
+
+
+def defined(body: list[ast.stmt]) -> dict[str, ast.stmt]:
+    """Classes, functions and variables of a module or class, by name."""
+    found: dict[str, ast.stmt] = {}
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found[node.name] = node
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = node
+        elif isinstance(node, ast.Assign):
+            found.update({target.id: node for target in node.targets if isinstance(target, ast.Name)})
+    return found
+
+
+def exists(name: str) -> bool:
+    """Whether ``layer.folder.module.Class.function`` is there; a module or a folder alone counts too."""
+    path, parts = PACKAGE, name.split(".")
+    while parts and (path / parts[0]).is_dir():
+        path /= parts.pop(0)
+    if parts and (path / f"{parts[0]}.py").exists():
+        path /= f"{parts.pop(0)}.py"
+    else:
+        path /= "__init__.py"
+    if not path.exists():
+        return False
+    body = ast.parse(path.read_text()).body
+    for part in parts:
+        node = defined(body).get(part)
+        if node is None:
+            return False
+        body = node.body if isinstance(node, ast.ClassDef) else []
+    return True
+
+
+def test_a_missing_name_is_found() -> None:
+    assert exists("model.sample.between")
+    assert exists("model.sample")
+    assert exists("diagnosis.rules.RULES")
+    assert not exists("model.sample.betwixt")
+    assert not exists("model.sampling.between")
+    assert not exists("model.sample.Sample.between")
+
+
+def test_the_page_names_functions() -> None:
+    assert len(NAMES) > 40
+    assert len(PATHS) > 15
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_of_the_page_exists(name: str) -> None:
+    assert exists(name)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_of_the_page_exists(path: str) -> None:
+    assert (TOP / path).exists() or (PACKAGE / path).exists()
+
+
+def commands(page: Path) -> list[str]:
+    """Arguments of each ``iotop-ai`` in the page's shell blocks, without comments, pipes and redirections."""
+    found = []
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            plain = re.sub(r"\s#\s.*", "", line)
+            found += re.findall(r"(?:^|[|;&(]\s*|ssh box )iotop-ai\b([^|;&>)]*)", plain.strip())
+    return found
+
+
+PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob("*.md"))]
+COMMANDS = sorted({arguments.strip() for page in PAGES for arguments in commands(page)})
+
+
+def test_the_pages_hold_commands() -> None:
+    assert len(COMMANDS) > 30
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_command_of_the_pages_is_accepted(arguments: str) -> None:
+    argv = shlex.split(arguments)
+    assert build_parser(argv).parse_args(join_times(expand_stream(argv)))

@@ -1,0 +1,135 @@
+"""The shape of the package: import circles, sizes of files, functions and folders, and tests beside what they test."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+PACKAGE = TOP / "iotop_ai"
+FILES = sorted(PACKAGE.rglob("*.py"))
+FOLDERS = sorted({path.parent for path in FILES})
+
+FILES_IN_A_FOLDER = 20
+LINES_IN_A_FILE = 500
+LINES_IN_A_FUNCTION = 65
+NOT_MIRRORED = {Path("bench"), Path("rigs"), Path("scenarios"), Path("tui/terminal")}
+"""Folders of tests/ beside the mirror of the package: measurements, test rigs, and a real terminal."""
+
+ONE_IMPORTER = {
+    "pynvml": "collectors.gpu.nvml.library",
+    "pySMART": "collectors.health.helper",
+    "plotext": "export.text.charts",
+    "psutil": "collectors.machine.cpu",
+    "pyarrow": "export.tables.parquet",
+}
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def module(path: Path) -> str:
+    return ".".join(path.relative_to(TOP).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module(path): path for path in FILES}
+
+
+def imports_of(source: ast.AST) -> set[str]:
+    """Names that this source imports, be it on load, in a function or for a type checker."""
+    names: set[str] = set()
+    for node in ast.walk(source):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add(str(node.module))
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+    """Strongly connected groups of two or more nodes."""
+    reached = {node: reachable(graph, node) for node in graph}
+    groups = {frozenset(other for other in reached[node] if node in reached[other]) for node in graph}
+    return {group for group in groups if len(group) > 1}
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting.extend(new)
+    return found
+
+
+@cache
+def imports() -> dict[str, set[str]]:
+    """Names that each module imports, by module."""
+    return {name: imports_of(tree(path)) for name, path in MODULES.items()}
+
+
+def import_graph() -> dict[str, set[str]]:
+    return {name: names & MODULES.keys() for name, names in imports().items()}
+
+
+def test_a_circle_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
+    assert circles(graph) == {frozenset({"b", "c"})}
+
+
+def test_imports_of_functions_count() -> None:
+    source = "import a\nif TYPE_CHECKING:\n    import b\ndef f():\n    from c import d\n"
+    assert imports_of(ast.parse(source)) == {"a", "b", "c", "c.d"}
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    assert [sorted(circle) for circle in circles(import_graph())] == []
+
+
+def test_folders_hold_few_files() -> None:
+    counts = {str(folder.relative_to(TOP)): len(list(folder.glob("*.py"))) for folder in FOLDERS}
+    assert {folder: count for folder, count in counts.items() if count > FILES_IN_A_FOLDER} == {}
+
+
+@pytest.mark.parametrize("root", ["iotop_ai", "tests"])
+def test_files_are_short(root: str) -> None:
+    counts = {str(path.relative_to(TOP)): path.read_text().count("\n") for path in (TOP / root).rglob("*.py")}
+    assert {path: count for path, count in counts.items() if count > LINES_IN_A_FILE} == {}
+
+
+def test_functions_are_short() -> None:
+    long = {}
+    for path in FILES:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+                lines = node.end_lineno - node.lineno + 1
+                if lines > LINES_IN_A_FUNCTION:
+                    long[f"{path.relative_to(TOP)}:{node.name}"] = lines
+    assert long == {}
+
+
+def test_each_folder_of_tests_mirrors_a_folder_of_the_package() -> None:
+    tests = TOP / "tests"
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    mirrors = {folder for folder in folders if not {folder, *folder.parents} & NOT_MIRRORED}
+    assert {str(folder) for folder in mirrors if not (PACKAGE / folder).is_dir()} == set()
+
+
+@pytest.mark.parametrize(("library", "importer"), ONE_IMPORTER.items())
+def test_a_library_has_one_importer(library: str, importer: str) -> None:
+    importers = [name for name, names in imports().items() if library in {other.split(".")[0] for other in names}]
+    assert importers == [f"iotop_ai.{importer}"]
+
+
+def test_layers_are_checked_without_exceptions() -> None:
+    linter = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["importlinter"]
+    assert [c["name"] for c in linter["contracts"] if c["type"] == "layers"] == ["Layers"]
+    assert not [c["name"] for c in linter["contracts"] if c.get("ignore_imports")]

@@ -1,0 +1,94 @@
+"""The main screen's controllers alone, without Textual's app."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.present.screen.actions import Action
+from iotop_ai.present.screen.palette import Entry, Wording
+from iotop_ai.present.screen.view import View
+from iotop_ai.tui.screens.main.list_actions import ListActions
+from iotop_ai.tui.screens.main.live_updates import LiveUpdates
+from iotop_ai.tui.screens.main.recording_actions import RecordingActions
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.screens.main.time_actions import NOTHING_YET, TimeActions
+from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
+from iotop_ai.tui.screens.palette import TakeAction
+from iotop_ai.tui.threads.actions import ActionThreads
+from tests.tui.scene import DISKS, made_frames
+from tests.tui.test_app import Upstream
+
+
+class Paper:
+    """A canvas that counts what it is asked to draw."""
+
+    columns = 80
+
+    def __init__(self) -> None:
+        self.drawn = 0
+        self.messages: list[str] = []
+
+    def redraw(self) -> None:
+        self.drawn += 1
+
+    def redraw_if_in_front(self) -> None:
+        self.drawn += 1
+
+    def show_change(self, message: str) -> None:
+        self.messages.append(message)
+
+
+FRAMES = made_frames()
+
+
+@pytest.fixture
+def paper() -> Paper:
+    return Paper()
+
+
+@pytest.fixture
+def state(paper: Paper) -> MainState:
+    return MainState(FRAMES[0], View(), paper)
+
+
+def test_time_pauses_and_sets_the_interval_upstream(state: MainState, paper: Paper) -> None:
+    source = Upstream()
+    recording = RecordingActions(state, source, None, lambda message: True)
+    time = TimeActions(state, source, recording, lambda: None, lambda: False)
+    verdict = VerdictActions(state, ActionThreads(source, lambda message: True), str, lambda text: None)
+    live = LiveUpdates(state, source, recording, verdict)
+    live.receive(FRAMES[1])
+    assert state.frame is FRAMES[1]
+    assert paper.drawn == 1
+    time.pause()
+    live.receive(FRAMES[2])
+    assert (state.frame, state.newest) == (FRAMES[1], FRAMES[2])
+    time.pause()
+    assert state.frame is FRAMES[2]
+    time.interval(1)
+    assert source.intervals == [state.view.interval_s] == [2.0]
+    time.step(-1)
+    recording.record()
+    assert paper.messages[-2:] == [NOTHING_YET, "failed: this screen is read-only"]
+
+
+async def test_lists_offer_devices_and_take_one(state: MainState) -> None:
+    opened: list[tuple[tuple[Entry, ...], TakeAction]] = []
+
+    def open_list(entries: tuple[Entry, ...], take: TakeAction, wording: Wording) -> None:
+        opened.append((entries, take))
+
+    lists = ListActions(state, open_list)
+    lists.devices()
+    entries, take = opened[0]
+    assert {entry.action.name for entry in entries} > set(DISKS)
+    await take(Action((), "", "", DISKS[1]))
+    assert state.view.device == DISKS[1]
+    lists.find()
+    for key in "sdx":
+        lists.type_filter(key, key)
+    lists.type_filter("backspace", None)
+    lists.type_filter("enter", None)
+    assert (state.view.pattern, state.view.typing) == ("sd", False)
+    lists.clear_filter()
+    assert state.view.pattern == ""

@@ -1,0 +1,77 @@
+"""Lists to choose from: devices, columns to sort by, columns to show; and the tree of processes."""
+
+import pytest
+
+from iotop_ai.model.settings import SORT_KEYS
+from iotop_ai.present.screen.selection import selected_device_name
+from iotop_ai.tui.screens.palette import PaletteScreen
+from tests.tui.scene import DISKS
+from tests.tui.test_app import Shown, showing
+
+
+def listed(shown: Shown) -> PaletteScreen:
+    screen = shown.app.screen
+    assert isinstance(screen, PaletteScreen)
+    return screen
+
+
+async def test_a_device_is_found_by_typing() -> None:
+    async with showing() as shown:
+        await shown.press("d")
+        assert {entry.action.name for entry in listed(shown).matches} > set(DISKS)
+        await shown.press(*DISKS[1])
+        assert [entry.action.name for entry in listed(shown).matches] == [DISKS[1]]
+        await shown.press("enter")
+        assert shown.view.device == selected_device_name(shown.app.main.frame, shown.view) == DISKS[1]
+        await shown.press("d", *"busiest", "enter")
+        assert shown.view.device == ""
+
+
+async def test_the_jobs_device_is_followed_until_another_is_chosen() -> None:
+    async with showing() as shown:
+        await shown.press("d", *"of the job", "enter")
+        assert shown.view.follow_job
+        assert shown.view.message.startswith("done: follows the job")
+        assert shown.view.device == shown.app.main.lists.device_of_job()
+        await shown.press("n")
+        assert not shown.view.follow_job
+
+
+@pytest.mark.parametrize("key", ["s", "f6"])
+async def test_sorting_by_a_list(key: str) -> None:
+    async with showing() as shown:
+        await shown.press(key)
+        assert [entry.action.name for entry in listed(shown).matches] == list(SORT_KEYS)
+        await shown.press("down", "down", "enter")
+        assert shown.view.sort == SORT_KEYS[2]
+
+
+@pytest.mark.parametrize("key", ["C", "f2"])
+async def test_columns_are_left_out_and_shown_again(key: str) -> None:
+    async with showing() as shown:
+        assert "IO-wait%" in shown.text("process")
+        for gone in (True, False):
+            await shown.press(key, *"io-wait", "enter")
+            assert ("IO-wait%" not in shown.text("process")) is gone
+        await shown.press(key)
+        assert not {"read", "write", "pid"} & {entry.action.name for entry in listed(shown).matches}
+        await shown.press("escape")
+        assert shown.view.no_columns == frozenset()
+
+
+@pytest.mark.parametrize("key", ["t", "f5"])
+async def test_the_tree(key: str) -> None:
+    async with showing() as shown:
+        view = await shown.press(key)
+        assert view.tree
+        assert "tree by io" in shown.text("process")
+        assert not (await shown.press(key)).tree
+
+
+@pytest.mark.parametrize("key", ["d", "s", "C"])
+async def test_every_list_is_left_without_a_change(key: str) -> None:
+    async with showing() as shown:
+        before = shown.view
+        await shown.press(key, "down", "x", "escape")
+        assert shown.view == before
+        assert shown.app.screen is shown.app.main

@@ -1,0 +1,178 @@
+"""The keys that change the machine: where they are refused, and that every key belongs to the question."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.events import Key
+from textual.pilot import Pilot
+
+from iotop_ai.present.screen.view import View
+from iotop_ai.store.source import MemoryRecording
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.dialogs.base import DialogScreen
+from iotop_ai.tui.dialogs.drop_caches import DropCachesScreen
+from iotop_ai.tui.dialogs.process import ProcessScreen
+from iotop_ai.tui.messages import FrameReady
+from tests.present.make import frame
+from tests.present.scenes import starved_snapshots
+from tests.tui.screens.test_health import Own
+from tests.tui.shown import text
+
+TAKEN = starved_snapshots(6, onset=2)
+FRAME, LATER = frame(TAKEN[:5]), frame(TAKEN)
+VIEW = View(interval_s=1.0, utc_offset_s=0)
+
+
+class Shown:
+    def __init__(self, app: MonitorApp, pilot: Pilot[None], source: Own) -> None:
+        self.app, self.pilot, self.source = app, pilot, source
+
+    async def press(self, *keys: str) -> str:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+        return self.text
+
+    async def until(self, seen: Callable[[str], bool]) -> str:
+        for _ in range(400):
+            if seen(self.text):
+                return self.text
+            await self.pilot.pause(0.05)
+        raise AssertionError(self.text)
+
+    @property
+    def text(self) -> str:
+        return text(self.app)
+
+    @property
+    def asking(self) -> bool:
+        return isinstance(self.app.screen, DialogScreen)
+
+
+@asynccontextmanager
+async def showing(
+    view: View = VIEW, source: MemoryRecording | None = None, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[Shown]:
+    source = Own() if source is None else source
+    app = MonitorApp(FRAME, (), source, view, "dark")
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield Shown(app, pilot, source)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("view", "why"),
+    [
+        (VIEW._replace(readonly=True), "this screen is read-only"),
+        (VIEW._replace(remote=True), "it is done on the machine itself"),
+        (VIEW._replace(mode="replay"), "it is done on the machine itself"),
+        (VIEW._replace(mode="back"), "this is the past"),
+    ],
+)
+@pytest.mark.parametrize("key", ["D", "ctrl+t", "k", "f9", "i", "f7"])
+async def test_nothing_is_asked_where_nothing_may_be_done(view: View, why: str, key: str) -> None:
+    async with showing(view) as shown:
+        assert why in await shown.press(key)
+        assert not shown.asking
+    async with showing(source=MemoryRecording()) as shown:  # a recording is no machine
+        assert "it is done on the machine itself" in await shown.press(key)
+        assert not shown.asking
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (160, 48)])
+async def test_the_question_lives_over_the_screen_and_escape_leaves_it(size: tuple[int, int]) -> None:
+    async with showing(size=size) as shown:
+        text = await shown.press("D")
+        assert "DROP CACHES" in text
+        assert "type drop and press Enter" in text or "folder or file" in text
+        shown.app.post_message(FrameReady(LATER))
+        await shown.pilot.pause()
+        assert shown.app.main.newest is LATER
+        assert "DROP CACHES" in shown.text
+        await shown.press("q")  # typed, not quit
+        assert shown.asking
+        await shown.press("escape")
+        assert not shown.asking
+        assert "DROP CACHES" not in shown.text
+        assert not shown.source.events
+
+
+async def test_keys_of_one_burst_are_typed_into_the_question() -> None:
+    async with showing() as shown:
+        await shown.press("D", "d", "r")
+        assert isinstance(shown.app.screen, DropCachesScreen)
+        assert not shown.app.main.view.reverse  # r is a key of the main screen
+
+
+async def test_a_wrong_word_drops_nothing() -> None:
+    async with showing() as shown:
+        await shown.press("D", "1")
+        await shown.until(lambda text: "asking what" not in text)
+        await shown.press("1", *"yes", "enter")
+        assert "the word is drop" in shown.text or "not permitted" in shown.text
+        assert not shown.source.events
+
+
+async def test_a_dataset_is_evicted_and_the_recording_says_so(disk_folder: Path) -> None:
+    (disk_folder / "file").write_bytes(b"x" * (1 << 20))
+    async with showing(size=(120, 40)) as shown:
+        await shown.press("D", "4")
+        assert "whole path" in await shown.press(*"data", "enter")
+        await shown.press("ctrl+u", *str(disk_folder), "enter")
+        await shown.until(lambda text: "Enter or Esc:close" in text)
+        assert shown.source.events == [("action", f"evicted 1 file of {disk_folder}: 1 MB -> 0 B in memory")]
+        await shown.press("enter")
+        assert not shown.asking
+
+
+async def test_delay_accounting_is_asked_about_and_left() -> None:
+    async with showing() as shown:
+        text = await shown.press("ctrl+t")
+        assert "DELAY ACCOUNTING" in text
+        await shown.until(lambda text: "asking what" not in text)
+        text = await shown.press(*"maybe", "enter")
+        assert "the word is" in text or "not permitted" in text
+        assert not shown.source.events
+        await shown.press("escape")
+        assert not shown.asking
+
+
+async def test_a_process_has_to_be_chosen_first() -> None:
+    async with showing() as shown:
+        assert "choose a process first" in await shown.press("k")
+        assert not shown.asking
+
+
+async def test_what_is_no_command_does_nothing() -> None:
+    async with showing(size=(120, 40)) as shown:
+        shown.app.main.panels["process"].focus()
+        await shown.press("down")
+        assert shown.app.main.view.cursor.startswith("process:")
+        text = await shown.press("k")
+        assert "PROCESS" in text
+        assert "kill" in text
+        assert "none of them" in await shown.press(*"segv", "enter")
+        assert "none of them" not in await shown.press("backspace")
+        await shown.press("escape")
+        assert not shown.asking
+        text = await shown.press("i")
+        assert "press Enter: io " in text
+        await shown.press("escape")
+        assert "press Enter: nice " in await shown.press("f7")
+        await shown.press("escape")
+        assert not shown.source.events
+
+
+async def test_a_cursor_key_acts_before_the_key_typed_behind_it() -> None:
+    async with showing() as shown:
+        for _ in range(12):
+            if shown.app.main.view.focus == "process":
+                break
+            await shown.press("tab")
+        shown.app.post_message(Key("down", None))
+        shown.app.post_message(Key("k", "k"))
+        await shown.pilot.pause()
+        assert isinstance(shown.app.screen, ProcessScreen)

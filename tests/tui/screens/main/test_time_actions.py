@@ -1,0 +1,321 @@
+"""A live session: look back while it goes on, mark, and record with the minute before."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from iotop_ai.cli.commands.monitor.session_recording import open_file, private, recordings_folder
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.snapshot import Event
+from iotop_ai.playback.player import FrameCursor
+from iotop_ai.playback.session_recording import SessionRecorder
+from iotop_ai.present.screen.view import View
+from iotop_ai.store.last_hour import Ring
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.threads.actions import ActionResult
+from tests.tui.recorded import stalling
+from tests.tui.shown import text
+from tests.tui.test_app import Upstream
+
+LIVE = stalling()
+WAIT_S = 20.0
+
+
+class Session:
+    """A live app whose source is fed by the test. marks: what was put into the source."""
+
+    def __init__(self, view: View, record: Callable[[tuple[str, ...]], Recorder] | None) -> None:
+        self.feed: queue.Queue[Frame | None] = queue.Queue()
+        self.source = Upstream()
+        self.marks: list[tuple[str, str]] = []
+        self.source.add_event = lambda kind, text: self.marks.append((kind, text))  # type: ignore[method-assign]
+        self.ring = Ring()
+        keeper = SessionRecorder(Clock(), lambda: self.ring, record, "full")
+        self.app = MonitorApp(LIVE[0], self._come(), self.source, view, "dark", keeper=keeper)
+        self.pilot: Pilot[None]
+
+    def _come(self) -> Iterator[Frame]:
+        while (frame := self.feed.get()) is not None:
+            yield frame
+
+    @property
+    def shown(self) -> Frame:
+        return self.app.main.frame
+
+    def text(self, panel: str) -> str:
+        return "\n".join(line.text for line in self.app.main.panels[panel].lines)
+
+    def screen(self) -> str:
+        return text(self.app)
+
+    async def come(self, first: int, last: int) -> None:
+        """Snapshots first to last come in."""
+        for frame in LIVE[first : last + 1]:
+            self.feed.put(frame)
+        await self.until(lambda: self.app.main.newest == LIVE[last])
+        assert self.ring.drained()
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def until(self, seen: Callable[[], object]) -> None:
+        end = time.monotonic() + WAIT_S
+        while not seen():
+            assert time.monotonic() < end, (self.shown.snapshot.seq, self.screen())
+            await self.pilot.pause(0.01)
+
+
+@asynccontextmanager
+async def living(
+    record: Callable[[tuple[str, ...]], Recorder] | None = None,
+    view: View = View(utc_offset_s=0),  # noqa: B008 - a frozen record
+) -> AsyncIterator[Session]:
+    session = Session(view, record)
+    async with session.app.run_test(size=(80, 24)) as pilot:
+        session.pilot = pilot
+        yield session
+        session.feed.put(None)
+
+
+async def test_back_on_and_to_now_while_it_goes_on() -> None:
+    async with living() as session:
+        await session.come(1, 100)
+        await session.press("left_square_bracket")
+        await session.until(lambda: session.shown == LIVE[99])
+        assert "◄ BACK 1 s  [ ] step" in session.text("path")
+        await session.press("left_square_bracket", "left_square_bracket")
+        await session.until(lambda: session.shown == LIVE[97])
+        await session.come(101, 105)
+        assert session.shown == LIVE[97]
+        assert "◄ BACK 8 s" in session.text("path")
+        assert "End:now" in session.text("keys")
+        await session.press(*["right_square_bracket"] * 7)
+        await session.until(lambda: session.shown == LIVE[104])
+        await session.press("right_square_bracket")
+        await session.until(lambda: session.app.main.view.mode == "live")
+        assert session.shown == LIVE[105]
+        await session.come(106, 107)
+        assert session.shown == LIVE[107]
+        assert "live" in session.text("path")
+
+
+async def test_its_time_line_reaches_to_now_and_knows_changes_and_marks() -> None:
+    async with living() as session:
+        await session.come(1, 112)
+        assert not session.app.main.panels["timeline"].display
+        await session.press("left_square_bracket")
+        await session.until(lambda: "STARVED" in session.text("timeline"))
+        row = session.text("timeline")
+        assert row.startswith(" 08:53:20 ")
+        assert row.endswith(" now ")
+        assert "'" in row
+        keys = [(str(f.verdict.state), f.verdict.primary.class_id, f.verdict.primary.subject) for f in LIVE[:112]]
+        changes = [LIVE[i] for i in range(1, 112) if keys[i] != keys[i - 1]]
+        assert len(changes) >= 2
+        for frame in reversed(changes):
+            await session.press("V")
+            await session.until(lambda frame=frame: session.shown == frame)
+        await session.press("V", "apostrophe")
+        await session.until(lambda: session.shown == LIVE[20])
+        assert "mark: epoch 20" in session.screen()
+        await session.press("v")
+        await session.until(lambda: session.shown == changes[0])
+        # What comes meanwhile is reached too.
+        width = row.count("━")
+        await session.come(111, 129)
+        await session.until(lambda: session.text("timeline").count("━") < width)
+        await session.press("end")
+        assert session.shown == LIVE[129]
+        assert not session.app.main.panels["timeline"].display
+
+
+@pytest.mark.parametrize("key", ["end", "escape"])
+async def test_a_key_returns_to_now(key: str) -> None:
+    async with living() as session:
+        await session.come(1, 90)
+        before = len(session.app.main.view.past)
+        await session.press("left_square_bracket")
+        await session.until(lambda: session.shown == LIVE[89])
+        await session.press("V")
+        await session.until(lambda: session.shown.verdict != LIVE[90].verdict)
+        await session.press(key)
+        assert session.app.main.view.mode == "live"
+        assert session.shown == LIVE[90]
+        assert len(session.app.main.view.past) == before
+
+
+async def test_the_numbers_of_then_are_the_numbers_of_then() -> None:
+    async with living() as session:
+        await session.come(1, 120)
+        await session.press("left_square_bracket", "at", *"-40s", "enter")
+        await session.until(lambda: session.shown == LIVE[80])
+        assert session.screen().startswith(" STARVED ")
+        await session.press("space", "plus", "plus", "plus", "plus", "plus", "plus")
+        await session.until(lambda: session.app.main.view.mode == "live")
+        assert session.shown == LIVE[120]
+
+
+async def test_pause_then_back_and_nothing_to_look_back_at() -> None:
+    async with living() as session:
+        session.app.keeper = SessionRecorder(Clock())  # keeps nothing
+        await session.press("left_square_bracket")
+        assert "nothing to look back at yet" in session.screen()
+        await session.press("right_square_bracket", "at", "v")
+        assert session.app.main.view.mode == "live"
+
+
+async def test_a_mark_is_set_at_now() -> None:
+    async with living() as session:
+        await session.press("apostrophe")
+        assert session.marks == [("mark", "by key")]
+        assert "done: mark set at 08:53:20" in session.screen()
+
+
+async def test_a_recording_holds_the_minute_before_and_all_that_follows(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+
+    def record(preroll: tuple[str, ...]) -> Recorder:
+        return Recorder(FileSink(str(path)), Clock(), cmdline="full", preroll=preroll, min_free_bytes=0)
+
+    async with living(record) as session:
+        await session.come(1, 80)
+        await session.press("R")
+        await session.until(lambda: "done: recording to" in session.screen())
+        await session.come(81, 90)
+        assert "● REC 00:0" in session.text("path")
+        await session.press("left_square_bracket")
+        await session.until(lambda: session.shown == LIVE[89])
+        await session.come(91, 95)
+        assert "● REC 00:0" in session.text("path")
+        assert "◄ BACK" in session.text("path")
+        await session.press("R")
+        await session.until(lambda: str(path) in session.screen() or "in /" in session.screen())
+        await session.come(96, 97)
+        assert "● REC" not in session.text("path")
+    recording = FileRecording(str(path))
+    assert recording.blocks[0].pre
+    tape = FrameCursor([recording])
+    assert [tape.seek(0), *iter(tape.forward, None)] == LIVE[81:96]
+    assert recording.closed()
+
+
+async def test_leaving_closes_the_recording(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    async with living(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
+        await session.come(1, 3)
+        await session.press("R")
+        await session.until(lambda: "done: recording to" in session.screen())
+        await session.come(4, 8)
+    assert FileRecording(str(path)).closed()
+
+
+async def test_an_action_that_is_not_over_when_the_app_is_left_is_in_the_recording(tmp_path: Path) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    told: list[Event] = []
+
+    def add(kind: str, text: str) -> None:
+        told.append(Event(LIVE[8].snapshot.at_ns + 1, LIVE[8].snapshot.wall_ns + 1, kind, text))
+
+    async with living(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
+        session.source.add_event = add  # type: ignore[method-assign]
+        session.app.keeper._pending = lambda seq: tuple(told)  # type: ignore[union-attr]
+        await session.come(1, 3)
+        await session.press("R")
+        await session.until(lambda: "done: recording to" in session.screen())
+        await session.come(4, 8)
+
+        def act() -> ActionResult:
+            time.sleep(0.3)
+            return ActionResult.recorded(True, "term: python (7)")
+
+        session.app.main.action_threads.run("act", act)
+        await session.press("q")
+    recording = FileRecording(str(path))
+    assert [(event.kind, event.text) for event in recording.events()][-1:] == [("action", "term: python (7)")]
+    assert recording.closed()
+
+
+async def test_a_refusal_is_said(tmp_path: Path) -> None:
+    def record(preroll: tuple[str, ...]) -> Recorder:
+        raise InputError("the disk is full")
+
+    async with living(record) as session:
+        await session.press("R")
+        await session.until(lambda: "failed: the disk is full" in session.screen())
+        await session.come(1, 3)
+        assert "live" in session.text("path")
+
+
+async def test_trouble_is_said_and_shown(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    make = lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=1 << 60)  # noqa: E731
+    async with living(make) as session:
+        await session.come(1, 3)
+        await session.press("R")
+        await session.until(lambda: "done: recording" in session.screen())
+        await session.come(4, 6)
+        await session.until(lambda: session.app.keeper.recorded().trouble)  # type: ignore[union-attr]
+        await session.come(7, 8)
+        assert "free on its disk" in session.screen()
+        assert "● REC stopped" in session.text("path")
+
+
+async def test_a_remote_screen_is_read_only_and_stays_when_the_other_end_goes() -> None:
+    async with living(view=View(remote=True, utc_offset_s=0)) as session:
+        await session.come(1, 70)
+        assert "► REMOTE" in session.text("path")
+        for key in ("R", "plus", "apostrophe"):
+            await session.press(key)
+            assert "failed: " in session.screen()
+        assert session.source.intervals == []
+        assert session.marks == []
+        session.feed.put(None)
+        await session.until(lambda: "► REMOTE ended" in session.text("path"))
+        await session.press("left_square_bracket")
+        await session.until(lambda: session.shown == LIVE[69])
+        await session.press("end")
+        assert "► REMOTE ended" in session.text("path")
+
+
+def test_where_a_recording_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, open_to_all = tmp_path / "own", tmp_path / "all"
+    own.mkdir()
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    assert private(str(own))
+    assert not private(str(open_to_all))
+    assert not private(str(tmp_path / "none"))
+    sink = open_file(Clock(), str(own))
+    assert Path(sink.path).parent == own
+    assert sink.path.endswith(".iotop.jsonl")
+    sink.close()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert recordings_folder() in (str(tmp_path / "state" / "iotop-ai"), "/var/lib/iotop-ai")
+
+
+class Still(Clock):
+    """It is always the same second."""
+
+    def wall_ns(self) -> int:
+        return 10**18
+
+
+def test_two_recordings_begun_in_one_second_have_two_names(tmp_path: Path) -> None:
+    sinks = [open_file(Still(), str(tmp_path)) for _ in range(3)]
+    names = [Path(sink.path).name.removesuffix(".iotop.jsonl") for sink in sinks]
+    for sink in sinks:
+        sink.close()
+    assert names == [names[0], f"{names[0]}-2", f"{names[0]}-3"]

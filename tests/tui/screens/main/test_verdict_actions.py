@@ -1,0 +1,238 @@
+"""The keys about the verdict in the real app: reasons, jobs, another job, copy, acknowledge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from iotop_ai.collectors.state.acknowledged import Acknowledged
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.view import View
+from iotop_ai.store.source import MemoryRecording
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.clipboard import LARGEST, copy_text
+from iotop_ai.tui.messages import FrameReady
+from iotop_ai.tui.screens.jobs import JobsScreen
+from iotop_ai.tui.screens.reasoning import ReasoningScreen
+from iotop_ai.tui.widgets.lines import Wheeled
+from tests.diagnosis.build import IDLE, JOB_STARVED, play
+from tests.diagnosis.facts.test_leading_job import FED, two
+from tests.diagnosis.verdict.test_acknowledge import ill
+from tests.tui.shown import text
+
+SIZES = [(80, 24), (160, 48)]
+
+
+class Live(MemoryRecording):
+    """Stands for the machine itself."""
+
+    live = True
+
+
+@asynccontextmanager
+async def showing(
+    frame: Frame,
+    size: tuple[int, int] = (80, 24),
+    view: View = View(),  # noqa: B008
+) -> AsyncIterator[tuple[MonitorApp, Pilot[None]]]:
+    app = MonitorApp(frame, (), Live(), view, "dark")
+    async with app.run_test(size=size) as pilot:
+        yield app, pilot
+
+
+async def until(true: Callable[[], object]) -> None:
+    for _ in range(1000):
+        if true():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never came")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_enter_on_the_banner_opens_its_reasons_and_escape_goes_back(size: tuple[int, int]) -> None:
+    async with showing(play((JOB_STARVED, 25))[-1], size) as (app, pilot):
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, ReasoningScreen)
+        assert "why storage_read" in text(app)
+        await pilot.press("escape", "escape")
+        await pilot.pause()
+        assert app.screen is app.main
+        assert app.is_running
+
+
+async def test_a_click_on_the_banner_opens_them_too_and_the_wheel_scrolls() -> None:
+    async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
+        await pilot.click(offset=(20, 1))
+        await pilot.pause()
+        assert isinstance(app.screen, ReasoningScreen)
+        app.screen.panel.post_message(Wheeled(app.screen.panel, 3))
+        await until(lambda: app.screen.scroll_rows == 3)
+
+
+async def test_the_reasons_scroll_and_follow() -> None:
+    frames = play((JOB_STARVED, 26))
+    async with showing(frames[24]) as (app, pilot):
+        await pilot.press("enter", "down", "down")
+        assert "why storage_read" not in text(app)
+        await pilot.press("end")
+        assert "the end" in text(app)
+        assert "last hour" in text(app)
+        await pilot.press("home")
+        assert "why storage_read" in text(app)
+        await pilot.press("pagedown", "pageup")
+        assert "why storage_read" in text(app)
+        before = text(app)
+        app.post_message(FrameReady(frames[25]))
+        await pilot.pause()
+        await until(lambda: text(app) != before)
+        await pilot.press("end")
+        await pilot.resize_terminal(160, 60)
+        await pilot.pause()
+        assert "why storage_read" in text(app)
+
+
+async def test_help_opens_from_the_reasons_and_comes_back() -> None:
+    async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
+        await pilot.press("enter", "question_mark")
+        assert "help" in text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(app.screen, ReasoningScreen)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_j_turns_the_verdict_to_the_next_job_and_round(size: tuple[int, int]) -> None:
+    async with showing(two(JOB_STARVED, FED), size) as (app, pilot):
+        assert "STARVED" in text(app)
+        await pilot.press("j")
+        assert app.main.frame.verdict.job_pid == 500
+        assert " OK " in text(app)
+        assert "4 workers" in text(app)
+        assert "pid 500" in text(app)
+        await pilot.press("j")
+        assert app.main.frame.verdict.job_pid == 50
+        assert "STARVED" in text(app)
+
+
+async def test_the_chosen_job_stays_chosen_as_time_goes_on() -> None:
+    tasks = (*JOB_STARVED.tasks, FED.task, *FED.workers)
+    frames = play((replace(JOB_STARVED, tasks=tasks, beside=FED), 24))
+    async with showing(frames[20]) as (app, pilot):
+        await pilot.press("j")
+        for frame in frames[21:]:
+            app.post_message(FrameReady(frame))
+            await pilot.pause()
+        await until(lambda: app.main.newest is frames[-1])
+        assert app.main.frame.verdict.job_pid == 500
+        assert app.main.newest.verdict.job_pid == 50  # what is recorded does not hang on who looks
+
+
+async def test_a_job_named_on_the_command_line_has_the_verdict() -> None:
+    async with showing(two(JOB_STARVED, FED), view=View(job=602)) as (app, _):
+        assert app.main.frame.verdict.job_pid == 500
+
+
+async def test_without_another_job_j_says_so() -> None:
+    async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
+        await pilot.press("j")
+        assert "it is the only job" in app.main.view.message
+    async with showing(play((IDLE, 25))[-1]) as (app, pilot):
+        await pilot.press("j")
+        assert "no training job seen" in app.main.view.message
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_jobs_are_listed_and_enter_chooses(size: tuple[int, int]) -> None:
+    async with showing(two(JOB_STARVED, FED), size) as (app, pilot):
+        await pilot.press("J")
+        await pilot.pause()
+        assert isinstance(app.screen, JobsScreen)
+        assert "wait%" in text(app)
+        assert "pid 50" in text(app)
+        await pilot.press("down", "down")
+        assert "pid 500" in text(app)
+        await pilot.press("up", "j", "enter")
+        await pilot.pause()
+        assert app.screen is app.main
+        assert app.main.frame.verdict.job_pid == 500
+        await pilot.press("J", "home", "escape")
+        await pilot.pause()
+        assert app.screen is app.main
+        assert app.main.frame.verdict.job_pid == 500
+
+
+async def test_a_click_marks_a_job_and_a_second_one_chooses_it() -> None:
+    async with showing(two(JOB_STARVED, FED)) as (app, pilot):
+        await pilot.click(offset=(20, 5))  # the path
+        await pilot.pause()
+        assert isinstance(app.screen, JobsScreen)
+        await pilot.click(offset=(5, 2))
+        assert app.screen.cursor == 500
+        await pilot.click(offset=(5, 2))
+        await pilot.pause()
+        assert app.screen is app.main
+        assert app.main.frame.verdict.job_pid == 500
+
+
+async def test_enter_elsewhere_still_opens_what_has_the_focus() -> None:
+    async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
+        while app.main.view.focus != "disk":
+            await pilot.press("tab")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert not isinstance(app.screen, ReasoningScreen)
+
+
+async def test_copy_writes_what_why_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    async with showing(play((JOB_STARVED, 25))[-1], view=View(utc_offset_s=0)) as (app, pilot):
+        await pilot.press("c")
+        await until(lambda: "copied" in app.main.view.message)
+        assert app.clipboard.startswith("STARVED   8 of 8 GPUs wait for data 78 % of the time")
+        file = tmp_path / "iotop-ai" / "copied.txt"
+        assert file.read_text() == app.clipboard
+        assert str(file) in app.main.view.message
+
+
+def test_copy_goes_by_osc_52_or_says_where_it_is(tmp_path: Path) -> None:
+    sent: list[str] = []
+    said = copy_text("x\n", sent.append, {"TERM": "xterm"}, tmp_path)
+    assert (sent, said) == (["x\n"], f"done: copied, also in {tmp_path / 'copied.txt'}")
+    sent.clear()
+    said = copy_text("x\n", sent.append, {"TERM": "linux"}, tmp_path)
+    assert (sent, said) == ([], f"done: no clipboard in this terminal: it is in {tmp_path / 'copied.txt'}")
+    big = "y" * (LARGEST + 1)
+    assert copy_text(big, sent.append, {"TERM": "xterm"}, tmp_path).startswith("done: no clipboard")
+    assert (tmp_path / "copied.txt").read_text() == big
+    nowhere = tmp_path / "file" / "below"
+    (tmp_path / "file").write_text("")
+    assert copy_text("x", sent.append, {"TERM": "linux"}, nowhere).startswith("failed: ")
+
+
+async def test_x_acknowledges_a_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with showing(play((ill(), 25))[-1]) as (app, pilot):
+        await pilot.press("x")
+        await until(lambda: "silent until it gets worse" in app.main.view.message)
+        kept = Acknowledged(tmp_path / "iotop-ai").read()
+        assert kept == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}
+
+
+async def test_x_says_when_there_is_nothing_or_it_may_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
+        await pilot.press("x")
+        assert "only what never clears by itself" in app.main.view.message
+    async with showing(play((ill(), 25))[-1], view=View(readonly=True)) as (app, pilot):
+        await pilot.press("x")
+        assert "read-only" in app.main.view.message
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,99 @@
+"""The device screen in the real app: how it opens, follows, goes to the health and closes; also in a replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.pipeline import frames
+from iotop_ai.tui.screens.device import DeviceScreen
+from iotop_ai.tui.screens.health import HealthScreen
+from iotop_ai.tui.screens.help import HelpScreen
+from tests.present.scenes import starved_snapshots
+from tests.tui.recorded import record, stalling
+from tests.tui.scene import made_frames
+from tests.tui.screens.test_replay import replaying
+from tests.tui.shown import follows_and_pauses, showing, text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_enter_on_a_disk_opens_it_and_escape_goes_back(size: tuple[int, int]) -> None:
+    async with showing(list(frames(starved_snapshots(40))), size) as (app, pilot):
+        while app.main.view.focus != "disk":
+            await pilot.press("tab")
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, DeviceScreen)
+        first = app.screen.device
+        assert app.main.view.cursor == f"disk:{first}"
+        assert "r_await" in text(app)
+        assert "Esc:back" in text(app).splitlines()[-1]
+        await pilot.press("n")
+        assert app.screen.device != first
+        await pilot.press("b")
+        assert app.screen.device == first
+        await pilot.press("left", "right", "escape", "escape")
+        await pilot.pause()
+        assert app.screen is app.main
+        assert app.is_running
+
+
+async def test_without_a_cursor_it_is_the_chosen_device() -> None:
+    async with showing(made_frames(4)) as (app, pilot):
+        await pilot.press("n")
+        chosen = app.main.view.device
+        while app.main.view.focus != "disk":
+            await pilot.press("tab")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, DeviceScreen)
+        assert app.screen.device == chosen
+
+
+async def test_it_follows_pauses_and_shows_help_and_health() -> None:
+    made = list(frames(starved_snapshots(60)))
+    async with showing(made[:50]) as (app, pilot):
+        while app.main.view.focus != "disk":
+            await pilot.press("tab")
+        await pilot.press("enter")
+        await pilot.pause()
+        await follows_and_pauses(app, pilot, made[55], made[58])
+        assert "done: every 2 s" in text(app)
+        for key, kind in (("question_mark", HelpScreen), ("h", HealthScreen)):
+            await pilot.press(key)
+            await pilot.pause()
+            assert isinstance(app.screen, kind)
+            await pilot.press("escape")
+            await pilot.pause()
+            assert isinstance(app.screen, DeviceScreen)
+
+
+async def test_a_click_on_a_row_of_its_stack_shows_that_device() -> None:
+    async with showing(list(frames(starved_snapshots(40)))) as (app, pilot):
+        while app.main.view.focus != "disk":
+            await pilot.press("tab")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, DeviceScreen)
+        y = next(i for i, line in enumerate(text(app).splitlines()) if line.startswith("  sda1 "))
+        await pilot.click(offset=(4, y))
+        await pilot.pause()
+        assert app.screen.device == "sda1"
+
+
+async def test_in_a_replay_it_moves_through_the_recording(tmp_path: Path) -> None:
+    async with replaying(record(tmp_path / "a.iotop.jsonl", stalling(20, (5, 15)))) as replay:
+        await replay.press("tab")
+        while replay.view.focus != "disk":
+            await replay.press("tab")
+        await replay.press("enter")
+        assert isinstance(replay.app.screen, DeviceScreen)
+        await replay.until(lambda: "REPLAY" in replay.screen())
+        before = replay.shown.snapshot.seq
+        await replay.press("right_square_bracket", "right_square_bracket")
+        await replay.until(lambda: replay.shown.snapshot.seq == before + 2)
+        await replay.press("left_square_bracket")
+        await replay.until(lambda: replay.shown.snapshot.seq == before + 1)
+        await replay.press("escape")
+        assert replay.app.screen is replay.app.main

@@ -1,0 +1,294 @@
+"""The health screen in the real app: its keys, the question before a self-test, and a self-test on a made disk."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from iotop_ai.collectors.health.collector import SmartCollector
+from iotop_ai.collectors.health.history import HealthHistory
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.reading import Reading
+from iotop_ai.model.settings import Settings
+from iotop_ai.present.screen.view import View
+from iotop_ai.store.source import MemoryRecording
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.messages import FrameReady
+from iotop_ai.tui.screens.health import HealthScreen
+from tests.present.health_scene import ill
+from tests.rigs.smart import Smartctl, why_no_smartctl
+from tests.tui.shown import text
+
+WHY = why_no_smartctl()
+needs_smartctl = pytest.mark.skipif(bool(WHY), reason=WHY or "there")
+VIEW = View(interval_s=1.0, utc_offset_s=0)
+SIZES = [(80, 24), (160, 48)]
+
+
+class Own(MemoryRecording):
+    """A live source that remembers what was asked of it."""
+
+    live = True
+    smartctl = "/nowhere/smartctl"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self.events: list[tuple[str, str]] = []
+
+    def refresh_smart(self) -> None:
+        self.asked += 1
+
+    def add_event(self, kind: str, text: str) -> None:
+        self.events.append((kind, text))
+
+
+class Shown:
+    """An app on one Frame."""
+
+    def __init__(self, app: MonitorApp, pilot: Pilot[None], source: MemoryRecording) -> None:
+        self.app, self.pilot, self.source = app, pilot, source
+
+    async def press(self, *keys: str) -> str:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+        return self.text
+
+    async def frame(self, frame: Frame) -> str:
+        self.app.post_message(FrameReady(frame))
+        await self.pilot.pause()
+        return self.text
+
+    @property
+    def text(self) -> str:
+        return text(self.app)
+
+    @property
+    def health(self) -> HealthScreen:
+        assert isinstance(self.app.screen, HealthScreen)
+        return self.app.screen
+
+    @property
+    def keys(self) -> str:
+        return self.text.splitlines()[-1]
+
+
+@asynccontextmanager
+async def showing(
+    frame: Frame | None = None,
+    source: MemoryRecording | None = None,
+    view: View = VIEW,
+    size: tuple[int, int] = (100, 30),
+) -> AsyncIterator[Shown]:
+    source = Own() if source is None else source  # an empty recording is falsy
+    app = MonitorApp(frame or ill(), (), source, view, "dark")
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield Shown(app, pilot, source)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_list_a_disk_and_back(size: tuple[int, int]) -> None:
+    async with showing(size=size) as shown:
+        text = await shown.press("h")
+        assert "7 disks: sda fails" in text
+        assert shown.health.health.cursor == "sda"  # the worst
+        text = await shown.press("enter")
+        assert "because" in text
+        assert "ST4000NM0035" in text
+        assert "of 7" in text
+        assert "1 of 7" in await shown.press("n", "n", "n")
+        assert "7 disks" in await shown.press("escape")
+        await shown.press("escape")
+        assert not isinstance(shown.app.screen, HealthScreen)
+
+
+async def test_h_on_the_screen_of_a_disk_opens_its_health_alone() -> None:
+    async with showing() as shown:
+        while shown.app.main.view.focus != "disk":
+            await shown.press("tab")
+        await shown.press("down", "enter", "h")
+        name = shown.health.health.disk
+        assert name
+        assert f" {name} " in shown.text.splitlines()[0]
+        await shown.press("escape")
+        assert not isinstance(shown.app.screen, HealthScreen)
+
+
+async def test_a_page_scrolls_and_a_new_frame_is_shown() -> None:
+    async with showing(size=(80, 24)) as shown:
+        await shown.press("h", "enter")
+        assert "UNC at LBA" not in shown.text
+        assert "UNC at LBA" in await shown.press("end")
+        assert shown.health.health.scroll > 10
+        assert "UNC at LBA" not in await shown.press("home")
+        assert shown.health.health.scroll == 0
+        assert "60 % done" in await shown.frame(ill(running=40))
+
+
+async def test_the_mouse_opens_a_disk() -> None:
+    async with showing() as shown:
+        await shown.press("h")
+        row = next(y for y, line in enumerate(shown.text.splitlines()) if line.startswith("  nvme1n1"))
+        await shown.pilot.click(shown.health.panel, offset=(4, row))
+        await shown.pilot.pause()
+        assert shown.health.health.disk == "nvme1n1"
+
+
+async def test_the_question_takes_every_key_and_escape_leaves_it() -> None:
+    async with showing() as shown:
+        await shown.press("h")
+        text = await shown.press("T")
+        assert "Type short or long, then Enter:" in text
+        assert "no data is" in text
+        # q, h and u are letters now.
+        assert "Enter: qhu" in await shown.press("q", "h", "u")
+        assert "Type short or long; Esc leaves it." in await shown.press("enter")
+        assert shown.health.health.dialogue is not None
+        await shown.press("s", "h", "escape")
+        assert shown.health.health.dialogue is None
+        assert isinstance(shown.source, Own)
+        assert (shown.source.events, shown.source.asked) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("view", "live"),
+    [
+        (VIEW._replace(readonly=True), True),
+        (VIEW._replace(mode="replay"), True),
+        (VIEW._replace(remote=True), True),
+        (VIEW, False),
+    ],
+)
+async def test_nothing_is_begun_read_only_in_a_replay_or_elsewhere(view: View, live: bool) -> None:
+    async with showing(source=Own() if live else MemoryRecording(), view=view) as shown:
+        await shown.press("h")
+        assert "T:self-test" not in shown.keys
+        text = await shown.press("T")
+        assert shown.health.health.dialogue is None
+        assert "failed" in text
+
+
+async def test_keys_work_only_where_they_stand() -> None:
+    async with showing() as shown:
+        await shown.press("h")
+        assert "T:self-test" in shown.keys
+        await shown.press("home")
+        assert "T:self-test" not in shown.keys
+        await shown.press("T")
+        assert shown.health.health.dialogue is None
+        assert isinstance(shown.source, Own)
+        await shown.press("u")
+        assert shown.source.asked == 1
+
+
+async def test_a_refusal_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with showing() as shown:
+        await shown.press("h", "T", *"short", "enter")
+        end = time.monotonic() + 10
+        while "no smartctl at /nowhere/smartctl" not in shown.text:
+            assert time.monotonic() < end, shown.text
+            await shown.pilot.pause(0.02)
+        assert isinstance(shown.source, Own)
+        assert shown.source.events == [("action", "sda: no smartctl at /nowhere/smartctl")]
+        told = [json.loads(line) for line in (tmp_path / "iotop-ai/audit.jsonl").read_text().splitlines()]
+        assert [line["result"] for line in told] == ["asked", "no smartctl at /nowhere/smartctl"]
+
+
+class Asking(Own):
+    """A live source whose disks are made ones, asked by the real collector."""
+
+    def __init__(self, smartctl: Smartctl) -> None:
+        super().__init__()
+        self.smartctl = str(smartctl.path)
+        settings = Settings(smartctl=self.smartctl, smart_interval_s=1.0)
+        history = HealthHistory(smartctl.folder / "history", Clock())
+        self.collector = SmartCollector(Root(str(smartctl.tree)), Clock(), settings, 10.0, history)
+
+    def refresh_smart(self) -> None:
+        self.collector.refresh()
+
+    def frame(self) -> Frame:
+        """The machine with what the disks told last."""
+        base = ill()
+        table: dict[str, Reading[SmartState]] = dict(self.collector.read())
+        return base._replace(snapshot=base.snapshot._replace(smart=base.snapshot.smart._replace(value=table)))
+
+
+@needs_smartctl
+async def test_a_self_test_from_the_screen_to_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begun by a typed word, followed with its progress, its result in the log; aborted the second time."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    smartctl = Smartctl(tmp_path)
+    smartctl.sata("sda", seconds=6.0)
+    source = Asking(smartctl)
+    assert source.collector.wait(20)
+    try:
+        async with showing(source.frame(), source) as shown:
+
+            async def until(*pieces: str) -> str:
+                end = time.monotonic() + 30
+                while not all(piece in shown.text for piece in pieces):
+                    assert time.monotonic() < end, shown.text
+                    await shown.frame(source.frame())
+                    await shown.pilot.pause(0.1)
+                return shown.text
+
+            await shown.press("h", "home")
+            while shown.health.health.cursor != "sda":
+                await shown.press("down")
+            await shown.press("enter")
+            assert "none in its log" in shown.text
+            await shown.press("T", *"short", "enter")
+            await until("short self-test begun")
+            assert "Short offline" not in await until("running", "% done")
+            text = await until("Short offline", "Completed without error")
+            assert "% done" not in text
+            smartctl.sata("sda", seconds=1000.0)
+            await shown.press("T", *"long", "enter")
+            await until("running", "10 % done")
+            assert "Type abort, then Enter" in await shown.press("T")
+            await shown.press(*"abort", "enter")
+            await until("self-test aborted", "Extended offline")
+            assert [text for _, text in source.events] == [
+                "sda: short self-test begun",
+                "sda: long self-test begun",
+                "sda: self-test aborted",
+            ]
+    finally:
+        source.collector.close()
+
+
+@needs_smartctl
+async def test_a_smartctl_that_hangs_leaves_the_screen_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    smartctl = Smartctl(tmp_path)
+    smartctl.sata("sda")
+    source = Asking(smartctl)
+    assert source.collector.wait(20)
+    hanging = tmp_path / "hanging"
+    hanging.write_text("#!/bin/sh\nsleep 600\n")
+    hanging.chmod(0o755)
+    source.smartctl = str(hanging)
+    try:
+        async with showing(source.frame(), source) as shown:
+            await shown.press("h", "home")
+            while shown.health.health.cursor != "sda":
+                await shown.press("down")
+            await shown.press("T", *"short", "enter")
+            began = time.monotonic()
+            await shown.press("enter", "escape", "up", "down")
+            assert time.monotonic() - began < 2
+            assert "sda is being asked" in await shown.press("T")
+    finally:
+        source.collector.close()

@@ -1,0 +1,160 @@
+"""The list of every action: opened by key, searched by typing, done by Enter or a click."""
+
+import pytest
+
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.screen.help import TITLES
+from iotop_ai.present.screen.keymap import remapped
+from iotop_ai.present.screen.palette import entries, matching, palette_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.tui.screens.palette import PaletteScreen
+from tests.tui.shown import text
+from tests.tui.test_app import Shown, showing
+
+
+def palette(shown: Shown) -> PaletteScreen:
+    screen = shown.app.screen
+    assert isinstance(screen, PaletteScreen)
+    return screen
+
+
+@pytest.mark.parametrize("key", ["colon", "ctrl+p"])
+async def test_type_and_enter(key: str) -> None:
+    async with showing() as shown:
+        await shown.press(key)
+        assert [entry.action for entry in palette(shown).matches] == list(SCREENS["main"])
+        await shown.press(*"no such action")
+        assert palette(shown).matches == ()
+        await shown.press("enter")
+        assert "no action has these words" in "\n".join(shown.screen())
+        await shown.press("ctrl+u", *"reverse ord", "enter")
+        assert shown.app.screen is shown.app.main
+        assert shown.view.reverse
+        await shown.press(key, *"quit", "escape")
+        assert shown.app.screen is shown.app.main
+        assert shown.app.is_running
+
+
+@pytest.mark.parametrize(("opens", "screen"), [("enter", "reasoning"), ("J", "jobs"), ("h", "health")])
+async def test_it_lists_the_actions_of_the_screen_in_front(opens: str, screen: str) -> None:
+    async with showing() as shown:
+        await shown.press(opens)
+        front = shown.app.screen
+        await shown.press("colon")
+        assert [entry.action for entry in palette(shown).matches] == list(SCREENS[screen])
+        await shown.press(*"help", "enter")
+        assert f"help: {TITLES[screen]}" in shown.screen()[0]
+        await shown.press("escape")
+        assert shown.app.screen is front
+
+
+async def test_keys_of_one_burst_all_go_into_the_search() -> None:
+    async with showing() as shown:
+        await shown.pilot.press("colon", *"oar")
+        await shown.pilot.pause()
+        assert palette(shown).typed == "oar"
+        assert not shown.view.only_active
+        assert shown.view.base is None
+
+
+async def test_a_colon_of_a_filter_is_a_colon() -> None:
+    async with showing() as shown:
+        await shown.press("slash", "a", "colon", "b")
+        assert shown.view.pattern == "a:b"
+        assert shown.app.screen is shown.app.main
+
+
+async def test_cursor_and_click() -> None:
+    async with showing() as shown:
+        await shown.press("colon", *"panel", "down", "down", "up")
+        screen = palette(shown)
+        chosen = screen.matches[1].action
+        assert screen.panel.lines[3].key == f"act:{chosen.name}"
+        assert screen.panel.lines[3].background == "sel"
+        y = next(y for y, line in enumerate(screen.panel.lines) if line.key == "act:panel.gpu")
+        await shown.pilot.click(screen.panel, offset=(20, y))
+        await shown.pilot.pause()
+        assert shown.view.hidden == {"gpu"}
+
+
+async def test_quit_from_the_list() -> None:
+    async with showing() as shown:
+        await shown.pilot.press("colon", *"app.quit", "enter")
+        await shown.pilot.pause()
+        assert not shown.app.is_running or shown.app._exit
+
+
+async def test_the_health_screens_own_actions() -> None:
+    async with showing() as shown:
+        await shown.press("h", "ctrl+p")
+        assert {entry.action.name for entry in palette(shown).matches} == {action.name for action in SCREENS["health"]}
+        await shown.press(*"health.main", "enter")
+        assert shown.app.screen is shown.app.main
+        await shown.press("question_mark", "ctrl+p")
+        assert shown.app.screen is shown.app.main
+
+
+@pytest.mark.parametrize(("key", "screen"), [("J", "jobs"), ("enter", "reasoning")])
+async def test_the_actions_of_the_screens_about_jobs(key: str, screen: str) -> None:
+    async with showing() as shown:
+        await shown.press(key, "colon")
+        assert {entry.action.name for entry in palette(shown).matches} == {action.name for action in SCREENS[screen]}
+
+
+async def test_nothing_beyond_ascii_where_that_was_asked_for() -> None:
+    async with showing(view=View(ascii_only=True)) as shown:
+        for key in ("colon", "s", "C", "question_mark"):
+            await shown.press(key)
+            assert shown.app.screen is not shown.app.main
+            assert text(shown.app).isascii(), key
+            await shown.press("escape")
+
+
+@pytest.mark.parametrize(
+    "action", [action for action in SCREENS["main"] if action.name.startswith(("sort.", "rows.", "device."))]
+)
+async def test_what_the_list_does_is_what_the_key_does(action: object) -> None:
+    async with showing() as shown:
+        await shown.press(action.keys[0])  # type: ignore[attr-defined]
+        by_key = shown.view
+    async with showing() as shown:
+        await shown.press("colon", *action.name.replace("_", " "), "enter")  # type: ignore[attr-defined]
+        assert shown.view._replace(base=None) == by_key._replace(base=None)
+
+
+def test_words_find_in_any_order() -> None:
+    every = entries(SCREENS["main"])
+    names = [entry.action.name for entry in matching(every, "panel gpu")]
+    assert names == ["panel.gpu"]
+    assert [entry.action.name for entry in matching(every, "F10")] == ["app.quit"]
+    assert matching(every, "no such thing") == ()
+    assert matching(every, "Quit")[0].action.text == "Quit"
+
+
+def test_it_shows_the_users_keys() -> None:
+    keymap = remapped({"filter.open": ["f7"], "rows.active": []})[0]
+    lines = palette_rows(entries(SCREENS["main"], keymap), 0, "", 80, 60)
+    row = {line.key: line.text for line in lines}
+    assert row["act:filter.open"].startswith(" F7 ")
+    assert row["act:rows.active"].startswith(" - ")
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (160, 48), (250, 70)])
+def test_rows_fill_the_screen(width: int, height: int) -> None:
+    every = entries(SCREENS["main"])
+    for at in (0, len(every) // 2, len(every) - 1):
+        lines = palette_rows(every, at, "", width, height)
+        assert len(lines) == height
+        assert {len(line.text) for line in lines} == {width}
+        assert [line.background for line in lines].count("sel") == 1
+    assert len(palette_rows((), 0, "x", width, height)) == height
+
+
+async def test_the_keymap_holds_on_the_screen() -> None:
+    keymap = remapped({"rows.active": ["f7", "x"], "sort.reverse": []})[0]
+    async with showing(view=View(keymap=keymap)) as shown:
+        await shown.press("o", "r")
+        assert not shown.view.only_active
+        assert not shown.view.reverse
+        assert (await shown.press("f7")).only_active
+        assert not (await shown.press("x")).only_active

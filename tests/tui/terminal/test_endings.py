@@ -1,0 +1,179 @@
+"""The ways in which a recording ends that the screen has begun: nothing is lost, and the terminal is usable after."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.pipeline import frames
+from iotop_ai.store.read.file import FileRecording
+from tests.rigs.slowdisk import FailingFolder, why_no_fuse_disk
+from tests.rigs.tmux import why_no_tmux
+from tests.tui.inside import PROGRAM, TITLE, closed, ended, opened, record, start, usable
+
+pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
+
+
+def test_sigterm_closes_the_recording(tmp_path: Path) -> None:
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path)
+        record(terminal, tmp_path)
+        (child,) = terminal.children()
+        os.kill(child, signal.SIGTERM)
+        text = terminal.wait_for("rc=143")
+        assert "ended by SIGTERM" in text
+        (path,) = tmp_path.glob("*.iotop.jsonl")
+        assert re.search(rf"recorded: \d+ s, \w+ in \./{re.escape(path.name)}\n", text)
+        usable(terminal)
+        assert closed(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("way", "begun"), [("R", True), ("q", True), ("SIGTERM", True), ("hang-up", True), ("R", False), ("q", False)]
+)
+def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, way: str, begun: bool) -> None:
+    """The next Snapshot, which would have carried the mark, is a minute away; also where it would be the first."""
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path, PROGRAM if begun else f"{PROGRAM} -d 60")
+        terminal.keys("R")
+        terminal.wait_for("recording to")
+        (record,) = tmp_path.glob("*.iotop.jsonl")
+        if begun:
+            terminal.wait_until(lambda _: record.stat().st_size, what="a first line")
+            terminal.keys(*["+"] * 8)
+            terminal.wait_for("every 60 s")
+        (child,) = terminal.children()
+        if way == "R":
+            terminal.keys("'", "R")
+            terminal.wait_for_match(r"done: \d+ s, .* in ")
+            terminal.keys("q")
+        elif way == "q":
+            terminal.keys("'", "q")
+        else:
+            terminal.keys("'")
+            terminal.wait_for("mark set at")
+        if way == "SIGTERM":
+            os.kill(child, signal.SIGTERM)
+        if way != "hang-up":
+            terminal.wait_for_match(r"rc=\d")
+        if way in ("q", "SIGTERM"):
+            assert "recorded: " in terminal.text()
+        elif way == "R":
+            assert "recorded: " not in terminal.text()  # it was said on the screen
+    ended(child)
+    recording = FileRecording(str(record))
+    assert [(event.kind, event.text) for event in recording.events() if event.kind == "mark"] == [("mark", "by key")]
+    assert recording.closed()
+
+
+@pytest.mark.parametrize("keys", [("R", "R"), ("R", "q"), ("R", "R", "R", "q")])
+def test_a_recording_that_is_ended_as_soon_as_it_begins(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    """Every file that was begun is whole, and holds at least what the screen shows."""
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path, f"{PROGRAM} -d 60")
+        terminal.keys(*keys)
+        if keys[-1] != "q":
+            terminal.wait_for_match(r"done: \d+ s, .* in ")
+            terminal.keys("q")
+        terminal.wait_for("rc=0")
+    files = list(tmp_path.glob("*.iotop.jsonl"))
+    assert files or keys[-1] == "q"
+    for path in files:
+        recording = FileRecording(str(path))
+        assert recording.closed()
+        assert list(frames(recording.items()))
+
+
+@pytest.mark.parametrize(
+    ("question", "way"), [("D", "closed"), ("D", "SIGHUP"), ("C-t", "SIGTERM"), ("/", "closed"), ("?", "SIGHUP")]
+)
+def test_a_question_is_open_when_the_terminal_goes(tmp_path: Path, question: str, way: str) -> None:
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path)
+        record(terminal, tmp_path)
+        terminal.keys(question)
+        shown = {"D": "DROP CACHES", "C-t": "DELAY ACCOUNTING", "/": "Esc:clear", "?": "── help"}
+        terminal.wait_for(shown[question])
+        terminal.type("dro" if question == "D" else "o")
+        (child,) = terminal.children()
+        if way != "closed":
+            os.kill(child, getattr(signal, way))
+            terminal.wait_for(f"ended by {way}")
+            usable(terminal)
+    ended(child)
+    assert closed(tmp_path)
+    assert not (tmp_path / "state" / "iotop-ai" / "audit.jsonl").exists()
+
+
+def test_a_stop_with_a_recording_on_is_a_gap(tmp_path: Path) -> None:
+    """While it is stopped nothing is read: the recording says so, and no rate reaches across."""
+    with opened(tmp_path) as terminal:
+        start(terminal, tmp_path)
+        record(terminal, tmp_path)
+        terminal.keys("C-z")
+        terminal.wait_for("Stopped")
+        usable(terminal)
+        (record_path,) = tmp_path.glob("*.iotop.jsonl")
+        size = record_path.stat().st_size
+        time.sleep(4)
+        assert record_path.stat().st_size == size
+        terminal.type("clear; fg; echo rc=$?\n")
+        terminal.wait_until(lambda seen: {"path", "disk", "process"} <= set(TITLE.findall(seen)), what="the screen")
+        terminal.wait_for("● REC")
+        terminal.wait_until(lambda _: record_path.stat().st_size > size, what="more lines")
+        terminal.keys("'")
+        terminal.wait_for("mark set at")
+        terminal.keys("q")
+        terminal.wait_for("rc=0")
+    recording = FileRecording(str(record_path))
+    assert recording.closed()
+    whole = list(frames(recording.items()))
+    away = max(whole[1:], key=lambda frame: frame.sample.seconds or 0)
+    assert away.sample.seconds is not None
+    assert away.sample.seconds >= 3.9
+    assert away.sample.gap
+    # A loaded machine may be late by more than three intervals of 0.5 s elsewhere, too.
+    assert [f.sample.gap for f in whole[1:]] == [(f.sample.seconds or 0) > 1.5 for f in whole[1:]]
+    assert [event.text for event in recording.events() if event.kind == "mark"] == ["by key"]
+
+
+@pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "there")
+def test_ctrl_z_with_a_filesystem_that_does_not_answer_says_so(tmp_path: Path) -> None:
+    """The thread that asks for its fullness cannot be stopped, so the shell would not come back."""
+    rig = tmp_path / "rig"
+    rig.mkdir()
+    with FailingFolder(rig) as server:
+        server.stop()
+        try:
+            with opened(tmp_path) as terminal:
+                start(terminal, tmp_path)
+                (child,) = terminal.children()
+                tasks = Path(f"/proc/{child}/task")
+                terminal.wait_until(lambda _: "request_wait_answer" in waits(tasks), what="a blocked thread")
+                terminal.keys("C-z")
+                terminal.wait_for("cannot suspend")
+                server.go_on()
+                terminal.wait_until(lambda _: "request_wait_answer" not in waits(tasks), what="no blocked thread")
+                terminal.keys("C-z")
+                terminal.wait_for("Stopped")
+                terminal.type("clear; fg; echo rc=$?\n")
+                terminal.wait_gone("Stopped")
+                terminal.keys("q")
+                terminal.wait_for("rc=0")
+        finally:
+            server.go_on()
+
+
+def waits(tasks: Path) -> str:
+    """The kernel functions in which the threads sleep."""
+    found = ""
+    for task in tasks.iterdir():
+        with contextlib.suppress(OSError):
+            found += (task / "wchan").read_text() + " "
+    return found

@@ -1,0 +1,409 @@
+"""Every key of the tables, pressed in a real terminal: each one answers, and every dialogue is left with Esc.
+
+An action without an expectation here, or with one too many, fails.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from iotop_ai.pipeline import frames
+from iotop_ai.present.screen.actions import PANEL_KEYS, SCREENS, Action, all_actions
+from iotop_ai.present.screen.key_row import keys_of
+from iotop_ai.present.screen.view import View
+from tests.cli.program import TOP
+from tests.diagnosis.build import JOB_STARVED, play
+from tests.diagnosis.facts.test_leading_job import FED
+from tests.present.scenes import starved_snapshots
+from tests.rigs.nvml import build, machine, why_no_library
+from tests.rigs.nvml.c_library import SERVER
+from tests.rigs.tmux import Terminal, why_no_tmux
+from tests.tui.recorded import record
+
+pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
+
+PROGRAM = [sys.executable, "-m", "iotop_ai"]
+TMUX = {
+    "escape": "Escape",
+    "enter": "Enter",
+    "space": "Space",
+    "pagedown": "PageDown",
+    "pageup": "PageUp",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "apostrophe": "'",
+    "question_mark": "?",
+    "slash": "/",
+    "colon": ":",
+    "at": "@",
+    "plus": "+",
+    "minus": "-",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
+}
+ANY = ""
+
+
+class Answer(NamedTuple):
+    """seen: a pattern that the screen then holds and did not hold so before; ANY: its looks change.
+
+    undo: keys that lead back, Esc among them for all that opens something. before: keys that are pressed first.
+    """
+
+    seen: str = ANY
+    undo: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+ESC = ("Escape",)
+CLOCK = r"\d\d:\d\d:\d\d  "
+MOVED = r"\d\d:\d\d:\d\d  |no (further|earlier|more)[^\n]*"
+
+ON_MAIN: dict[str, Answer] = {
+    "app.palette": Answer("type to find", ESC),
+    "app.picture": Answer(r"done: picture in \S+"),
+    "help.open": Answer("means unknown, never zero", ESC),
+    **{f"panel.{panel}": Answer(rf"{panel} (hidden|shown)", (str(n),)) for n, panel in enumerate(PANEL_KEYS, 1)},
+    "gpu.open": Answer("b/n:GPU", ESC),
+    "health.open": Answer("Enter:open", ESC),
+    "theme.next": Answer(r"done: theme \S+"),
+    "row.open": Answer("Up/Down:scroll", ESC),
+    "device.next": Answer(r"done: \S+ chosen"),
+    "device.previous": Answer(r"done: \S+ chosen"),
+    "arrow.right": Answer(r"done: \S+ chosen", before=("to disk",)),
+    "arrow.left": Answer(r"done: \S+ chosen"),
+    "device.list": Answer("── devices", ESC),
+    "filter.open": Answer("Esc:clear", ESC),
+    "filter.clear": Answer("filter cleared", before=("/", "x", "Enter")),
+    "sort.next": Answer(r"sorted by \w+"),
+    "sort.previous": Answer(r"sorted by \w+"),
+    "sort.list": Answer("── sort processes by", ESC),
+    "sort.reverse": Answer("(smallest|largest) first", ("r",)),
+    "rows.tree": Answer("a tree|ones folded"),
+    "rows.columns": Answer("── columns of processes", ESC),
+    "rows.active": Answer("only active rows|all rows", ("o",)),
+    "rows.accumulate": Answer("summed since now|rates per second", ("a",)),
+    "time.on": Answer(CLOCK),
+    "time.back": Answer(CLOCK),
+    "time.go": Answer("14:32  -3m  45%", ESC),
+    "time.next_verdict": Answer(MOVED),
+    "time.previous_verdict": Answer(MOVED),
+    "time.mark": Answer(MOVED),
+    "time.pause": Answer("REPLAY [0-9.]+x", ("Space",)),
+    "job.next": Answer("no training job|the only job|done: .* of "),
+    "job.list": Answer("j:next", ESC),
+    "verdict.copy": Answer("copied|no clipboard"),
+    "verdict.acknowledge": Answer("only what never clears|it is done on the machine itself"),
+    # Enter opens what has the focus, so the cursor of the processes goes last.
+    "cursor.down": Answer(before=("to process",)),
+    "cursor.last": Answer(),
+    "cursor.up": Answer(),
+    "cursor.first": Answer(),
+    "cursor.page_down": Answer(),
+    "cursor.page_up": Answer(),
+    "rows.tag": Answer(r"(un)?tagged, \d+ in all", before=("to process", "Home")),
+    "rows.untag": Answer(r"done: \d+ untagged|nothing is tagged"),
+    "row.copy": Answer("copied|no clipboard"),
+}
+LIVE: dict[str, Answer] = {
+    "app.suspend": Answer(r"\[1\] \+ Stopped"),
+    "time.record": Answer("recording to"),
+    "interval.longer": Answer(r"every [0-9.]+ s"),
+    "interval.shorter": Answer(r"every [0-9.]+ s"),
+    "act.drop_caches": Answer("DROP CACHES", ESC),
+    "act.delay_accounting": Answer("DELAY ACCOUNTING", ESC),
+    "act.signal": Answer("PROCESS", ESC, ("to process",)),
+    "act.nice": Answer("PROCESS", ESC),
+    "act.ionice": Answer("PROCESS", ESC),
+}
+DETAIL: dict[str, Answer] = {
+    "detail.on": Answer(),
+    "detail.back": Answer(),
+    "detail.next_verdict": Answer(),
+    "detail.previous_verdict": Answer(),
+    "detail.mark": Answer(),
+    "detail.record": Answer("read-only"),
+}
+"""In a replay; its picture stands still until a key moves it."""
+ON_GPU: dict[str, Answer] = {
+    "gpu.next": Answer(r"GPU \d  "),
+    "gpu.previous": Answer(r"GPU \d  "),
+    "gpu.help": Answer("means unknown, never zero", ESC),
+}
+ON_DEVICE: dict[str, Answer] = {
+    "disk.next": Answer(r"\d of \d+  b/n"),
+    "disk.previous": Answer(r"\d of \d+  b/n"),
+    "disk.health": Answer("Up/Down:scroll", ESC),
+    "disk.help": Answer("means unknown, never zero", ESC),
+}
+ON_HEALTH: dict[str, Answer] = {
+    # The cursor begins at the worst disk, which is the last one.
+    "health.up": Answer(),
+    "health.down": Answer(),
+    "health.page_up": Answer(),
+    "health.page_down": Answer(),
+    "health.first": Answer(),
+    "health.last": Answer(),
+    "health.next": Answer(),
+    "health.previous": Answer(),
+    "health.test": Answer("self-tests start only on the live screen"),
+    "health.help": Answer("means unknown, never zero", ESC),
+    "health.disk": Answer("Up/Down:scroll", ESC),
+}
+ON_REASONS: dict[str, Answer] = {
+    "reason.down": Answer(),
+    "reason.up": Answer(),
+    "reason.page_down": Answer(),
+    "reason.page_up": Answer(),
+    "reason.last": Answer(),
+    "reason.first": Answer(),
+    "reason.copy": Answer("copied|no clipboard"),
+    "reason.acknowledge": Answer("only what never|done on the machine"),
+    "reason.job": Answer("no training job|the only job|done: .* of "),
+    "reason.pause": Answer(ANY, ("Space",)),
+    "reason.help": Answer("means unknown, never zero", ESC),
+}
+ON_JOBS: dict[str, Answer] = {
+    "jobs.down": Answer(),
+    "jobs.up": Answer(),
+    "jobs.last": Answer(),
+    "jobs.first": Answer(),
+    "jobs.next": Answer(),
+    "jobs.help": Answer("means unknown, never zero", ESC),
+}
+LIVE_GPU: dict[str, Answer] = {
+    "gpu.longer": Answer(r"every [0-9.]+ s"),
+    "gpu.shorter": Answer(r"every [0-9.]+ s"),
+    "gpu.pause": Answer("PAUSED", ("Space",)),
+    "gpu.now": Answer("done: now", before=("look back",)),
+}
+LIVE_DEVICE: dict[str, Answer] = {
+    "disk.longer": Answer(r"every [0-9.]+ s"),
+    "disk.shorter": Answer(r"every [0-9.]+ s"),
+    "disk.pause": Answer("PAUSED", ("Space",)),
+    "disk.now": Answer("done: now", before=("look back",)),
+}
+LIVE_HEALTH: dict[str, Answer] = {"health.ask": Answer("the disks are asked")}
+BACK = {
+    "gpu.back": "gpu",
+    "disk.back": "device",
+    "health.back": "health",
+    "health.main": "health",
+    "reason.back": "reasoning",
+    "jobs.back": "jobs",
+    "jobs.choose": "jobs",
+}
+"""What leads from a screen to the main one."""
+ENDS = ("app.quit", "app.interrupt")
+TABLES: tuple[Mapping[str, object], ...] = (
+    *(ON_MAIN, LIVE, DETAIL, ON_GPU, ON_DEVICE, ON_HEALTH, ON_REASONS, ON_JOBS),
+    *(LIVE_GPU, LIVE_DEVICE, LIVE_HEALTH, BACK, dict.fromkeys(ENDS)),
+)
+
+
+def test_every_action_has_one_expectation() -> None:
+    named = [name for table in TABLES for name in table]
+    assert sorted(named) == sorted(all_actions())
+    printed = {name for mode in ("live", "replay", "back") for key in keys_of(View(mode=mode)) for name in key.actions}
+    assert printed <= set(named)
+
+
+def matches(pattern: str, text: str) -> set[str]:
+    """Every text on the screen that the pattern matches."""
+    return {found[0] for found in re.finditer(pattern, text, re.MULTILINE)}
+
+
+class Driver:
+    """A program in a terminal whose keys are pressed one by one."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+
+    def start(self, argv: list[str]) -> None:
+        self.terminal.type(shlex.join([*PROGRAM, *argv]) + "\n")
+        self.home()
+
+    def home(self) -> None:
+        """Wait for the main screen."""
+        self.terminal.wait_until(
+            lambda text: text.splitlines()[-1].startswith(" q ") and "── disk " in text.replace("━", "─"),
+            what="the main screen",
+        )
+
+    def send(self, key: str) -> None:
+        """One key by tmux's name, "to PANEL" or "look back". Whoever sends Esc waits for what it does: a letter that
+        follows at once would be read as Alt and that letter.
+        """
+        if key == "look back":  # as soon as something is kept
+            self.terminal.wait_until(lambda text: "BACK" in text or self.terminal.keys("["), what="the past")
+            return
+        if key.startswith("to "):
+            self.focus(key.removeprefix("to "))
+            if key == "to process":
+                self.send("Down")
+            return
+        self.terminal.keys(key)
+
+    def focus(self, panel: str) -> None:
+        """Tab until the panel has the focus."""
+        for _ in range(12):
+            if re.search(rf"^━+ {panel}", self.terminal.text(), re.MULTILINE):
+                return
+            before = self.terminal.looks()
+            self.send("Tab")
+            self.terminal.wait_until(lambda _, before=before: self.terminal.looks() != before, what="another focus")
+        raise AssertionError(f"{panel} never had the focus")
+
+    def press(self, action: Action, answer: Answer) -> None:
+        """Each key of an action: it answers as expected, and what it opened closes."""
+        for key in action.keys:
+            for first in answer.before:
+                self.send(first)
+                time.sleep(0.2)
+            if answer.seen.startswith("done: "):  # the second key's answer may be the same text
+                self.terminal.wait_until(lambda text: not matches(answer.seen, text), what=f"{action.name}: gone")
+            text, looks = self.terminal.text(), self.terminal.looks()
+            stale = matches(answer.seen, text)
+            name = f"{action.name} by {key}"
+            self.send(self.named(key))
+            if answer.seen == ANY:
+                self.terminal.wait_until(lambda _, looks=looks: self.terminal.looks() != looks, what=name)
+            else:
+
+                def fresh(text: str, stale: set[str] = stale) -> bool:
+                    return bool(matches(answer.seen, text) - stale)
+
+                self.terminal.wait_until(fresh, what=f"{name}: {answer.seen}")
+            for back in answer.undo:
+                self.send(back)
+            if answer.undo == ESC:
+                self.terminal.wait_until(lambda text: not matches(answer.seen, text), what=f"{name}: closed by Esc")
+
+    def all_of(self, table: Mapping[str, Answer]) -> None:
+        """Every action of a table, in its order."""
+        actions = all_actions()
+        for name, answer in table.items():
+            self.press(actions[name], answer)
+
+    def leaves(self, screen: str, open_: tuple[str, ...]) -> None:
+        """Each key that leads from a screen to the main one. open_: what leads there; the screen is open at first."""
+        begun = True
+        for action in SCREENS[screen]:
+            for key in action.keys if action.name in BACK else ():
+                if not begun:
+                    opened(self, screen, open_)
+                begun = False
+                self.send(self.named(key))
+                self.home()
+
+    @staticmethod
+    def named(key: str) -> str:
+        """tmux's name of a key."""
+        if key.startswith("ctrl+"):
+            return f"C-{key[-1]}"
+        return TMUX.get(key) or (key if len(key) == 1 else key.capitalize())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> dict[str, str]:
+    """Variables that keep what is written inside the test's folder."""
+    return {
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CONFIG_HOME": str(tmp_path / "none"),
+        "PYTHONPATH": str(TOP),
+    }
+
+
+def test_the_keys_of_a_replay(tmp_path: Path, place: dict[str, str]) -> None:
+    path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(60))))
+    with Terminal(100, 30, place) as terminal:
+        driver = Driver(terminal)
+        terminal.type(f"cd {shlex.quote(str(tmp_path))}\n")
+        driver.start(["replay", path, "--allow-root", "--at", "50%"])
+        driver.all_of({"row.open": ON_MAIN["row.open"]})  # while the banner has the focus
+        driver.all_of({name: answer for name, answer in ON_MAIN.items() if name != "row.open"})
+        for screen, table, open_ in (
+            ("gpu", ON_GPU, ("g",)),
+            ("device", ON_DEVICE, ("to disk", "Enter")),
+            ("health", ON_HEALTH, ("h",)),
+        ):
+            opened(driver, screen, open_)
+            driver.all_of({**DETAIL, **table})
+            driver.leaves(screen, open_)
+        driver.focus("path")
+        driver.send("BTab")
+        driver.send("BTab")  # over the time line to the banner
+        terminal.type("@90%\n")
+        terminal.wait_for("02:54:1")
+        terminal.resize(60, 15)
+        driver.home()
+        opened(driver, "reasoning", ("Enter",))
+        driver.all_of({**DETAIL, **ON_REASONS})
+        driver.leaves("reasoning", ("Enter",))
+        driver.send("q")
+        shell(terminal)
+
+
+def test_the_keys_of_the_jobs(tmp_path: Path, place: dict[str, str]) -> None:
+    tasks = (*JOB_STARVED.tasks, FED.task, *FED.workers)
+    path = record(tmp_path / "a.iotop.jsonl", play((replace(JOB_STARVED, tasks=tasks, beside=FED, euid=0), 20)))
+    with Terminal(100, 30, place) as terminal:
+        driver = Driver(terminal)
+        driver.start(["replay", path, "--allow-root", "--at", "50%"])
+        opened(driver, "jobs", ("J",))
+        driver.all_of({**DETAIL, **ON_JOBS})
+        driver.leaves("jobs", ("J",))
+        driver.send("F10")
+        shell(terminal)
+
+
+@pytest.mark.skipif(bool(why_no_library()), reason=why_no_library() or "built")
+def test_the_keys_of_the_live_screen(tmp_path: Path, place: dict[str, str]) -> None:
+    machine(tmp_path / "gpu.conf", [SERVER, SERVER])
+    library = build(tmp_path)
+    place |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(tmp_path / "gpu.conf")}
+    with Terminal(100, 30, place) as terminal:
+        driver = Driver(terminal)
+        terminal.type(f"cd {shlex.quote(str(tmp_path))}\n")
+        driver.start(["-d", "0.5"])
+        driver.all_of({"app.suspend": LIVE["app.suspend"]._replace(undo=())})
+        terminal.type("fg\n")
+        driver.home()
+        driver.all_of({"time.record": LIVE["time.record"]})
+        driver.all_of({"time.record": Answer(r"done: \d+ s, ")})  # the second time it stops, and says so late
+        driver.all_of({name: answer for name, answer in LIVE.items() if name not in ("app.suspend", "time.record")})
+        for screen, table, open_ in (
+            ("gpu", LIVE_GPU, ("g",)),
+            ("device", LIVE_DEVICE, ("to disk", "Enter")),
+            ("health", LIVE_HEALTH, ("h",)),
+        ):
+            opened(driver, screen, open_)
+            driver.all_of(table)
+            driver.send("Escape")
+            driver.home()
+        driver.send("C-c")
+        shell(terminal)
+    assert list(tmp_path.glob("*.iotop.jsonl")), "R began a recording, and R or the end closed it"
+
+
+def opened(driver: Driver, screen: str, keys: tuple[str, ...]) -> None:
+    """Open a screen by the keys that lead to it from the main one."""
+    for key in keys:
+        driver.send(key)
+    driver.terminal.wait_until(lambda text: text.splitlines()[-1].startswith(" Esc:back"), what=f"the screen {screen}")
+
+
+def shell(terminal: Terminal) -> None:
+    """The program has ended well and the terminal is the shell's again."""
+    terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
+    terminal.type("echo rc=$? $((40+2))\n")
+    terminal.wait_for_match(r"rc=(0|130) 42")

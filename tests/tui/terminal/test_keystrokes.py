@@ -1,0 +1,55 @@
+"""Our column of the table in docs/screen.md: so many keys, pressed in the real app, and the answer is on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iotop_ai.pipeline import frames
+from tests.cli.program import TOP
+from tests.present.scenes import starved, starved_snapshots
+from tests.tui.recorded import record, stalling
+from tests.tui.screens.test_replay import replaying
+from tests.tui.shown import showing, text
+
+
+def counted() -> dict[str, int]:
+    """Keys by the question of each row, as the table says."""
+    rows = [line.split("|") for line in (TOP / "docs" / "screen.md").read_text().splitlines() if line.startswith("| (")]
+    return {row[1].strip(): int(row[2].split()[0]) for row in rows}
+
+
+TOLD = counted()
+
+
+async def test_nothing_is_pressed_for_most() -> None:
+    unasked = [question[:3] for question, keys in TOLD.items() if keys == 0]
+    assert unasked == ["(a)", "(b)", "(c)", "(d)"]
+    async with showing([*frames(starved_snapshots(30, onset=10)), starved()]) as (app, _):
+        lines = text(app).splitlines()
+    (disks,) = (i for i, line in enumerate(lines) if line.startswith("── disk "))
+    (processes,) = (i for i, line in enumerate(lines) if line.startswith("── process "))
+    assert lines[processes + 1].startswith(" pt_data_worker x64 ")
+    assert "r_await" in lines[disks]
+    assert lines[disks + 1].startswith(">sda ")
+    assert " 85.0 " in lines[disks + 1]
+    assert lines[disks + 1].rstrip().endswith("FAILING")
+    assert lines[0].startswith(" STARVED  8 of 8 GPUs wait for data ")
+    assert "r_await" in lines[1]
+
+
+async def test_by_reads_alone() -> None:
+    keys = [">"]
+    assert TOLD["(a) the same, by what it reads alone"] == len(keys)
+    async with showing([starved()]) as (app, pilot):
+        await pilot.press("greater_than_sign")
+        await pilot.pause()
+        assert app.main.view.sort == "read"
+
+
+async def test_a_time_of_yesterday(tmp_path: Path) -> None:
+    live = stalling(90)
+    keys = ["at", "0", "8", "colon", "5", "4", "enter"]
+    assert TOLD["(e) yesterday at 14:30, a recording being open"] == len(keys)
+    async with replaying(record(tmp_path / "a.iotop.jsonl", live)) as replay:
+        await replay.press(*keys)
+        await replay.until(lambda: "08:54:00" in replay.text("path"))

@@ -1,0 +1,113 @@
+"""How the live screen gives the terminal back when it is stopped, hung up or broken."""
+
+import os
+import shlex
+import signal
+import sys
+import time
+
+import pytest
+
+from tests.rigs.tmux import Terminal, why_no_tmux
+
+pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
+
+COMMAND = shlex.join([sys.executable, "-m", "iotop_ai", "--no-smart", "-d", "0.5"])
+BROKEN = """
+from iotop_ai.cli.commands.monitor.command import run_monitor
+from iotop_ai.model.settings import Settings
+from iotop_ai.store.source import MemoryRecording
+from tests.tui.scene import snapshot
+
+class Breaking(MemoryRecording):
+    def __iter__(self):
+        yield snapshot(0)
+        raise ValueError("the disk cable fell out")
+
+import sys
+from iotop_ai.cli.main import _fail
+try:
+    run_monitor(Settings(), Breaking())
+except ValueError as error:
+    sys.exit(_fail("unknown", str(error), 2))
+"""
+
+
+def test_ctrl_z_and_fg() -> None:
+    with Terminal(80, 24) as terminal:
+        terminal.type(COMMAND + "\n")
+        terminal.wait_for(" q ?")  # the first frame, before the app has the terminal
+        terminal.keys("C-z")
+        terminal.wait_for("Stopped")
+        assert terminal.mode()["alternate_on"] == "0"
+        assert terminal.mode()["mouse_any_flag"] == "0"
+        terminal.type("echo typed=$((40+2))\n")
+        terminal.wait_for("typed=42")
+        terminal.type("fg\n")
+        text = terminal.wait_for(" q ?")
+        assert "path" in text
+        assert "process" in text
+        assert terminal.mode()["alternate_on"] == "1"
+        terminal.keys("q")
+        terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0")
+        terminal.type("echo after=$((40+2))\n")
+        terminal.wait_for("after=42")
+
+
+def test_a_hangup_ends_it() -> None:
+    with Terminal(80, 24) as terminal:
+        terminal.type(COMMAND + "\n")
+        terminal.wait_for(" q ?")
+        (child,) = terminal.children()
+        os.kill(child, signal.SIGHUP)
+        terminal.wait_for("ended by SIGHUP")
+        assert terminal.mode()["alternate_on"] == "0"
+
+
+def test_a_terminal_that_is_gone_ends_it() -> None:
+    with Terminal(80, 24) as terminal:
+        terminal.type(COMMAND + "\n")
+        terminal.wait_for(" q ?")
+        (child,) = terminal.children()
+        terminal.tmux("kill-server")
+        end = time.monotonic() + 5
+        while os.path.exists(f"/proc/{child}") and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not os.path.exists(f"/proc/{child}")
+
+
+def test_what_breaks_is_one_line() -> None:
+    with Terminal(80, 24) as terminal:
+        terminal.type(f"{shlex.quote(sys.executable)} -c {shlex.quote(BROKEN)} && echo never || echo rc=$?\n")
+        text = terminal.wait_for("rc=2")
+        assert "unknown: the disk cable fell out" in text
+        assert "Traceback" not in text
+        assert terminal.mode()["alternate_on"] == "0"
+        assert terminal.mode()["cursor_flag"] == "1"
+
+
+STUCK = """
+import asyncio
+from iotop_ai.cli.main import main
+from iotop_ai.tui import app
+
+async def stuck(self):
+    await asyncio.Event().wait()
+
+app.END_WAIT_S = 1.0
+app.MonitorApp.action_picture = stuck
+main(["--no-smart", "-d", "0.5"])
+"""
+
+
+def test_an_app_that_waits_for_ever_ends_by_force() -> None:
+    with Terminal(80, 24) as terminal:
+        terminal.type(f"{shlex.quote(sys.executable)} -c {shlex.quote(STUCK)}; echo rc=$?\n")
+        terminal.wait_for(" q ?")
+        (child,) = terminal.children()
+        time.sleep(1.0)
+        terminal.keys("P")
+        time.sleep(0.5)
+        os.kill(child, signal.SIGTERM)
+        terminal.wait_for(f"rc={128 + signal.SIGTERM}")
+        assert terminal.mode()["alternate_on"] == "0"

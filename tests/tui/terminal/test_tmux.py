@@ -1,0 +1,344 @@
+"""The live screen in a real terminal: it paints, each key does what it says, nothing jumps, and it leaves cleanly."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.tui.app import END_WAIT_S
+from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
+from tests.rigs.tmux import Terminal, why_no_tmux
+
+pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
+
+PROGRAM = [sys.executable, "-m", "iotop_ai"]
+COMMAND = shlex.join([*PROGRAM, "--no-smart", "-d", "0.5"])
+SIZES = [(80, 24), (160, 48)]
+RULE = re.compile(r"^[─━]+ ([a-z].*?) [─━]")
+READER = """
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+buffer = mmap.mmap(-1, 65536)
+while True:
+    os.preadv(fd, [buffer], 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The kernel name of a second disk that somebody reads all the time, 20 ms a read."""
+    if why := why_no_fuse_disk():
+        pytest.skip(why)
+    with FuseDisk(tmp_path_factory.mktemp("disk"), 16) as disk:
+        disk.set(delay_us=20_000)
+        reader = disk.popen(sys.executable, "-c", READER, disk.node)
+        try:
+            yield disk.name
+        finally:
+            reader.kill()
+            reader.wait()
+
+
+def sections(text: str) -> dict[str, int]:
+    """Row of each section rule by the first word of its title."""
+    found = {}
+    for number, line in enumerate(text.splitlines()):
+        if match := RULE.match(line):
+            found[match[1].split()[0]] = number
+    return found
+
+
+def rows_of(text: str, title: str) -> list[str]:
+    """The rows under a section rule, up to the next rule; [] while there is none."""
+    lines = text.splitlines()
+    at = sections(text)
+    if title not in at:
+        return []
+    first = at[title] + 1
+    last = min((row for row in at.values() if row >= first), default=len(lines))
+    return lines[first:last]
+
+
+def chosen(text: str) -> str:
+    """Name of the device that carries the mark."""
+    return next((row[1:].split()[0] for row in rows_of(text, "disk") if row.startswith(">")), "")
+
+
+def running(terminal: Terminal) -> str:
+    """Start the program and wait for its whole screen."""
+    terminal.type(COMMAND + "\n")
+    return terminal.wait_until(whole, what="the whole screen")
+
+
+def whole(text: str) -> bool:
+    """Whether the sections and the row of keys, which is painted last, are there."""
+    return {"path", "disk", "process"} <= sections(text).keys() and text.splitlines()[-1].startswith(" q ")
+
+
+def leave(terminal: Terminal) -> None:
+    """q ends it with 0, and the shell works as before."""
+    terminal.keys("q")
+    terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
+    terminal.type("echo rc=$? $((40+2))\n")
+    terminal.wait_for("rc=0 42")
+    mode = terminal.mode()
+    assert mode["cursor_flag"] == "1"
+    assert mode["mouse_any_flag"] == "0"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_opens_fills_the_screen_and_leaves(size: tuple[int, int]) -> None:
+    with Terminal(*size) as terminal:
+        start = time.monotonic()
+        text = running(terminal)
+        assert time.monotonic() - start < 2.0
+        lines = text.splitlines()
+        assert re.match(r"[▌ ]*(OK|STARVED|BLOCKED|SLOWED|STARTING|IDLE|UNSURE)\b", lines[0])
+        assert lines[-1].split()[0] == "q"
+        assert terminal.mode()["alternate_on"] == "1"
+        leave(terminal)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_jumps(size: tuple[int, int]) -> None:
+    with Terminal(*size) as terminal:
+        text = running(terminal)
+        time.sleep(1.2)
+        first, last_line = sections(terminal.text()), text.splitlines()[-1]
+        for _ in range(40):
+            now = terminal.text()
+            assert sections(now) == first
+            assert now.splitlines()[-1] == last_line
+            time.sleep(0.05)
+        leave(terminal)
+
+
+def wait_changed(terminal: Terminal, measure: Callable[[str], object], before: object) -> str:
+    """The first screen on which a measure differs."""
+    return terminal.wait_until(lambda text: measure(text) != before, what=f"a change from {before!r}")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_devices_are_switched_by_keys_and_clicks(size: tuple[int, int], slow_disk: str) -> None:
+    with Terminal(*size) as terminal:
+        running(terminal)
+        terminal.wait_until(lambda text: slow_disk in "\n".join(rows_of(text, "disk")), what=slow_disk)
+        names = [row[1:].split()[0] for row in rows_of(terminal.text(), "disk") if re.match(r"[>! ]\w", row)]
+        assert len(names) >= 2
+        for forth, back in (("n", "b"), ("Right", "Left")):
+            here = chosen(terminal.text())
+            terminal.keys(forth)
+            there = chosen(wait_changed(terminal, chosen, here))
+            terminal.keys(back)
+            assert chosen(terminal.wait_until(lambda text, there=there: chosen(text) != there)) == here
+        other = next(name for name in names if name != chosen(terminal.text()))
+        text = terminal.text()
+        row = next(n for n, line in enumerate(text.splitlines()) if line[1:].startswith(other + " "))
+        assert row > sections(text)["disk"]
+        terminal.click(2, row)
+        terminal.wait_until(lambda text: chosen(text) == other, what=f"{other} chosen")
+        leave(terminal)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_rows_are_filtered_sorted_and_summed(size: tuple[int, int], slow_disk: str) -> None:
+    with Terminal(*size) as terminal:
+        running(terminal)
+        terminal.wait_until(lambda text: "python" in "\n".join(rows_of(text, "process")), what="the reader")
+        terminal.keys("/")
+        terminal.wait_for("Esc:clear")
+        terminal.type("nosuchname")
+        terminal.wait_until(
+            lambda text: "process" in sections(text) and "python" not in "\n".join(rows_of(text, "process")),
+            what="a process panel without the reader",
+        )
+        terminal.wait_until(lambda text: "nosuchname" in text.splitlines()[-1], what="the filter in the last row")
+        terminal.keys("Enter")
+        terminal.keys("Escape", ">")  # in one go, as a fast hand or a slow line sends them: two keys all the same
+        terminal.wait_until(lambda text: "python" in "\n".join(rows_of(text, "process")), what="the reader again")
+        terminal.wait_until(lambda text: "by read" in text, what="the order by read")
+
+        for key, column in (("<", "io"), ("<", "user"), ("<", "name")):
+            terminal.keys(key)
+            terminal.wait_until(lambda text, by=f"by {column}": by in text, what=f"the order by {column}")
+        first = rows_of(terminal.text(), "process")[0]
+        terminal.keys("r")
+        terminal.wait_for("smallest first")
+        terminal.wait_until(lambda text: rows_of(text, "process")[:1] not in ([], [first]), what="another first row")
+        terminal.keys("r")
+        terminal.wait_for("largest first")
+
+        terminal.keys("o")
+        terminal.wait_for("only active")
+        terminal.wait_until(lambda text: slow_disk in "\n".join(rows_of(text, "disk")))
+        terminal.keys("o")
+        terminal.wait_for("all rows")
+
+        assert "rMB/s" in terminal.text()
+        terminal.keys("a")
+        terminal.wait_for("summed since now")
+        terminal.wait_gone("rMB/s")
+        terminal.keys("a")
+        terminal.wait_for("rMB/s")
+        leave(terminal)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_panels_pause_interval_and_help(size: tuple[int, int]) -> None:
+    with Terminal(*size) as terminal:
+        running(terminal)
+        # With the first rates, of which its own cost is one, a disk that works gets its row.
+        before = sections(terminal.wait_for_match(r"(?s).*self +[\d.]+ %.*").string)
+        terminal.keys("5")
+        terminal.wait_until(lambda text: "disk" not in sections(text), what="no disk panel")
+        terminal.keys("5")
+        terminal.wait_until(lambda text: sections(text) == before, what="the same sections again")
+        for number, title in ((2, "path"), (6, "process")):
+            terminal.keys(str(number))
+            terminal.wait_until(lambda text, title=title: title not in sections(text), what=f"no {title}")
+            terminal.keys(str(number))
+            terminal.wait_until(lambda text, title=title: title in sections(text), what=title)
+
+        focused: list[tuple[str, ...]] = []
+        for _ in range(4):
+            focused.append(tuple(line.split()[1] for line in terminal.screen() if line.startswith("━")))
+            looks = terminal.looks()
+            terminal.keys("Tab")
+            terminal.wait_until(lambda _, looks=looks: terminal.looks() != looks, what="another focus")
+        assert len(set(focused)) >= 3
+
+        terminal.keys("Space")
+        terminal.wait_for("paused")
+        terminal.wait_gone("paused, Space")
+        still = terminal.text()
+        time.sleep(1.5)
+        assert terminal.text() == still
+        terminal.keys("Space")
+        terminal.wait_for("done: live")
+
+        terminal.keys("+")
+        terminal.wait_for("every 1 s")
+        terminal.keys("-")
+        terminal.wait_for("every 0.5 s")
+
+        for key in ("?", "F1"):
+            terminal.keys(key)
+            if "help 1/2" in terminal.wait_for_match(r"── help .*").group():
+                terminal.keys("Space")
+            terminal.wait_for("svctm")
+            terminal.keys("Escape")
+            terminal.wait_until(lambda text: "disk" in sections(text), what="the main screen")
+        leave(terminal)
+
+
+def test_a_smaller_and_a_larger_terminal(slow_disk: str) -> None:
+    with Terminal(80, 24) as terminal:
+        running(terminal)
+        for size in ((160, 48), (60, 15), (100, 30)):
+            terminal.resize(*size)
+            terminal.wait_until(
+                lambda text: text.splitlines()[-1].startswith(" q ") and "disk" in sections(text),
+                what=f"the screen at {size}",
+            )
+        leave(terminal)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 1.5])
+def test_sigterm_gives_the_terminal_back(after_s: float) -> None:
+    """Also while the first frame stands and the rest is still being loaded."""
+    with Terminal(80, 24) as terminal:
+        running(terminal)
+        time.sleep(after_s)
+        (child,) = terminal.children()
+        os.kill(child, signal.SIGTERM)
+        terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
+        terminal.type("echo rc=$? $((40+2))\n")
+        text = terminal.wait_for("rc=143 42")
+        assert "Traceback" not in text
+        assert after_s == 0 or "ended by SIGTERM" in text
+        assert terminal.mode()["cursor_flag"] == "1"
+        assert terminal.mode()["mouse_any_flag"] == "0"
+
+
+@pytest.mark.parametrize("leaving", [False, True])
+def test_a_closed_terminal_ends_the_program(leaving: bool) -> None:
+    """Also one that closes while the program is leaving: nothing stays behind without a terminal."""
+    with Terminal(80, 24) as terminal:
+        running(terminal)
+        time.sleep(1.0)
+        (child,) = terminal.children()
+        if leaving:
+            terminal.keys("q")
+    process = Path(f"/proc/{child}")
+    end = time.monotonic() + END_WAIT_S + 5
+    while process.exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    if process.exists():
+        os.kill(child, signal.SIGKILL)
+        raise AssertionError("still running after its terminal went")
+
+
+def test_a_filter_that_arrives_at_once_is_text_and_no_keys() -> None:
+    with Terminal(100, 30) as terminal:
+        running(terminal)
+        time.sleep(1.0)
+        terminal.type("/noa")
+        terminal.wait_until(lambda text: text.splitlines()[-1].startswith(" /noa"), 3, "all letters in the filter")
+        assert "done:" not in terminal.text()
+        terminal.keys("Escape")
+        terminal.wait_gone("Esc:clear")
+        leave(terminal)
+
+
+def test_without_a_terminal_one_line_and_exit_code_2() -> None:
+    done = subprocess.run(PROGRAM, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("usage:")
+    assert "-b" in line
+    assert "snapshot" in line
+
+
+def test_dumb_terminal_one_line_and_exit_code_2() -> None:
+    with Terminal(80, 24, {"TERM": "dumb"}) as terminal:
+        terminal.type(f"{COMMAND}; echo rc=$?\n")
+        # The typed line may break anywhere (it holds the path of the checkout), so only what was printed is read.
+        printed = [line for line in terminal.wait_for("rc=2").splitlines() if line.startswith("usage: ")]
+        assert len(printed) == 1
+        assert printed[0].startswith("usage: TERM=dumb")
+        assert terminal.mode()["alternate_on"] == "0"
+
+
+def test_a_pipe_behind_the_screen_is_refused(tmp_path: Path) -> None:
+    with Terminal(80, 24) as terminal:
+        terminal.type(f"{COMMAND} | cat > {tmp_path}/out; echo size=$(wc -c < {tmp_path}/out)\n")
+        assert "usage: not a terminal" in terminal.wait_for("size=0")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_is_behind_another_screen_stays_behind_it(size: tuple[int, int]) -> None:
+    with Terminal(*size) as terminal:
+        terminal.type(COMMAND.replace("-d 0.5", "-d 0.2") + "\n")
+        terminal.wait_until(lambda text: {"path", "disk", "process"} <= sections(text).keys(), what="the sections")
+        for key, word in (("?", " back ──"), ("h", "Esc:back")):
+            terminal.keys(key)
+            terminal.wait_for(word)
+            end = time.monotonic() + 2
+            while time.monotonic() < end:
+                assert not {"path", "process"} & sections(terminal.text()).keys()
+                assert "CPU busy" not in terminal.text()
+                assert "kworker" not in terminal.text()
+                time.sleep(0.1)
+            terminal.keys("Escape")
+            terminal.wait_until(lambda text: {"path", "disk", "process"} <= sections(text).keys(), what="the screen")
+        leave(terminal)

@@ -1,0 +1,93 @@
+"""The keys about the verdict in a real terminal, on recordings of real causes: reasons, jobs, copy, acknowledge."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.rigs.tmux import Terminal, why_no_tmux
+
+pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
+
+TOP = Path(__file__).resolve().parents[3]
+RECORDING = TOP / "tests" / "data" / "verdicts" / "storage_read_torch.iotop.jsonl.gz"
+SIZES = [(80, 24), (160, 48)]
+
+
+@pytest.fixture(params=SIZES, ids=str)
+def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Terminal]:
+    """The replay of a trainer on a slow disk, near its end."""
+    words = ["-m", "iotop_ai", "replay", str(RECORDING), "--allow-root", "--at", "90%"]
+    environment = {"XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": str(TOP), "PYTHONDONTWRITEBYTECODE": "1"}
+    with Terminal(*request.param, environment) as terminal:
+        terminal.type(shlex.join([sys.executable, *words]) + "\n")
+        terminal.wait_for("workers  BLOCKED")
+        yield terminal
+
+
+def click_until(terminal: Terminal, column: int, row: int, text: str) -> None:
+    """Click until it is seen: the terminal sends no mouse before the program has asked for it."""
+    for _ in range(20):
+        terminal.click(column, row)
+        with contextlib.suppress(AssertionError):
+            terminal.wait_for(text, 1.0)
+            return
+    raise AssertionError(f"no click at {column}, {row} shows {text}\n{terminal.text()}")
+
+
+def test_enter_opens_the_reasons_and_they_scroll(terminal: Terminal) -> None:
+    terminal.keys("Enter")
+    text = terminal.wait_for("why storage_read")
+    assert "time without data" in text
+    assert "against" in text
+    assert "ruled out" in text
+    terminal.keys("End")
+    text = terminal.wait_for("last hour")
+    assert " 1 copy /data/data" in text
+    terminal.keys("Home")
+    terminal.wait_for("why storage_read")
+    terminal.keys("?")
+    terminal.wait_for("help")
+    terminal.keys("x")
+    terminal.wait_for("why storage_read")
+    terminal.keys("Escape")
+    terminal.wait_for("Enter:why")
+
+
+def test_a_click_on_the_banner_opens_them(terminal: Terminal) -> None:
+    click_until(terminal, 20, 1, "why storage_read")
+    terminal.keys("j")
+    terminal.wait_for("it is the only job")
+    terminal.keys("Enter")
+    terminal.wait_for("Enter:why")
+
+
+def test_the_jobs_are_listed_and_one_is_chosen(terminal: Terminal) -> None:
+    terminal.type("J")
+    text = terminal.wait_for("AU%")
+    assert "trainer.py of root" in text
+    assert "data     /data/data ext4" in text
+    terminal.keys("Down", "Enter")
+    terminal.wait_for("done: trainer.py of root")
+    click_until(terminal, 20, 5 if terminal.height < 40 else 9, "AU%")
+    terminal.keys("Escape")
+    terminal.wait_for("Enter:jobs")
+
+
+def test_c_copies_what_why_prints_through_tmux(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.type("c")
+    terminal.wait_for("done: copied")
+    text = (tmp_path / "iotop-ai" / "copied.txt").read_text()
+    assert text.startswith("STARVED   trainer.py waits for data ")
+    assert "\npath      root trainer.py > 2 workers > /data/data" in text
+
+
+def test_in_a_replay_nothing_is_acknowledged_and_it_says_why(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.type("x")
+    terminal.wait_for("failed: only what never clears by itself")
+    assert not (tmp_path / "iotop-ai" / "acknowledged.json").exists()

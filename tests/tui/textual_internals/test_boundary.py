@@ -1,0 +1,172 @@
+"""Private parts of Textual are used in tui/textual_internals/ alone, and each assumption about them holds."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from textual.app import App
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.drivers.web_driver import WebDriver
+from textual.events import Key
+from textual.filter import Monochrome, NoColor
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+
+import iotop_ai.tui
+from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
+from iotop_ai.tui.textual_internals.late_keys import forward_if_closed
+from iotop_ai.tui.textual_internals.theme_switch import switch_textual_theme
+from iotop_ai.tui.textual_internals.web_packets import BEGUN, Packet, web_driver_environment
+
+TUI = Path(iotop_ai.tui.__file__).parent
+OUTSIDE = [path for path in sorted(TUI.rglob("*.py")) if path.parent.name != "textual_internals"]
+PUBLIC = {"_replace", "_asdict", "_fields", "_exit"}
+"""Methods of NamedTuple, and os._exit."""
+
+
+def module_name(path: Path) -> str:
+    return "iotop_ai." + ".".join(path.relative_to(TUI.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def own_names(cls: type) -> set[str]:
+    """The private names that a class's source uses on ``self``."""
+    tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(cls)))
+    on_self = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+    methods = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return {name for name in on_self | methods if name.startswith("_") and not name.startswith("__")}
+
+
+def textual_names(cls: type) -> set[str]:
+    """The private names of the Textual classes that a class inherits from: methods, and attributes of ``self``."""
+    names: set[str] = set()
+    for base in cls.__mro__:
+        if base.__module__.startswith("textual."):
+            names |= {name for name in vars(base) if name.startswith("_")}
+            names |= set(re.findall(r"self\.(_[a-z]\w*)\b", inspect.getsource(base)))
+    return names
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(TUI)))
+def test_no_other_file_touches_a_private_attribute_of_textual(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    foreign = {
+        f"{ast.unparse(node)}, line {node.lineno}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
+        and node.attr not in PUBLIC
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+    }
+    assert foreign == set()
+    modules = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not [name for name in modules if name.startswith(("textual._", "textual.drivers"))]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(TUI)))
+def test_no_class_of_ours_uses_a_private_name_of_its_textual_base(path: Path) -> None:
+    module = importlib.import_module(module_name(path))
+    for cls in vars(module).values():
+        if isinstance(cls, type) and cls.__module__ == module.__name__ and issubclass(cls, MessagePump | Driver):
+            assert own_names(cls) & textual_names(cls) == set(), cls
+
+
+async def test_a_batch_is_counted() -> None:
+    app = App[None]()
+    assert not app._batch_count
+    with app.batch_update():
+        assert app._batch_count
+
+
+async def test_the_driver_is_known_and_an_exit_is_noted() -> None:
+    app = App[None]()
+    restore_terminal(app)  # without a driver it does nothing
+    async with app.run_test():
+        assert isinstance(app._driver, Driver)
+        assert not app._exit
+        app.exit()
+        assert app._exit
+
+
+async def test_an_exception_ends_the_app_and_is_kept() -> None:
+    class Failing(ExceptionKeepingApp):
+        def on_key(self, event: Key) -> None:
+            raise ZeroDivisionError("a key")
+
+    app = Failing()
+    with pytest.raises(ZeroDivisionError):
+        async with app.run_test() as pilot:
+            await pilot.press("x")
+    assert isinstance(app.failure, ZeroDivisionError)
+
+
+async def test_an_exception_outside_of_a_handler_ends_the_app() -> None:
+    async def session() -> None:
+        app = ExceptionKeepingApp()
+        async with app.run_test() as pilot:
+            app._handle_exception(ZeroDivisionError("a callback"))
+            await pilot.pause()
+
+    with pytest.raises(ZeroDivisionError):
+        await session()
+
+
+async def test_a_theme_removes_the_filters_of_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = App[None]()
+    async with app.run_test():
+        assert any(isinstance(one, NoColor | Monochrome) for one in app.get_line_filters())
+        switch_textual_theme(app, "light")
+        assert not any(isinstance(one, NoColor | Monochrome) for one in app.get_line_filters())
+
+
+async def test_a_key_for_a_closed_screen_reaches_the_one_in_front() -> None:
+    class Main(App[None]):
+        def on_key(self, event: Key) -> None:
+            keys.append(event.key)
+
+    keys: list[str] = []
+    app, above = Main(), Screen[None]()
+    async with app.run_test() as pilot:
+        await app.push_screen(above)
+        assert not forward_if_closed(above, Key("x", "x"))
+        await app.pop_screen()
+        assert forward_if_closed(above, Key("x", "x"))
+        await pilot.pause()
+        assert keys == ["x"]
+
+
+def test_the_linux_driver_has_the_parts_that_ours_replaces() -> None:
+    source = inspect.getsource(LinuxDriver)
+    for name in ("_key_thread", "_writer_thread", "_file", "fileno", "exit_event", "attrs_before"):
+        assert f"self.{name}" in source
+    assert "self._loop" in inspect.getsource(Driver)
+    assert "self._debug" in inspect.getsource(Driver)
+
+
+def test_the_web_driver_writes_packets_as_they_are_read() -> None:
+    sent: list[bytes] = []
+    driver = WebDriver.__new__(WebDriver)
+    driver._write = sent.append  # type: ignore[method-assign]
+    driver.write("é")
+    driver.write_meta({"type": "exit"})
+    assert sent == [Packet(b"D", "é".encode()).encoded(), Packet(b"M", b'{"type": "exit"}').encoded()]
+    assert repr(BEGUN).strip("b'") in inspect.getsource(WebDriver)
+
+
+def test_the_web_driver_takes_its_size_from_the_environment() -> None:
+    environment = web_driver_environment(100, 30)
+    assert (environment["COLUMNS"], environment["ROWS"]) == ("100", "30")
+    source = inspect.getsource(WebDriver.__init__)
+    assert 'os.environ.get("COLUMNS"' in source
+    assert 'os.environ.get("ROWS"' in source

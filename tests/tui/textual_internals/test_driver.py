@@ -1,0 +1,174 @@
+"""The input thread that sleeps: keys arrive, a lone Escape too, and it ends at once."""
+
+import asyncio
+import os
+import pty
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import textual
+from textual import events
+from textual.app import App
+
+from iotop_ai.tui.textual_internals.driver import BlockingInputDriver, driver_class
+from iotop_ai.tui.textual_internals.version import installed_version
+from tests.rigs.pty_pair import readable
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    kept = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+class Listening(BlockingInputDriver):
+    def process_message(self, message) -> None:
+        self.seen.append(message)
+
+
+def listening(app, handle: int) -> Listening:
+    """A driver of the app whose thread reads keys from the descriptor."""
+    driver = Listening(app, mouse=False)
+    driver.seen = []
+    driver.fileno = handle
+    driver._key_thread = threading.Thread(target=driver.run_input_thread)
+    driver._key_thread.start()
+    return driver
+
+
+async def until(condition, seconds: float = 3.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.005)
+
+
+async def test_keys_arrive_and_the_thread_ends_at_once(handlers: None) -> None:
+    reading, writing = os.pipe()
+    driver = listening(App(), reading)
+    thread = driver._key_thread
+    os.write(writing, "aé\x1b[A".encode())
+    await until(lambda: len(driver.seen) == 3)
+    assert [event.key for event in driver.seen] == ["a", "é", "up"]
+    os.write(writing, b"\x1b")
+    await until(lambda: len(driver.seen) == 4)
+    assert driver.seen[3].key == "escape"
+    assert all(isinstance(event, events.Key) for event in driver.seen)
+    start = time.monotonic()
+    driver.disable_input()
+    assert not thread.is_alive()
+    assert time.monotonic() - start < 0.09
+    os.close(writing)
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "keys"),
+    [
+        (["\x1bq"], ["escape", "q"]),
+        (["\x1b>"], ["escape", "greater_than_sign"]),
+        (["\x1b", "1"], ["escape", "1"]),
+        (["\x1b\x1b", "r"], ["escape", "escape", "r"]),
+        (["x\x1b[A\x1bb"], ["x", "up", "escape", "b"]),
+        (["\x1b", "[", "B"], ["down"]),
+        (["\x1b[1;", "5C\x1bOP"], ["ctrl+right", "f1"]),
+        (["\x1b["], ["escape", "left_square_bracket"]),
+        (["\x1b\t"], ["escape", "tab"]),
+    ],
+)
+async def test_an_escape_and_the_key_right_behind_it_are_two_keys(
+    handlers: None, chunks: list[str], keys: list[str]
+) -> None:
+    reading, writing = os.pipe()
+    driver = listening(App(), reading)
+    for chunk in chunks:
+        os.write(writing, chunk.encode())
+        await asyncio.sleep(0.01)
+    await until(lambda: len(driver.seen) >= len(keys))
+    await asyncio.sleep(0.15)
+    assert [event.key for event in driver.seen] == keys
+    driver.disable_input()
+    os.close(writing)
+    os.close(reading)
+
+
+async def test_alt_is_alt_where_somebody_has_bound_it(handlers: None) -> None:
+    class Alt(App):
+        uses_alt = True
+
+    reading, writing = os.pipe()
+    driver = listening(Alt(), reading)
+    os.write(writing, b"\x1bq")
+    await until(lambda: driver.seen)
+    assert [event.key for event in driver.seen] == ["alt+q"]
+    driver.disable_input()
+    os.close(writing)
+    os.close(reading)
+
+
+async def test_what_is_typed_for_the_shell_stays(handlers: None) -> None:
+    """Keys that come as soon as the shell's screen is back are not the app's to drop."""
+    ours, theirs = pty.openpty()
+
+    class Writer:
+        def write(self, data: str) -> None:
+            if data == "\x1b[?1049l":
+                os.write(ours, b"ls\n")
+
+    driver = listening(App(), theirs)
+    thread = driver._key_thread
+    driver.attrs_before = None
+    driver._writer_thread = Writer()
+    driver.stop_application_mode()
+    assert not thread.is_alive()
+    assert readable(theirs, 1)
+    assert os.read(theirs, 100) == b"ls\n"
+    os.close(ours)
+    os.close(theirs)
+
+
+async def test_a_terminal_that_is_gone_does_not_spin(handlers: None) -> None:
+    reading, writing = os.pipe()
+    driver = listening(App(), reading)
+    thread = driver._key_thread
+    os.close(writing)
+    before = time.process_time()
+    await asyncio.sleep(0.3)
+    assert time.process_time() - before < 0.1
+    assert thread.is_alive()
+    driver.disable_input()
+    assert not thread.is_alive()
+    os.close(reading)
+
+
+def test_another_textual_gets_its_own_driver() -> None:
+    assert driver_class(version="9.0.0") is None
+    made = driver_class(True, [1])
+    assert made is not None
+    assert issubclass(made, BlockingInputDriver)
+    assert made.entered
+    assert not BlockingInputDriver.entered
+
+
+async def test_the_alternate_screen_is_entered_once(handlers: None) -> None:
+    written = []
+
+    class Writer:
+        def write(self, data: str) -> None:
+            written.append(data)
+
+    made = driver_class(True)
+    driver = made(App())
+    driver._writer_thread = Writer()
+    for data in ("\x1b[?1049h", "x", "\x1b[?1049h"):
+        driver.write(data)
+    assert written == ["x", "\x1b[?1049h"]
+
+
+def test_the_version_is_textuals_own() -> None:
+    assert installed_version() == textual.__version__
