@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.driver import Driver
-from textual.events import Event, Resize
+from textual.events import Event, Key, Resize
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.timer import Timer
@@ -32,6 +32,7 @@ from iotop_ai.tui.screens.base import MonitorScreen
 from iotop_ai.tui.screens.main.screen import MainScreen
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
+from iotop_ai.tui.textual_internals.late_keys import forward_from_covered
 from iotop_ai.tui.textual_internals.theme_switch import ANSI_THEMES, switch_textual_theme
 from iotop_ai.tui.threads.source import MessageReceiver, SourceThread
 from iotop_ai.tui.threads.staleness import CHECK_S
@@ -143,6 +144,10 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
             size = Size(*bounded(*event.size))
             event.size = event.virtual_size = event.container_size = size
         await super().on_event(event)
+
+    def on_key(self, event: Key) -> None:
+        """Let the screen in front by now have a key that came back from another one."""
+        forward_from_covered(self, event)
 
     def on_resize(self) -> None:
         """Paint everything: a terminal that was smaller for a moment has lost its content, even at the same size."""

@@ -14,7 +14,6 @@ from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import LiveScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.textual_internals.late_keys import forward_if_closed
 from iotop_ai.tui.view_changes import typed
 
 LONGEST = 512
@@ -71,8 +70,7 @@ class DialogScreen(LiveScreen):
         """Take every key."""
         event.stop()
         event.prevent_default()
-        if not forward_if_closed(self, event):
-            self.press(event)
+        self.press(event)
 
     def press(self, event: Key) -> None:
         """Handle a key, whichever screen received it."""

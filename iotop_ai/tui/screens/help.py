@@ -10,7 +10,6 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import PanelScreen
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.textual_internals.late_keys import forward_if_closed
 
 _STEPS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left": -1, "shift+tab": -1}
 
@@ -35,8 +34,6 @@ class HelpScreen(PanelScreen):
             return
         event.stop()
         event.prevent_default()
-        if forward_if_closed(self, event):
-            return
         step = _STEPS.get(event.key, 0)
         last = pages(*self.app.size, self._view, self._screen_below) - 1
         if step and 0 <= self.page + step <= last:

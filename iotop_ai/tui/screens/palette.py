@@ -11,7 +11,6 @@ from iotop_ai.present.screen.palette import ACTIONS, KEY_PREFIX, Entry, Wording,
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import PanelScreen
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.textual_internals.late_keys import forward_if_closed
 from iotop_ai.tui.view_changes import typed
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
@@ -58,8 +57,6 @@ class PaletteScreen(PanelScreen):
             return
         event.stop()
         event.prevent_default()
-        if forward_if_closed(self, event):
-            return
         if event.key in ("escape", "ctrl+p", "f10"):
             self.app.pop_screen()
         elif event.key == "enter":

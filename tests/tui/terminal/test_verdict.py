@@ -51,8 +51,10 @@ def test_enter_opens_the_reasons_and_they_scroll(terminal: Terminal) -> None:
     assert " 1 copy /data/data" in text
     terminal.keys("Home")
     terminal.wait_for("why storage_read")
+    terminal.keys("?", "x")  # in one burst: the help opens and is closed
+    terminal.wait_for("why storage_read")
     terminal.keys("?")
-    terminal.wait_for("help")
+    terminal.wait_for("help: reasons")
     terminal.keys("x")
     terminal.wait_for("why storage_read")
     terminal.keys("Escape")
