@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable
+from itertools import islice
 from types import TracebackType
 
 from iotop_ai.model.clean import clean, clean_bytes
@@ -153,6 +155,27 @@ class Root:
             return os.readlink(self.join(relative))
         except OSError:
             return ""
+
+    def links(self, relative: str, most: int) -> dict[str, str] | None:
+        """Targets of the symbolic links in a directory by name, of its first ``most`` entries; None if not permitted.
+
+        None also for a missing directory. A link that is removed meanwhile is left out.
+        """
+        out = {}
+        try:
+            folder = os.open(self.join(relative), _FLAGS | os.O_DIRECTORY)
+        except OSError:
+            return None
+        try:
+            with os.scandir(folder) as entries:
+                for entry in islice(entries, most):
+                    with contextlib.suppress(OSError):
+                        out[entry.name] = os.readlink(entry.name, dir_fd=folder)
+        except OSError:
+            return None
+        finally:
+            os.close(folder)
+        return out
 
     def real(self, relative: str) -> str:
         """The canonical absolute path, links resolved."""

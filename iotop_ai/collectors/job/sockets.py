@@ -1,0 +1,346 @@
+"""Bytes of TCP sockets by inode, and which of them training processes hold.
+
+The kernel lists every TCP socket of this network namespace to any user (NETLINK_SOCK_DIAG); their bytes stand in struct
+tcp_info. Which process holds a socket only its fd links show. Sources: man 7 sock_diag, include/uapi/linux/inet_diag.h
+and tcp.h, net/ipv4/inet_diag.c.
+
+Not seen: sockets of another network namespace (a container's own), MPTCP, and connections shorter than the time between
+two calls.
+"""
+
+from __future__ import annotations
+
+import _socket as socket  # importing socket itself (selectors, enums) takes 2 ms of each start
+import errno
+import os
+import struct
+from collections.abc import Collection
+from functools import lru_cache
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.reading import Status
+
+NETLINK_SOCK_DIAG = 4
+TCPDIAG_GETSOCK = 18
+"""The older request: unlike SOCK_DIAG_BY_FAMILY it lists IPv4 and IPv6 in one pass over the kernel's table."""
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
+INET_DIAG_INFO = 2
+ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT = 1, 4, 5, 8
+STATES = 1 << ESTABLISHED | 1 << FIN_WAIT1 | 1 << FIN_WAIT2 | 1 << CLOSE_WAIT
+
+REQUEST = struct.Struct("=IHHII BBBB48xII")
+"""nlmsghdr (length, type, flags, sequence, port) and inet_diag_req (family, lengths, extensions, ID, states, dbs)."""
+HEADER = struct.Struct("=IHHI4x")
+SOCKET = struct.Struct("=16x B3x 2x2s16x16s12x 12xII")
+"""inet_diag_msg behind the header: family, peer's port and address (network byte order), uid, inode."""
+ATTRIBUTE = struct.Struct("=HH")
+INFO = struct.Struct("=HH 68xI28xI16xQQ")
+"""The attribute's length and type; tcpi_rtt, _total_retrans, _bytes_acked, _bytes_received (Linux 4.1)."""
+INFO_AND_SENT = struct.Struct("=HH 68xI28xI16xQQ64xQ")
+"""The same and tcpi_bytes_sent (Linux 4.19)."""
+
+MAPPED = bytes(10) + b"\xff\xff"
+
+MOST_SOCKETS = 20_000
+BUFFER_BYTES = 32_768
+"""The kernel fills at most this much of a buffer."""
+TIMEOUT_US = 250_000
+RETRY_NS = 60_000_000_000
+
+MOST_FDS = 512
+LISTED_NS = 2_000_000_000
+MOST_RELISTED = 4
+"""Processes listed again per update: 500 links take 1.5 ms."""
+GROWING_NS = 400_000_000
+
+
+class TcpSocket(NamedTuple):
+    """A TCP socket since its start.
+
+    received_bytes: the end of the peer's data counts 1. peer: numeric, "10.0.0.3:443" or "[::1]:9000".
+    sent_bytes: with retransmissions; before Linux 4.19 the acknowledged ones. rtt_us: None before its first value.
+    retransmits: segments, None where the kernel does not report them.
+    """
+
+    inode: int
+    received_bytes: int
+    sent_bytes: int
+    peer: str
+    uid: int
+    rtt_us: int | None
+    retransmits: int | None
+
+
+class Traffic(NamedTuple):
+    """TCP traffic of a process. A socket that several processes hold counts for each.
+
+    received_bytes_per_s: since the previous update. growing: whether bytes came within 0.4 s, as updates see it.
+    peer: of the socket that received most since the previous update, without new bytes since its start; "" without
+    sockets.
+    """
+
+    received_bytes_per_s: float
+    growing: bool
+    peer: str
+    sockets: int
+
+
+class SocketDiag:
+    """Lists this network namespace's TCP sockets over one netlink socket that is kept open.
+
+    unavailable: why the last dump failed; None after a good one. complete: whether the last dump held every socket.
+    """
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._clock = clock
+        self._socket: socket.socket | None = None
+        self._buffer = bytearray(BUFFER_BYTES)
+        self._sequence = 0
+        self._layouts: dict[int, tuple[int, struct.Struct]] = {}
+        """Place of INET_DIAG_INFO by length of the message: messages of equal length are usually laid out alike."""
+        self._retry_ns: int | None = None
+        self._live = root.live
+        self.unavailable: Unavailable | None = None
+        self.complete = True
+
+    def dump(self) -> dict[int, TcpSocket]:
+        """Connected sockets by inode. Raises Unavailable at the first failure only.
+
+        Later calls return {} with ``unavailable`` set and try again once a minute.
+        """
+        if self.unavailable is not None and not (self._retry_ns and self._clock.monotonic_ns() >= self._retry_ns):
+            return {}
+        earlier = self.unavailable
+        try:
+            found = self._dump()
+        except Unavailable as lack:
+            self.unavailable = lack
+        except OSError as error:
+            self.unavailable = _lack(error)
+        else:
+            self.unavailable = None
+            return found
+        self.close()
+        self._retry_ns = self._clock.monotonic_ns() + RETRY_NS if self._live else None
+        if earlier is None:
+            raise self.unavailable
+        return {}
+
+    def close(self) -> None:
+        """Close the netlink socket; safe to call twice."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _dump(self) -> dict[int, TcpSocket]:
+        if not self._live:
+            raise Unavailable(Status.UNSUPPORTED, "the kernel lists this machine's sockets only, not those of --procfs")
+        if self._socket is None:
+            self._socket = _open()
+        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
+        flags = NLM_F_REQUEST | NLM_F_DUMP
+        extensions = 1 << (INET_DIAG_INFO - 1)
+        head = (REQUEST.size, TCPDIAG_GETSOCK, flags, self._sequence, 0)
+        self._socket.send(REQUEST.pack(*head, 0, 0, 0, extensions, STATES, 0))
+        found: dict[int, TcpSocket] = {}
+        self.complete = True
+        listed = 0
+        while (count := self._add(found, self._socket.recv_into(self._buffer))) is not None:
+            listed += count
+            if listed >= MOST_SOCKETS:
+                self.complete = False
+                self.close()  # ends the kernel's dump
+                break
+        return found
+
+    def _add(self, found: dict[int, TcpSocket], size: int) -> int | None:
+        """Add the sockets in ``size`` bytes of the buffer; returns the number of messages, None at the end."""
+        buffer = self._buffer
+        at = count = 0
+        while at + HEADER.size <= size:
+            length, kind, _, sequence = HEADER.unpack_from(buffer, at)
+            if length < HEADER.size or at + length > size:
+                break
+            if sequence == self._sequence:
+                if kind in (NLMSG_DONE, NLMSG_ERROR):
+                    _check(bytes(buffer[at + HEADER.size : at + length]))
+                    return None
+                if length < SOCKET.size:
+                    break
+                family, port, address, uid, inode = SOCKET.unpack_from(buffer, at)
+                if inode:  # 0: no process holds it
+                    rtt, retransmits, sent, received = self._info(at, length)
+                    peer = numeric_peer(family, address, port)
+                    found[inode] = TcpSocket(inode, received, sent, peer, uid, rtt or None, retransmits)
+            count += 1
+            at += (length + 3) & ~3
+        if not count or at < size:
+            raise OSError(errno.EBADMSG, "damaged netlink message")
+        return count
+
+    def _info(self, at: int, length: int) -> tuple[int, int, int, int]:
+        """(rtt, retransmits, bytes sent, bytes received) from the message at this place."""
+        offset, layout = self._layouts.get(length) or self._find_info(at, length)
+        fields = layout.unpack_from(self._buffer, at + offset)
+        if fields[1] != INET_DIAG_INFO or fields[0] < layout.size:
+            offset, layout = self._find_info(at, length)
+            fields = layout.unpack_from(self._buffer, at + offset)
+        return fields[2], fields[3], fields[-1] if layout is INFO_AND_SENT else fields[4], fields[5]
+
+    def _find_info(self, at: int, length: int) -> tuple[int, struct.Struct]:
+        """Offset of INET_DIAG_INFO in the message, and the struct that fits its length."""
+        offset = SOCKET.size
+        while offset + ATTRIBUTE.size <= length:
+            size, kind = ATTRIBUTE.unpack_from(self._buffer, at + offset)
+            if kind == INET_DIAG_INFO and size >= INFO.size and offset + size <= length:
+                self._layouts[length] = offset, INFO_AND_SENT if size >= INFO_AND_SENT.size else INFO
+                return self._layouts[length]
+            if size < ATTRIBUTE.size:
+                break
+            offset += (size + 3) & ~3
+        raise Unavailable(Status.UNSUPPORTED, "this kernel does not count the bytes of a TCP socket (Linux 4.1 does)")
+
+
+class _Held(NamedTuple):
+    """The sockets of a process as its fd links show them.
+
+    inodes: None where they cannot be read. partial: whether there may be more.
+    """
+
+    inodes: frozenset[int] | None
+    partial: bool
+    listed_ns: int
+
+
+class JobSockets:
+    """The TCP traffic of the processes of training jobs."""
+
+    def __init__(self, root: Root, diag: SocketDiag) -> None:
+        self._root = root
+        self._diag = diag
+        self._namespace = root.link("proc/self/ns/net")
+        self._held: dict[int, _Held] = {}
+        self._sockets: dict[int, TcpSocket] | None = None
+        """The newest list; None where it is unknown."""
+        self._complete = False
+        self._at_ns = 0
+        self._grew_ns: dict[int, int] = {}
+        """When bytes were last seen to arrive, by inode; the last 0.4 s."""
+
+    def update(self, pids: Collection[int], now_ns: int) -> dict[int, Traffic]:
+        """Traffic since the previous update by pid; a pid whose traffic is unknown is left out.
+
+        That holds for every process with sockets at the first update and where sockets cannot be listed
+        (``SocketDiag.unavailable``); for other users' processes; in another network namespace; and for a process
+        without new bytes that has more than 512 descriptors. Links are read every 2 s: a newer connection counts late.
+        """
+        self._list(pids, now_ns)
+        new_bytes = self._new_bytes()
+        if new_bytes is not None:
+            self._grew_ns |= dict.fromkeys(new_bytes, now_ns)
+        self._grew_ns = {inode: at for inode, at in self._grew_ns.items() if now_ns - at < GROWING_NS}
+        seconds = (now_ns - self._at_ns) / 1e9
+        self._at_ns = now_ns
+        out = {}
+        for pid, held in self._held.items():
+            traffic = self._traffic(held, new_bytes, seconds)
+            if traffic is not None:
+                out[pid] = traffic
+        return out
+
+    def _traffic(self, held: _Held, new_bytes: dict[int, int] | None, seconds: float) -> Traffic | None:
+        if not held.inodes:
+            return None if held.inodes is None or held.partial else Traffic(0.0, False, "", 0)
+        if new_bytes is None or self._sockets is None or seconds <= 0:
+            return None
+        sockets = self._sockets
+        mine = sockets.keys() & held.inodes
+        growing = not mine.isdisjoint(self._grew_ns)
+        if not growing and (held.partial or not (self._complete or len(mine) == len(held.inodes))):
+            return None
+        busiest = max(mine, key=lambda inode: (new_bytes.get(inode, 0), sockets[inode].received_bytes), default=None)
+        total = sum(new_bytes.get(inode, 0) for inode in mine)
+        return Traffic(total / seconds, growing, "" if busiest is None else sockets[busiest].peer, len(mine))
+
+    def _new_bytes(self) -> dict[int, int] | None:
+        """Bytes received since the previous update by inode, without zeros; None: unknown."""
+        earlier, was_complete = self._sockets, self._complete
+        self._sockets, self._complete = self._dump(), self._diag.complete
+        if earlier is None or self._sockets is None:
+            return None
+        out = {}
+        for inode, each in self._sockets.items():
+            before = earlier.get(inode)
+            if before is not None:
+                count = each.received_bytes - before.received_bytes
+            else:  # newer than the earlier list, unless that was cut
+                count = each.received_bytes if was_complete else 0
+            if count > 0:
+                out[inode] = count
+        return out
+
+    def _dump(self) -> dict[int, TcpSocket] | None:
+        """The sockets now; None where they are unknown, or where no process holds a socket."""
+        if not any(held.inodes for held in self._held.values()):
+            return None
+        try:
+            sockets = self._diag.dump()
+        except Unavailable:  # stays in diag.unavailable
+            return None
+        return sockets if self._diag.unavailable is None else None
+
+    def _list(self, pids: Collection[int], now_ns: int) -> None:
+        """Read the fd links of new processes, and of those that were read longest ago."""
+        held = {pid: self._held[pid] for pid in pids if pid in self._held}
+        due = sorted((each.listed_ns, pid) for pid, each in held.items() if now_ns - each.listed_ns >= LISTED_NS)
+        for pid in (*(pid for pid in pids if pid not in held), *(pid for _, pid in due[:MOST_RELISTED])):
+            held[pid] = self._read(pid, now_ns)
+        self._held = held
+
+    def _read(self, pid: int, now_ns: int) -> _Held:
+        links = self._root.links(f"proc/{pid}/fd", MOST_FDS)
+        if links is None or self._root.link(f"proc/{pid}/ns/net") != self._namespace:
+            return _Held(None, False, now_ns)
+        inodes = frozenset(int(target[8:-1]) for target in links.values() if target.startswith("socket:["))
+        return _Held(inodes, len(links) == MOST_FDS, now_ns)
+
+
+@lru_cache(4096)
+def numeric_peer(family: int, address: bytes, port: bytes) -> str:
+    """``10.0.0.3:443`` or ``[::1]:9000`` from network byte order; an IPv4 address mapped to IPv6 as IPv4."""
+    if family == socket.AF_INET6 and address.startswith(MAPPED):
+        family, address = socket.AF_INET, address[len(MAPPED) :]
+    number = int.from_bytes(port, "big")
+    if family == socket.AF_INET6:
+        return f"[{socket.inet_ntop(family, address)}]:{number}"
+    return f"{socket.inet_ntop(socket.AF_INET, address[:4])}:{number}"
+
+
+def _open() -> socket.socket:
+    """A netlink socket whose calls end after a quarter of a second. Raises OSError."""
+    link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
+    try:
+        link.bind((0, 0))
+        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            link.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", 0, TIMEOUT_US))
+    except OSError:
+        link.close()
+        raise
+    return link
+
+
+def _check(payload: bytes) -> None:
+    """Raise the OSError that ends a dump, if it does."""
+    code = -int(struct.unpack_from("=i", payload)[0]) if len(payload) >= 4 else 0
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
+def _lack(error: OSError) -> Unavailable:
+    if error.errno in (errno.EPERM, errno.EACCES):
+        return Unavailable(Status.DENIED, "the kernel's list of sockets is not permitted here (NETLINK_SOCK_DIAG)")
+    return Unavailable(Status.UNSUPPORTED, f"the kernel does not list its sockets: {error.strerror or error}")
