@@ -1,0 +1,60 @@
+"""What a recording holds of a job's time: the share of data stalls at each second, and the account of its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from iotop_ai.pipeline import frames
+from tests.scenarios.keep import snapshots
+from tests.scenarios.watch import row_of
+
+WINDOW_S = 10.0
+"""Of the stall that the program tells each second."""
+
+
+def true_wait(rows: Sequence[dict[str, Any]], start: float, end: float) -> float | None:
+    """The slowest rank's share of waiting between two moments; None where the truth does not cover them."""
+    before = [row for row in rows if row["at"] <= start and None not in row["ranks"]]
+    after = [row for row in rows if row["at"] >= end and None not in row["ranks"]]
+    if not before or not after:
+        return None
+    a, b = before[-1], after[0]
+    pairs = zip(a["ranks"], b["ranks"], strict=True)
+    return max(float(y["wait"] - x["wait"]) for x, y in pairs) / float(b["at"] - a["at"])
+
+
+def stalls_of(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """classes: how many seconds each class stood first. errors: of each second's stall against the truth.
+
+    text: the last sentence of the screen.
+    """
+    classes: dict[str, int] = {}
+    errors = []
+    text = ""
+    for tick in (row_of(frame, pid) for frame in frames(snapshots(recording))):
+        if tick["measuring"] or not tick["classes"]:
+            continue
+        text = f"{tick['state']} | {tick['because']}"
+        classes[tick["classes"][0]] = classes.get(tick["classes"][0], 0) + 1
+        true = true_wait(rows, tick["at"] - WINDOW_S, tick["at"])
+        if tick["stall"] is not None and true is not None:
+            errors.append(round(tick["stall"] - true, 4))
+    return {"classes": classes, "errors": errors, "text": text}
+
+
+def account_of(recording: Path, pid: int) -> dict[str, float] | None:
+    """The shares of the job's time over a recording; None when the recording has no account of it."""
+    first: dict[str, float] = {}
+    last: dict[str, float] = {}
+    for snapshot in snapshots(recording):
+        table = snapshot.jobs.value
+        for key, counts in (getattr(table, "times", None) or {}).items() if table is not None else ():
+            job = table.jobs.get(key)
+            if job is not None and pid in {member.pid for member in job.members}:
+                last = {name: float(value) for name, value in counts._asdict().items()}
+                first = first or last
+    grown = {name: last[name] - first.get(name, 0.0) for name in last}
+    whole = sum(grown.values())
+    return {name: round(value / whole, 4) for name, value in grown.items()} if whole else None

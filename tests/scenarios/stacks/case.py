@@ -1,0 +1,73 @@
+"""A case: a stack's trainer, where its data lie, and the right verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.scenarios.stacks.install import folder, python_of
+from tests.scenarios.stacks.places import Place, own_disk
+
+HERE = Path(__file__).parent
+FINE = ("healthy", "gpu_bound")
+"""Classes of a job that loses no time worth naming."""
+
+
+class Cause(NamedTuple):
+    """Why a job loses time. label: the right class. also: acceptable ones. lost: the state in which it loses the time.
+
+    parts: the shares of the account that may be the largest lost one; the first is the right one.
+    """
+
+    name: str
+    label: str
+    also: tuple[str, ...]
+    lost: str
+    parts: tuple[str, ...]
+
+
+DISK = Cause("slow disk", "storage_read", ("small_random", "loader_serial"), "wait", ("data_disk",))
+CPU = Cause("decode-bound CPU", "cpu_prep", ("single_thread",), "wait", ("data_cpu",))
+ALONE = Cause("decode in main", "single_thread", ("cpu_prep",), "wait", ("data_cpu",))
+NETWORK = Cause("slow object store", "object_stream", ("network_fs",), "wait", ("data_network",))
+MIXED = Cause(
+    "read and decode mixed", "storage_read", ("cpu_prep", "small_random", "loader_serial"), "wait",
+    ("data_disk", "data_cpu"),
+)  # fmt: skip
+HOST = Cause("launch-bound main", "host_bound", (), "host", ("host",))
+RANK = Cause("one slow rank of two", "imbalance", ("cpu_prep", "comm_wait"), "wait", ("data_cpu", "collective"))
+SAVE = Cause("synchronous checkpoint", "checkpoint_write", (), "save", ("checkpoint",))
+HEALTHY = Cause("healthy", "gpu_bound", ("healthy",), "", ())
+
+
+class Case(NamedTuple):
+    """stack: the environment. script: the trainer beside this file. options: the trainer's. megabytes: of data.
+
+    ranks: started by torchrun when more than one.
+    """
+
+    stack: str
+    script: str
+    cause: Cause
+    options: tuple[str, ...]
+    place: Place = own_disk
+    megabytes: int = 24
+    ranks: int = 1
+
+    def prepare(self, data: Path) -> list[str]:
+        """The command that writes the data set."""
+        words = ["prepare", str(data), "--megabytes", str(self.megabytes), *self.options]
+        return [str(python_of(self.stack)), str(HERE / self.script), *words]
+
+    def train(self, data: str, clock: Path, seconds: float) -> list[str]:
+        """The trainer's command."""
+        words = [str(HERE / self.script), "train", data, "--clock", str(clock), "--seconds", str(seconds)]
+        start = [str(python_of(self.stack))]
+        if self.ranks > 1:
+            torchrun = folder() / self.stack / "bin/torchrun"
+            start = [str(torchrun), "--standalone", "--nproc-per-node", str(self.ranks)]
+        return [*start, *words, *self.options]
+
+    def clocks(self, clock: Path) -> list[Path]:
+        """The file of each rank's state."""
+        return [clock, *(clock.with_name(f"{clock.name}.{rank}") for rank in range(1, self.ranks))]

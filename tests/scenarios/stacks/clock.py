@@ -1,0 +1,185 @@
+"""What a trainer of a stack shares with the benchmark: its command line, its true state, and its step.
+
+Only the standard library: each trainer runs in the environment of its stack. The state lies in a file on tmpfs that
+both sides map: the seconds of each state so far, the current state and its start. The reader adds what has passed
+since, so a wait that lasts is seen, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import mmap
+import os
+import select
+import struct
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+STATES = ("startup", "wait", "step", "save", "host", "collective")
+STARTUP, WAIT, STEP, SAVE, HOST, COLLECTIVE = range(len(STATES))
+LAYOUT = struct.Struct(f"{len(STATES) + 5}q")
+"""Nanoseconds by state; the state; its start (monotonic ns); batches; whether calibrated; the pid."""
+KINDS = ("sleep", "spin", "futex", "poll")
+DRAIN_S, MEASURE_S, SETTLE_S = 1.5, 5.0, 2.0
+
+
+class Truth(NamedTuple):
+    """One look at a trainer. seconds: by state, with the state that lasts."""
+
+    seconds: tuple[float, ...]
+    batches: int
+    ready: bool
+    pid: int
+
+
+def read(path: Path, now_ns: int) -> Truth | None:
+    """The state in a file; None before the trainer has made it."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(data) < LAYOUT.size:
+        return None
+    *spent, state, since, batches, ready, pid = LAYOUT.unpack_from(data)
+    if pid:
+        spent[state] += max(0, now_ns - since)
+    return Truth(tuple(ns / 1e9 for ns in spent), batches, bool(ready), pid)
+
+
+def spin(seconds: float) -> None:
+    """Keep a core busy without the interpreter's lock, as a thread that polls its GPU does."""
+    end, block = time.monotonic() + seconds, bytes(1 << 18)
+    while time.monotonic() < end:
+        hashlib.sha256(block).digest()
+
+
+class _Launcher:
+    """A thread that does the step for a main thread asleep in a futex, as autograd's and dispatch threads do.
+
+    It computes for a fifth of the step and sleeps for the rest: launches, then a wait for the GPU.
+    """
+
+    def __init__(self) -> None:
+        self._asked, self._done = threading.Semaphore(0), threading.Semaphore(0)
+        self._seconds = 0.0
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._asked.acquire()
+            spin(self._seconds / 5)
+            time.sleep(self._seconds * 4 / 5)
+            self._done.release()
+
+    def step(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._asked.release()
+        self._done.acquire()
+
+
+class Clock:
+    """``for batch in clock.batches(loader): clock.compute()``.
+
+    The first batches measure how long one takes when nothing holds the loader up; from that follows the length of a
+    step with which the wanted share of time is lost (--loss), unless --step tells it.
+    """
+
+    def __init__(self, a: argparse.Namespace) -> None:
+        self._a, self.step_s = a, max(0.0, a.step)
+        path = a.clock if a.rank == 0 else a.clock.with_name(f"{a.clock.name}.{a.rank}")
+        path.write_bytes(bytes(LAYOUT.size))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), LAYOUT.size)
+        self._spent = [0] * len(STATES)
+        self._state, self._since = STARTUP, time.monotonic_ns()
+        self._batches = self._ready = 0
+        self._began = self._calibrated = 0.0
+        self._launcher: _Launcher | None = None
+        self._pipe = os.pipe()[0]
+        self.enter(STARTUP)
+
+    def enter(self, state: int) -> None:
+        """What the trainer does from now on."""
+        now = time.monotonic_ns()
+        self._spent[self._state] += now - self._since
+        self._state, self._since = state, now
+        values = (*self._spent, state, now, self._batches, self._ready, os.getpid())
+        self._map[:] = LAYOUT.pack(*values)
+
+    def batches(self, loader: Iterable[T]) -> Iterator[T]:
+        """What the loader gives, until --seconds have passed; each ``next`` is a wait for data."""
+        iterator, end = iter(loader), time.monotonic() + self._a.seconds
+        while time.monotonic() < end:
+            self.wait()
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                return
+            self.arrived()
+            yield batch
+
+    def wait(self) -> None:
+        """The trainer asks for data."""
+        self.enter(WAIT)
+
+    def arrived(self) -> None:
+        """It has them."""
+        self._batches += 1
+        self._calibrate(time.monotonic())
+        self.enter(STEP)
+
+    def _calibrate(self, now: float) -> None:
+        if self._ready:
+            return
+        if not self._began:
+            self._began = now
+        elif self._a.step >= 0 or self._calibrated:
+            self._ready = int(now - (self._calibrated or self._began) >= SETTLE_S)
+        elif now - self._began < DRAIN_S:
+            self._counted, self._from = self._batches, now
+        elif now - self._from >= MEASURE_S and self._batches - self._counted >= 5:
+            alone = (now - self._from) / (self._batches - self._counted)
+            self.step_s = alone * (1 - self._a.loss) / (self._a.loss if self._a.serial else 1.0)
+            self._calibrated = now
+
+    def compute(self, share: float = 1.0) -> None:
+        """A step, or a part of it, as --kind says: what the main thread does while the accelerator works."""
+        seconds = self.step_s * share
+        if self._state != STEP:
+            self.enter(STEP)
+        if not seconds:
+            return
+        if self._a.kind == "sleep":
+            time.sleep(seconds)
+        elif self._a.kind == "spin":
+            spin(seconds)
+        elif self._a.kind == "poll":
+            select.select([self._pipe], [], [], seconds)
+        else:
+            self._launcher = self._launcher or _Launcher()
+            self._launcher.step(seconds)
+
+
+def options(parser: argparse.ArgumentParser | None = None) -> argparse.Namespace:
+    """The command line that all trainers share: ``prepare FOLDER`` or ``train FOLDER --clock FILE``."""
+    parser = parser or argparse.ArgumentParser()
+    parser.add_argument("action", choices=("prepare", "train"))
+    parser.add_argument("data", help="a folder, or the address of a server")
+    parser.add_argument("--megabytes", type=int, default=64, help="prepare: how much to write")
+    parser.add_argument("--clock", type=Path, default=Path("/dev/shm/clock"))
+    parser.add_argument("--kind", choices=KINDS, default="sleep", help="what main does in a step")
+    parser.add_argument("--step", type=float, default=-1.0, help="seconds of a step; else it follows from --loss")
+    parser.add_argument("--loss", type=float, default=0.5, help="the wanted share of time without data")
+    parser.add_argument("--serial", action="store_true", help="the main thread loads by itself")
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--work", type=int, default=1, help="how often each sample is augmented")
+    parser.add_argument("--rank", type=int, default=int(os.environ.get("RANK", "0")))
+    return parser.parse_args()

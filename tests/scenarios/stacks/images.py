@@ -1,0 +1,54 @@
+"""JPEG images as a data set has them, and their augmentation, for the trainers of all stacks."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+SIDE = 448
+KINDS = 16
+
+
+def jpegs(megabytes: int) -> Iterator[bytes]:
+    """Images of about 150 kB, so many megabytes of them."""
+    from PIL import Image
+
+    kinds = []
+    for _ in range(KINDS):
+        coarse = Image.frombytes("RGB", (SIDE // 3, SIDE // 3), os.urandom(3 * (SIDE // 3) ** 2))
+        out = io.BytesIO()
+        coarse.resize((SIDE, SIDE)).save(out, "JPEG", quality=95)
+        kinds.append(out.getvalue())
+    left = megabytes * 1_000_000
+    while left > 0:
+        one = random.choice(kinds)
+        left -= len(one)
+        yield one
+
+
+def write_folder(folder: Path, megabytes: int) -> None:
+    """FOLDER/CLASS/NUMBER.jpg, as image folders are."""
+    for number, image in enumerate(jpegs(megabytes)):
+        target = folder / f"class{number % 10}" / f"{number:05}.jpg"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(image)
+
+
+def augment(image: bytes, work: int) -> object:
+    """An array of 224 x 224: decoded, cropped, flipped, so many times; work 0: as many bytes of the file, undecoded."""
+    import numpy
+    from PIL import Image, ImageOps
+
+    if not work:
+        return numpy.frombuffer(image[: 3 * 64 * 64], dtype=numpy.uint8)
+    for _ in range(work):
+        with Image.open(io.BytesIO(image)) as opened:
+            left, top = random.randrange(SIDE // 4), random.randrange(SIDE // 4)
+            box = (left, top, left + SIDE * 3 // 4, top + SIDE * 3 // 4)
+            small = opened.convert("RGB").resize((224, 224), box=box)
+        if random.random() < 0.5:
+            small = ImageOps.mirror(small)
+    return numpy.asarray(small)

@@ -1,0 +1,126 @@
+"""Plays a case: has its data written, starts the trainer, records it with the program, and asks for the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.rigs.nvml.c_library import HOPPER, machine
+from tests.scenarios.place import alone, at_most, die_with_us, run_folder
+from tests.scenarios.play import REPO, running
+from tests.scenarios.stacks.account import account_of, stalls_of
+from tests.scenarios.stacks.case import Case
+from tests.scenarios.stacks.clock import STATES, read
+from tests.scenarios.stacks.gpu import Gpus
+
+READY_S = 90.0
+LEFT_OUT = ("util", "power_mw", "energy_mj", "procs", "samples", "events")
+CARD = {k: v for k, v in HOPPER.items() if k not in LEFT_OUT and not k.startswith(("gpm", "fi."))}
+
+
+def truth_of(rows: Sequence[dict[str, Any]], start: float, end: float) -> dict[str, Any]:
+    """Shares of each state between two moments, from the rows nearest to them: of each rank, and the slowest rank's."""
+    inside = [row for row in rows if start - 0.6 <= row["at"] <= end + 0.6 and None not in row["ranks"]]
+    if len(inside) < 2:
+        raise RuntimeError("the trainer did not run while it was watched")
+    first, last = inside[0], inside[-1]
+    seconds = last["at"] - first["at"]
+    ranks = [
+        {state: round((b[state] - a[state]) / seconds, 4) for state in STATES}
+        for a, b in zip(first["ranks"], last["ranks"], strict=True)
+    ]
+    slowest = max(ranks, key=lambda shares: shares["wait"])
+    steps = sum(b["batches"] - a["batches"] for a, b in zip(first["ranks"], last["ranks"], strict=True))
+    return {"seconds": round(seconds, 1), "shares": slowest, "ranks": ranks, "steps": steps}
+
+
+def _ready(clocks: Sequence[Path], trainer: subprocess.Popen[bytes], log: Path) -> int:
+    """Wait until all ranks make steady steps; the first one's pid."""
+    end = time.monotonic() + READY_S
+    while time.monotonic() < end:
+        looks = [read(clock, time.monotonic_ns()) for clock in clocks]
+        if all(look is not None and look.ready for look in looks):
+            return 0 if looks[0] is None else looks[0].pid
+        if trainer.poll() is not None:
+            break
+        time.sleep(0.2)
+    raise RuntimeError(f"the trainer makes no steps: {log.read_text(errors='replace')[-600:]}")
+
+
+def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict[str, Any]:
+    """The record of a run; its recording and its truth go to ``keep``/NAME.iotop.jsonl and .truth.jsonl.
+
+    Raises OSError, RuntimeError or subprocess.SubprocessError when the case cannot be made.
+    """
+    stem = name.replace(" ", "_")
+    recording, truth = keep / f"{stem}.iotop.jsonl", keep / f"{stem}.truth.jsonl"
+    recording.unlink(missing_ok=True)
+
+    def fill(data: Path) -> None:
+        done = subprocess.run(case.prepare(data), capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"the data set cannot be written: {done.stderr[-600:]}")
+
+    with (
+        alone(),
+        at_most(3 * seconds + 300),
+        run_folder() as folder,
+        tempfile.TemporaryDirectory(prefix="iotop-stack-", dir="/dev/shm") as shared,
+    ):
+        conf, clocks, log = folder / "gpu.conf", case.clocks(Path(shared) / "clock"), folder / "log"
+        machine(conf, [CARD] * case.ranks)
+        with case.place(folder, fill) as data, Gpus(conf, clocks, truth), log.open("wb") as output:
+            command = case.train(data, clocks[0], seconds + READY_S + 60)
+            with running(command, stdout=output, stderr=output, cwd=folder) as trainer:
+                assert trainer is not None
+                pid = _ready(clocks, trainer, log)
+                start = time.monotonic()
+                _record(recording, seconds, conf, library)
+                end = time.monotonic()
+                if trainer.poll() is not None:
+                    raise RuntimeError(f"the trainer ended: {log.read_text(errors='replace')[-600:]}")
+    rows = [json.loads(line) for line in truth.read_text().splitlines()]
+    return {
+        "name": name,
+        "stack": case.stack,
+        "cause": case.cause.name,
+        "options": list(case.options),
+        "truth": truth_of(rows, start, end),
+        "load": os.getloadavg()[0],
+        **judged(recording, pid, rows),
+    }
+
+
+def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
+    """Record this machine with the GPUs that the library tells."""
+    env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
+    command = [sys.executable, "-m", "iotop_ai", "record", "-o", str(recording), "--duration", str(seconds)]
+    done = subprocess.run(
+        [*command, "--no-smart"], cwd=REPO, env=env, capture_output=True, text=True, preexec_fn=die_with_us
+    )
+    if done.returncode:
+        raise RuntimeError(f"the recorder ended with {done.returncode}: {done.stderr[-600:]}")
+
+
+def judged(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the program says of a recording today: the verdict, each second's class and stall, the account."""
+    command = [sys.executable, "-m", "iotop_ai", "diagnose", str(recording), "--json"]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
+    if done.returncode not in (0, 1, 2) or not done.stdout:
+        raise RuntimeError(f"diagnose ended with {done.returncode}: {done.stderr[-600:]}")
+    found = json.loads(done.stdout)
+    return {
+        "verdict": found["verdict"],
+        "state": found["state"],
+        "confidence": found["confidence"],
+        "data_stall_ratio": found["data_stall_ratio"],
+        **stalls_of(recording, pid, rows),
+        "account": account_of(recording, pid),
+    }

@@ -1,0 +1,140 @@
+"""Real stacks against the verdict: ``python -m tests.scenarios.stacks.run [--only WORD] [--seconds 40] [--write]``.
+
+Run as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only takes the
+cases whose name, stack or cause contains the word, --list tells what there is, --again asks the program of today about
+the recordings that are there, --write writes docs/stacks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.rigs.nvml.c_library import build, why_no_library
+from tests.rigs.slowdisk import why_no_fuse_disk
+from tests.scenarios.causes_network import why_no_link
+from tests.scenarios.place import clear_dead
+from tests.scenarios.play import REPO
+from tests.scenarios.run import moment
+from tests.scenarios.stacks.case import Case
+from tests.scenarios.stacks.cases import CASES
+from tests.scenarios.stacks.install import why_no_stack
+from tests.scenarios.stacks.play import judged, play
+from tests.scenarios.stacks.report import document, line, summary
+from tests.scenarios.stacks.score import Scored, scored
+
+RESULTS = REPO / "tests/scenarios/stacks/results"
+DOCUMENT = REPO / "docs/stacks.md"
+AROUND_S = 35
+"""What a run takes beside being watched: writing its data, its imports, finding its step."""
+CAUSES = {name: case.cause for name, case in CASES.items()}
+
+
+def why_not(case: Case) -> str:
+    """Why this machine cannot make the case; "" when it can."""
+    return why_no_stack(case.stack) or why_no_fuse_disk() or why_no_library() or why_no_link()
+
+
+def chosen(only: Sequence[str] | None) -> dict[str, Case]:
+    """The cases in which one of the words occurs. Raises ValueError for a word without any."""
+    out = {}
+    for word in only or [""]:
+        found = {n: c for n, c in CASES.items() if word in n or word in (c.stack, c.cause.name, c.cause.label)}
+        if not found:
+            raise ValueError(f"no case has {word!r} in its name; --list tells them")
+        out |= found
+    return {name: case for name, case in CASES.items() if name in out}
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / f"{name.replace(' ', '_')}.json"
+
+
+def results(folder: Path) -> tuple[list[Scored], list[str]]:
+    """Every run of a folder in the order of the cases, and why others failed."""
+    records: list[dict[str, Any]] = [
+        json.loads(path.read_text()) for path in (_file(folder, name) for name in CASES) if path.exists()
+    ]
+    return scored(records, CAUSES), [f"{r['name']}: {r['error']}" for r in records if "error" in r]
+
+
+def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
+    """Play them, or judge their recordings anew; each result is a file of its own."""
+    with tempfile.TemporaryDirectory(prefix="nvml-") as place:
+        library = build(Path(place))
+        for count, (name, case) in enumerate(cases.items(), 1):
+            target = _file(a.results, name)
+            ends = datetime.datetime.now() + datetime.timedelta(seconds=a.seconds + AROUND_S)
+            if a.until is not None and ends > a.until:
+                print(f"stopped before {name}", flush=True)
+                return
+            try:
+                record = again(a.results, name) if a.again else play(name, case, a.seconds, library, a.results)
+            except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+                record = {"name": name, "error": str(error)}
+                print(f"FAILED {name}: {error}", flush=True)
+            target.write_text(json.dumps(record) + "\n")
+            for run in scored([record], CAUSES):
+                print(f"[{count}/{len(cases)}] {line(run)}", flush=True)
+
+
+def again(folder: Path, name: str) -> dict[str, Any]:
+    """The record of a run with what the program of today says of its recording."""
+    record: dict[str, Any] = json.loads(_file(folder, name).read_text())
+    if "error" in record:
+        raise RuntimeError(record["error"])
+    stem = name.replace(" ", "_")
+    rows = [json.loads(row) for row in (folder / f"{stem}.truth.jsonl").read_text().splitlines()]
+    pid = max(row["ranks"][0]["pid"] for row in rows if row["ranks"][0] is not None)
+    return {**record, **judged(folder / f"{stem}.iotop.jsonl", pid, rows)}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="WORD", help="may be repeated")
+    parser.add_argument("--seconds", type=int, default=40, help="how long each trainer is watched")
+    parser.add_argument("--until", type=moment, metavar="HH:MM", help="begin no run that would end later")
+    parser.add_argument("--results", type=Path, default=RESULTS, help=f"default {RESULTS.relative_to(REPO)}")
+    parser.add_argument("--again", action="store_true", help="judge the recordings in the results, make none")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write docs/stacks.md from all results")
+    a = parser.parse_args(argv)
+    try:
+        cases = chosen(a.only)
+    except ValueError as error:
+        parser.error(str(error))
+    if a.list:
+        for name, case in cases.items():
+            print(f"{name:26} {case.cause.name:24} {case.cause.label:16} {why_not(case)}".rstrip())
+        return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    clear_dead()
+    a.results.mkdir(parents=True, exist_ok=True)
+    made = {name: case for name, case in cases.items() if not why_not(case)}
+    if a.again:
+        made = {name: case for name, case in cases.items() if _file(a.results, name).exists()}
+    for name in cases.keys() - made.keys():
+        print(f"skip  {name}: {why_not(cases[name]) or 'no result'}", flush=True)
+    try:
+        play_all(made, a)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    runs, failed = results(a.results)
+    print("\n".join([*summary(runs), *failed]))
+    if a.write:
+        words = ["python", "-m", "tests.scenarios.stacks.run", "--seconds", str(a.seconds)]
+        DOCUMENT.write_text(document(runs, failed, shlex.join(words)))
+    return 0 if runs and all(run.result in ("right", "acceptable") for run in runs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""What a run is worth: the program's verdict against what the trainer truly lost, and figures of many runs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING, State
+from tests.scenarios.stacks.case import FINE, Cause
+
+Record = Mapping[str, Any]
+RIGHT, ACCEPTABLE, WRONG, UNKNOWN = "right", "acceptable", "wrong", "unknown"
+LITTLE, SMALL = 0.05, 0.10
+"""Below the first share of time lost a job is healthy; below the second "healthy" is acceptable, too."""
+
+
+def lost_share(cause: Cause, truth: Mapping[str, Any]) -> float:
+    """The share of time that the cause cost; of a healthy job's, its waits."""
+    return float(truth["shares"][cause.lost or "wait"])
+
+
+def outcome(cause: Cause, truth: Mapping[str, Any], verdict: str) -> str:
+    """Whether the verdict is right, acceptable, wrong, or that it is unknown."""
+    lost = lost_share(cause, truth)
+    if verdict == "unknown":
+        return UNKNOWN
+    if not cause.lost or lost < LITTLE:
+        blamed = (cause.label, *cause.also) if cause.lost else ()
+        return RIGHT if verdict in FINE else ACCEPTABLE if verdict in blamed else WRONG
+    if verdict == cause.label:
+        return RIGHT
+    fine = (*cause.also, *(FINE if lost < SMALL else ()))
+    return ACCEPTABLE if verdict in fine else WRONG
+
+
+def false_alarm(cause: Cause, truth: Mapping[str, Any], verdict: str) -> bool:
+    """A trouble is named where there is none."""
+    return lost_share(cause, truth) < LITTLE and outcome(cause, truth, verdict) == WRONG and _state(verdict) in LOSING
+
+
+def false_ok(cause: Cause, truth: Mapping[str, Any], verdict: str) -> bool:
+    """All is well, it says, of a job that loses time."""
+    return lost_share(cause, truth) >= SMALL and _state(verdict) in (State.OK, State.IDLE)
+
+
+def _state(verdict: str) -> State:
+    return CLASS_SPECS[verdict].state if verdict in CLASS_SPECS else State.UNSURE
+
+
+def data_share(account: Mapping[str, float]) -> float:
+    """The share of time without data, of an account."""
+    return sum(share for name, share in account.items() if name.startswith("data_"))
+
+
+def account_outcome(cause: Cause, truth: Mapping[str, Any], account: Mapping[str, float]) -> str:
+    """The same of the account's largest lost share."""
+    named = {name: share for name, share in account.items() if name != "compute"}
+    largest = max(named, key=lambda name: named[name])
+    if named[largest] < LITTLE:
+        largest = ""
+    lost = lost_share(cause, truth)
+    if largest == "unexplained":
+        return UNKNOWN
+    if not cause.lost or lost < LITTLE:
+        return RIGHT if not largest else ACCEPTABLE if largest in cause.parts else WRONG
+    if not largest:
+        return ACCEPTABLE if lost < SMALL else WRONG
+    return RIGHT if largest == cause.parts[0] else ACCEPTABLE if largest in cause.parts else WRONG
+
+
+class Scored(NamedTuple):
+    """A run and its worth. account: of the account's largest lost share; "" without an account."""
+
+    record: Record
+    cause: Cause
+    result: str
+    account: str
+
+    @property
+    def lost(self) -> float:
+        """The share of time that the cause truly cost."""
+        return lost_share(self.cause, self.record["truth"])
+
+    @property
+    def alarm(self) -> bool:
+        """Whether it is a false alarm."""
+        return false_alarm(self.cause, self.record["truth"], self.record["verdict"])
+
+    @property
+    def calm(self) -> bool:
+        """Whether it is a false OK."""
+        return false_ok(self.cause, self.record["truth"], self.record["verdict"])
+
+
+def scored(records: Sequence[Record], causes: Mapping[str, Cause]) -> list[Scored]:
+    """Every run that was made. causes: of each case."""
+    out = []
+    for record in records:
+        if "verdict" not in record or record["name"] not in causes:
+            continue
+        cause, truth, account = causes[record["name"]], record["truth"], record["account"]
+        told = account_outcome(cause, truth, account) if account else ""
+        out.append(Scored(record, cause, outcome(cause, truth, record["verdict"]), told))
+    return out
+
+
+def wilson(hits: int, runs: int, z: float = 1.96) -> tuple[float, float]:
+    """The 95 % interval of a share: E. B. Wilson, "Probable inference", JASA 22 (1927)."""
+    if not runs:
+        return 0.0, 1.0
+    share, square = hits / runs, z * z
+    middle = share + square / (2 * runs)
+    spread = z * math.sqrt(share * (1 - share) / runs + square / (4 * runs * runs))
+    whole = 1 + square / runs
+    return max(0.0, (middle - spread) / whole), min(1.0, (middle + spread) / whole)
+
+
+def errors(runs: Sequence[Scored]) -> list[float]:
+    """How far each second's share of data stalls was from the truth, without sign, in order."""
+    return sorted(abs(error) for run in runs for error in run.record["errors"])
+
+
+def account_errors(runs: Sequence[Scored]) -> list[float]:
+    """The same of each run's account."""
+    return sorted(
+        abs(data_share(run.record["account"]) - run.record["truth"]["shares"]["wait"])
+        for run in runs
+        if run.record["account"]
+    )
+
+
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """Of sorted values; None without any."""
+    return values[min(len(values) - 1, int(len(values) * share))] if values else None
+
+
+def median(values: Sequence[float]) -> float | None:
+    """None without any."""
+    return statistics.median(values) if values else None
+
+
+def count(runs: Sequence[Scored], holds: Callable[[Scored], bool]) -> int:
+    """How many of them."""
+    return sum(holds(run) for run in runs)

@@ -1,0 +1,251 @@
+"""The benchmark of real stacks: the trainer's clock, the GPU that follows it, its object store, and the score."""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotop_ai.model.verdict_class import CLASS_SPECS
+from tests.rigs.nvml.c_library import machine
+from tests.scenarios.stacks.account import true_wait
+from tests.scenarios.stacks.case import CPU, DISK, HEALTHY, Case
+from tests.scenarios.stacks.cases import CASES
+from tests.scenarios.stacks.clock import COLLECTIVE, KINDS, LAYOUT, SAVE, STATES, STEP, WAIT, Clock, read
+from tests.scenarios.stacks.gpu import Gpus
+from tests.scenarios.stacks.install import STACKS, VARIABLE, install, why_no_stack
+from tests.scenarios.stacks.places import SERVER
+from tests.scenarios.stacks.play import CARD, truth_of
+from tests.scenarios.stacks.report import document, line, summary
+from tests.scenarios.stacks.run import chosen
+from tests.scenarios.stacks.score import account_outcome, false_alarm, false_ok, outcome, scored, wilson
+
+HERE = Path(__file__).parent / "scenarios/stacks"
+
+
+def arguments(path: Path, **more: Any) -> argparse.Namespace:
+    usual = {"clock": path, "rank": 0, "step": 0.02, "kind": "sleep", "loss": 0.5, "serial": False, "seconds": 0.6}
+    return argparse.Namespace(**{**usual, **more})
+
+
+def slowly(seconds: float) -> Iterator[int]:
+    number = 0
+    while True:
+        time.sleep(seconds)
+        yield number
+        number += 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_clock_tells_waits_from_steps(tmp_path: Path, kind: str) -> None:
+    clock = Clock(arguments(tmp_path / "clock", kind=kind))
+    for _ in clock.batches(slowly(0.06)):
+        clock.compute()
+    truth = read(tmp_path / "clock", time.monotonic_ns())
+    assert truth is not None
+    waited, stepped = truth.seconds[WAIT], truth.seconds[STEP]
+    assert 0.6 < waited / (waited + stepped) < 0.85
+    assert truth.batches >= 4
+
+
+def test_a_wait_that_lasts_is_counted(tmp_path: Path) -> None:
+    clock = Clock(arguments(tmp_path / "clock"))
+    clock.wait()
+    later = read(tmp_path / "clock", time.monotonic_ns() + 5_000_000_000)
+    assert later is not None
+    assert later.seconds[WAIT] == pytest.approx(5.0, abs=0.5)
+
+
+def test_no_state_before_the_trainer_has_begun(tmp_path: Path) -> None:
+    assert read(tmp_path / "clock", 0) is None
+    (tmp_path / "clock").write_bytes(b"short")
+    assert read(tmp_path / "clock", 0) is None
+
+
+def wait_for(conf: Path, key: str, least: float) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for _ in range(100):
+        found = dict(line.split("=", 1) for line in conf.read_text().splitlines())
+        if key in found and float(found[key]) >= least:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{key} does not reach {least}: {found.get(key)}")
+
+
+@pytest.mark.parametrize(("state", "watts"), [(STEP, 590_000), (COLLECTIVE, 95_000)])
+def test_the_gpu_is_busy_while_the_trainer_is_in_its_step(tmp_path: Path, state: int, watts: int) -> None:
+    conf, path = tmp_path / "conf", tmp_path / "clock"
+    machine(conf, [CARD])
+    clock = Clock(arguments(path))
+    with Gpus(conf, [path], tmp_path / "truth"):
+        clock.enter(state)
+        busy = wait_for(conf, "gpu0.util", 95)
+        assert watts * 0.9 < float(busy["gpu0.power_mw"]) <= watts * 1.1
+        clock.enter(SAVE)
+        time.sleep(1.3)
+        idle = dict(line.split("=", 1) for line in conf.read_text().splitlines())
+    assert float(idle["gpu0.util"]) == 0.0
+    times = [int(one.split(":")[0]) for one in idle["gpu0.samples"].split(",")]
+    assert times == sorted(times)
+    assert 100_000 < (times[-1] - times[0]) / (len(times) - 1) < 400_000
+    rows = [json.loads(row) for row in (tmp_path / "truth").read_text().splitlines()]
+    assert rows[-1]["ranks"][0]["save"] > 0.5
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    (tmp_path / "shard-0").write_bytes(bytes(range(256)) * 4000)
+    command = [sys.executable, str(SERVER), str(tmp_path), "20", "2e6", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = server.stdout.readline().split()[-1]
+        yield f"127.0.0.1:{port}", tmp_path
+        server.kill()
+
+
+def test_the_object_store_answers_ranges_slowly(store: tuple[str, Path]) -> None:
+    connection = http.client.HTTPConnection(store[0])
+    connection.request("GET", "/bucket/shard-0", headers={"Range": "bytes=256-511"})
+    answer = connection.getresponse()
+    assert (answer.status, answer.read()) == (206, bytes(range(256)))
+    began = time.monotonic()
+    connection.request("GET", "/bucket/shard-0")
+    assert len(connection.getresponse().read()) == 1_024_000
+    assert 0.3 < time.monotonic() - began < 3.0
+    connection.request("HEAD", "/bucket/none")
+    assert connection.getresponse().status == 404
+
+
+def test_the_object_store_lists_its_keys(store: tuple[str, Path]) -> None:
+    connection = http.client.HTTPConnection(store[0])
+    connection.request("GET", "/bucket?list-type=2&prefix=shard")
+    assert b"<Key>shard-0</Key>" in connection.getresponse().read()
+
+
+def states(**shares: float) -> dict[str, Any]:
+    return {"shares": {**dict.fromkeys(STATES, 0.0), **shares}}
+
+
+@pytest.mark.parametrize(
+    ("wait", "verdict", "worth"),
+    [
+        (0.5, "storage_read", "right"),
+        (0.5, "loader_serial", "acceptable"),
+        (0.5, "cpu_prep", "wrong"),
+        (0.5, "unknown", "unknown"),
+        (0.5, "gpu_bound", "wrong"),
+        (0.07, "healthy", "acceptable"),
+        (0.03, "healthy", "right"),
+        (0.03, "storage_read", "acceptable"),
+        (0.03, "cpu_prep", "wrong"),
+    ],
+)
+def test_a_verdict_is_worth_what_the_truth_says(wait: float, verdict: str, worth: str) -> None:
+    assert outcome(DISK, states(wait=wait), verdict) == worth
+
+
+def test_false_alarms_and_false_oks_are_apart() -> None:
+    assert false_alarm(HEALTHY, states(wait=0.01), "cpu_prep")
+    assert not false_alarm(HEALTHY, states(wait=0.01), "gpu_bound")
+    assert not false_alarm(DISK, states(wait=0.6), "cpu_prep")
+    assert false_ok(DISK, states(wait=0.6), "healthy")
+    assert not false_ok(DISK, states(wait=0.07), "healthy")
+    assert not false_ok(DISK, states(wait=0.6), "unknown")
+
+
+@pytest.mark.parametrize(
+    ("account", "worth"),
+    [
+        ({"compute": 0.4, "data_cpu": 0.5, "data_disk": 0.1}, "right"),
+        ({"compute": 0.4, "data_cpu": 0.1, "data_disk": 0.5}, "wrong"),
+        ({"compute": 0.4, "unexplained": 0.6}, "unknown"),
+        ({"compute": 0.98, "data_cpu": 0.02}, "wrong"),
+        ({"compute": 0.1, "startup": 0.9}, "wrong"),
+    ],
+)
+def test_an_account_is_worth_its_largest_lost_share(account: dict[str, float], worth: str) -> None:
+    assert account_outcome(CPU, states(wait=0.6), account) == worth
+
+
+def test_intervals_are_wilsons() -> None:
+    low, high = wilson(8, 10)
+    assert (round(low, 3), round(high, 3)) == (0.490, 0.943)
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+def row(at: float, wait: float, pid: int = 7) -> dict[str, Any]:
+    rank = {**dict.fromkeys(STATES, 0.0), "wait": wait, "step": at - wait, "batches": int(at), "pid": pid}
+    return {"at": at, "ranks": [rank]}
+
+
+def test_the_truth_of_a_period_is_a_difference() -> None:
+    rows = [row(float(at), at * 0.25) for at in range(30)]
+    truth = truth_of(rows, 10.0, 20.0)
+    assert truth["shares"]["wait"] == pytest.approx(0.25)
+    assert truth["shares"]["step"] == pytest.approx(0.75)
+    assert truth["steps"] == 10
+    assert true_wait(rows, 10.0, 20.0) == pytest.approx(0.25)
+    assert true_wait(rows, 25.0, 35.0) is None
+
+
+def record(name: str, verdict: str, wait: float, **more: Any) -> dict[str, Any]:
+    usual = {"stack": CASES[name].stack, "options": ["--kind", "sleep"], "load": 1.0, "text": "", "errors": [0.02]}
+    told = {"confidence": 0.8, "data_stall_ratio": 0.5, "account": None, "classes": {}}
+    return {"name": name, "verdict": verdict, "truth": states(wait=wait), **usual, **told, **more}
+
+
+def test_the_page_counts_every_run() -> None:
+    names = list(CASES)[:2]
+    causes = {name: case.cause for name, case in CASES.items()}
+    account = {"compute": 0.5, "data_disk": 0.45, "unexplained": 0.05}
+    runs = scored([record(names[0], "storage_read", 0.5, account=account), record(names[1], "idle", 0.5)], causes)
+    assert [run.result for run in runs] == ["right", "wrong"]
+    page = document(runs, ["Ray: no Ray"], "python -m tests.scenarios.stacks.run")
+    assert "| all | 2 | 1 | 0 | 1 | 0 | 50 % (9-91 %) | 0 | 1 |" in page
+    assert "- Ray: no Ray" in page
+    assert "right or acceptable in 1 of 1 runs" in "\n".join(summary(runs))
+    assert line(runs[0]).startswith("right ")
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_a_case_names_what_there_is(case: Case) -> None:
+    assert case.stack in STACKS
+    assert (HERE / case.script).exists()
+    known = {*CLASS_SPECS, "host_bound"}
+    assert {case.cause.label, *case.cause.also} <= known
+    assert not case.cause.lost or case.cause.lost in STATES
+
+
+def test_a_third_of_the_losses_is_small() -> None:
+    losses = [float(c.options[c.options.index("--loss") + 1]) for c in CASES.values() if "--loss" in c.options]
+    lossy = [loss for loss in losses if loss > 0]
+    assert sum(0.03 <= loss <= 0.3 for loss in lossy) * 3 >= len(lossy)
+
+
+def test_a_word_chooses_cases() -> None:
+    assert set(chosen(["tf.data"])) == {name for name in CASES if name.startswith("tf.data")}
+    assert len(chosen(None)) == len(CASES)
+    with pytest.raises(ValueError, match="no case has 'nothing such'"):
+        chosen(["nothing such"])
+
+
+def test_an_environment_is_made_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.scenarios.stacks import install as module
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setattr(module, "STACKS", {"small": module.Stack((), ("json",))})
+    assert "--only small" in why_no_stack("small")
+    install("small")
+    assert why_no_stack("small") == ""
+
+
+def test_the_state_fits_its_file() -> None:
+    assert LAYOUT.size == 8 * (len(STATES) + 5)
