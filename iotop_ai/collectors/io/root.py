@@ -109,11 +109,11 @@ class Root:
         with KeptFile(self.join(relative)) as file:
             return file.read()[:limit]
 
-    def once(self, relative: str, size: int) -> bytes:
-        """The bytes of one read, at most ``size``. Raises OSError."""
+    def once(self, relative: str, size: int, offset: int = 0) -> bytes:
+        """The bytes of one read at this offset, at most ``size``. Raises OSError."""
         fd = os.open(self.join(relative), _FLAGS)
         try:
-            return os.pread(fd, size, 0)
+            return os.pread(fd, size, offset)
         finally:
             os.close(fd)
 
@@ -155,6 +155,13 @@ class Root:
             return os.readlink(self.join(relative))
         except OSError:
             return ""
+
+    def attribute(self, relative: str, name: str) -> bytes:
+        """An extended attribute of the file that a path leads to; b"" when it cannot be read."""
+        try:
+            return os.getxattr(self.join(relative), name)
+        except OSError:
+            return b""
 
     def links(self, relative: str, most: int) -> dict[str, str] | None:
         """Targets of the symbolic links in a directory by name, of its first ``most`` entries; None if not permitted.

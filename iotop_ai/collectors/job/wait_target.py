@@ -1,0 +1,190 @@
+"""What a sleeping task waits for: the system call that it is in, and the descriptors that this call names.
+
+The call and its arguments stand in /proc/PID/task/TID/syscall, the pollfds or fd sets in /proc/PID/mem at an argument,
+an epoll's targets in fdinfo. The kernel permits them to root, and to the same user unless kernel.yama.ptrace_scope
+forbids it. Sources: man 5 proc; fs/proc/base.c, fs/eventpoll.c and net/socket.c of Linux.
+
+A read of mem takes the process's mmap_lock, as one of cmdline does, and waits while another of its threads holds it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.system_calls import SystemCall, system_calls
+from iotop_ai.lazy.namedtuple import NamedTuple
+
+MOST_FDS = 64
+"""Descriptors of one call that are looked up."""
+MOST_SELECTED = 1024
+"""Bits of a fd set: FD_SETSIZE of glibc."""
+MOST_HELD = 4096
+_SYSCALL_SIZE = 256
+_EPOLL_SIZE = 16_384
+_POLLFD = struct.Struct("=iHH")
+_ADDRESS = (1 << 56) - 1
+"""The top byte of an address of arm64 may be a tag."""
+_INT = (1 << 32) - 1
+"""An int argument is the lower half of its register."""
+_COMPAT = 1 << 32
+"""Stack and program of a 32-bit process, whose calls have other numbers, lie below."""
+
+_CALLS = system_calls(os.uname().machine)
+_WRITES = frozenset(["write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmmsg", "sendfile"])
+_ORDER = ("socket", "unix", "pipe", "file", "eventfd", "timer", "epoll")
+"""Of several descriptors the first of these kinds is the target's: bytes from the network count most."""
+
+_ANONYMOUS = {
+    "anon_inode:[eventfd]": "eventfd",
+    "anon_inode:[timerfd]": "timer",
+    "anon_inode:[eventpoll]": "epoll",
+}
+
+
+class WaitTarget(NamedTuple):
+    """What a task waits for.
+
+    kind: "socket" (of a network protocol), "unix", "pipe", "eventfd", "file" (devices and calls that take a path
+    included), "epoll" (one without a target that is known), "futex", "timer" or "unknown"; of several descriptors, the
+    first of socket, unix, pipe, file, eventfd, timer, epoll. inodes: of the pipes and sockets. fds: of an epoll, those
+    that it watches. call: name of the system call, "" while running, in a page fault, or not permitted.
+    """
+
+    kind: str
+    inodes: tuple[int, ...]
+    fds: tuple[int, ...]
+    call: str
+
+
+UNKNOWN = WaitTarget("unknown", (), (), "")
+
+
+def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
+    """What the task waits for now; ``UNKNOWN`` where that cannot be read or another kernel's calls would be read."""
+    task = f"proc/{pid}/task/{tid}"  # a process's own files are empty once its main thread has ended
+    raw = _syscall(root, task)
+    number, *arguments = raw.split() or [b""]
+    call = _CALLS.get(int(number)) if number.isdigit() else None
+    if call is None or len(arguments) != 8 or root.foreign or root.path != "/":
+        return UNKNOWN
+    values = [int(each, 16) for each in arguments]
+    if values[6] < _COMPAT and values[7] < _COMPAT:
+        return UNKNOWN
+    if call.names in ("futex", "timer", "file"):
+        return WaitTarget(call.names, (), (), call.name)
+    unknown = WaitTarget("unknown", (), (), call.name)
+    if call.names == "-":
+        return unknown
+    try:
+        fds = _descriptors(root, task, call.names, values)
+    except (OSError, OverflowError):
+        return unknown
+    if not fds and call.names in ("poll", "select"):
+        return WaitTarget("timer", (), (), call.name)
+    target = _resolved(root, task, fds, call)
+    # The descriptors are those of this call only if the task is still in it.
+    return target if _syscall(root, task) == raw else unknown
+
+
+def index_pipe(target: WaitTarget, trainer_inodes: frozenset[int]) -> bool:
+    """Whether a worker is idle: it waits to read a pipe or Unix socket that its trainer holds too, and for no network.
+
+    trainer_inodes: ``held_inodes`` of the trainer. The ends of a Unix socket have different inodes: one counts only
+    while the trainer holds the worker's end. Workers that share one queue wait in turn: one at the pipe, the others in
+    a futex.
+    """
+    if target.kind not in ("pipe", "unix") or target.call in _WRITES:
+        return False
+    return not trainer_inodes.isdisjoint(target.inodes)
+
+
+def held_inodes(root: Root, pid: int) -> frozenset[int] | None:
+    """Inodes of the pipes and sockets among a process's first 4,096 descriptors; None where not permitted."""
+    links = root.links(f"proc/{pid}/fd", MOST_HELD)
+    return None if links is None else frozenset(map(_inode, links.values())) - {0}
+
+
+def _syscall(root: Root, task: str) -> bytes:
+    """The line of ``syscall``: number, six arguments, SP, PC; "running"; "-1 SP PC" outside a call; b"": denied."""
+    try:
+        return root.once(f"{task}/syscall", _SYSCALL_SIZE)
+    except OSError:
+        return b""
+
+
+def _descriptors(root: Root, task: str, names: str, arguments: list[int]) -> dict[int, int]:
+    """The descriptors that a call waits for, with the inode that is expected of each; 0: any. Raises OSError."""
+    first, second = arguments[0] & _INT, arguments[1] & _INT
+    if names == "poll":
+        size = min(second, MOST_FDS) * _POLLFD.size
+        raw = _memory(root, task, arguments[0], size) if size else b""
+        return {fd: 0 for fd, _, _ in _POLLFD.iter_unpack(raw) if fd >= 0}
+    if names == "select":
+        count = min(first, MOST_SELECTED)
+        size = (count + 63) // 64 * 8
+        sets = [_memory(root, task, address, size) for address in arguments[1:4] if address and size]
+        bits = 0
+        for raw in sets:
+            bits |= int.from_bytes(raw, "little")
+        return dict.fromkeys([fd for fd in range(count) if bits >> fd & 1][:MOST_FDS], 0)
+    if names == "epoll":
+        return _epoll_targets(root.once(f"{task}/fdinfo/{first}", _EPOLL_SIZE))
+    return {first: 0}
+
+
+def _memory(root: Root, task: str, address: int, size: int) -> bytes:
+    """Bytes of the process's memory. Raises OSError, also when fewer are readable."""
+    raw = root.once(f"{task}/mem", size, address & _ADDRESS)
+    if len(raw) < size:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    return raw
+
+
+def _epoll_targets(fdinfo: bytes) -> dict[int, int]:
+    """Descriptors that an epoll watches, from ``tfd: 5 events: 19 data: 5 pos:0 ino:1a2b sdev:9``.
+
+    ino is hexadecimal; Linux before 4.15 has none.
+    """
+    out: dict[int, int] = {}
+    for line in fdinfo.splitlines():
+        words = line.split()
+        if len(words) > 1 and words[0] == b"tfd:" and words[1].isdigit() and len(out) < MOST_FDS:
+            found = [word[4:] for word in words if word.startswith(b"ino:")]
+            out[int(words[1])] = int(found[0], 16) if found else 0
+    return out
+
+
+def _resolved(root: Root, task: str, fds: dict[int, int], call: SystemCall) -> WaitTarget:
+    """The target of a call that waits for these descriptors."""
+    kinds = set()
+    inodes: dict[int, None] = {}
+    for fd, expected in fds.items():
+        path = f"{task}/fd/{fd}"
+        link = root.link(path)
+        inode = _inode(link)
+        if inode and expected and inode != expected:
+            continue  # the number has a new owner, and the epoll watches a duplicate of the earlier one
+        if inode:
+            inodes[inode] = None
+        kinds.add(_kind(root, path, link))
+    default = "epoll" if call.names == "epoll" else "unknown"
+    kind = next((kind for kind in _ORDER if kind in kinds), default)
+    return WaitTarget(kind, tuple(inodes), tuple(fds), call.name)
+
+
+def _inode(link: str) -> int:
+    """The inode in "pipe:[81]" or "socket:[82]"; 0 for other links."""
+    name, _, rest = link.partition(":[")
+    return int(rest[:-1]) if name in ("pipe", "socket") and rest[:-1].isdecimal() else 0
+
+
+def _kind(root: Root, path: str, link: str) -> str:
+    if link.startswith("socket:["):
+        protocol = root.attribute(path, "system.sockprotoname")
+        return "unix" if protocol.startswith(b"UNIX") else "unknown" if protocol == b"NETLINK\0" else "socket"
+    if link.startswith("pipe:["):
+        return "pipe"
+    return "file" if link.startswith("/") else _ANONYMOUS.get(link, "unknown")
