@@ -4,7 +4,7 @@ The kernel lists every TCP socket of this network namespace to any user (NETLINK
 tcp_info. Which process holds a socket only its fd links show. Sources: man 7 sock_diag, include/uapi/linux/inet_diag.h
 and tcp.h, net/ipv4/inet_diag.c.
 
-Not seen: sockets of another network namespace (a container's own), MPTCP, and connections shorter than the time between
+Not seen: sockets of another network namespace (a container's own), MPTCP, and connections that open and close between
 two calls.
 """
 
@@ -53,8 +53,10 @@ RETRY_NS = 60_000_000_000
 
 MOST_FDS = 512
 LISTED_NS = 2_000_000_000
-MOST_RELISTED = 4
-"""Processes listed again per update: 500 links take 1.5 ms."""
+SOON_NS = 200_000_000
+"""After a new connection on this machine, links older than this are read again."""
+MOST_LINKS = 400
+"""Links read again per update, which takes 1 ms; the processes take turns."""
 GROWING_NS = 400_000_000
 
 
@@ -208,12 +210,17 @@ class SocketDiag:
 class _Held(NamedTuple):
     """The sockets of a process as its fd links show them.
 
-    inodes: None where they cannot be read. partial: whether there may be more.
+    inodes: None where they cannot be read. links: how many links were read.
     """
 
     inodes: frozenset[int] | None
-    partial: bool
+    links: int
     listed_ns: int
+
+    @property
+    def partial(self) -> bool:
+        """Whether there may be more sockets."""
+        return self.links >= MOST_FDS
 
 
 class JobSockets:
@@ -236,10 +243,12 @@ class JobSockets:
 
         That holds for every process with sockets at the first update and where sockets cannot be listed
         (``SocketDiag.unavailable``); for other users' processes; in another network namespace; and for a process
-        without new bytes that has more than 512 descriptors. Links are read every 2 s: a newer connection counts late.
+        without new bytes that has more than 512 descriptors. Links are read every 2 s, after a new connection sooner.
         """
-        self._list(pids, now_ns)
+        earlier = self._sockets
         new_bytes = self._new_bytes()
+        opened = earlier is not None and self._sockets is not None and not self._sockets.keys() <= earlier.keys()
+        self._list(pids, now_ns, SOON_NS if opened else LISTED_NS)
         if new_bytes is not None:
             self._grew_ns |= dict.fromkeys(new_bytes, now_ns)
         self._grew_ns = {inode: at for inode, at in self._grew_ns.items() if now_ns - at < GROWING_NS}
@@ -284,29 +293,34 @@ class JobSockets:
         return out
 
     def _dump(self) -> dict[int, TcpSocket] | None:
-        """The sockets now; None where they are unknown, or where no process holds a socket."""
-        if not any(held.inodes for held in self._held.values()):
-            return None
+        """The sockets now; None where they are unknown."""
         try:
             sockets = self._diag.dump()
         except Unavailable:  # stays in diag.unavailable
             return None
         return sockets if self._diag.unavailable is None else None
 
-    def _list(self, pids: Collection[int], now_ns: int) -> None:
-        """Read the fd links of new processes, and of those that were read longest ago."""
+    def _list(self, pids: Collection[int], now_ns: int, after_ns: int) -> None:
+        """Read the fd links of new processes and of those read at least ``after_ns`` ago, the oldest first."""
         held = {pid: self._held[pid] for pid in pids if pid in self._held}
-        due = sorted((each.listed_ns, pid) for pid, each in held.items() if now_ns - each.listed_ns >= LISTED_NS)
-        for pid in (*(pid for pid in pids if pid not in held), *(pid for _, pid in due[:MOST_RELISTED])):
+        due = sorted((each.listed_ns, pid) for pid, each in held.items() if now_ns - each.listed_ns >= after_ns)
+        for pid in pids:
+            if pid not in held:
+                held[pid] = self._read(pid, now_ns)
+        links = 0
+        for _, pid in due:
+            if links >= MOST_LINKS:
+                break
             held[pid] = self._read(pid, now_ns)
+            links += held[pid].links
         self._held = held
 
     def _read(self, pid: int, now_ns: int) -> _Held:
         links = self._root.links(f"proc/{pid}/fd", MOST_FDS)
         if links is None or self._root.link(f"proc/{pid}/ns/net") != self._namespace:
-            return _Held(None, False, now_ns)
+            return _Held(None, 0, now_ns)
         inodes = frozenset(int(target[8:-1]) for target in links.values() if target.startswith("socket:["))
-        return _Held(inodes, len(links) == MOST_FDS, now_ns)
+        return _Held(inodes, len(links), now_ns)
 
 
 @lru_cache(4096)

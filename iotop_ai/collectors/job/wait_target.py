@@ -169,7 +169,8 @@ def _resolved(root: Root, task: str, fds: dict[int, int], call: SystemCall) -> W
             continue  # the number has a new owner, and the epoll watches a duplicate of the earlier one
         if inode:
             inodes[inode] = None
-        kinds.add(_kind(root, path, link))
+        if _ORDER[0] not in kinds:  # another kind would not change the target's
+            kinds.add(_kind(root, path, link))
     default = "epoll" if call.names == "epoll" else "unknown"
     kind = next((kind for kind in _ORDER if kind in kinds), default)
     return WaitTarget(kind, tuple(inodes), tuple(fds), call.name)

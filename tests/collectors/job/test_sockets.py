@@ -182,14 +182,10 @@ def test_the_peer_is_that_of_most_bytes_and_a_new_connection_counts_in_full(read
         reader.receive(first, 1_000)
         with reader.connect(two) as second:
             reader.receive(second, 9_000)
-            late = job.update([reader.pid], S)[reader.pid]
-            assert (late.sockets, late.received_bytes_per_s) == (1, 1_000.0)  # the links were read 1 s ago
+            peer = f"127.0.0.1:{two.getsockname()[1]}"
+            assert job.update([reader.pid], S) == {reader.pid: Traffic(10_000.0, True, peer, 2)}
             reader.receive(second, 500)
-            found = job.update([reader.pid], 2 * S)[reader.pid]
-            assert found == Traffic(500.0, True, f"127.0.0.1:{two.getsockname()[1]}", 2)
-            with reader.connect(two) as third:
-                reader.receive(third, 7_000)
-                assert job.update([reader.pid], 4 * S)[reader.pid].received_bytes_per_s == 3_500.0
+            assert job.update([reader.pid], 2 * S) == {reader.pid: Traffic(500.0, True, peer, 2)}
 
 
 def test_processes_have_their_own_traffic(reader: Reader, diag: SocketDiag) -> None:
@@ -235,27 +231,47 @@ def test_an_ended_process_is_unknown(diag: SocketDiag) -> None:
         assert job.update([gone.pid], S * 3) == {}
 
 
-def test_links_are_read_every_2_s_and_few_at_a_time(diag: SocketDiag) -> None:
-    read: list[str] = []
+class Counting(Root):
+    """Keeps the folders whose links were read."""
 
-    class Counting(Root):
-        def links(self, relative: str, most: int) -> dict[str, str] | None:
-            read.append(relative)
-            return super().links(relative, most)
+    def __init__(self) -> None:
+        super().__init__()
+        self.folders: list[str] = []
 
+    def links(self, relative: str, most: int) -> dict[str, str] | None:
+        self.folders.append(relative)
+        return super().links(relative, most)
+
+
+def test_links_are_read_every_2_s_and_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blind = SocketDiag(Root(str(tmp_path)), Clock())  # sees no connection that another program opens meanwhile
     readers = [Reader() for _ in range(6)]
+    root = Counting()
     try:
-        job = JobSockets(Counting(), diag)
+        for each in readers:
+            each.ask("read 0")
+        monkeypatch.setattr(sockets, "MOST_LINKS", 4 * len(root.links(f"proc/{readers[0].pid}/fd", 512) or {}))
+        root.folders.clear()
+        job = JobSockets(root, blind)
         pids = [reader.pid for reader in readers]
         counts = []
         for now in (0, S, 2 * S - 1, 2 * S, 2 * S + 1, 2 * S + 2, 4 * S):
             assert job.update(pids, now).keys() == set(pids)
-            counts.append(len(read))
+            counts.append(len(root.folders))
         assert counts == [6, 6, 6, 10, 12, 12, 16]
-        assert len(set(read[6:12])) == 6
+        assert len(set(root.folders[6:12])) == 6
     finally:
         for reader in readers:
             reader.close()
+
+
+def test_a_new_connection_is_found_at_the_next_update(reader: Reader, diag: SocketDiag) -> None:
+    job = JobSockets(Root(), diag)
+    assert job.update([reader.pid], 0) == {reader.pid: Traffic(0.0, False, "", 0)}
+    with listening() as server, reader.connect(server) as sender:
+        reader.receive(sender, 900)
+        found = job.update([reader.pid], S // 5)[reader.pid]
+        assert (found.growing, found.sockets, round(found.received_bytes_per_s)) == (True, 1, 4_500)
 
 
 def test_more_sockets_than_are_listed_leave_traffic_unknown(
