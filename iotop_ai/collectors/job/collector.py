@@ -14,6 +14,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.environment import EnvironmentReader
 from iotop_ai.collectors.job.task_sampler import TaskSampler
+from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant, below
 from iotop_ai.model.job.detection import Look, find_jobs, is_candidate
 from iotop_ai.model.job.records import Job, JobPlace, JobTable
 from iotop_ai.model.process.change_tracking import changed, gone
@@ -69,6 +70,7 @@ class JobCollector:
         self._basis: object = None
         self._jobs: Mapping[ProcessKey, Job] = {}
         self._own_pid = root.own_pid
+        self._times = TimeAccountant()
         self._newest: JobTable | None = None
         self._at_ns: int | None = None
 
@@ -112,11 +114,24 @@ class JobCollector:
             # Keep equal objects, so that a recording does not repeat them.
             self._place = {key: old if (old := self._place.get(key)) == new else new for key, new in fresh.items()}
         sampler = self._sampler
-        newest = JobTable(self._jobs, sampler.sweeps(), sampler.tasks(), self._place, sampler.cpu_ns)
+        sweeps = sampler.sweeps()
+        times = self._times.update(self._jobs, self._tick(table, now)) if self._jobs else {}
+        newest = JobTable(self._jobs, sweeps, sampler.tasks(), self._place, sampler.cpu_ns, times)
         # Without a job, repeat the table with its time, so that rules see no new sample.
         if newest.jobs or newest != self._newest:
             self._newest, self._at_ns = newest, self._clock.monotonic_ns()
         return self._newest or newest
+
+    def _tick(self, table: ProcessTable, now: int) -> Tick:
+        ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]
+        ages = {key: self._age_s(table, key) for key in self._jobs}
+        looks = self._sampler.looks()
+        children = below(table, ranks)
+        return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._place, children, ages)
+
+    def _age_s(self, table: ProcessTable, key: ProcessKey) -> float:
+        up_ns = self._clock.monotonic_ns() + self._clock.suspended_ns()
+        return up_ns / 1e9 - key.start_ticks / table.clk_tck
 
     def close(self) -> None:
         """End the sampling thread and close descriptors."""

@@ -2,93 +2,60 @@
 
 It reads wchan of all tasks by one ``map``: most function names give the state, so that stat need not be read. A sweep
 is kept as one tuple and equal tuples are counted until the counts are read, since Python code between two sweeps runs
-with cold caches. The thread runs only while there is a job; it samples at most ``MOST_TASKS`` and rotates over the
-training processes where there are more.
+with cold caches. The thread runs only while there is a job; it samples the main threads of at most ``MOST_TASKS``
+processes, which take turns where there are more, and ``MOST_EXTRA`` further threads and children that moved lately.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping, Sequence
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.root import KeptFile, Root
-from iotop_ai.collectors.process.descriptors import STAT_SIZE, open_kept, read_kept
-from iotop_ai.model.job.records import Job
-from iotop_ai.model.job.task_states import PLACES, SweepCounts, TaskCounts, add_sweep, place_in, place_of
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.rank_watch import RankWatch
+from iotop_ai.collectors.job.watched_task import (
+    SCHEDSTAT,
+    SCHEDSTAT_SIZE,
+    STAT,
+    STATE_SIZE,
+    WCHAN,
+    WCHAN_SIZE,
+    WatchedTask,
+    fields_after_name,
+)
+from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
+from iotop_ai.model.job.looks import Loading, LookCounts
+from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.job.task_states import COARSE, SweepCounts, TaskCounts, add_sweep, place_in, place_of
 from iotop_ai.model.process.records import ProcessKey
 
 PERIOD_S = 0.05
 MOST_TASKS = 32
+MOST_EXTRA = 32
 TURN = 5
-"""Selections that keep the same training processes where not all fit."""
-_STATE_SIZE = 128
-"""Bytes of stat up to the state, after a name of at most 64."""
-_WCHAN_SIZE = 64
-_SCHEDSTAT_SIZE = 128
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_WCHAN, _STAT, _SCHEDSTAT = range(3)
+"""Selections that keep the same processes where not all fit."""
+CENSUS_SWEEPS = 10
+"""Sweeps between two censuses of a training process: half a second."""
 
 
-class _Task:
-    """One watched main thread: kept descriptors, its counts by place, and what its numbers were read from.
+class _Planned:
+    """One training process that is to be sampled. partial: some of its workers are left out for now."""
 
-    times: (ns on a CPU, ns runnable without one); rss_bytes: resident memory; None where not readable.
-    """
+    __slots__ = ("job", "partial", "rank", "workers")
 
-    __slots__ = ("counts", "ended", "files", "key", "rss_bytes", "seen", "times")
-
-    def __init__(self, root: Root, key: ProcessKey) -> None:
-        here = f"proc/{key.pid}/task/{key.pid}"
-        names = (("wchan", _WCHAN_SIZE), ("stat", STAT_SIZE), ("schedstat", _SCHEDSTAT_SIZE))
-        self.files = [open_kept(root, f"{here}/{name}", size) for name, size in names]
-        self.key = key
-        self.counts = [0] * PLACES
-        self.ended = not isinstance(self.files[_STAT], KeptFile)
-        self.seen: list[bytes | OSError] = [b"", b""]
-        self.times: tuple[int | None, int | None] = (None, None)
-        self.rss_bytes: int | None = None
-
-    def fd(self, which: int) -> int:
-        """A kept descriptor; -1 where the file could not be opened."""
-        file = self.files[which]
-        return file.fd if isinstance(file, KeptFile) else -1
-
-    def close(self) -> None:
-        for file in self.files:
-            if isinstance(file, KeptFile):
-                file.close()
-
-    def store(self, schedstat: bytes | OSError, stat: bytes | OSError) -> None:
-        """Store the values of these files: ``3146527 14510 27`` and field 24 of stat, in pages."""
-        if schedstat != self.seen[0]:
-            run, wait, *_ = [*([] if isinstance(schedstat, OSError) else schedstat.split()), b"", b""]
-            self.times = _number(run), _number(wait)
-        if stat != self.seen[1]:
-            pages = _number((_fields_after_name(stat)[21:22] or [b""])[0])
-            self.rss_bytes = None if pages is None else pages * _PAGE
-        self.seen = [schedstat, stat]
-
-
-class _Watch:
-    """One training process and the workers that are sampled together with it.
-
-    start, end: its part of a row, the trainer first; empty after its exit.
-    """
-
-    __slots__ = ("end", "job", "main", "partial", "start", "workers")
-
-    def __init__(self, job: ProcessKey, main: _Task, workers: list[_Task], partial: bool) -> None:
+    def __init__(self, job: ProcessKey, rank: Rank, workers: Sequence[ProcessKey], partial: bool) -> None:
         self.job = job
-        self.main = main
+        self.rank = rank
         self.workers = workers
         self.partial = partial
-        self.start = self.end = 0
 
 
 class TaskSampler:
-    """The sampling thread. ``select`` sets the tasks; ``sweeps`` and ``tasks`` return the counts so far."""
+    """The sampling thread. ``select`` sets the tasks; ``sweeps`` and ``tasks`` return the counts so far.
+
+    ``looks`` returns what was seen of each training process since it was last called.
+    """
 
     def __init__(self, root: Root, clock: Clock, *, period_s: float = PERIOD_S, most: int = MOST_TASKS) -> None:
         self._root = root
@@ -100,9 +67,9 @@ class TaskSampler:
         """Held while the thread runs: waiting for a Lock takes a fifth less than for an Event."""
         self._thread: threading.Thread | None = None
         self._jobs: Mapping[ProcessKey, Job] | None = None
-        self._tasks: dict[ProcessKey, _Task] = {}
-        self._watched: list[_Watch] = []
-        self._row: list[_Task] = []
+        self._tasks: dict[ProcessKey, WatchedTask] = {}
+        self._watched: list[RankWatch] = []
+        self._row: list[WatchedTask] = []
         """Tasks sampled per sweep, in order."""
         self._fds: list[int] = []
         """Their wchan."""
@@ -115,6 +82,8 @@ class TaskSampler:
         self._places: dict[bytes | OSError, int] = {}
         """State by the raw content of wchan, where that suffices."""
         self._turn = 0
+        self._number = 0
+        """Sweeps so far."""
         self._cpu_ns = 0
 
     @property
@@ -128,7 +97,7 @@ class TaskSampler:
             return
         self._jobs = jobs
         plan = self._plan(jobs)
-        wanted = dict.fromkeys(key for _, main, workers, _ in plan for key in (main, *workers))
+        wanted = dict.fromkeys(key for one in plan for key in (one.rank.key, *one.workers))
         with self._lock:
             self._count()
             for key in [key for key in self._tasks if key not in wanted or self._tasks[key].ended]:
@@ -137,10 +106,15 @@ class TaskSampler:
                 if key not in self._tasks:
                     self._tasks[key] = self._open(key)
             self._sweeps = {key: self._sweeps.get(key) or [0] * len(SweepCounts._fields) for key in jobs}
-            self._watched = [
-                _Watch(job, self._tasks[main], [self._tasks[key] for key in workers], partial)
-                for job, main, workers, partial in plan
-            ]
+            old = {watch.rank.key: watch for watch in self._watched}
+            self._watched = []
+            for one in plan:
+                watch = old.pop(one.rank.key, None) or RankWatch(self._root, self._clock)
+                workers = [self._tasks[key] for key in one.workers]
+                watch.set(jobs[one.job], one.rank, self._tasks[one.rank.key], workers, one.partial)
+                self._watched.append(watch)
+            for watch in old.values():
+                watch.close()
             self._lay()
         if plan and self._thread is None:
             self._going.acquire()
@@ -155,11 +129,22 @@ class TaskSampler:
             self._count()
             return {key: SweepCounts(*counts) for key, counts in self._sweeps.items()}
 
+    def looks(self) -> dict[ProcessKey, LookCounts]:
+        """The looks at each training process since the last call, by its key."""
+        with self._lock:
+            self._count()
+            return {watch.rank.key: watch.tally.take() for watch in self._watched}
+
+    def loading(self) -> dict[ProcessKey, Loading]:
+        """How each training process that is watched gets its data, by its key."""
+        with self._lock:
+            return {watch.rank.key: watch.loading for watch in self._watched}
+
     def tasks(self) -> dict[ProcessKey, TaskCounts]:
         """The counts of the processes that are watched now, with their CPU times of this moment."""
         with self._lock:
             self._count()
-            times, stats = read_kept(self._times, _SCHEDSTAT_SIZE), read_kept(self._stats, STAT_SIZE)
+            times, stats = read_kept(self._times, SCHEDSTAT_SIZE), read_kept(self._stats, STAT_SIZE)
             for task, schedstat, stat in zip(self._tasks.values(), times, stats, strict=True):
                 task.store(schedstat, stat)
             return {
@@ -171,7 +156,8 @@ class TaskSampler:
         with self._lock:
             if not self._row:
                 return
-            raws = read_kept(self._fds, _WCHAN_SIZE)
+            self._take_census()
+            raws = read_kept(self._fds, WCHAN_SIZE)
             places: list[int | None] = list(map(self._places.get, raws))
             if None in places:
                 self._ask(places, raws)
@@ -186,6 +172,8 @@ class TaskSampler:
         self._end()
         with self._lock:
             self._count()
+            for watch in self._watched:
+                watch.close()
             self._watched, self._jobs = [], None
             for task in self._tasks.values():
                 task.close()
@@ -205,41 +193,55 @@ class TaskSampler:
             self._cpu_ns = earlier + self._clock.thread_ns()
         self._going.release()
 
+    def _take_census(self) -> None:
+        """Choose again what else is looked at, of the training process whose turn it is at this sweep."""
+        self._number += 1
+        turn = self._number % CENSUS_SWEEPS
+        due = self._watched[turn::CENSUS_SWEEPS]
+        if not due:
+            return
+        self._count()
+        now, changed = self._clock.monotonic_ns(), False
+        for watch in due:
+            changed |= watch.take_census(now, max(1, MOST_EXTRA // len(self._watched)))
+        if changed:
+            self._lay()
+
     def _all_watched(self, jobs: Mapping[ProcessKey, Job]) -> bool:
-        """Whether nobody waits for a turn and nobody has ended."""
+        """Whether no process waits for a turn and none has ended."""
         if any(task.ended for task in self._tasks.values()):
             return False
         return len(self._tasks) == sum(1 + len(rank.workers) for job in jobs.values() for rank in job.ranks)
 
     def _lay(self) -> None:
-        """Put those who are looked at into a row."""
+        """Put the tasks that are looked at into a row."""
         self._row = []
         for watch in self._watched:
-            watch.start = len(self._row)
-            if not watch.main.ended:
-                self._row += [watch.main, *(task for task in watch.workers if not task.ended)]
-            watch.end = len(self._row)
-        self._fds = [task.fd(_WCHAN) for task in self._row]
-        self._stats = [task.fd(_STAT) for task in self._tasks.values()]
-        self._times = [task.fd(_SCHEDSTAT) for task in self._tasks.values()]
+            self._row += watch.lay(len(self._row))
+        self._fds = [task.fd(WCHAN) for task in self._row]
+        self._stats = [task.fd(STAT) for task in self._tasks.values()]
+        self._times = [task.fd(SCHEDSTAT) for task in self._tasks.values()]
 
     def _count(self) -> None:
         """Add what the sweeps saw to the counts."""
         for seen, times in self._seen.items():
-            for task, place in zip(self._row, seen, strict=True):
-                if place is not None:
-                    task.counts[place] += times
             for watch in self._watched:
-                main = seen[watch.start] if watch.end > watch.start else None
-                if main is not None:
-                    workers = [place for place in seen[watch.start + 1 : watch.end] if place is not None]
-                    add_sweep(self._sweeps[watch.job], main, workers, watch.partial, times)
+                places = seen[watch.start : watch.end]
+                if not places or places[0] is None:
+                    continue
+                watch.count(places, times)
+                coarse = [None if place is None else COARSE[place] for place in places[: watch.mains]]
+                for task, place in zip(self._row[watch.start :], coarse, strict=False):
+                    if place is not None:
+                        task.counts[place] += times
+                main, *workers = (place for place in coarse if place is not None)
+                add_sweep(self._sweeps[watch.job], main, workers, watch.partial, times)
         self._seen = {}
 
-    def _open(self, key: ProcessKey) -> _Task:
+    def _open(self, key: ProcessKey) -> WatchedTask:
         """A task whose files belong to the process meant: a pid may have a new owner by now."""
-        task = _Task(self._root, key)
-        fields = _fields_after_name(read_kept([task.fd(_STAT)], STAT_SIZE)[0])
+        task = WatchedTask(self._root, key)
+        fields = fields_after_name(read_kept([task.fd(STAT)], STAT_SIZE)[0])
         if len(fields) < 20 or int(fields[19]) != key.start_ticks:
             task.close()
             task.ended = True
@@ -248,10 +250,10 @@ class TaskSampler:
     def _ask(self, places: list[int | None], raws: list[bytes | OSError]) -> None:
         """Find the places that wchan alone does not tell by their states; None stays that of a task that ended."""
         asked = [i for i, place in enumerate(places) if place is None]
-        stats = read_kept([self._row[i].fd(_STAT) for i in asked], _STATE_SIZE)
+        stats = read_kept([self._row[i].fd(STAT) for i in asked], STATE_SIZE)
         for i, stat in zip(asked, stats, strict=True):
             task, raw = self._row[i], raws[i]
-            if isinstance(raw, OSError) and task.fd(_WCHAN) < 0:
+            if isinstance(raw, OSError) and task.fd(WCHAN) < 0:
                 raw = b""
             if isinstance(raw, OSError) or isinstance(stat, OSError):
                 task.ended = True
@@ -265,12 +267,12 @@ class TaskSampler:
             else:
                 places[i] = place_of(state, raw.strip())
 
-    def _plan(self, jobs: Mapping[ProcessKey, Job]) -> list[tuple[ProcessKey, ProcessKey, Sequence[ProcessKey], bool]]:
-        """(job, trainer, workers, whether workers are left out), in all at most ``most`` tasks.
+    def _plan(self, jobs: Mapping[ProcessKey, Job]) -> list[_Planned]:
+        """The training processes and workers to sample, in all at most ``most`` tasks.
 
-        Every job gets an equal share; training processes that do not fit take turns.
+        Every job gets an equal share; training processes that do not fit take turns, and so do the workers of one.
         """
-        out: list[tuple[ProcessKey, ProcessKey, Sequence[ProcessKey], bool]] = []
+        out: list[_Planned] = []
         self._turn += 1
         room = self._most
         for i, (key, job) in enumerate(jobs.items()):
@@ -283,16 +285,9 @@ class TaskSampler:
                 count = min(need, share)
                 if count < 1:
                     break
-                out.append((key, rank.key, rank.workers[: count - 1], count < need))
+                first = self._turn // TURN * (count - 1) % len(rank.workers) if count < need else 0
+                workers = (*rank.workers[first:], *rank.workers[:first])[: count - 1]
+                out.append(_Planned(key, rank, workers, count < need))
                 share -= count
                 room -= count
         return out
-
-
-def _fields_after_name(stat: bytes | OSError) -> list[bytes]:
-    """The fields of stat from the third on; [] when it could not be read."""
-    return [] if isinstance(stat, OSError) else stat[stat.rfind(b")") + 1 :].split()
-
-
-def _number(field: bytes) -> int | None:
-    return int(field) if field.isdigit() else None

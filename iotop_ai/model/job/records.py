@@ -13,6 +13,7 @@ from operator import sub
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
 from iotop_ai.model.job.task_states import JobSample, SweepCounts, TaskCounts, TaskRates, sweep_rates, task_rates
+from iotop_ai.model.job.time_shares import TimeCounts, time_shares
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_JOBS = 16
@@ -121,7 +122,8 @@ class JobPlace(NamedTuple):
 class JobTable(NamedTuple):
     """One reading of the jobs. {}: looked and found none. All but ``own_cpu_ns`` by the job's or the process's key.
 
-    sweeps, tasks: growing counts of the fast looks. own_cpu_ns: CPU time of the looking thread so far.
+    sweeps, tasks: growing counts of the fast looks. own_cpu_ns: CPU time of the looking thread so far. times: where the
+    jobs' time went since they are watched; {} in recordings made before it was counted.
     """
 
     jobs: Mapping[ProcessKey, Job] = {}
@@ -129,6 +131,7 @@ class JobTable(NamedTuple):
     tasks: Mapping[ProcessKey, TaskCounts] = {}
     places: Mapping[ProcessKey, JobPlace] = {}
     own_cpu_ns: int | None = None
+    times: Mapping[ProcessKey, TimeCounts] = {}
 
 
 def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -> JobSample:
@@ -143,7 +146,9 @@ def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -
         if rates is not None:
             jobs[key] = rates
     used = None if before is None else delta(before.own_cpu_ns, after.own_cpu_ns)
-    return JobSample(jobs, tasks, None if used is None or not seconds else used / 1e9 / seconds)
+    old = {} if before is None else before.times
+    times = {key: found for key in after.times if (found := time_shares(old.get(key), after.times[key])) is not None}
+    return JobSample(jobs, tasks, None if used is None or not seconds else used / 1e9 / seconds, times)
 
 
 def _tasks_rates(

@@ -13,14 +13,33 @@ from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, quotient
+from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
 
-DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN = range(6)
+DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED = range(8)
 """Places: blocked in the kernel (state D), on or waiting for a CPU (R), asleep in a queue, in a socket, elsewhere,
-and asleep where the kernel does not say (another user's process)."""
+and asleep where the kernel does not say (another user's process). A futex and a stop are told apart in one look; the
+counts take them as a queue and as elsewhere (``COARSE``)."""
 PLACES = 6
+COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER)
 
+FUTEXES = (b"futex_", b"__futex_wait")
+"""A lock or condition variable of the program: a queue between threads, or a synchronisation with a GPU."""
+STOPS = (b"do_signal_stop", b"ptrace_stop", b"do_freezer_trap", b"__refrigerator", b"get_signal")
+"""SIGSTOP, a debugger, a frozen cgroup."""
+NOT_DEVICES = (
+    *(b"rwsem_down", b"__down_", b"__mutex_lock", b"mutex_lock"),
+    *(
+        b"try_charge",
+        b"mem_cgroup",
+        b"reclaim_throttle",
+        b"throttle_direct_reclaim",
+        b"shrink_",
+    ),
+    *(b"nv_", b"nvidia", b"_nv0", b"uvm_", b"os_acquire", b"rm_", b"amdgpu", b"kfd_", b"dma_fence", b"drm_"),
+)
+"""Waits in state D that are for no device: a lock of the address space, memory that is reclaimed, a GPU's driver."""
 QUEUES = (
     b"poll_schedule",
     b"do_poll",
@@ -28,8 +47,6 @@ QUEUES = (
     b"do_select",
     b"ep_poll",
     b"do_epoll_wait",
-    b"futex_",
-    b"__futex_wait",
     b"pipe_read",
     b"anon_pipe_read",
     b"pipe_wait",
@@ -63,6 +80,8 @@ def place_in(wchan: bytes) -> int | None:
     """
     if wchan.startswith(QUEUES):
         return QUEUE
+    if wchan.startswith(FUTEXES):
+        return FUTEX
     if wchan.startswith(RINGS):
         return DISK
     # Behind a dot the compiler says which copy of the function it is: sigsuspend.isra.0.
@@ -71,7 +90,11 @@ def place_in(wchan: bytes) -> int | None:
 
 def place_of(state: bytes, wchan: bytes) -> int:
     """The place of a task from its state letter and wchan ("0" or empty: running, or not ours to know)."""
-    if state == b"D" or (state in (b"I", b"S") and wchan.startswith(REMOTE)):
+    if wchan.startswith(STOPS) or state in (b"T", b"t"):
+        return STOPPED
+    if state == b"D":
+        return OTHER if wchan.startswith(NOT_DEVICES) else DISK
+    if state in (b"I", b"S") and wchan.startswith(REMOTE):
         return DISK
     if state == b"R":
         return RUNNING
@@ -268,8 +291,12 @@ def sweep_rates(before: SweepCounts | None, after: SweepCounts, workers: Sequenc
 
 
 class JobSample(NamedTuple):
-    """What the jobs did in one interval. jobs: by the job's key. tasks: by process. own_cpu_ratio: what it cost."""
+    """What the jobs did in one interval. jobs, times: by the job's key. tasks: by process.
+
+    own_cpu_ratio: what the sampling cost. times: where the time went; without those of which it was not counted.
+    """
 
     jobs: Mapping[ProcessKey, JobRates]
     tasks: Mapping[ProcessKey, TaskRates]
     own_cpu_ratio: float | None = None
+    times: Mapping[ProcessKey, TimeShares] = {}

@@ -20,7 +20,7 @@ from iotop_ai.collectors.job.collector import JobCollector
 from iotop_ai.collectors.job.task_sampler import MOST_TASKS, TaskSampler
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.model.job.records import Job, JobTable, Rank, job_rates
-from iotop_ai.model.job.task_states import PLACES, SweepCounts, add_sweep, place_of
+from iotop_ai.model.job.task_states import COARSE, PLACES, SweepCounts, add_sweep, place_of
 from iotop_ai.model.process.records import ProcessKey
 
 TRAINER = Path(__file__).resolve().parents[2] / "scenarios" / "trainer.py"
@@ -204,7 +204,7 @@ def test_equal_sweeps_are_counted_as_each_by_itself(tmp_path: Path) -> None:
         for key, (state, wchan) in now.items():
             tree.write(key, state, wchan, b"%d 2 3\n" % turn, turn)
         sampler.sweep()
-        places = {key: place_of(*seen) for key, seen in now.items() if seen[0] != b"Z" and key not in ended}
+        places = {key: COARSE[place_of(*seen)] for key, seen in now.items() if seen[0] != b"Z" and key not in ended}
         for rank in (one, two):
             if rank[0] in ended:
                 continue

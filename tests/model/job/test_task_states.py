@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from iotop_ai.model.job.records import Job, JobTable, Rank, job_rates
 from iotop_ai.model.job.task_states import (
     DISK,
+    FUTEX,
     HIDDEN,
     NET,
     OTHER,
     QUEUE,
     RUNNING,
+    STOPPED,
     SweepCounts,
     TaskCounts,
     add_sweep,
@@ -36,7 +38,7 @@ from iotop_ai.model.process.records import ProcessKey
         (b"D", b"0", DISK),
         (b"R", b"0", RUNNING),
         (b"S", b"poll_schedule_timeout.constprop.0", QUEUE),
-        (b"S", b"futex_do_wait", QUEUE),
+        (b"S", b"futex_do_wait", FUTEX),
         (b"S", b"anon_pipe_read", QUEUE),
         (b"S", b"unix_stream_read_generic", QUEUE),
         (b"S", b"pipe_wait", QUEUE),
@@ -50,7 +52,7 @@ from iotop_ai.model.process.records import ProcessKey
         (b"I", b"ptlrpc_set_wait", DISK),
         (b"S", b"request_wait_answer", DISK),
         (b"I", b"rescuer_thread", OTHER),
-        (b"T", b"do_signal_stop", OTHER),
+        (b"T", b"do_signal_stop", STOPPED),
     ],
 )
 def test_place_of(state: bytes, wchan: bytes, place: int) -> None:
@@ -60,7 +62,7 @@ def test_place_of(state: bytes, wchan: bytes, place: int) -> None:
 @pytest.mark.parametrize(
     ("wchan", "place"),
     [
-        (b"futex_do_wait", QUEUE),
+        (b"futex_do_wait", FUTEX),
         (b"tcp_recvmsg_locked", NET),
         (b"hrtimer_nanosleep", OTHER),
         (b"sigsuspend.isra.0", OTHER),

@@ -1,0 +1,158 @@
+"""One training process with all that is sampled together with it, and the looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.task_census import Census, ThreadCensus, children_of, start_ticks
+from iotop_ai.collectors.job.watched_task import STAT, WatchedTask, fields_after_name
+from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
+from iotop_ai.model.job.looks import Loading, Look, LookTally
+from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.job.task_states import RUNNING, STOPPED
+from iotop_ai.model.process.records import ProcessKey
+
+NO_RANK = Rank(ProcessKey(0, 0))
+MOST_WORKERS = 16
+"""Workers whose threads and children are listed at one census; the others follow at the next."""
+
+
+class RankWatch:
+    """Its part of a sweep's row: the trainer's main thread, its workers' main threads, then the extra tasks.
+
+    start, end: that part; empty after the trainer's exit. mains: its first tasks, the main threads.
+    """
+
+    def __init__(self, root: Root, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+        self.rank = NO_RANK
+        self.job = NO_RANK.key
+        self.partial = False
+        self.start = self.end = self.mains = 0
+        self.tally = LookTally()
+        self._main: WatchedTask | None = None
+        self._workers: list[WatchedTask] = []
+        self._members: frozenset[int] = frozenset()
+        self._loading = Loading.ITSELF
+        self._named = False
+        self._extra: dict[tuple[int, int], WatchedTask] = {}
+        """Further threads and children by (pid, thread id)."""
+        self._threads: dict[ProcessKey, ThreadCensus] = {}
+        self._census = Census()
+        self._turn = 0
+        self._order: list[WatchedTask] = []
+        self.receiving: frozenset[int] = frozenset()
+        """Pids whose sockets received bytes lately."""
+
+    def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
+        """Take the newest facts about the training process."""
+        self.rank, self.job, self.partial = rank, job.key, partial
+        self._main, self._workers = main, workers
+        self._members = frozenset(key.pid for key in job.members)
+        self._named = bool(rank.workers) and "loader" in job.evidence
+
+    @property
+    def loading(self) -> Loading:
+        """How it gets its data, as far as its processes show."""
+        if self._named:
+            return Loading.NAMED
+        others = any(pid != self.rank.key.pid for pid, _ in self._extra)
+        return Loading.OTHERS if self._workers or others else Loading.ITSELF
+
+    def pids(self) -> list[int]:
+        """The processes that are looked at."""
+        return list(dict.fromkeys((self.rank.key.pid, *(task.key.pid for task in self._order))))
+
+    def take_census(self, now_ns: int, most: int) -> bool:
+        """Choose the threads and children to look at, at most ``most``; whether they changed."""
+        if self._main is None or self._main.ended:
+            return False
+        census = self._threads_of(self.rank.key).update(now_ns)
+        wanted = [(self.rank.key.pid, tid) for tid in (census.pin, *census.threads) if tid]
+        self._turn += 1
+        first = self._turn * MOST_WORKERS % max(1, len(self._workers)) if len(self._workers) > MOST_WORKERS else 0
+        due = [*self._workers[first:], *self._workers[:first]][:MOST_WORKERS]
+        children = children_of(self._root, self.rank.key.pid, census.threads)
+        for task, raw in zip(due, read_kept([one.fd(STAT) for one in due], STAT_SIZE), strict=True):
+            threads: tuple[int, ...] = ()
+            if (fields_after_name(raw)[17:18] or [b"1"])[0] != b"1":
+                threads = self._threads_of(task.key).update(now_ns).threads[: max(1, most // 4)]
+                wanted += [(task.key.pid, tid) for tid in threads]
+            children += children_of(self._root, task.key.pid, threads)
+        wanted += [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
+        return self._choose(wanted[:most], census)
+
+    def lay(self, start: int) -> list[WatchedTask]:
+        """Its tasks in order, when its part of the row begins at ``start``."""
+        if self._main is None or self._main.ended:
+            self._order = []
+        else:
+            mains = [self._main, *(task for task in self._workers if not task.ended)]
+            self.mains = len(mains)
+            self._order = mains + [task for task in self._extra.values() if not task.ended]
+        self.start, self.end = start, start + len(self._order)
+        return self._order
+
+    def count(self, places: Sequence[int | None], times: int) -> None:
+        """Count a look that was seen so many times. places: of its part of the row; None for a task that ended."""
+        main, own = places[0], self.rank.key.pid
+        if main is None:
+            return
+        pin: int | None = None
+        threads: list[int] = []
+        autograd = False
+        makers: dict[int, list[int]] = {}
+        for task, place in zip(self._order[1:], places[1:], strict=True):
+            if place is None:
+                continue
+            if task.key.pid != own:
+                makers.setdefault(task.key.pid, []).append(place)
+            elif task.tid == self._census.pin:
+                pin = place
+            elif task.tid in self._census.autograd:
+                autograd = autograd or place == RUNNING
+            else:
+                threads.append(place)
+        found = [(tuple(one), pid in self.receiving) for pid, one in makers.items() if one[0] != STOPPED]
+        look = Look(main, pin, threads, autograd, found, own in self.receiving)
+        self.tally.add(look, self.loading, times)
+
+    def close(self) -> None:
+        """Close the files that are its own."""
+        for census in self._threads.values():
+            census.close()
+        for task in self._extra.values():
+            task.close()
+        self._threads, self._extra, self._order = {}, {}, []
+
+    def _threads_of(self, key: ProcessKey) -> ThreadCensus:
+        census = self._threads.get(key)
+        if census is None:
+            census = self._threads[key] = ThreadCensus(self._root, key)
+        return census
+
+    def _choose(self, wanted: list[tuple[int, int]], census: Census) -> bool:
+        changed = census != self._census
+        self._census = census
+        for key in [key for key, task in self._extra.items() if key not in wanted or task.ended]:
+            self._extra.pop(key).close()
+            changed = True
+        alive = {self.rank.key, *(task.key for task in self._workers)}
+        for gone in [key for key in self._threads if key not in alive]:
+            self._threads.pop(gone).close()
+        for pid, tid in wanted:
+            if (pid, tid) in self._extra:
+                continue
+            start = start_ticks(self._root, pid)
+            if start is None:
+                continue
+            task = WatchedTask(self._root, ProcessKey(pid, start), tid)
+            if task.ended:
+                task.close()
+            else:
+                self._extra[pid, tid] = task
+                changed = True
+        return changed

@@ -1,0 +1,137 @@
+"""Chooses which other threads and children of a job are looked at: those that moved lately, whatever their names.
+
+It runs twice a second on the sampling thread, for one training process at a time. A thread counts as moving when it is
+on a CPU or blocked at the census, or has used CPU time since the one before.
+"""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.collectors.job.watched_task import fields_after_name
+from iotop_ai.collectors.process.descriptors import STAT_SIZE, open_kept, read_kept
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.process.records import ProcessKey
+
+MOST_LISTED = 128
+"""Threads of one process whose stat is kept open."""
+ACTIVE_NS = 5_000_000_000
+"""A thread stays chosen for this long after it last moved."""
+LISTED_EVERY_NS = 1_000_000_000
+MOST_CHILDREN = 64
+DEEPEST = 3
+"""Generations of children below a process of the job: ``sh -c "curl … | tar …"``."""
+PIN = b"pt_data_pin"
+AUTOGRAD = b"pt_autograd"
+
+
+class _Thread:
+    __slots__ = ("active_ns", "file", "name", "ticks")
+
+    def __init__(self, file: KeptFile) -> None:
+        self.file = file
+        self.name = b""
+        self.ticks = -1
+        self.active_ns = 0
+
+
+class Census(NamedTuple):
+    """threads: ids of the threads that moved lately, the latest first. pin: the pin-memory thread, 0 without one.
+
+    autograd: of ``threads``, those of a backward pass.
+    """
+
+    threads: tuple[int, ...] = ()
+    pin: int = 0
+    autograd: frozenset[int] = frozenset()
+
+
+class ThreadCensus:
+    """The threads of one process."""
+
+    def __init__(self, root: Root, key: ProcessKey) -> None:
+        self._root = root
+        self.key = key
+        self._threads: dict[int, _Thread] = {}
+        self._listed_ns = 0
+
+    def update(self, now_ns: int) -> Census:
+        """Read all threads once."""
+        if now_ns - self._listed_ns >= LISTED_EVERY_NS:
+            self._listed_ns = now_ns
+            self._list()
+        if not self._threads:
+            return Census()
+        pin, autograd = 0, set()
+        raws = read_kept([one.file.fd for one in self._threads.values()], STAT_SIZE)
+        for (tid, thread), raw in zip(list(self._threads.items()), raws, strict=True):
+            fields = fields_after_name(raw)
+            if isinstance(raw, OSError) or len(fields) < 13:
+                self._threads.pop(tid).file.close()
+                continue
+            ticks = int(fields[11]) + int(fields[12])
+            moved = fields[0] in (b"R", b"D") or (0 <= thread.ticks < ticks)
+            if moved:
+                thread.active_ns = now_ns
+            thread.ticks = ticks
+            thread.name = raw[raw.find(b"(") + 1 : raw.rfind(b")")]
+            if thread.name == PIN:
+                pin = tid
+            elif thread.name.startswith(AUTOGRAD):
+                autograd.add(tid)
+        active = [
+            (tid, one) for tid, one in self._threads.items() if one.active_ns and now_ns - one.active_ns <= ACTIVE_NS
+        ]
+        active.sort(key=lambda found: (-found[1].active_ns, found[0]))
+        return Census(tuple(tid for tid, _ in active if tid != pin), pin, frozenset(autograd))
+
+    def close(self) -> None:
+        """Close all files."""
+        for thread in self._threads.values():
+            thread.file.close()
+        self._threads = {}
+
+    def _list(self) -> None:
+        here = f"proc/{self.key.pid}/task"
+        # Above the limit the oldest and the newest are kept: libraries start their pools early, loaders theirs late.
+        names = self._root.names(here)
+        tids = sorted(int(name) for name in names if name.isdecimal() and int(name) != self.key.pid)
+        if len(tids) > MOST_LISTED:
+            tids = [*tids[: MOST_LISTED // 2], *tids[-MOST_LISTED // 2 :]]
+        for tid in set(self._threads).difference(tids):
+            self._threads.pop(tid).file.close()
+        for tid in tids:
+            if tid not in self._threads:
+                file = open_kept(self._root, f"{here}/{tid}/stat", STAT_SIZE)
+                if isinstance(file, KeptFile):
+                    self._threads[tid] = _Thread(file)
+
+
+def children_of(root: Root, pid: int, tids: tuple[int, ...]) -> list[int]:
+    """Pids of the processes that these threads of a process started, and of what those started in turn.
+
+    Source: /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN); [] where the kernel does not have it.
+    """
+    found: list[int] = []
+    level = [(pid, tid) for tid in (pid, *tids)]
+    for _ in range(DEEPEST):
+        below: list[tuple[int, int]] = []
+        for parent, tid in level:
+            try:
+                raw = root.once(f"proc/{parent}/task/{tid}/children", 4096)
+            except OSError:
+                continue
+            below += [(int(word), int(word)) for word in raw.split() if word.isdigit()]
+        found += [child for child, _ in below]
+        if not below or len(found) >= MOST_CHILDREN:
+            break
+        level = below
+    return found[:MOST_CHILDREN]
+
+
+def start_ticks(root: Root, pid: int) -> int | None:
+    """The start time of a process, which with its pid is its key; None when it has ended."""
+    try:
+        fields = fields_after_name(root.once(f"proc/{pid}/stat", STAT_SIZE))
+    except OSError:
+        return None
+    return int(fields[19]) if len(fields) > 19 and fields[19].isdigit() else None

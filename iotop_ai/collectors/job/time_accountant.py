@@ -1,0 +1,228 @@
+"""Keeps where each job's time went: at each tick the looks since the tick before are given to the shares."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta
+from iotop_ai.model.job.looks import Loading, LookCounts
+from iotop_ai.model.job.records import Job, JobPlace, Rank
+from iotop_ai.model.job.time_account import Interval, Phase, account
+from iotop_ai.model.job.time_shares import DATA, SHARES, TimeCounts, add_time
+from iotop_ai.model.machine.filesystem import is_remote
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
+
+if TYPE_CHECKING:
+    from iotop_ai.model.gpu.state import GpuTable
+
+COMPILERS = frozenset(("cc1", "cc1plus", "ptxas", "cicc", "nvcc", "cudafe++", "ld", "as", "lld", "clang", "ninja"))
+"""Programs that a job starts while it compiles its kernels."""
+STEPS_GPU = 0.05
+"""Utilisation from which a GPU has begun to train."""
+STARTUP_MOST_S = 1200.0
+ATTACHED_S = 60.0
+"""A job that is older when it is first watched has begun to train."""
+ALONE_S = 10.0
+"""Age from which a job without GPU and loaders has begun to train."""
+HUNG_S = 60.0
+MOVES_CPU = 0.01
+"""Cores below which a job does not move."""
+_LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
+"""Shares for which the other ranks of a job wait as well."""
+
+
+class _Totals(NamedTuple):
+    """Counters of a training process and of all below it. cpu_ticks of the process itself: own_ticks; None unknown."""
+
+    read: int | None = None
+    chars: int | None = None
+    write: int | None = None
+    ticks: int = 0
+    own_ticks: int = 0
+
+
+class _State:
+    """What is kept of a job from tick to tick."""
+
+    __slots__ = ("at_ns", "counts", "moved_ns", "started", "totals", "whole")
+
+    def __init__(self, at_ns: int, started: bool) -> None:
+        self.counts = TimeCounts()
+        self.at_ns = at_ns
+        self.started = started
+        self.moved_ns = at_ns
+        self.totals: dict[ProcessKey, _Totals] = {}
+        self.whole = 0
+
+
+class Tick(NamedTuple):
+    """What one tick knows. looks, loading: by training process. ages_s: of each job, None unknown."""
+
+    at_ns: int
+    table: ProcessTable
+    gpus: GpuTable | None
+    looks: Mapping[ProcessKey, LookCounts]
+    loading: Mapping[ProcessKey, Loading]
+    places: Mapping[ProcessKey, JobPlace]
+    children: Mapping[ProcessKey, frozenset[ProcessKey]]
+    """All processes below a training process that is no training process itself."""
+    ages_s: Mapping[ProcessKey, float | None]
+
+
+class TimeAccountant:
+    """The counters of all jobs; ``update`` once a tick."""
+
+    def __init__(self) -> None:
+        self._states: dict[ProcessKey, _State] = {}
+
+    def update(self, jobs: Mapping[ProcessKey, Job], tick: Tick) -> dict[ProcessKey, TimeCounts]:
+        """The counters after this tick; a job that ended is forgotten."""
+        self._states = {key: state for key, state in self._states.items() if key in jobs}
+        out = {}
+        for key, job in jobs.items():
+            state = self._states.get(key)
+            if state is None:
+                state = self._states[key] = _State(tick.at_ns, (tick.ages_s.get(key) or 0.0) > ATTACHED_S)
+            self._account(job, state, tick)
+            out[key] = state.counts
+        return out
+
+    def _account(self, job: Job, state: _State, tick: Tick) -> None:
+        milliseconds = (tick.at_ns - state.at_ns) // 1_000_000
+        fresh = {rank.key: _totals(rank.key, tick) for rank in job.ranks}
+        seen = [rank for rank in job.ranks if rank.key in tick.looks]
+        if milliseconds <= 0 or not any(tick.looks[rank.key].looks for rank in seen):
+            if milliseconds > 0 and not seen:
+                state.totals, state.at_ns = fresh, tick.at_ns
+            return
+        busy = _gpu_busy(job.gpus, tick.gpus)
+        phase = self._phase(job, state, tick, fresh, busy)
+        place = tick.places.get(job.key)
+        first = place.mounts[0] if place is not None and place.mounts else None
+        remote = first is not None and is_remote(first.fstype, first.source)
+        shares = [_shares(rank, state, tick, fresh, phase, busy, remote) for rank in seen if tick.looks[rank.key].looks]
+        # Ranks that step together wait together: the one that loses most decides.
+        slowest = max(shares, key=lambda one: sum(one[i] for i in _LOST_FOR_OTHERS))
+        state.counts = add_time(state.counts, slowest, milliseconds)
+        state.at_ns += milliseconds * 1_000_000
+        state.totals = fresh
+
+    def _phase(
+        self, job: Job, state: _State, tick: Tick, fresh: Mapping[ProcessKey, _Totals], busy: float | None
+    ) -> Phase:
+        if _moves(state, tick, fresh, busy):
+            state.moved_ns = tick.at_ns
+        holds = bool(job.gpus or job.workers)
+        if holds and tick.at_ns - state.moved_ns >= HUNG_S * 1e9:
+            return Phase.HUNG
+        if any(_compiles(tick, rank.key) for rank in job.ranks):
+            return Phase.COMPILE
+        age = tick.ages_s.get(job.key)
+        if not state.started:
+            if busy is not None:
+                state.started = busy >= STEPS_GPU
+            else:
+                state.started = bool(job.workers) or (age or 0.0) >= ALONE_S
+            state.started = state.started or (age or 0.0) >= STARTUP_MOST_S
+        return Phase.TRAINING if state.started else Phase.STARTUP
+
+
+def _shares(
+    rank: Rank,
+    state: _State,
+    tick: Tick,
+    fresh: Mapping[ProcessKey, _Totals],
+    phase: Phase,
+    busy: float | None,
+    remote: bool,
+) -> tuple[float, ...]:
+    seconds = (tick.at_ns - state.at_ns) / 1e9
+    before, now = state.totals.get(rank.key), fresh[rank.key]
+    own = _gpu_busy(frozenset(rank.gpus), tick.gpus) if rank.gpus else busy
+
+    def rate(old: int | None, new: int | None) -> float | None:
+        grown = delta(old, new)
+        return None if grown is None else grown / seconds
+
+    return account(
+        Interval(
+            tick.looks[rank.key],
+            tick.loading.get(rank.key, Loading.ITSELF),
+            own,
+            None if before is None else rate(before.read, now.read),
+            None if before is None else rate(before.chars, now.chars),
+            None if before is None else rate(before.write, now.write),
+            remote,
+            None if before is None else (rate(before.own_ticks, now.own_ticks) or 0.0) / tick.table.clk_tck,
+            phase,
+        )
+    )
+
+
+def _moves(state: _State, tick: Tick, fresh: Mapping[ProcessKey, _Totals], busy: float | None) -> bool:
+    """Whether something of the job computed, read, wrote or used a GPU in this interval."""
+    seconds = (tick.at_ns - state.at_ns) / 1e9
+    if not state.totals or seconds <= 0 or (busy or 0.0) >= STEPS_GPU:
+        return True
+    for key, now in fresh.items():
+        before = state.totals.get(key)
+        if before is None or before[:3] != now[:3]:
+            return True
+        if now.ticks - before.ticks > MOVES_CPU * tick.table.clk_tck * seconds + 1:
+            return True
+    return any(looks.main_disk for looks in tick.looks.values())
+
+
+def _compiles(tick: Tick, key: ProcessKey) -> bool:
+    info = tick.table.info
+    return any(child in info and info[child].name in COMPILERS for child in tick.children.get(key, ()))
+
+
+def _totals(key: ProcessKey, tick: Tick) -> _Totals:
+    table = tick.table
+    members = (key, *tick.children.get(key, ()))
+    own = table.stat.get(key)
+    ticks = sum(stat.utime_ticks + stat.stime_ticks for one in members if (stat := table.stat.get(one)) is not None)
+    own_ticks = 0 if own is None else own.utime_ticks + own.stime_ticks
+    known = [table.io[one] for one in members if one in table.io]
+    if key not in table.io:
+        return _Totals(ticks=ticks, own_ticks=own_ticks)
+    return _Totals(
+        sum(io.read_bytes for io in known),
+        sum(io.rchar for io in known),
+        sum(io.write_bytes for io in known),
+        ticks,
+        own_ticks,
+    )
+
+
+def _gpu_busy(uuids: Collection[str], gpus: GpuTable | None) -> float | None:
+    """Mean utilisation of these GPUs, 0..1; None where none is known."""
+    readings = [] if gpus is None else [gpus[uuid].value for uuid in uuids if uuid in gpus]
+    known = [one.utilization_percent for one in readings if one is not None and one.utilization_percent is not None]
+    return sum(known) / len(known) / 100 if known else None
+
+
+def below(table: ProcessTable, tops: Iterable[ProcessKey]) -> dict[ProcessKey, frozenset[ProcessKey]]:
+    """All processes below each of ``tops`` that are not below another of them."""
+    pids = {key.pid: key for key in table.stat}
+    inside = {key.pid for key in tops}
+    above: dict[int, int | None] = {}
+
+    def top(pid: int, steps: int = 0) -> int | None:
+        if pid in above:
+            return above[pid]
+        key = pids.get(pid)
+        parent = 0 if key is None else table.stat[key].ppid
+        found = None if key is None or steps > 32 else parent if parent in inside else top(parent, steps + 1)
+        above[pid] = found
+        return found
+
+    out: dict[int, set[ProcessKey]] = {pid: set() for pid in inside}
+    for pid, key in pids.items():
+        over = None if pid in inside else top(pid)
+        if over is not None:
+            out[over].add(key)
+    return {pids[pid]: frozenset(found) for pid, found in out.items() if pid in pids}

@@ -1,0 +1,70 @@
+"""Kept files of one thread that the sampler looks at."""
+
+from __future__ import annotations
+
+import os
+
+from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.collectors.process.descriptors import STAT_SIZE, open_kept
+from iotop_ai.model.job.task_states import PLACES
+from iotop_ai.model.process.records import ProcessKey
+
+WCHAN_SIZE = 64
+SCHEDSTAT_SIZE = 128
+STATE_SIZE = 128
+"""Bytes of stat up to the state, after a name of at most 64."""
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+WCHAN, STAT, SCHEDSTAT = range(3)
+
+
+class WatchedTask:
+    """A thread: kept descriptors, its counts by place, and what its numbers were read from.
+
+    key: its process. times: (ns on a CPU, ns runnable without one); rss_bytes: resident memory; None if not readable.
+    """
+
+    __slots__ = ("counts", "ended", "files", "key", "rss_bytes", "seen", "tid", "times")
+
+    def __init__(self, root: Root, key: ProcessKey, tid: int = 0) -> None:
+        self.tid = tid or key.pid
+        here = f"proc/{key.pid}/task/{self.tid}"
+        names = [("wchan", WCHAN_SIZE), ("stat", STAT_SIZE)]
+        if self.tid == key.pid:
+            names.append(("schedstat", SCHEDSTAT_SIZE))
+        self.files = [open_kept(root, f"{here}/{name}", size) for name, size in names]
+        self.key = key
+        self.counts = [0] * PLACES
+        self.ended = not isinstance(self.files[STAT], KeptFile)
+        self.seen: list[bytes | OSError] = [b"", b""]
+        self.times: tuple[int | None, int | None] = (None, None)
+        self.rss_bytes: int | None = None
+
+    def fd(self, which: int) -> int:
+        """A kept descriptor; -1 where the file could not be opened."""
+        file = self.files[which]
+        return file.fd if isinstance(file, KeptFile) else -1
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self.files:
+            if isinstance(file, KeptFile):
+                file.close()
+
+    def store(self, schedstat: bytes | OSError, stat: bytes | OSError) -> None:
+        """Store the values of these files: ``3146527 14510 27`` and field 24 of stat, in pages."""
+        if schedstat != self.seen[0]:
+            run, wait, *_ = [*([] if isinstance(schedstat, OSError) else schedstat.split()), b"", b""]
+            self.times = _number(run), _number(wait)
+        if stat != self.seen[1]:
+            pages = _number((fields_after_name(stat)[21:22] or [b""])[0])
+            self.rss_bytes = None if pages is None else pages * _PAGE
+        self.seen = [schedstat, stat]
+
+
+def fields_after_name(stat: bytes | OSError) -> list[bytes]:
+    """The fields of stat from the third on; [] when it could not be read."""
+    return [] if isinstance(stat, OSError) else stat[stat.rfind(b")") + 1 :].split()
+
+
+def _number(field: bytes) -> int | None:
+    return int(field) if field.isdigit() else None

@@ -1,0 +1,143 @@
+"""Gives an interval of a training process to the shares of its time, from the looks at it and its GPUs' utilisation.
+
+With a GPU the lost time is what the GPU idles; it is given first to looks that show a wait for data by themselves, then
+to those that only agree with one, then to the main thread's own running. Without a GPU a moment is lost only where the
+looks show a wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.job.looks import Loading, LookCounts, Split
+from iotop_ai.model.job.time_shares import SHARES
+
+_AT = {name: i for i, name in enumerate(SHARES)}
+LOADS_BYTES_PER_S = 1e6
+"""Bytes read by calls, per second, that show that a running main thread loads."""
+LOADS_DISK = 0.05
+"""Share of looks with the main thread at a device that shows the same."""
+SAVE_BYTES_PER_S = 1e6
+"""Bytes written per second during a wait for a device: a checkpoint, where little is read."""
+SAVE_READS = 0.1
+
+
+class Phase(StrEnum):
+    """What a whole interval belongs to, whatever its looks show."""
+
+    TRAINING = ""
+    STARTUP = "startup"
+    COMPILE = "compile"
+    HUNG = "hung"
+
+
+class Interval(NamedTuple):
+    """One training process over an interval. gpu_busy: mean utilisation of its GPUs, 0..1; None without one.
+
+    Rates are bytes per second of the process and of all that it started, None unknown. remote: it reads from a network
+    filesystem. own_cores: cores on which the process itself ran, None unknown.
+    """
+
+    looks: LookCounts
+    loading: Loading
+    gpu_busy: float | None
+    read_bytes_per_s: float | None = None
+    read_chars_per_s: float | None = None
+    write_bytes_per_s: float | None = None
+    remote: bool = False
+    own_cores: float | None = None
+    phase: Phase = Phase.TRAINING
+
+
+def account(interval: Interval) -> tuple[float, ...]:
+    """The shares, in the order of ``SHARES``; they add up to 1."""
+    out = [0.0] * len(SHARES)
+    looks = interval.looks
+    whole = looks.looks
+    if not whole:
+        out[_AT["hung" if interval.phase is Phase.HUNG else "unexplained"]] = 1.0
+        return tuple(out)
+    out[_AT["stopped"]] = looks.stopped / whole
+    left = 1.0 - looks.stopped / whole
+    if left <= 0:
+        return tuple(out)
+    if interval.phase is not Phase.TRAINING:
+        out[_AT[interval.phase.value]] = left
+    elif interval.gpu_busy is not None:
+        _with_gpu(interval, out, left)
+    else:
+        _without_gpu(interval, out)
+    return tuple(out)
+
+
+def loads(interval: Interval) -> bool:
+    """Whether something shows that the main thread reads data, and does not only compute."""
+    read = max(interval.read_bytes_per_s or 0.0, interval.read_chars_per_s or 0.0)
+    whole = max(1, interval.looks.looks)
+    return read >= LOADS_BYTES_PER_S or (interval.looks.main_disk + interval.looks.main_net) / whole >= LOADS_DISK
+
+
+def saves(interval: Interval) -> bool:
+    """Whether those that wait for a device wait for writes: much is written meanwhile, and little read."""
+    written = interval.write_bytes_per_s or 0.0
+    return written >= SAVE_BYTES_PER_S and (interval.read_bytes_per_s or 0.0) < SAVE_READS * written
+
+
+def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
+    looks, whole = interval.looks, interval.looks.looks
+    busy = min(interval.gpu_busy or 0.0, left)
+    out[_AT["compute"]] = busy
+    rest = left - busy
+    # What shows a wait by itself.
+    sure = (looks.waits.whole + looks.main_disk + looks.main_net) / whole
+    rest -= _take(interval, out, rest, sure, (looks.waits,), looks.main_disk, looks.main_net)
+    # A main thread in a futex: a thread loader's queue, while its makers work.
+    weak = (looks.futex, looks.futex_computing)
+    rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, weak, 0, 0)
+    running = min(rest, looks.running / whole)
+    alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
+    out[_AT["data_cpu" if alone and loads(interval) else "host"]] += running
+    rest -= running
+    backward = min(rest, looks.backward / whole)
+    out[_AT["host"]] += backward
+    out[_AT["unexplained"]] += max(0.0, rest - backward)
+
+
+def _without_gpu(interval: Interval, out: list[float]) -> None:
+    looks, whole = interval.looks, interval.looks.looks
+    sure = (looks.waits.whole + looks.main_disk + looks.main_net) / whole
+    _take(interval, out, sure, sure, (looks.waits,), looks.main_disk, looks.main_net)
+    # Of a futex only looks without a computing thread can be a wait: the threads of a thread loader compute as well.
+    _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, (looks.futex,), 0, 0)
+    out[_AT["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
+    alone = interval.loading is Loading.ITSELF and (interval.own_cores is None or interval.own_cores <= _ONE_THREAD)
+    out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += looks.running / whole
+    # With loader workers that have nothing to do, the main thread is not waiting for data, wherever it sleeps.
+    fed = interval.loading is not Loading.ITSELF
+    out[_AT["compute" if fed else "unexplained"]] += looks.asleep / whole
+    out[_AT["unexplained"]] += (looks.resting + looks.hidden) / whole
+
+
+_ONE_THREAD = 1.3
+
+
+def _take(
+    interval: Interval, out: list[float], most: float, found: float, splits: Sequence[Split], disk: int, net: int
+) -> float:
+    """Give at most ``most`` of the time to the data shares, in the proportion of these looks; returns what it took."""
+    taken = min(most, found)
+    if taken <= 0:
+        return 0.0
+    whole = interval.looks.looks
+    part = taken / found / whole
+    disks = "checkpoint" if saves(interval) else "data_network" if interval.remote else "data_disk"
+    for split in splits:
+        out[_AT[disks]] += split.disk * part
+        out[_AT["data_network"]] += split.network * part
+        out[_AT["data_cpu"]] += split.cpu * part
+        out[_AT["data_other"]] += split.other * part
+    out[_AT[disks]] += disk * part
+    out[_AT["data_network"]] += net * part
+    return taken

@@ -1,0 +1,112 @@
+"""Where a job's time goes: counters that together grow by a second a second, and the shares of an interval.
+
+Every moment that a job is watched belongs to exactly one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.metric import Metric
+
+
+class TimeCounts(NamedTuple):
+    """Milliseconds since the job is watched, by share; they only grow.
+
+    compute: its GPUs work; without a GPU its own threads compute. collective: ranks wait for another rank. transfer:
+    copies from the host at the link's limit. data_*: the trainer waits for data, and its makers wait for a disk, for
+    the network, compute, or do neither. host: the main thread runs, the GPUs idle, and nothing is loaded. checkpoint:
+    the job waits for its own writes. startup: before the first step. compile: kernels are compiled. stopped: by a
+    signal, a debugger or a frozen cgroup. hung: nothing of the job has moved for a minute. unexplained: all else.
+    """
+
+    compute: int = 0
+    collective: int = 0
+    transfer: int = 0
+    data_disk: int = 0
+    data_network: int = 0
+    data_cpu: int = 0
+    data_other: int = 0
+    host: int = 0
+    checkpoint: int = 0
+    startup: int = 0
+    compile: int = 0
+    stopped: int = 0
+    hung: int = 0
+    unexplained: int = 0
+
+    @property
+    def whole_ms(self) -> int:
+        """The time that the job was watched."""
+        return sum(self)
+
+
+SHARES = TimeCounts._fields
+DATA = ("data_disk", "data_network", "data_cpu", "data_other")
+LOST = tuple(name for name in SHARES if name not in ("compute", "unexplained"))
+"""The shares in which time is lost for a known reason."""
+
+
+class TimeShares(NamedTuple):
+    """Parts of an interval, 0..1, that add up to 1. whole_ms: the interval."""
+
+    compute: Annotated[float, Metric("ratio", "Share of time in which the job's GPUs, or its own threads, compute.")]
+    collective: Annotated[float, Metric("ratio", "Share of time in which ranks wait for another rank.")]
+    transfer: Annotated[float, Metric("ratio", "Share of time at the limit of copies from the host.")]
+    data_disk: Annotated[float, Metric("ratio", "Share of time without data, its makers waiting for a local disk.")]
+    data_network: Annotated[float, Metric("ratio", "Share of time without data, its makers waiting for the network.")]
+    data_cpu: Annotated[float, Metric("ratio", "Share of time without data, its makers computing.")]
+    data_other: Annotated[float, Metric("ratio", "Share of time without data, its makers doing neither.")]
+    host: Annotated[float, Metric("ratio", "Share of time in which the main thread runs and the GPUs idle.")]
+    checkpoint: Annotated[float, Metric("ratio", "Share of time in which the job waits for its own writes.")]
+    startup: Annotated[float, Metric("ratio", "Share of time before the first step.")]
+    compile: Annotated[float, Metric("ratio", "Share of time in which kernels are compiled.")]
+    stopped: Annotated[float, Metric("ratio", "Share of time stopped by a signal, a debugger or a frozen cgroup.")]
+    hung: Annotated[float, Metric("ratio", "Share of time after nothing of the job has moved for a minute.")]
+    unexplained: Annotated[float, Metric("ratio", "Share of time that is not explained.")]
+    whole_ms: int = 0
+
+    @property
+    def data(self) -> float:
+        """The share of time without data."""
+        return self.data_disk + self.data_network + self.data_cpu + self.data_other
+
+    @property
+    def goodput(self) -> float:
+        """The share of time that trains."""
+        return self.compute
+
+
+def shares_of(counts: Sequence[int]) -> TimeShares | None:
+    """The shares of counted milliseconds; None when there are none."""
+    whole = sum(counts)
+    return TimeShares._make((*(count / whole for count in counts), whole)) if whole > 0 else None
+
+
+def time_shares(before: TimeCounts | None, after: TimeCounts | None) -> TimeShares | None:
+    """The shares between two readings; None where one is unknown, nothing was counted, or a counter fell."""
+    if before is None or after is None:
+        return None
+    grown = [b - a for a, b in zip(before, after, strict=True)]
+    return None if min(grown) < 0 else shares_of(grown)
+
+
+def combined(parts: Sequence[TimeShares]) -> TimeShares | None:
+    """The shares of several intervals together, by their length."""
+    whole = sum(part.whole_ms for part in parts)
+    if whole <= 0:
+        return None
+    sums = [sum(part[i] * part.whole_ms for part in parts) / whole for i in range(len(SHARES))]
+    return TimeShares._make((*sums, whole))
+
+
+def add_time(counts: TimeCounts, shares: Sequence[float], milliseconds: int) -> TimeCounts:
+    """The counters after an interval: whole milliseconds, what rounding leaves given to the largest rest."""
+    exact = [share * milliseconds for share in shares]
+    whole = [int(value) for value in exact]
+    left = milliseconds - sum(whole)
+    for i in sorted(range(len(exact)), key=lambda i: whole[i] - exact[i])[:left]:
+        whole[i] += 1
+    return TimeCounts(*(a + b for a, b in zip(counts, whole, strict=True)))
