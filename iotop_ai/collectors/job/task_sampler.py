@@ -227,13 +227,13 @@ class TaskSampler:
         for seen, times in self._seen.items():
             for watch in self._watched:
                 places = seen[watch.start : watch.end]
-                if not places or places[0] is None:
-                    continue
-                watch.count(places, times)
                 coarse = [None if place is None else COARSE[place] for place in places[: watch.mains]]
                 for task, place in zip(self._row[watch.start :], coarse, strict=False):
                     if place is not None:
                         task.counts[place] += times
+                if not places or places[0] is None:
+                    continue
+                watch.count(places, times)
                 main, *workers = (place for place in coarse if place is not None)
                 add_sweep(self._sweeps[watch.job], main, workers, watch.partial, times)
         self._seen = {}
