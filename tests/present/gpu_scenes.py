@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
@@ -127,11 +129,13 @@ def one_snapshots(count: int = 61) -> list[Snapshot]:
     return with_details(snapshots(lambda s: Machine(gpus=(computing(0, s),), procs=PROCS[:1]), count))
 
 
+@cache
 def eight(count: int = 61) -> Frame:
     """The last Frame of the eight."""
     return frame(eight_snapshots(count))
 
 
+@cache
 def one(count: int = 61) -> Frame:
     """The last Frame of the single one."""
     return frame(one_snapshots(count))

@@ -1,6 +1,11 @@
-"""Whole machines as Frames: a starved 8-GPU node, a healthy one, one that is not fully seen, one without a GPU."""
+"""Whole machines as Frames: a starved 8-GPU node, a healthy one, one that is not fully seen, one without a GPU.
+
+Each is made once in a process, for it takes most of a second; nobody changes a Frame.
+"""
 
 from __future__ import annotations
+
+from functools import cache
 
 from iotop_ai.model.finding import Advice, Evidence, Finding, RuledOut, Severity, Verdict
 from iotop_ai.model.frame import Frame
@@ -134,10 +139,16 @@ def starved_verdict(since_ns: int | None = None) -> Verdict:
     return Verdict((storage, failing), 60.0, 10.0, 6, 6)
 
 
+@cache
+def _starved_snapshots(count: int, onset: int) -> tuple[Snapshot, ...]:
+    return tuple(grow(lambda i: _starved_second(i, onset), count))
+
+
 def starved_snapshots(count: int = 101, onset: int = 35) -> list[Snapshot]:
-    return grow(lambda i: _starved_second(i, onset), count)
+    return list(_starved_snapshots(count, onset))
 
 
+@cache
 def starved(count: int = 101) -> Frame:
     taken = starved_snapshots(count)
     return frame(taken, starved_verdict(taken[max(0, count - 60)].at_ns))
@@ -165,6 +176,7 @@ def _healthy_second(i: int) -> Machine:
     )
 
 
+@cache
 def healthy() -> Frame:
     taken = grow(_healthy_second, 61)
     compute = Finding(
@@ -204,6 +216,7 @@ def _unsure_second(i: int) -> Machine:
     )
 
 
+@cache
 def unsure() -> Frame:
     taken = grow(_unsure_second, 61)
     unknown = Finding(
@@ -236,6 +249,7 @@ def _small_second(i: int) -> Machine:
     )
 
 
+@cache
 def no_gpu(count: int = 31) -> Frame:
     taken = grow(_small_second, count)
     idle = Finding(
@@ -249,6 +263,7 @@ def no_gpu(count: int = 31) -> Frame:
     return frame(taken, Verdict((idle,), 30.0, 10.0, 5, 6, ("no NVIDIA driver",)))
 
 
+@cache
 def first() -> Frame:
     """The very first Snapshot: no rate is known yet."""
     taken = starved_snapshots(1)

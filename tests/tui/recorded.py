@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,11 @@ def record(path: Path, live: Sequence[Frame], **options: Any) -> str:
 
 def stalling(count: int = 130, stall: tuple[int, int] = (70, 100)) -> list[Frame]:
     """Seconds of a machine whose sda is calm, then slow for a while, and calm again; marks at 20 and 90."""
+    return list(_stalling(count, stall))
+
+
+@cache
+def _stalling(count: int, stall: tuple[int, int]) -> tuple[Frame, ...]:
 
     def at(n: int) -> Snapshot:
         busy = max(0, min(n, stall[1]) - stall[0])
@@ -56,4 +62,4 @@ def stalling(count: int = 130, stall: tuple[int, int] = (70, 100)) -> list[Frame
         block = made.block._replace(value={slow[0]: slow_counters, **calm})
         return made._replace(block=block, events=events)
 
-    return list(frames(at(n) for n in range(count)))
+    return tuple(frames(at(n) for n in range(count)))

@@ -58,7 +58,7 @@ class Rotated:
         assert self.recorder.state().trouble == ""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def live() -> list[Frame]:
     return list(frames(session(11, 300)))
 
