@@ -187,14 +187,14 @@ def test_a_slow_call_delays_no_reader(library: Path, asker: Callable[..., Asker]
     machine(conf, [SERVER])
     ask = asker(library)
     first = ask("first")
-    machine(conf, [{**SERVER, "util": 5}], **{"delay_us.nvmlDeviceGetPowerUsage": 200000})
+    machine(conf, [{**SERVER, "util": 5}], **{"delay_us.nvmlDeviceGetPowerUsage": 1_000_000})
     took = [ask("read")["took_ns"] for _ in range(50)]
-    assert max(took) < 50_000_000
+    assert max(took) < 500_000_000
     slow = ask.until(lambda reading: reading["value"][uuid(0)]["value"]["utilization_percent"] == 5)
-    assert slow["value"][uuid(0)]["took_ns"] > 200_000_000
+    assert slow["value"][uuid(0)]["took_ns"] > 1_000_000_000
     assert slow["at_ns"] > first["at_ns"]
     cost = ask("costs")["nvmlDeviceGetPowerUsage"]
-    assert cost["p95_us"] > 200_000
+    assert cost["p95_us"] > 1_000_000
 
 
 @needs_library

@@ -148,16 +148,16 @@ def test_a_hanging_smartctl_is_killed_and_the_next_disk_still_answers(smartctl: 
     pid = smartctl.folder / "pid"
     hang = f'case "$*" in *nvme8*) echo $$ > {pid}; sleep 600;; esac'
     smartctl.write_script(hang, 'exec /usr/sbin/smartctl "$@"')
-    collector = start(str(smartctl.path), timeout_s=0.5)
+    collector = start(str(smartctl.path), timeout_s=1.5)
     longest = 0.0
     while not collector.wait(0.01):
         began = time.monotonic()
         take_reading(collector, Clock())
         longest = max(longest, time.monotonic() - began)
-    assert longest < 0.2
+    assert longest < 1.0
     table = settled(collector)
     assert table["nvme8n1"].status is Status.FAILED
-    assert table["nvme8n1"].reason == "smartctl did not answer within 0.5 s and was killed"
+    assert table["nvme8n1"].reason == "smartctl did not answer within 1.5 s and was killed"
     assert table["nvme9n1"].status is Status.OK
     assert not Path("/proc", pid.read_text().strip()).exists()
 
@@ -351,7 +351,7 @@ def test_close_ends_helper_and_smartctl(smartctl: Smartctl, start: Start) -> Non
         time.sleep(0.02)
     began = time.monotonic()
     collector.close()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     smart, helper = pid.read_text().split()
     for one in (smart, helper):
         with pytest.raises(ProcessLookupError):

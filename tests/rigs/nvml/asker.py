@@ -45,13 +45,13 @@ class Asker:
         return answer
 
     def until(self, wanted: Callable[[dict[str, Any]], bool], command: str = "sweep") -> dict[str, Any]:
-        """The first answer that is as wanted, of the next 10 s."""
-        until = time.monotonic() + 10
+        """The first answer that is as wanted, of the next minute."""
+        until = time.monotonic() + 60
         while not wanted(reading := self(command)):
             assert time.monotonic() < until, f"still {reading}"
             time.sleep(0.01)
         return reading
 
     def close(self) -> None:
-        self._child.communicate(timeout=10)
+        self._child.communicate(timeout=60)
         assert self._child.returncode == 0

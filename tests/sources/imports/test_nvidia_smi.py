@@ -153,7 +153,7 @@ def test_any_text_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory,
 def test_a_made_up_log_is_refused_soon(tmp_path: Path, log: str, why: str) -> None:
     file = tmp_path / "log"
     file.write_text(log + "\n")
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(InputError, match=why):
         list(nvidia_smi_snapshots(str(file), ImportOptions(0, 1.0)))
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5

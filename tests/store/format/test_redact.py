@@ -89,9 +89,11 @@ def test_what_was_hidden_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a=" * 16_000, "a:" * 16_000, "//" * 16_000, "-" * 32_000, "a" * 32_000, "A0a" * 10_000]
+    "text",
+    ["a=" * 16_000, "a:" * 16_000, "//" * 16_000, "-" * 32_000, "a" * 32_000, "A0a" * 10_000],
+    ids=lambda text: text[:3],
 )
 def test_no_argument_takes_long(text: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     command_redacted(("x", text, text + "@", text + " "))
-    assert time.monotonic() - began < 2.0
+    assert time.thread_time() - began < 2.0

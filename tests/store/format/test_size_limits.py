@@ -287,9 +287,9 @@ def fuzz(folder: Path, seed: int, seconds: float, most: int, capsys: pytest.Capt
     while tried < most and time.monotonic() < until:
         file.write_bytes(b"\n".join(mutated(chance, whole)) + b"\n")
         arguments = chance.choice([["export", "--format", "jsonl"], ["diagnose"], ["diagnose", "--json"]])
-        began = time.monotonic()
+        began = time.process_time()
         code = main([arguments[0], "--allow-root", *arguments[1:], str(file)])
-        assert time.monotonic() - began < 30
+        assert time.process_time() - began < 30
         out, err = capsys.readouterr()
         assert code in (0, 1, 2), code
         assert "Traceback" not in out + err

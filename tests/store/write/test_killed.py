@@ -19,13 +19,16 @@ TOP = Path(__file__).resolve().parents[3]
 PROCESSES = 1000
 
 
-def kill_once(path: Path, after_s: float) -> int:
-    """Record, kill, read: how many Snapshots are there."""
+def kill_once(path: Path, written: int, after_s: float) -> int:
+    """Record, kill some time after so many Snapshots were written, read: how many are there."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.store.killed", str(path), str(PROCESSES)], cwd=TOP, stdout=subprocess.PIPE
     )
     assert child.stdout is not None
     assert child.stdout.readline() == b"up\n"
+    while written and (not path.exists() or path.read_bytes().count(b'{"k":"snap"') < written):
+        assert child.poll() is None
+        time.sleep(0.005)
     time.sleep(after_s)
     child.kill()
     child.wait()
@@ -47,7 +50,7 @@ def kill_once(path: Path, after_s: float) -> int:
 
 def kill_often(folder: Path, times: int) -> None:
     pick = random.Random(times)
-    counts = [kill_once(folder / f"{i}.iotop.jsonl", pick.uniform(0.0, 0.8)) for i in range(times)]
+    counts = [kill_once(folder / f"{i}.iotop.jsonl", i % 10, pick.uniform(0.0, 0.1)) for i in range(times)]
     assert max(counts) > 5
 
 

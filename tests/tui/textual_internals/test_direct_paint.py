@@ -14,6 +14,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.messages import FrameReady
+from iotop_ai.tui.screens.main import screen
 from iotop_ai.tui.textual_internals import direct_paint
 from tests.tui.recorded import stalling
 from tests.tui.textual_internals.test_cell_diff import visible_look
@@ -127,6 +128,7 @@ async def cells_of_session(frames: list[Frame]) -> tuple[list[Cells], int]:
 
 async def test_its_cells_are_those_of_textual_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setattr(screen, "MESSAGE_S", 3600.0)  # else one session may be too slow to show it as long
     frames = stalling(50, (10, 30))
     painted, few_bytes = await cells_of_session(frames)
     monkeypatch.setattr(direct_paint, "KNOWN_VERSIONS", ())

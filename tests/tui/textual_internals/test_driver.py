@@ -62,7 +62,7 @@ async def test_keys_arrive_and_the_thread_ends_at_once(handlers: None) -> None:
     start = time.monotonic()
     driver.disable_input()
     assert not thread.is_alive()
-    assert time.monotonic() - start < 0.09
+    assert time.monotonic() - start < 5  # without a key it would sleep for ever
     os.close(writing)
     os.close(reading)
 
