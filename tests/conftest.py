@@ -27,25 +27,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
 
 
-ALONE = (
-    "tests/cli/commands/monitor/test_remote.py",
-    "tests/cli/commands/record/",
-    "tests/collectors/gpu/",
-    "tests/collectors/process/",
-    "tests/rigs/",
-    "tests/sources/live/",
-    "tests/tui/terminal/",
-)
-"""What watches this machine in real time: another test's dead filesystem, disks or processes would be seen."""
+ALONE = "mark.alone"
+"""Stands in each file with tests that run alone."""
+WAITING = ("tests/cli/commands/monitor/test_remote.py", "tests/cli/commands/record/", "tests/tui/terminal/")
+"""Tests that mostly wait for a program."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``-m alone``, files without such a test: importing them all takes longer than many tests."""
+    if config.option.markexpr == "alone" and collection_path.name.startswith("test_"):
+        return True if ALONE not in collection_path.read_text(encoding="utf-8") else None
+    return None
+
+
+def in_turns(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    """Tests that wait spread evenly among those that compute, so that the cores always have work."""
+
+    def waits(item: pytest.Item) -> bool:
+        return item.path.relative_to(config.rootpath).as_posix().startswith(WAITING)
+
+    waiting, computing = [item for item in items if waits(item)], [item for item in items if not waits(item)]
+    ranked = [((i + 0.5) / len(group), item) for group in (waiting, computing) for i, item in enumerate(group)]
+    return [item for _, item in sorted(ranked, key=lambda pair: pair[0])]
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # The longest test begins first, so that no worker waits for it at the end.
-    for item in items:
-        if item.path.relative_to(config.rootpath).as_posix().startswith(ALONE):
-            item.add_marker(pytest.mark.alone)
-    items.sort(key=lambda item: item.path.name != "test_cost_gates.py")
+    if hasattr(config, "workerinput"):  # side by side
+        items[:] = in_turns(config, items)
+        # The longest test begins first, so that no worker waits for it at the end.
+        items.sort(key=lambda item: item.path.name != "test_cost_gates.py")
     if config.getoption("--slow"):
         return
     skip = pytest.mark.skip(reason="slow: run with --slow")

@@ -15,6 +15,8 @@ import pytest
 from iotop_ai.model.job.task_states import DISK, place_in
 from tests.rigs.slowdisk import FuseDisk, ThrottledDisk, why_no_fuse_disk, why_no_throttled_disk
 
+pytestmark = pytest.mark.alone
+
 READER = """
 import mmap, os, sys
 fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)

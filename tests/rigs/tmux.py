@@ -108,6 +108,18 @@ class Terminal:
         values = self.tmux("display-message", "-p", " ".join(f"#{{{n}}}" for n in names)).split()
         return dict(zip(names, values, strict=True))
 
+    def wait_app(self) -> None:
+        """Wait for the app, which asks for the mouse; the first picture is painted before it is loaded.
+
+        A click is lost until it has its layout, too: wait for its answer to a key instead.
+        """
+        self.wait_until(lambda _: self.mode()["mouse_any_flag"] == "1", what="the app asks for the mouse")
+
+    def cleared(self) -> None:
+        """Empty the shell's screen, so that what stood there is not taken for what comes."""
+        self.type("clear\n")
+        self.wait_until(lambda text: text.strip() == "ready>", what="an empty screen")
+
     def resize(self, width: int, height: int) -> None:
         """Change the size of the terminal."""
         self.width, self.height = width, height

@@ -361,6 +361,7 @@ def test_a_filesystem_without_inodes_left(tmp_path: Path) -> None:
         assert made(source, few).fits is False
 
 
+@pytest.mark.xdist_group("a slow disk")
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "there")
 def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
     """The source lies on a disk that takes 20 ms a request, and its pages are in memory: only the disk may count."""

@@ -150,6 +150,7 @@ def test_rates_come_from_the_counters(library: Path, asker: Start, tmp_path: Pat
     assert rates["sm_ratio"] == 0.3125
 
 
+@pytest.mark.alone
 def test_the_rate_of_a_steady_counter_is_steady_though_other_calls_are_slow_at_times(
     library: Path, asker: Start, tmp_path: Path
 ) -> None:

@@ -6,6 +6,8 @@ import statistics
 import threading
 import time
 
+import pytest
+
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.gpu.collector import HUNG_S, OPENING_S, GpuCollector
 from iotop_ai.collectors.gpu.nvml.library import GpuUnavailable, Nvml
@@ -49,6 +51,7 @@ class Card(Nvml):
         return GpuState(uuid, 0, "card", utilization_percent=self.sweeps % 100)
 
 
+@pytest.mark.alone
 def test_each_tick_finds_a_new_sweep_that_is_fresh() -> None:
     clock = Clock()
     collector = GpuCollector(clock, Card(clock), every_s=0.2)

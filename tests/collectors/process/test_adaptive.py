@@ -50,7 +50,10 @@ print("done", flush=True)
 sys.stdin.readline()
 """
 NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: else nobody knows what is left out")
+pytestmark = [
+    pytest.mark.alone,  # the bytes of the whole machine must be those of its processes
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: else nobody knows what is left out"),
+]
 
 
 def adaptive(least: int = 1, refused: tuple[str, ...] = ()) -> ProcessCollector:

@@ -172,6 +172,7 @@ def test_exec_is_noticed(collector: ProcessCollector) -> None:
         child.wait()
 
 
+@pytest.mark.alone
 def test_a_used_pid_is_another_process(collector: ProcessCollector) -> None:
     last_pid = Path("/proc/sys/kernel/ns_last_pid")
     if not os.access(last_pid, os.W_OK):
@@ -205,6 +206,7 @@ def test_a_used_pid_is_another_process(collector: ProcessCollector) -> None:
         other.wait()
 
 
+@pytest.mark.alone
 def test_a_thousand_processes_come_and_vanish_at_once(collector: ProcessCollector) -> None:
     others = descriptors()
     collector.read()

@@ -115,6 +115,7 @@ def switch() -> Iterator[Path]:
     SWITCH.write_text(was)
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(
     os.geteuid() != 0 or not os.access(SWITCH, os.W_OK) or SWITCH.read_text().strip() != "0",
     reason="needs root and a kernel on which the accounting is off",

@@ -4,8 +4,12 @@ import os
 import subprocess
 from contextlib import closing
 
+import pytest
+
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.discovery import PidDiscovery
+
+pytestmark = pytest.mark.alone
 
 
 def test_a_pid_that_is_not_there_yet_is_probed_once_more_and_then_left_to_the_listing() -> None:

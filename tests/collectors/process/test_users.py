@@ -12,7 +12,7 @@ from iotop_ai.collectors.process.users import Users, look_up_name
 
 
 def until(seen: Callable[[], bool]) -> None:
-    end = time.monotonic() + 5
+    end = time.monotonic() + 20
     while not seen():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -36,7 +36,7 @@ def test_a_hung_service_costs_one_wait_and_names_come_late() -> None:
     users = Users(Root(), ask, timeout_s=0.1)
     begun = time.monotonic()
     assert [users.name(uid) for uid in range(1000, 1100)] == [str(uid) for uid in range(1000, 1100)]
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < 5  # a hundred waits would take 10 s
     assert asked == [1000]
     assert users.late_names() == {}
     released.set()

@@ -106,6 +106,7 @@ def test_nothing_in_flight_costs_no_new_mapping() -> None:
     assert hung_s({"sda": 5}, "sdb", 9) == 0.0
 
 
+@pytest.mark.xdist_group("a slow disk")
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk())
 def test_a_real_device_that_stops(tmp_path: Path) -> None:
     limits = LIMITS._replace(hung_s=1.5)

@@ -18,7 +18,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.sources.live.source import LiveSource
 from tests.rigs.home import Home, why_no_home
 
-pytestmark = pytest.mark.skipif(bool(why_no_home()), reason=why_no_home())
+pytestmark = [pytest.mark.alone, pytest.mark.skipif(bool(why_no_home()), reason=why_no_home())]
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.alone
 def test_ticks_keep_to_a_grid() -> None:
     source = LiveSource(QUICK)
     taken = list(islice(source, 6))

@@ -110,7 +110,7 @@ def test_readonly_opens_no_question() -> None:
 
 
 def test_a_process_is_ended_from_its_row(tmp_path: Path) -> None:
-    program = tmp_path / "zzsleeper"
+    program = tmp_path / f"zz{os.getpid()}"  # no other process of the machine is called so
     shutil.copy(shutil.which("sleep") or "", program)
     sleeper = subprocess.Popen([str(program), "300"])
     state = tmp_path / "state"
@@ -119,14 +119,14 @@ def test_a_process_is_ended_from_its_row(tmp_path: Path) -> None:
             started(terminal, PROGRAM)
             terminal.keys("/")
             terminal.wait_for("Esc:clear")
-            terminal.type("zzsleeper\n")
-            terminal.wait_until(lambda text: "zzsleeper  " in text, what="its row")
+            terminal.type(f"^{program.name}\n")
+            terminal.wait_for_match(rf"^.{program.name} ")
             to_the_processes(terminal)
             terminal.keys("Down")
             terminal.keys("k")
-            terminal.wait_for(f"zzsleeper, pid {sleeper.pid}")
+            terminal.wait_for(f"{program.name}, pid {sleeper.pid}")
             terminal.type("term\n")
-            terminal.wait_for(f"done: term: zzsleeper ({sleeper.pid})")
+            terminal.wait_for(f"done: term: {program.name} ({sleeper.pid})")
             assert sleeper.wait(20) == -15
             terminal.keys("q")
     finally:
@@ -135,12 +135,13 @@ def test_a_process_is_ended_from_its_row(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (state / "iotop-ai" / "audit.jsonl").read_text().splitlines()]
     assert [(line["action"], line["result"]) for line in lines] == [
         ("term", "asked"),
-        ("term", f"term: zzsleeper ({sleeper.pid})"),
+        ("term", f"term: {program.name} ({sleeper.pid})"),
     ]
 
 
 def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
-    names = ("zzone", "zztwo", "zzthree")
+    own = f"zz{os.getpid()}"  # no other process of the machine is called so
+    names = (f"{own}one", f"{own}two", f"{own}three")
     for name in names:
         shutil.copy(shutil.which("sleep") or "", tmp_path / name)
     sleepers = [subprocess.Popen([str(tmp_path / name), "300"]) for name in (*names, names[0])]
@@ -153,15 +154,15 @@ def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
             terminal.wait_for("recording to")
             terminal.keys("/")
             terminal.wait_for("Esc:clear")
-            terminal.type("^zz\n")
-            terminal.wait_until(lambda text: "zztwo  " in text, what="its row")
+            terminal.type(f"^{own}\n")
+            terminal.wait_for_match(rf"^.{names[1]} ")
             to_the_processes(terminal)
             terminal.keys("Down")
             terminal.keys("T")  # a row of two, and on to the next
-            terminal.wait_for("done: zzone x2 tagged, 2 in all")
-            terminal.wait_for_match(r"^\*zzone x2 ")
+            terminal.wait_for(f"done: {names[0]} x2 tagged, 2 in all")
+            terminal.wait_for_match(rf"^\*{names[0]} x2 ")
             terminal.keys("T")
-            terminal.wait_for("done: zzthree tagged, 3 in all")
+            terminal.wait_for(f"done: {names[2]} tagged, 3 in all")
             terminal.wait_for_match(r"━━ process 3 tagged")
             terminal.keys("Escape")  # the filter goes, the tags stay
             terminal.wait_for("filter cleared")
@@ -169,8 +170,8 @@ def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
             terminal.keys("k")
             text = terminal.wait_for("PROCESS  3 tagged")
             for index in (0, 2, 3):
-                assert f"{sleepers[index].pid}  zz" in text
-            assert f"{sleepers[1].pid}  zz" not in text
+                assert f"{sleepers[index].pid}  {own}" in text
+            assert f"{sleepers[1].pid}  {own}" not in text
             terminal.type("term\n")
             terminal.wait_for("done: term: 3 of 3 tagged")
             for index in (0, 2, 3):
@@ -179,7 +180,7 @@ def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
             terminal.keys("U")
             terminal.wait_for("nothing is tagged")
             (recording,) = tmp_path.glob("*.iotop.jsonl")
-            terminal.wait_until(lambda _: recording.read_text().count("term: zz") >= 3, what="an event for each")
+            terminal.wait_until(lambda _: recording.read_text().count(f"term: {own}") >= 3, what="an event for each")
             terminal.keys("q")
             assert sleepers[1].poll() is None
     finally:
@@ -220,14 +221,14 @@ def test_commands_ask_and_take_no_for_an_answer(disk_folder: Path) -> None:
             terminal.wait_for("unknown: not done: not confirmed")
             terminal.wait_for("code=2")
             assert not (disk_folder / "state/iotop-ai/audit.jsonl").exists()
-        terminal.type("clear\n")
+        terminal.cleared()
         stage = f"{program} stage {shlex.quote(str(data))} {shlex.quote(str(fast))} --no-measure; echo code=$?\n"
         terminal.type(stage)
         terminal.wait_for("Type copy to continue:")
         terminal.keys("C-c")
         terminal.wait_for("code=130")
         assert not list(fast.iterdir())
-        terminal.type("clear\n")
+        terminal.cleared()
         terminal.type(stage)
         terminal.wait_for("Type copy to continue:")
         terminal.type("copy\n")

@@ -19,6 +19,7 @@ from tests.rigs.home import Home, why_no_home
 from tests.rigs.tmux import Terminal, why_no_tmux
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux()),
     pytest.mark.skipif(bool(why_no_home()), reason=why_no_home()),
     pytest.mark.timeout(180),

@@ -5,10 +5,11 @@ import shlex
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from tests.rigs.tmux import Terminal, why_no_tmux
+from tests.rigs.tmux import LONG_S, Terminal, why_no_tmux
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
 
@@ -33,6 +34,7 @@ except ValueError as error:
 """
 
 
+@pytest.mark.alone
 def test_ctrl_z_and_fg() -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(COMMAND + "\n")
@@ -44,9 +46,7 @@ def test_ctrl_z_and_fg() -> None:
         terminal.type("echo typed=$((40+2))\n")
         terminal.wait_for("typed=42")
         terminal.type("fg\n")
-        text = terminal.wait_for(" q ?")
-        assert "path" in text
-        assert "process" in text
+        terminal.wait_until(lambda text: all(word in text for word in ("path", "process", " q ?")), what="the screen")
         assert terminal.mode()["alternate_on"] == "1"
         terminal.keys("q")
         terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0")
@@ -70,7 +70,7 @@ def test_a_terminal_that_is_gone_ends_it() -> None:
         terminal.wait_for(" q ?")
         (child,) = terminal.children()
         terminal.tmux("kill-server")
-        end = time.monotonic() + 5
+        end = time.monotonic() + LONG_S
         while os.path.exists(f"/proc/{child}") and time.monotonic() < end:
             time.sleep(0.05)
         assert not os.path.exists(f"/proc/{child}")
@@ -88,10 +88,13 @@ def test_what_breaks_is_one_line() -> None:
 
 STUCK = """
 import asyncio
+import pathlib
+import sys
 from iotop_ai.cli.main import main
 from iotop_ai.tui import app
 
 async def stuck(self):
+    pathlib.Path(sys.argv[1]).touch()
     await asyncio.Event().wait()
 
 app.END_WAIT_S = 1.0
@@ -100,14 +103,16 @@ main(["--no-smart", "-d", "0.5"])
 """
 
 
-def test_an_app_that_waits_for_ever_ends_by_force() -> None:
+def test_an_app_that_waits_for_ever_ends_by_force(tmp_path: Path) -> None:
+    stuck = tmp_path / "stuck"
     with Terminal(80, 24) as terminal:
-        terminal.type(f"{shlex.quote(sys.executable)} -c {shlex.quote(STUCK)}; echo rc=$?\n")
+        words = [sys.executable, "-c", STUCK, str(stuck)]
+        terminal.type(f"{shlex.join(words)}; echo rc=$?\n")
         terminal.wait_for(" q ?")
         (child,) = terminal.children()
-        time.sleep(1.0)
+        terminal.wait_app()
         terminal.keys("P")
-        time.sleep(0.5)
+        terminal.wait_until(lambda _: stuck.exists(), what="an app that waits")
         os.kill(child, signal.SIGTERM)
         terminal.wait_for(f"rc={128 + signal.SIGTERM}")
         assert terminal.mode()["alternate_on"] == "0"

@@ -179,6 +179,7 @@ def test_the_linux_console(tmp_path: Path) -> None:
         assert re.findall(rf"\x1b\[\?{mode}([hl])", raw)[-1] == rests, mode
 
 
+@pytest.mark.alone
 def test_without_a_second_screen_the_prompt_comes_below_the_last_picture(tmp_path: Path) -> None:
     """A Linux console has none, and others may have it switched off."""
     with opened(tmp_path) as terminal:
@@ -191,7 +192,7 @@ def test_without_a_second_screen_the_prompt_comes_below_the_last_picture(tmp_pat
         terminal.type("fg; echo rc=$?\n")
         terminal.wait_until(lambda seen: seen.split("\n")[23].startswith(" q ?"), what="the whole screen")
         terminal.keys("q")
-        terminal.wait_for_match("^rc=0$")
+        terminal.wait_for_match("^rc=0\nready>$")
         rows = terminal.screen()
         assert rows[-1] == "ready>"
         assert rows[-2] == "rc=0"
@@ -209,7 +210,7 @@ def test_inside_gnu_screen(tmp_path: Path, second: str) -> None:
     with opened(tmp_path, 80, 24, SCREENDIR=str(sockets), COLORTERM="") as terminal:
         terminal.type(f"screen -c {rc} -S rig-{os.getpid()} sh\n")
         try:
-            time.sleep(0.5)
+            terminal.wait_until(lambda seen: seen.strip() == "ready>", what="the shell in the window")
             start(terminal, tmp_path)
             terminal.keys("Escape", ">")
             text = terminal.wait_for("sorted by read")
@@ -307,6 +308,7 @@ def test_keys_of_the_settings_file_and_no_mouse(own_folder: Path) -> None:
         terminal.wait_for("rc=0")
 
 
+@pytest.mark.alone
 def test_bytes_of_a_refresh(tmp_path: Path) -> None:
     """On a slow link: most seconds take less than 6 KB. A new verdict may paint all of the screen, and is left out."""
     with opened(tmp_path) as terminal:

@@ -139,6 +139,7 @@ def test_no_iotop_ai_there(tmp_path: Path) -> None:
     with Sshd(tmp_path, program=False) as server, Terminal(80, 24, server.environment) as terminal:
         show(terminal, f"cd {TOP}; {MONITOR}")
         assert "input: box: no iotop-ai in the PATH of that machine" in left(terminal, 2)
+        terminal.cleared()
         show(terminal, f"cd {TOP}; {PIPE}")
         text = left(terminal, 2)
         assert "iotop-ai: command not found" in text or "iotop-ai: not found" in text

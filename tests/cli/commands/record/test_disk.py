@@ -9,7 +9,6 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -62,7 +61,7 @@ def test_a_full_disk_tears_no_line_and_recording_goes_on(small_disk: Path) -> No
                     filler.write(b"\0" * step)
             except OSError:
                 continue
-        for _ in range(100):
+        for _ in range(600):
             said += read_some(running.stderr)
             if "not recording" in said:
                 break
@@ -70,7 +69,7 @@ def test_a_full_disk_tears_no_line_and_recording_goes_on(small_disk: Path) -> No
     assert "No space left" in said or "the disk is full" in said
     size = path.stat().st_size
     ballast.unlink()
-    for _ in range(100):
+    for _ in range(600):
         said += read_some(running.stderr)
         if "recording again" in said:
             break
@@ -121,20 +120,18 @@ def test_files_are_rotated_packed_kept_and_shipped(tmp_path: Path) -> None:
         assert json.loads(raw[-1])["k"] == "end"
     headers = [FileRecording(part).header for part in (*parts, str(path))]
     assert all(isinstance(h, Header) and h.continues for h in headers)
-    times = [
-        f.snapshot.at_ns for part in (*parts, str(path)) for f in frames(FileRecording(part).items())
+    numbers = [
+        f.snapshot.seq for part in (*parts, str(path)) for f in frames(FileRecording(part).items())
         if f.snapshot.at_ns >= FileRecording(part).first().at_ns
     ]  # fmt: skip
-    assert times == sorted(set(times))
-    gaps = [b - a for a, b in pairwise(times)]
-    assert max(gaps) < 1e9
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))  # none twice, and none lost
 
 
 def test_a_hook_that_fails_or_hangs_is_told(tmp_path: Path) -> None:
     done = iotop("record", *FAST, "--hook", "false", "--duration", "0.2", "-o", str(tmp_path / "a"))
     assert "the hook ended with status 1 for a" in done.stderr
     running = started("--hook", "sleep 60", "--duration", "0.2", "-o", str(tmp_path / "b"))
-    for _ in range(200):
+    for _ in range(3000):
         if (tmp_path / "b").exists() and kinds(tmp_path / "b")[-1:] == ["end"]:
             break
         time.sleep(0.02)
