@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from iotop_ai.model.verdict_class import CLASS_SPECS
@@ -23,7 +24,7 @@ from tests.scenarios.stacks.clock import COLLECTIVE, KINDS, LAYOUT, SAVE, STATES
 from tests.scenarios.stacks.gpu import Gpus
 from tests.scenarios.stacks.install import STACKS, VARIABLE, install, why_no_stack
 from tests.scenarios.stacks.places import SERVER
-from tests.scenarios.stacks.play import CARD, truth_of
+from tests.scenarios.stacks.play import CARD, cpu_seconds, truth_of
 from tests.scenarios.stacks.report import document, line, summary
 from tests.scenarios.stacks.run import chosen
 from tests.scenarios.stacks.score import account_outcome, false_alarm, false_ok, outcome, scored, wilson
@@ -152,6 +153,12 @@ def test_a_verdict_is_worth_what_the_truth_says(wait: float, verdict: str, worth
     assert outcome(DISK, states(wait=wait), verdict) == worth
 
 
+def test_a_neighbour_may_be_named_where_there_is_one() -> None:
+    assert outcome(CPU, states(wait=0.5), "noisy_neighbour", 0.3) == "acceptable"
+    assert outcome(CPU, states(wait=0.5), "noisy_neighbour", 0.1) == "wrong"
+    assert outcome(DISK, states(wait=0.5), "noisy_neighbour", 0.3) == "wrong"
+
+
 def test_false_alarms_and_false_oks_are_apart() -> None:
     assert false_alarm(HEALTHY, states(wait=0.01), "cpu_prep")
     assert not false_alarm(HEALTHY, states(wait=0.01), "gpu_bound")
@@ -197,7 +204,7 @@ def test_the_truth_of_a_period_is_a_difference() -> None:
 
 
 def record(name: str, verdict: str, wait: float, **more: Any) -> dict[str, Any]:
-    usual = {"stack": CASES[name].stack, "options": ["--kind", "sleep"], "load": 1.0, "text": "", "errors": [0.02]}
+    usual = {"stack": CASES[name].stack, "options": ["--kind", "sleep"], "others": 0.1, "text": "", "errors": [0.02]}
     told = {"confidence": 0.8, "data_stall_ratio": 0.5, "account": None, "classes": {}}
     return {"name": name, "verdict": verdict, "truth": states(wait=wait), **usual, **told, **more}
 
@@ -245,6 +252,18 @@ def test_an_environment_is_made_and_found(tmp_path: Path, monkeypatch: pytest.Mo
     assert "--only small" in why_no_stack("small")
     install("small")
     assert why_no_stack("small") == ""
+
+
+def test_the_cpu_time_of_others_is_not_the_trainers() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        before, all_before = cpu_seconds(busy.pid), time.monotonic()
+        ticks = psutil.Process(busy.pid).cpu_times().user
+        time.sleep(1.5)
+        own = psutil.Process(busy.pid).cpu_times().user - ticks
+        others, took = cpu_seconds(busy.pid) - before, time.monotonic() - all_before
+        busy.kill()
+    assert own > 0.1
+    assert -0.1 <= others <= (psutil.cpu_count() or 1) * took - own + 0.2
 
 
 def test_the_state_fits_its_file() -> None:

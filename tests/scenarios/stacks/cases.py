@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.scenarios.stacks.case import ALONE, CPU, DISK, HEALTHY, HOST, MIXED, RANK, SAVE, Case, Cause
-from tests.scenarios.stacks.places import slow_disk, slow_writes
+from tests.scenarios.stacks.case import ALONE, CPU, DISK, HEALTHY, HOST, MIXED, NETWORK, RANK, SAVE, Case, Cause
+from tests.scenarios.stacks.places import server, slow_disk, slow_writes
 
 RATE = 8.0
 """MB/s of the slow disk: what a case reads fits into the page cache once, so that no page is read twice."""
@@ -31,6 +31,18 @@ def healthy(stack: str, script: str, kind: str, slack: float, more: str = "") ->
     return Case(stack, script, HEALTHY, _words(kind, -slack, more))
 
 
+def network(stack: str, script: str, kind: str, loss: float, more: str) -> Case:
+    """From a server that answers after 40 ms and sends 6 MB/s; the samples are used as they are."""
+    return Case(stack, script, NETWORK, _words(kind, loss, f"--work 0 {more}"), server(6.0, 40.0), 160)
+
+
+def served(stack: str, script: str, cause: Cause, kind: str, loss: float, more: str) -> Case:
+    """From a fast server near by: it is not what holds the trainer up."""
+    return Case(stack, script, cause, _words(kind, loss, more), server(100.0, 1.0), 160)
+
+
+JAX, HF, WDS = ("jax", "train_jax.py"), ("huggingface", "train_huggingface.py"), ("webdataset", "train_webdataset.py")
+OBJECTS, RAY = ("objects", "train_objects.py"), ("ray", "train_ray.py")
 TORCH, TF = ("torch", "train_torch.py"), ("tensorflow", "train_tensorflow.py")
 CASES: dict[str, Case] = {
     "torch fork disk": disk(*TORCH, "futex", 0.6),
@@ -59,4 +71,24 @@ CASES: dict[str, Case] = {
     "Keras fit disk": disk(*TF, "sleep", 0.3, "--fit"),
     "Keras fit decode": cpu(*TF, "poll", 0.7, "--fit"),
     "Keras fit healthy": healthy(*TF, "sleep", 0.8, "--fit"),
+    "grain threads disk": disk(*JAX, "futex", 0.5),
+    "grain threads decode": cpu(*JAX, "poll", 0.25),
+    "grain processes decode": cpu(*JAX, "futex", 0.5, "--processes"),
+    "grain processes disk": disk(*JAX, "spin", 0.2, "--processes"),
+    "grain healthy": healthy(*JAX, "futex", 0.8),
+    "boto3 network": network(*OBJECTS, "futex", 0.7, "--client boto3"),
+    "s3fs network": network(*OBJECTS, "poll", 0.2, "--client s3fs"),
+    "aiohttp network": network(*OBJECTS, "sleep", 0.4, "--client aiohttp"),
+    "boto3 decode": served(*OBJECTS, CPU, "sleep", 0.6, "--client boto3 --work 3"),
+    "boto3 healthy": served(*OBJECTS, HEALTHY, "futex", -0.6, "--client boto3"),
+    "webdataset files disk": disk(*WDS, "futex", 0.3),
+    "webdataset pipe:cat disk": disk(*WDS, "sleep", 0.6, "--through cat"),
+    "webdataset pipe:curl network": network(*WDS, "poll", 0.5, "--through curl"),
+    "webdataset decode": cpu(*WDS, "futex", 0.15),
+    "datasets arrow disk": disk(*HF, "futex", 0.5),
+    "datasets stream network": network(*HF, "sleep", 0.25, "--stream"),
+    "datasets decode": cpu(*HF, "poll", 0.35),
+    "Ray Data disk": disk(*RAY, "futex", 0.6),
+    "Ray Data decode": cpu(*RAY, "sleep", 0.3),
+    "Ray Data healthy": healthy(*RAY, "futex", 0.8),
 }  # fmt: skip

@@ -99,7 +99,8 @@ class Clock:
         self._spent = [0] * len(STATES)
         self._state, self._since = STARTUP, time.monotonic_ns()
         self._batches = self._ready = 0
-        self._began = self._calibrated = 0.0
+        self._began = self._from = self._calibrated = 0.0
+        self._counted = 0
         self._launcher: _Launcher | None = None
         self._pipe = os.pipe()[0]
         self.enter(STARTUP)
@@ -141,7 +142,7 @@ class Clock:
             self._began = now
         elif self._a.step >= 0 or self._calibrated:
             self._ready = int(now - (self._calibrated or self._began) >= SETTLE_S)
-        elif now - self._began < DRAIN_S:
+        elif now - self._began < DRAIN_S or not self._from:
             self._counted, self._from = self._batches, now
         elif now - self._from >= MEASURE_S and self._batches - self._counted >= 5:
             alone = (now - self._from) / (self._batches - self._counted)

@@ -19,27 +19,31 @@ DONE = "installed"
 
 
 class Stack(NamedTuple):
-    """An environment. packages: in groups, one call of pip each. borrows: the stack that it takes torch from.
+    """An environment. packages: what pip installs. borrows: the stack that it takes torch from.
 
     modules: what a trainer imports; imported once after the installation.
     """
 
-    packages: tuple[tuple[str, ...], ...]
+    packages: tuple[str, ...]
     modules: tuple[str, ...]
     borrows: str = ""
 
 
+SHARED = ("numpy==2.4.6", "pillow==13.0.0", "requests==2.34.2")
 STACKS: dict[str, Stack] = {
-    "torch": Stack((("torch==2.13.0", "torchdata==0.11.0", "numpy", "pillow", "requests"),), ("torch", "torchdata")),
-    "tensorflow": Stack((("tensorflow-cpu==2.21.0", "pillow"),), ("tensorflow",)),
-    "jax": Stack((("jax==0.10.0", "grain==0.2.18", "pillow"),), ("jax", "grain")),
-    "huggingface": Stack((("datasets==5.2.0", "pillow"),), ("datasets", "torch"), "torch"),
-    "webdataset": Stack((("webdataset==1.0.2", "pillow", "requests"),), ("webdataset", "torch"), "torch"),
+    "torch": Stack(("torch==2.13.0", "torchdata==0.11.0", *SHARED), ("torch", "torchdata")),
+    "tensorflow": Stack(("tensorflow-cpu==2.21.0", "keras==3.15.1", *SHARED), ("tensorflow",)),
+    "jax": Stack(("jax==0.10.0", "grain==0.2.18", *SHARED), ("jax", "grain")),
+    "huggingface": Stack(("datasets==5.2.0", "aiohttp==3.14.5", *SHARED), ("datasets", "torch"), "torch"),
+    "webdataset": Stack(("webdataset==1.0.2", *SHARED), ("webdataset", "torch"), "torch"),
     "objects": Stack(
-        (("s3fs", "aiohttp", "fsspec", "pillow"), ("boto3",)), ("boto3", "s3fs", "aiohttp", "torch"), "torch"
+        # The newest boto3 that aiobotocore allows: the resolver takes minutes to find it.
+        ("s3fs==2026.9.0", "aiobotocore==3.10.0", "boto3==1.43.117", "botocore==1.43.117", "aiohttp==3.14.5", *SHARED),
+        ("boto3", "s3fs", "aiohttp", "torch"),
+        "torch",
     ),
-    "ray": Stack((("ray[data]==2.60.0", "pillow", "pandas"),), ("ray.data", "torch"), "torch"),
-}  # fmt: skip
+    "ray": Stack(("ray[data,train]==2.60.0", "pandas==3.1.1", *SHARED), ("ray.data", "ray.train", "torch"), "torch"),
+}
 """By name, in the order of their value to the verdict."""
 
 
@@ -75,8 +79,8 @@ def install(name: str, index: str = "") -> None:
     if stack.borrows:
         (_packages(name) / f"{stack.borrows}.pth").write_text(f"{_packages(stack.borrows)}\n")
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    for group in stack.packages:
-        subprocess.run([*pip, *(["--extra-index-url", index] if index else []), *group], check=True)
+    if stack.packages:
+        subprocess.run([*pip, *(["--extra-index-url", index] if index else []), *stack.packages], check=True)
     loads = "; ".join(f"import {module}" for module in stack.modules)
     subprocess.run([str(python), "-c", loads], check=True)
     (folder() / name / DONE).touch()

@@ -37,7 +37,8 @@ python -m tests.scenarios.stacks.install
 Measured on {machine}. No rule was changed for a run: what is wrong stays in the table.
 
 - **right**: the verdict of `iotop-ai diagnose --json` names the cause; below {little} of time lost it says that all is
-  well. **acceptable**: a class with the same cure, or "all is well" below {small}.
+  well. **acceptable**: a class with the same cure, "all is well" below {small}, or, of a job that lacks CPU, a noisy
+  neighbour where other programs take a quarter of the machine's CPU or more.
 - **false alarm**: a trouble where less than {little} is lost. **false OK**: all is well where {small} or more is lost.
 - **share**: how far the share of time without data is from the truth, each second over 10 s.
 """
@@ -57,7 +58,7 @@ def line(run: Scored) -> str:
     told = f" account {run.account}" if run.account else ""
     return (
         f"{run.result:10}{told} {r['name']}: lost {percent(run.lost)}, wait {percent(r['truth']['shares']['wait'])}, "
-        f"named {r['verdict']} ({r['confidence']}), stall {percent(stall)}, load {r['load']:.1f}{parts}\n"
+        f"named {r['verdict']} ({r['confidence']}), stall {percent(stall)}, others {percent(r['others'])}{parts}\n"
         f"           {r['text']}"
     )
 

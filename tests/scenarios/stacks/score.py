@@ -14,6 +14,8 @@ Record = Mapping[str, Any]
 RIGHT, ACCEPTABLE, WRONG, UNKNOWN = "right", "acceptable", "wrong", "unknown"
 LITTLE, SMALL = 0.05, 0.10
 """Below the first share of time lost a job is healthy; below the second "healthy" is acceptable, too."""
+CROWDED = 0.25
+"""Where other programs take this part of the machine's CPU, a job that lacks CPU may be said to lack it for them."""
 
 
 def lost_share(cause: Cause, truth: Mapping[str, Any]) -> float:
@@ -21,8 +23,8 @@ def lost_share(cause: Cause, truth: Mapping[str, Any]) -> float:
     return float(truth["shares"][cause.lost or "wait"])
 
 
-def outcome(cause: Cause, truth: Mapping[str, Any], verdict: str) -> str:
-    """Whether the verdict is right, acceptable, wrong, or that it is unknown."""
+def outcome(cause: Cause, truth: Mapping[str, Any], verdict: str, others: float = 0.0) -> str:
+    """Whether the verdict is right, acceptable, wrong, or that it is unknown. others: their part of all CPU time."""
     lost = lost_share(cause, truth)
     if verdict == "unknown":
         return UNKNOWN
@@ -31,7 +33,8 @@ def outcome(cause: Cause, truth: Mapping[str, Any], verdict: str) -> str:
         return RIGHT if verdict in FINE else ACCEPTABLE if verdict in blamed else WRONG
     if verdict == cause.label:
         return RIGHT
-    fine = (*cause.also, *(FINE if lost < SMALL else ()))
+    crowd = ("noisy_neighbour",) if others >= CROWDED and "data_cpu" in cause.parts else ()
+    fine = (*cause.also, *crowd, *(FINE if lost < SMALL else ()))
     return ACCEPTABLE if verdict in fine else WRONG
 
 
@@ -102,7 +105,7 @@ def scored(records: Sequence[Record], causes: Mapping[str, Cause]) -> list[Score
             continue
         cause, truth, account = causes[record["name"]], record["truth"], record["account"]
         told = account_outcome(cause, truth, account) if account else ""
-        out.append(Scored(record, cause, outcome(cause, truth, record["verdict"]), told))
+        out.append(Scored(record, cause, outcome(cause, truth, record["verdict"], record["others"]), told))
     return out
 
 

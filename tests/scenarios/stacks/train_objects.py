@@ -1,0 +1,99 @@
+"""Object stores: boto3 or s3fs in the workers of PyTorch's loader, or aiohttp beside the loop in the trainer."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Queue
+
+import torch
+from clock import Clock, options
+from images import augment, jpegs
+from torch.utils.data import DataLoader, Dataset, default_collate
+
+COUNT = 128
+os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
+
+
+def key(index: int) -> str:
+    return f"train/{index % COUNT:05}.jpg"
+
+
+class Objects(Dataset):
+    """An object of the bucket a sample."""
+
+    def __init__(self, address: str, client: str, work: int) -> None:
+        self.address, self.client, self.work = address, client, work
+        self.opened: object = None
+
+    def __len__(self) -> int:
+        return 1 << 24
+
+    def _open(self) -> object:
+        if self.client == "boto3":
+            import boto3
+
+            return boto3.client("s3", endpoint_url=self.address)
+        import s3fs
+
+        return s3fs.S3FileSystem(client_kwargs={"endpoint_url": self.address})
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        self.opened = self.opened or self._open()
+        if self.client == "boto3":
+            data = self.opened.get_object(Bucket="bucket", Key=key(index))["Body"].read()
+        else:
+            data = self.opened.cat_file(f"bucket/{key(index)}")
+        return torch.from_numpy(augment(data, self.work).copy())
+
+
+def with_aiohttp(a: argparse.Namespace) -> Iterator[torch.Tensor]:
+    """Batches that an event loop in a thread of the trainer fetches, eight requests at once."""
+    import aiohttp
+
+    ready: Queue[torch.Tensor] = Queue(maxsize=2)
+
+    async def fetch(session: aiohttp.ClientSession) -> torch.Tensor:
+        async with session.get(f"{a.data}/bucket/{key(random.randrange(COUNT))}") as answer:
+            data = await answer.read()
+        return torch.from_numpy(augment(data, a.work).copy())
+
+    async def run() -> None:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=8)) as session:
+            while True:
+                batch = default_collate(await asyncio.gather(*(fetch(session) for _ in range(a.batch))))
+                await asyncio.to_thread(ready.put, batch)
+
+    threading.Thread(target=lambda: asyncio.run(run()), daemon=True).start()
+    while True:
+        yield ready.get()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--client", choices=("boto3", "s3fs", "aiohttp"), default="boto3")
+    a = options(parser)
+    if a.action == "prepare":
+        (Path(a.data) / "train").mkdir()
+        for number, image in zip(range(COUNT), jpegs(1000), strict=False):
+            (Path(a.data) / key(number)).write_bytes(image)
+        return
+    torch.set_num_threads(1)
+    clock = Clock(a)
+    if a.client == "aiohttp":
+        loader = with_aiohttp(a)
+    else:
+        # A client does not survive a fork: its threads and connections belong to the parent.
+        objects = Objects(a.data, a.client, a.work)
+        loader = DataLoader(objects, batch_size=a.batch, num_workers=a.workers, multiprocessing_context="spawn")
+    for _batch in clock.batches(loader):
+        clock.compute()
+
+
+if __name__ == "__main__":
+    main()
