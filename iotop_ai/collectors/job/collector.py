@@ -110,7 +110,7 @@ class JobCollector:
         if now >= self._place_due_ns:
             self._place_due_ns = now + int(PLACE_S * 1e9)
             self._places.forget(frozenset(self._jobs))
-            fresh = {key: self._places.read(job) for key, job in self._jobs.items()}
+            fresh = {key: self._with_traffic(job, self._places.read(job)) for key, job in self._jobs.items()}
             # Keep equal objects, so that a recording does not repeat them.
             self._place = {key: old if (old := self._place.get(key)) == new else new for key, new in fresh.items()}
         sampler = self._sampler
@@ -121,6 +121,15 @@ class JobCollector:
         if newest.jobs or newest != self._newest:
             self._newest, self._at_ns = newest, self._clock.monotonic_ns()
         return self._newest or newest
+
+    def _with_traffic(self, job: Job, place: JobPlace) -> JobPlace:
+        found = [one for rank in job.ranks if (one := self._sampler.traffic().get(rank.key)) is not None]
+        if not found:
+            return place
+        most = max(found, key=lambda one: one.received_bytes_per_s)
+        received = sum(one.received_bytes_per_s for one in found)
+        # Two digits, so that a steady stream is the same place.
+        return place._replace(peer=most.peer, received_bytes_per_s=float(f"{received:.1e}"))
 
     def _tick(self, table: ProcessTable, now: int) -> Tick:
         ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]

@@ -31,6 +31,8 @@ class RankWatch:
         self.rank = NO_RANK
         self.job = NO_RANK.key
         self.partial = False
+        self.ranks = 1
+        """Training processes of its job."""
         self.start = self.end = self.mains = 0
         self.tally = LookTally()
         self._main: WatchedTask | None = None
@@ -45,11 +47,12 @@ class RankWatch:
         self._turn = 0
         self._order: list[WatchedTask] = []
         self.receiving: frozenset[int] = frozenset()
-        """Pids whose sockets received bytes lately."""
+        """Pids that wait for the network, or whose sockets received bytes lately."""
 
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
         """Take the newest facts about the training process."""
         self.rank, self.job, self.partial = rank, job.key, partial
+        self.ranks = len(job.ranks)
         self._main, self._workers = main, workers
         self._members = frozenset(key.pid for key in job.members)
         self._named = bool(rank.workers) and "loader" in job.evidence
@@ -65,6 +68,10 @@ class RankWatch:
     def pids(self) -> list[int]:
         """The processes that are looked at."""
         return list(dict.fromkeys((self.rank.key.pid, *(task.key.pid for task in self._order))))
+
+    def main_pids(self) -> list[int]:
+        """The processes of its part of the row, up to the first extra task."""
+        return [task.key.pid for task in self._order[: self.mains]]
 
     def take_census(self, now_ns: int, most: int) -> bool:
         """Choose the threads and children to look at, at most ``most``; whether they changed."""

@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.network_watch import NetworkWatch, sleepers
 from iotop_ai.collectors.job.rank_watch import RankWatch
+from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag, Traffic
 from iotop_ai.collectors.job.watched_task import (
     SCHEDSTAT,
     SCHEDSTAT_SIZE,
@@ -35,6 +37,8 @@ MOST_TASKS = 32
 MOST_EXTRA = 32
 TURN = 5
 """Selections that keep the same processes where not all fit."""
+NETWORK_SWEEPS = 8
+"""Sweeps between two looks at the traffic of what sleeps."""
 CENSUS_SWEEPS = 10
 """Sweeps between two censuses of a training process: half a second."""
 
@@ -85,6 +89,8 @@ class TaskSampler:
         self._number = 0
         """Sweeps so far."""
         self._cpu_ns = 0
+        self._diag = SocketDiag(root, clock)
+        self._network = NetworkWatch(root, JobSockets(root, self._diag))
 
     @property
     def cpu_ns(self) -> int:
@@ -140,6 +146,12 @@ class TaskSampler:
         with self._lock:
             return {watch.rank.key: watch.loading for watch in self._watched}
 
+    def traffic(self) -> dict[ProcessKey, Traffic]:
+        """What the processes of each training process receive over TCP, by its key; without those unknown."""
+        with self._lock:
+            found = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watched}
+        return {key: traffic for key, traffic in found.items() if traffic is not None}
+
     def tasks(self) -> dict[ProcessKey, TaskCounts]:
         """The counts of the processes that are watched now, with their CPU times of this moment."""
         with self._lock:
@@ -162,6 +174,8 @@ class TaskSampler:
             if None in places:
                 self._ask(places, raws)
             seen = tuple(places)
+            if self._number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, seen)):
+                self._watch_network(asleep)
             self._seen[seen] = self._seen.get(seen, 0) + 1
             if None in places:
                 self._count()
@@ -179,6 +193,7 @@ class TaskSampler:
                 task.close()
             self._tasks = {}
             self._lay()
+            self._diag.close()
 
     def _end(self) -> None:
         if self._thread is not None:
@@ -192,6 +207,10 @@ class TaskSampler:
             self.sweep()
             self._cpu_ns = earlier + self._clock.thread_ns()
         self._going.release()
+
+    def _watch_network(self, asleep: list[int]) -> None:
+        self._count()
+        self._network.update(self._watched, asleep, self._clock.monotonic_ns())
 
     def _take_census(self) -> None:
         """Choose again what else is looked at, of the training process whose turn it is at this sweep."""

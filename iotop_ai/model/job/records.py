@@ -102,6 +102,7 @@ class JobPlace(NamedTuple):
     shm_*: /dev/shm of its own mount namespace.
     allowed_cores: CPUs that its ranks may run on. mounts: most often seen first. listening, connections: TCP sockets of
     its training processes on which they wait for clients, and open connections to them; looked at only without workers.
+    peer: the numeric address from which its processes receive most over TCP, "" none; received_bytes_per_s: from all.
     """
 
     limits: tuple[IoLimit, ...] = ()
@@ -117,6 +118,8 @@ class JobPlace(NamedTuple):
     listening: int | None = None
     connections: int | None = None
     memory_room_bytes: int | None = None
+    peer: str = ""
+    received_bytes_per_s: float | None = None
 
 
 class JobTable(NamedTuple):

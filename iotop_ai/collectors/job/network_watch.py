@@ -1,0 +1,78 @@
+"""Finds which processes of a job wait for the network, though they sleep as if they had nothing to do.
+
+HTTP clients of Python sleep in poll, asyncio in epoll, threaded clients in a futex. Bytes that arrive on a process's
+own TCP sockets show it, and so does the descriptor of its system call where that may be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.rank_watch import RankWatch
+from iotop_ai.collectors.job.sockets import JobSockets, Traffic
+from iotop_ai.collectors.job.wait_target import wait_target
+from iotop_ai.model.job.task_states import FUTEX, NET, QUEUE
+
+LEAST_BYTES_PER_S = 10_000.0
+"""Below this a connection only keeps itself alive."""
+MOST_TARGETS = 8
+"""System calls that are read at one update; the sleeping processes take turns."""
+_ASLEEP = (QUEUE, NET, FUTEX)
+
+
+class NetworkWatch:
+    """``update`` a few times a second, while something of a job sleeps."""
+
+    def __init__(self, root: Root, sockets: JobSockets) -> None:
+        self._root = root
+        self._sockets = sockets
+        self._turn = 0
+        self._targets: dict[int, bool] = {}
+        """Whether a process's main thread was last found asleep at a TCP socket."""
+        self.traffic: dict[int, Traffic] = {}
+        """By pid, of the newest update."""
+
+    def update(self, watches: Sequence[RankWatch], asleep: Sequence[int], now_ns: int) -> bool:
+        """Set which processes of each watch wait for the network; whether that changed. asleep: pids, all watches'."""
+        pids = [pid for watch in watches for pid in watch.pids()]
+        self.traffic = self._sockets.update(pids, now_ns)
+        with_sockets = [pid for pid in asleep if pid in self.traffic and self.traffic[pid].sockets]
+        self._turn += MOST_TARGETS
+        first = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0
+        for pid in [*with_sockets[first:], *with_sockets[:first]][:MOST_TARGETS]:
+            self._targets[pid] = wait_target(self._root, pid, pid).kind == "socket"
+        self._targets = {pid: found for pid, found in self._targets.items() if pid in with_sockets}
+        receiving = {pid for pid, traffic in self.traffic.items() if _receives(traffic)}
+        waiting = receiving | {pid for pid, found in self._targets.items() if found}
+        changed = False
+        for watch in watches:
+            mine = waiting.intersection(watch.pids())
+            if watch.ranks > 1:
+                # Ranks talk to each other: bytes of a trainer's own sockets need not be data.
+                mine.discard(watch.rank.key.pid)
+            if mine != watch.receiving:
+                watch.receiving, changed = frozenset(mine), True
+        return changed
+
+    def busiest(self, pids: Sequence[int]) -> Traffic | None:
+        """The traffic of the process that receives most, with the sum of their rates; None where none is known."""
+        known = [self.traffic[pid] for pid in pids if pid in self.traffic]
+        if not known:
+            return None
+        most = max(known, key=lambda one: one.received_bytes_per_s)
+        return most._replace(received_bytes_per_s=sum(one.received_bytes_per_s for one in known))
+
+
+def _receives(traffic: Traffic) -> bool:
+    return traffic.growing and traffic.received_bytes_per_s >= LEAST_BYTES_PER_S
+
+
+def sleepers(watches: Sequence[RankWatch], places: Sequence[int | None]) -> list[int]:
+    """Pids of the processes whose main thread sleeps, where the trainer does as well. places: of the whole row."""
+    out: list[int] = []
+    for watch in watches:
+        mine = places[watch.start : watch.end]
+        if mine and mine[0] in _ASLEEP:
+            out += [pid for pid, place in zip(watch.main_pids(), mine, strict=False) if place in _ASLEEP]
+    return out
