@@ -61,8 +61,8 @@ class LookCounts(NamedTuple):
     """Looks at one training process in an interval; each is in exactly one part but ``looks``, which has all.
 
     waits: the main thread is at its result queue, and its makers work. futex: it sleeps in a futex while makers work:
-    a wait of a thread loader, or a synchronisation with a GPU. futex_computing: of those, looks with a thread of the
-    trainer on a CPU. main_disk: the main thread waits for a device itself. main_net: at a socket. running: it runs.
+    a wait of a thread loader, or a synchronisation with a GPU. futex_computing: the same, with a thread of the trainer
+    on a CPU. main_disk: the main thread waits for a device itself. main_net: at a socket. running: it runs.
     backward: it sleeps while its backward pass runs. asleep: it sleeps elsewhere (a timer, a driver's call). resting:
     it sleeps in a queue, and nothing makes data. stopped. hidden: the kernel does not say where it sleeps.
     """
@@ -138,10 +138,12 @@ def _at_futex(look: Look, loading: Loading) -> tuple[str, Split | None]:
     if loading is Loading.NAMED:
         # A pin-memory thread that sleeps at the result queue says that this is empty.
         at_queue = look.pin in (QUEUE, NET)
-        found = split_look(look, threads=False) if at_queue else split_look(look._replace(makers=()))
-        if found is None and at_queue and _busy_elsewhere(look):
-            found = Split(other=1.0)
-        return ("resting", None) if found is None else ("waits" if at_queue else "futex", found)
+        if at_queue:
+            found = split_look(look, threads=False)
+            if found is None and _busy_elsewhere(look):
+                found = Split(other=1.0)
+            return ("resting", None) if found is None else ("waits", found)
+        look = look._replace(makers=())
     found = split_look(look)
     if found is None:
         return "resting", None
