@@ -25,7 +25,7 @@ SAVE_READS = 0.1
 
 
 class Phase(StrEnum):
-    """What a whole interval belongs to, whatever its looks show."""
+    """What an interval belongs to, whatever its looks show, but for the time in which its GPUs work."""
 
     TRAINING = ""
     STARTUP = "startup"
@@ -64,7 +64,10 @@ def account(interval: Interval) -> tuple[float, ...]:
     if left <= 0:
         return tuple(out)
     if interval.phase is not Phase.TRAINING:
-        out[_AT[interval.phase.value]] = left
+        # A GPU works on while another process of the job compiles.
+        busy = min(interval.gpu_busy or 0.0, left)
+        out[_AT["compute"]] = busy
+        out[_AT[interval.phase.value]] = left - busy
     elif interval.gpu_busy is not None:
         _with_gpu(interval, out, left)
     else:

@@ -1,0 +1,204 @@
+"""What an interval's looks and its GPU's utilisation say about where the time went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from iotop_ai.model.job.looks import Loading, LookCounts, Split
+from iotop_ai.model.job.time_account import Interval, Phase, account, loads, saves
+from iotop_ai.model.job.time_shares import LOST, SHARES
+
+NAMED, OTHERS, ITSELF = Loading.NAMED, Loading.OTHERS, Loading.ITSELF
+MB = 1e6
+
+RUNS = LookCounts(looks=20, running=20)
+AT_DISK = LookCounts(looks=20, main_disk=20)
+QUEUE_DISK = LookCounts(looks=20, waits=Split(disk=20.0))
+FUTEX_DISK = LookCounts(looks=20, futex=Split(disk=20.0))
+
+
+def named(interval: Interval) -> dict[str, float]:
+    """The shares that are not 0, to a thousandth."""
+    return {name: round(share, 3) for name, share in zip(SHARES, account(interval), strict=True) if share > 1e-9}
+
+
+@pytest.mark.parametrize(
+    ("interval", "shares"),
+    [
+        # Main running is not loading, unless something shows that it reads.
+        (Interval(RUNS, ITSELF, 0.3), {"compute": 0.3, "host": 0.7}),
+        (Interval(RUNS, ITSELF, 0.3, 0.0, 10 * MB), {"compute": 0.3, "data_cpu": 0.7}),
+        (Interval(RUNS, ITSELF, 0.3, 10 * MB, 0.0), {"compute": 0.3, "data_cpu": 0.7}),
+        (Interval(RUNS, ITSELF, 0.3, 0.0, 0.5 * MB), {"compute": 0.3, "host": 0.7}),
+        (Interval(RUNS, NAMED, 0.3, 10 * MB, 10 * MB), {"compute": 0.3, "host": 0.7}),
+        (
+            Interval(LookCounts(looks=20, running=18, main_disk=2), ITSELF, 0.0),
+            {"data_disk": 0.1, "data_cpu": 0.9},
+        ),
+        # A main thread in a futex beside busy workers, while its GPU works: synchronisation.
+        (
+            Interval(LookCounts(looks=20, futex=Split(disk=10.0, cpu=10.0)), NAMED, 0.95),
+            {"compute": 0.95, "data_disk": 0.025, "data_cpu": 0.025},
+        ),
+        (Interval(LookCounts(looks=20, resting=20), NAMED, 0.95), {"compute": 0.95, "unexplained": 0.05}),
+        # A thread loader's queue is a futex as well: there the GPU idles.
+        (Interval(FUTEX_DISK, ITSELF, 0.36), {"compute": 0.36, "data_disk": 0.64}),
+        (Interval(FUTEX_DISK, ITSELF, 0.36, remote=True), {"compute": 0.36, "data_network": 0.64}),
+        (
+            Interval(LookCounts(looks=20, futex=Split(disk=4.0), futex_computing=Split(disk=4.0, cpu=12.0)), ITSELF, 0),
+            {"data_disk": 0.4, "data_cpu": 0.6},
+        ),
+        # What shows a wait by itself comes first, and the time of a GPU that idles is all that can be lost.
+        (
+            Interval(LookCounts(looks=20, waits=Split(disk=10.0), futex=Split(cpu=10.0)), ITSELF, 0.3),
+            {"compute": 0.3, "data_disk": 0.5, "data_cpu": 0.2},
+        ),
+        (Interval(LookCounts(looks=20, waits=Split(disk=4.0)), NAMED, 1.0), {"compute": 1.0}),
+        (
+            Interval(LookCounts(looks=20, waits=Split(1.0, 2.0, 4.0, 3.0), running=10), NAMED, 0.2),
+            {
+                "compute": 0.2,
+                "data_disk": 0.05,
+                "data_network": 0.1,
+                "data_cpu": 0.2,
+                "data_other": 0.15,
+                "host": 0.3,
+            },
+        ),
+        (Interval(LookCounts(looks=20, main_net=20), ITSELF, 0.1), {"compute": 0.1, "data_network": 0.9}),
+        (Interval(QUEUE_DISK, NAMED, 0.1, remote=True), {"compute": 0.1, "data_network": 0.9}),
+        # A GPU that idles more than the looks explain.
+        (
+            Interval(LookCounts(looks=20, running=2, resting=18), NAMED, 0.2),
+            {"compute": 0.2, "host": 0.1, "unexplained": 0.7},
+        ),
+        (Interval(LookCounts(looks=20, backward=20), NAMED, 0.6), {"compute": 0.6, "host": 0.4}),
+        (Interval(LookCounts(looks=20, asleep=20), NAMED, 0.6), {"compute": 0.6, "unexplained": 0.4}),
+        # Writes are not reads.
+        (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 60 * MB), {"checkpoint": 1.0}),
+        (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 60 * MB, remote=True), {"checkpoint": 1.0}),
+        (Interval(AT_DISK, NAMED, None, 0.0, 0.0, 60 * MB), {"checkpoint": 1.0}),
+        (Interval(AT_DISK, NAMED, 0.0, 60 * MB, 60 * MB, 60 * MB), {"data_disk": 1.0}),
+        (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 0.2 * MB), {"data_disk": 1.0}),
+        # Stopped, hung, not yet begun.
+        (Interval(LookCounts(looks=20, stopped=20), NAMED, 0.0), {"stopped": 1.0}),
+        (Interval(LookCounts(looks=20, stopped=20), NAMED, None), {"stopped": 1.0}),
+        (
+            Interval(LookCounts(looks=20, stopped=5, waits=Split(cpu=15.0)), NAMED, 0.25),
+            {"compute": 0.25, "stopped": 0.25, "data_cpu": 0.5},
+        ),
+        (Interval(LookCounts(looks=20, resting=20), NAMED, 0.0, phase=Phase.HUNG), {"hung": 1.0}),
+        (Interval(LookCounts(), NAMED, 0.0, phase=Phase.HUNG), {"hung": 1.0}),
+        (Interval(RUNS, ITSELF, 0.0, 50 * MB, phase=Phase.STARTUP), {"startup": 1.0}),
+        (Interval(RUNS, ITSELF, None, phase=Phase.STARTUP), {"startup": 1.0}),
+        (Interval(RUNS, ITSELF, 0.0, phase=Phase.COMPILE), {"compile": 1.0}),
+        (
+            Interval(LookCounts(looks=20, running=10, stopped=10), ITSELF, 0.0, phase=Phase.COMPILE),
+            {"compile": 0.5, "stopped": 0.5},
+        ),
+        # A GPU that works is no lost time, whatever the host does beside.
+        (Interval(RUNS, ITSELF, 0.9, phase=Phase.COMPILE), {"compute": 0.9, "compile": 0.1}),
+        (Interval(RUNS, ITSELF, 0.04, phase=Phase.STARTUP), {"compute": 0.04, "startup": 0.96}),
+        # Without a GPU.
+        (Interval(RUNS, NAMED, None), {"compute": 1.0}),
+        (Interval(RUNS, ITSELF, None, 0.0, 10 * MB, own_cores=1.0), {"data_cpu": 1.0}),
+        (Interval(RUNS, ITSELF, None, 0.0, 10 * MB, own_cores=4.0), {"compute": 1.0}),
+        (Interval(LookCounts(looks=20, asleep=20), NAMED, None), {"compute": 1.0}),
+        (Interval(LookCounts(looks=20, asleep=20), ITSELF, None), {"unexplained": 1.0}),
+        (Interval(LookCounts(looks=20, futex_computing=Split(cpu=20.0)), NAMED, None), {"compute": 1.0}),
+        (Interval(LookCounts(looks=20, backward=20), ITSELF, None), {"compute": 1.0}),
+        (Interval(FUTEX_DISK, ITSELF, None), {"data_disk": 1.0}),
+        (
+            Interval(LookCounts(looks=20, waits=Split(cpu=5.0), running=15), NAMED, None),
+            {"compute": 0.75, "data_cpu": 0.25},
+        ),
+        # Nothing is known.
+        (Interval(LookCounts(), NAMED, None), {"unexplained": 1.0}),
+        (Interval(LookCounts(), NAMED, 0.5), {"unexplained": 1.0}),
+        (Interval(LookCounts(looks=20, hidden=20), NAMED, None), {"unexplained": 1.0}),
+        (Interval(LookCounts(looks=20, hidden=20), NAMED, 0.4), {"compute": 0.4, "unexplained": 0.6}),
+        (Interval(LookCounts(looks=20, resting=20), ITSELF, None), {"unexplained": 1.0}),
+    ],
+)
+def test_where_the_time_goes(interval: Interval, shares: dict[str, float]) -> None:
+    assert named(interval) == shares
+
+
+def test_what_shows_loading_and_saving() -> None:
+    quiet = Interval(RUNS, ITSELF, 0.3)
+    assert not loads(quiet)
+    assert not saves(quiet)
+    assert loads(quiet._replace(read_chars_per_s=2 * MB))
+    assert loads(quiet._replace(looks=LookCounts(looks=20, running=19, main_net=1)))
+    assert saves(quiet._replace(write_bytes_per_s=2 * MB))
+    assert not saves(quiet._replace(write_bytes_per_s=2 * MB, read_bytes_per_s=1 * MB))
+
+
+SPLITS = ("waits", "futex", "futex_computing")
+NUMBERS = tuple(name for name in LookCounts._fields if name not in (*SPLITS, "looks"))
+PARTS = len(Split._fields)
+
+
+def added_up(looks: list[int]) -> LookCounts:
+    """Counts that add up, as a LookTally gives them."""
+    rest = looks[len(NUMBERS) :]
+    numbers: dict[str, Any] = dict(zip(NUMBERS, looks, strict=False))
+    splits: dict[str, Any] = {name: Split(*rest[i * PARTS : (i + 1) * PARTS]) for i, name in enumerate(SPLITS)}
+    return LookCounts(sum(looks), **splits, **numbers)
+
+
+SIZE = len(NUMBERS) + PARTS * len(SPLITS)
+LOOKS = st.lists(st.sampled_from((0, 0, 1, 7, 20)), min_size=SIZE, max_size=SIZE).map(added_up)
+RATES = st.none() | st.sampled_from((0.0, 0.5e6, 1e6, 60e6)) | st.floats(0, 1e11)
+INTERVALS = st.builds(
+    Interval,
+    LOOKS,
+    st.sampled_from(Loading),
+    st.none() | st.floats(0, 1),
+    RATES,
+    RATES,
+    RATES,
+    st.booleans(),
+    st.none() | st.floats(0, 256),
+    st.sampled_from(Phase),
+)
+
+
+LOADED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Examples are as many on a busy machine, where each takes longer."""
+
+
+@LOADED
+@given(INTERVALS)
+def test_the_shares_add_up_to_one(interval: Interval) -> None:
+    shares = account(interval)
+    assert len(shares) == len(SHARES)
+    assert min(shares) >= 0.0
+    assert sum(shares) == pytest.approx(1.0)
+
+
+@LOADED
+@given(INTERVALS)
+def test_no_time_is_lost_in_which_the_gpu_works(interval: Interval) -> None:
+    if interval.gpu_busy is None or not interval.looks.looks:
+        return
+    # A stopped job's GPU works for another job, or at what was queued before.
+    stopped = interval.looks.stopped / interval.looks.looks
+    shares = dict(zip(SHARES, account(interval), strict=True))
+    assert sum(shares[name] for name in LOST) <= max(stopped, 1 - interval.gpu_busy) + 1e-9
+    assert shares["compute"] == pytest.approx(min(interval.gpu_busy, 1 - stopped))
+
+
+@LOADED
+@given(INTERVALS)
+def test_all_of_the_time_has_its_phase(interval: Interval) -> None:
+    shares = dict(zip(SHARES, account(interval), strict=True))
+    if interval.phase is Phase.TRAINING:
+        assert shares["startup"] == shares["compile"] == shares["hung"] == 0.0
+    elif interval.looks.looks:
+        parts = shares["compute"] + shares["stopped"] + shares[interval.phase.value]
+        assert parts == pytest.approx(1.0)
