@@ -68,7 +68,8 @@ class Slim:
             places = {key: place for key, place in table.places.items() if key in mine}
             sweeps = {key: one for key, one in table.sweeps.items() if key not in self._others}
             tasks = {key: one for key, one in table.tasks.items() if key not in self._others}
-            value = table._replace(jobs=mine, places=places, sweeps=sweeps, tasks=tasks)
+            times = {key: one for key, one in table.times.items() if key not in self._others}
+            value = table._replace(jobs=mine, places=places, sweeps=sweeps, tasks=tasks, times=times)
             out = out._replace(jobs=snapshot.jobs._replace(value=value))
         processes = snapshot.processes.value
         if processes is not None:

@@ -14,6 +14,7 @@ from typing import Any
 from iotop_ai.diagnosis.memory.hung_devices import hung_s
 from iotop_ai.export.field_names import iostat_object, merged, rates_object, rounded
 from iotop_ai.export.json.health import state_object
+from iotop_ai.export.json.job import job_objects
 from iotop_ai.export.json.system import system_object
 from iotop_ai.export.selection import command_words, device_info, device_rates, process_rows
 from iotop_ai.model.block.counters import BlockInfo
@@ -24,7 +25,7 @@ from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.verdict.headline import finding_object
 
-KEYS = ("time", "host", "interval_s", "devices", "gpus", "smart", "processes", "system", "findings")
+KEYS = ("time", "host", "interval_s", "devices", "gpus", "smart", "processes", "jobs", "system", "findings")
 _SMART_KINDS = ("disk",)
 _AS_RATES = ("utilization_percent", "memory_activity_percent", "power_mw", "power_limit_mw", "processes")
 """Fields of a GPU's state that its rates already hold, in base units."""
@@ -55,6 +56,7 @@ def snapshot_object(frame: Frame, devices: Sequence[str] = (), cmdline: str = "n
         "gpus": gpu_objects(frame),
         "smart": smart_objects(frame, devices),
         "processes": process_objects(frame, cmdline),
+        "jobs": job_objects(frame),
         "system": system_object(frame),
         "findings": [finding_object(finding) for finding in reportable_findings(frame)],
     }

@@ -26,6 +26,7 @@ from iotop_ai.export.tables.columns import (
     term_column,
     texts,
 )
+from iotop_ai.export.tables.job import JOBS
 from iotop_ai.export.tables.system import SYSTEM
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuRates, GpuState
@@ -43,6 +44,7 @@ NAMES = (
     "devices",
     "gpus",
     "processes",
+    "jobs",
     "system",
     "smart",
     "findings",
@@ -124,6 +126,7 @@ def tables(cmdline: str = "names") -> tuple[Table, ...]:
         Table("devices", _DEVICES, _device_rows),
         Table("gpus", _GPUS, _gpu_rows),
         Table("processes", _PROCESSES, lambda frame: _process_rows(frame, cmdline)),
+        JOBS,
         SYSTEM,
         Table("smart", _SMART, _RenewedRows("smart", _smart_row)),
         Table("findings", _FINDINGS, _finding_rows),

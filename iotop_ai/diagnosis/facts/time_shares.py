@@ -1,0 +1,28 @@
+"""Where a job's time went over the last seconds: the window of the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.diagnosis.facts.window import Periods, window
+from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
+from iotop_ai.model.job.time_shares import TimeShares, combined
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.sample import Sample
+
+
+def shares_over(
+    history: Sequence[Sample],
+    now_ns: int,
+    key: ProcessKey,
+    seconds: float = LIMITS.window_s,
+    limits: Thresholds = LIMITS,
+    known: Periods | None = None,
+) -> TimeShares | None:
+    """The shares of the last ``seconds``; None where the job's time was not counted in them.
+
+    known: the periods of this history, if the caller has them.
+    """
+    look = window(history, now_ns, seconds, ("jobs",), limits, known)
+    found = [shares for s in look.samples if s.jobs.value is not None and (shares := s.jobs.value.times.get(key))]
+    return combined(found)

@@ -1,0 +1,59 @@
+"""The ``jobs`` part of a snapshot: where the time of each training job goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iotop_ai.export.field_names import rates_object, rounded
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.task_states import JobRates
+from iotop_ai.model.job.time_shares import TimeCounts, TimeShares
+
+Object = dict[str, Any]
+
+
+def job_objects(frame: Frame) -> list[Object] | None:
+    """One object per job; [] without a job, None when unknown.
+
+    time: parts of the interval, null when not recorded. time_s: seconds so far, since the job is watched.
+    """
+    table, sample = frame.snapshot.jobs.value, frame.sample.jobs.value
+    if table is None:
+        return None
+    out = []
+    for key, job in table.jobs.items():
+        shares = None if sample is None else sample.times.get(key)
+        looks = None if sample is None else sample.jobs.get(key)
+        out.append(
+            {
+                "pid": key.pid,
+                "name": job.name,
+                "user": job.user,
+                "label": job.label,
+                "framework": job.framework,
+                "ranks": len(job.ranks),
+                "workers": len(job.workers),
+                "gpus": sorted(job.gpus),
+                "data_stall_ratio": rounded(data_stall_ratio(job, shares, looks)),
+                "goodput_ratio": None if shares is None else rounded(shares.goodput),
+                "time": None if shares is None else rates_object(shares),
+                "time_s": seconds_object(table.times.get(key)),
+            }
+        )
+    return out
+
+
+def data_stall_ratio(job: Job, shares: TimeShares | None, looks: JobRates | None) -> float | None:
+    """The share of the interval without data; where it was not counted, the looks that found the trainer waiting.
+
+    These say nothing of a job that loads without workers: None.
+    """
+    if shares is not None:
+        return shares.data
+    return looks.stall_ratio if looks is not None and job.workers else None
+
+
+def seconds_object(counts: TimeCounts | None) -> Object | None:
+    """Counted milliseconds as seconds; None without them."""
+    return None if counts is None else {name: value / 1000 for name, value in counts._asdict().items()}
