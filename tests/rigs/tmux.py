@@ -14,8 +14,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
+import pytest
+
 LONG_S = 20.0
 """How long to wait for a text on the screen; other programs may use the machine."""
+
+STOPS = pytest.mark.xdist_group("a hung filesystem")
+"""Of a test that presses Ctrl-Z: not beside one that hangs a filesystem, which the program's thread would wait for."""
 
 
 def why_no_tmux() -> str:

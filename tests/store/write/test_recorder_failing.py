@@ -156,6 +156,7 @@ def test_behind_an_fsync_that_failed_a_new_file_begins(rig: FailingFolder) -> No
     assert recorder.state().dropped == 0
 
 
+@pytest.mark.xdist_group("a hung filesystem")
 def test_a_hung_disk_is_reported_and_its_events_are_capped(rig: FailingFolder) -> None:
     live = list(frames(session(7, 12)))
     path, clock = rig.folder / "run.iotop.jsonl", Skips()

@@ -14,7 +14,7 @@ import pytest
 from iotop_ai.pipeline import frames
 from iotop_ai.store.read.file import FileRecording
 from tests.rigs.slowdisk import FailingFolder, why_no_fuse_disk
-from tests.rigs.tmux import why_no_tmux
+from tests.rigs.tmux import STOPS, why_no_tmux
 from tests.tui.inside import PROGRAM, TITLE, closed, ended, opened, record, start, usable
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
@@ -111,7 +111,7 @@ def test_a_question_is_open_when_the_terminal_goes(tmp_path: Path, question: str
     assert not (tmp_path / "state" / "iotop-ai" / "audit.jsonl").exists()
 
 
-@pytest.mark.alone
+@STOPS
 def test_a_stop_with_a_recording_on_is_a_gap(tmp_path: Path) -> None:
     """While it is stopped nothing is read: the recording says so, and no rate reaches across."""
     with opened(tmp_path) as terminal:
@@ -144,7 +144,7 @@ def test_a_stop_with_a_recording_on_is_a_gap(tmp_path: Path) -> None:
     assert [event.text for event in recording.events() if event.kind == "mark"] == ["by key"]
 
 
-@pytest.mark.alone
+@STOPS
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "there")
 def test_ctrl_z_with_a_filesystem_that_does_not_answer_says_so(tmp_path: Path) -> None:
     """The thread that asks for its fullness cannot be stopped, so the shell would not come back."""

@@ -5,11 +5,14 @@ An action without an expectation here, or with one too many, fails.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +29,7 @@ from tests.diagnosis.facts.test_leading_job import FED
 from tests.present.scenes import starved_snapshots
 from tests.rigs.nvml import build, machine, why_no_library
 from tests.rigs.nvml.c_library import SERVER
-from tests.rigs.tmux import Terminal, why_no_tmux
+from tests.rigs.tmux import STOPS, Terminal, why_no_tmux
 from tests.tui.recorded import record
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
@@ -223,8 +226,8 @@ def matches(pattern: str, text: str) -> set[str]:
 
 
 def focused(text: str) -> tuple[str, ...]:
-    """The first word of each rule that says which panel has the focus."""
-    return tuple(re.findall(r"^━+ (\w+)", text, re.MULTILINE))
+    """What tells the focus: the first word of a panel's rule, and what Enter does, as the banner has no rule."""
+    return (*re.findall(r"^━+ (\w+)", text, re.MULTILINE), *re.findall(r"Enter:\S+", text.splitlines()[-1]))
 
 
 class Driver:
@@ -261,16 +264,11 @@ class Driver:
     def focus(self, panel: str) -> None:
         """Tab until the panel has the focus."""
         for _ in range(12):
-            before, looks = focused(self.terminal.text()), self.terminal.looks()
+            before = focused(self.terminal.text())
             if panel in before:
                 return
             self.send("Tab")
-
-            def moved(text: str, before: tuple[str, ...] = before, looks: str = looks) -> bool:
-                # Banner and time line have no rule; a replay stands still, so that its looks tell.
-                return focused(text) != before or ("REPLAY" in text and self.terminal.looks() != looks)
-
-            self.terminal.wait_until(moved, what="another focus")
+            self.terminal.wait_until(lambda text, before=before: focused(text) != before, what="another focus")
         raise AssertionError(f"{panel} never had the focus")
 
     def press(self, action: Action, answer: Answer) -> None:
@@ -321,6 +319,17 @@ class Driver:
         if key.startswith("ctrl+"):
             return f"C-{key[-1]}"
         return TMUX.get(key) or (key if len(key) == 1 else key.capitalize())
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Path]:
+    """A process under a name that no other has, which stays."""
+    path = tmp_path / f"zz{os.getpid()}"
+    shutil.copy(shutil.which("sleep") or "", path)
+    process = subprocess.Popen([str(path), "600"])
+    yield path
+    process.kill()
+    process.wait()
 
 
 @pytest.fixture
@@ -376,9 +385,9 @@ def test_the_keys_of_the_jobs(tmp_path: Path, place: dict[str, str]) -> None:
         shell(terminal)
 
 
-@pytest.mark.alone
+@STOPS
 @pytest.mark.skipif(bool(why_no_library()), reason=why_no_library() or "built")
-def test_the_keys_of_the_live_screen(tmp_path: Path, place: dict[str, str]) -> None:
+def test_the_keys_of_the_live_screen(tmp_path: Path, place: dict[str, str], program: Path) -> None:
     machine(tmp_path / "gpu.conf", [SERVER, SERVER])
     library = build(tmp_path)
     place |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(tmp_path / "gpu.conf")}
@@ -391,6 +400,9 @@ def test_the_keys_of_the_live_screen(tmp_path: Path, place: dict[str, str]) -> N
         driver.home()
         driver.all_of({"time.record": LIVE["time.record"]})
         driver.all_of({"time.record": Answer(r"done: \d+ s, ")})  # the second time it stops, and says so late
+        # A row of a process that ends meanwhile would answer no key.
+        terminal.type(f"/^{program.name}\n")
+        terminal.wait_for_match(rf"^.{program.name} ")
         driver.all_of({name: answer for name, answer in LIVE.items() if name not in ("app.suspend", "time.record")})
         for screen, table, open_ in (
             ("gpu", LIVE_GPU, ("g",)),

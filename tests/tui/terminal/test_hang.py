@@ -68,15 +68,21 @@ def started(terminal: Terminal, command: str = COMMAND) -> None:
     terminal.wait_for(" q ?", 30)
 
 
+def renewed(terminal: Terminal) -> None:
+    """Wait until the first picture, which comes before the app, has been replaced by another second's."""
+    first = seconds_shown(terminal.text())
+    terminal.wait_until(lambda text: seconds_shown(text) - first, what="another second")
+
+
 def test_a_home_that_begins_to_hang(home: Home) -> None:
     with Terminal(100, 30, home.environment) as terminal:
         started(terminal)
-        time.sleep(2.0)
+        renewed(terminal)
         terminal.keys("o")  # something to remember
         usual_s = leave(terminal)
         assert (home.path / "state/iotop-ai/screen.json").exists()
         started(terminal)
-        time.sleep(2.0)
+        renewed(terminal)
         home.hang()
         assert_moves(terminal)
         terminal.keys("o")
@@ -93,6 +99,7 @@ def test_a_home_that_hangs_from_the_start(home: Home) -> None:
         begun = time.monotonic()
         started(terminal)
         assert time.monotonic() - begun < 10
+        renewed(terminal)
         assert_moves(terminal)
         terminal.keys("o")
         time.sleep(0.3)
@@ -135,7 +142,7 @@ def test_a_recording_whose_disk_begins_to_hang(home: Home, tmp_path: Path) -> No
     with Terminal(100, 30, environment) as terminal:
         terminal.type(f"cd {shlex.quote(str(home.path))}\n")
         started(terminal)
-        time.sleep(2.0)
+        renewed(terminal)
         terminal.keys("R")
         terminal.wait_for("REC")
         time.sleep(2.0)
@@ -149,7 +156,7 @@ def test_a_recording_that_cannot_be_begun_says_so(home: Home, tmp_path: Path) ->
     with Terminal(100, 30, {"XDG_STATE_HOME": str(tmp_path / "state")}) as terminal:
         terminal.type(f"cd {shlex.quote(str(home.path))}\n")
         started(terminal)
-        time.sleep(2.0)
+        renewed(terminal)
         home.hang()
         terminal.keys("R")
         terminal.wait_for("no answer for 5 s", 15)
@@ -209,7 +216,7 @@ def test_a_reading_that_hangs_is_told_and_goes_away(tmp_path: Path, size: tuple[
     with Terminal(*size) as terminal:
         started(terminal, command)
         terminal.wait_for("live")
-        time.sleep(2.0)
+        renewed(terminal)
         stop.touch()
         text = terminal.wait_for("no reading for 4 s", 20)
         (rule,) = (line for line in text.splitlines() if " path" in line and "no reading for 4 s" in line)
@@ -234,7 +241,7 @@ def test_a_pause_and_a_recording_are_not_called_silent(tmp_path: Path) -> None:
     with Terminal(80, 24) as terminal:
         started(terminal)
         terminal.wait_for("live")
-        time.sleep(2.0)
+        renewed(terminal)
         terminal.keys("Space")
         terminal.wait_for("PAUSED")
         time.sleep(4.0)

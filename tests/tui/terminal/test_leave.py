@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rigs.tmux import LONG_S, Terminal, why_no_tmux
+from tests.rigs.tmux import LONG_S, STOPS, Terminal, why_no_tmux
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux())
 
@@ -34,7 +34,7 @@ except ValueError as error:
 """
 
 
-@pytest.mark.alone
+@STOPS
 def test_ctrl_z_and_fg() -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(COMMAND + "\n")

@@ -16,7 +16,7 @@ import pytest
 from tests.cli.program import TOP
 from tests.rigs.pty_pair import PtyPair
 from tests.rigs.sshd import Sshd, why_no_sshd
-from tests.rigs.tmux import why_no_tmux
+from tests.rigs.tmux import STOPS, why_no_tmux
 from tests.tui.inside import PROGRAM, TITLE, closed, opened, record, start, usable
 
 pytestmark = pytest.mark.skipif(bool(why_no_tmux()), reason=why_no_tmux() or "there")
@@ -179,7 +179,7 @@ def test_the_linux_console(tmp_path: Path) -> None:
         assert re.findall(rf"\x1b\[\?{mode}([hl])", raw)[-1] == rests, mode
 
 
-@pytest.mark.alone
+@STOPS
 def test_without_a_second_screen_the_prompt_comes_below_the_last_picture(tmp_path: Path) -> None:
     """A Linux console has none, and others may have it switched off."""
     with opened(tmp_path) as terminal:
