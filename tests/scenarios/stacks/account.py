@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
-from tests.scenarios.keep import snapshots
 from tests.scenarios.watch import row_of
 
 WINDOW_S = 10.0
@@ -25,7 +24,7 @@ def true_wait(rows: Sequence[dict[str, Any]], start: float, end: float) -> float
     return max(float(y["wait"] - x["wait"]) for x, y in pairs) / float(b["at"] - a["at"])
 
 
-def stalls_of(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def stalls_of(recording: Sequence[Snapshot], pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """classes: how many seconds each class stood first. errors: of each second's stall against the truth.
 
     text: the last sentence of the screen.
@@ -33,7 +32,7 @@ def stalls_of(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict
     classes: dict[str, int] = {}
     errors = []
     text = ""
-    for tick in (row_of(frame, pid) for frame in frames(snapshots(recording))):
+    for tick in (row_of(frame, pid) for frame in frames(recording)):
         if tick["measuring"] or not tick["classes"]:
             continue
         text = f"{tick['state']} | {tick['because']}"
@@ -44,13 +43,13 @@ def stalls_of(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict
     return {"classes": classes, "errors": errors, "text": text}
 
 
-def account_of(recording: Path, pid: int) -> dict[str, float] | None:
+def account_of(recording: Sequence[Snapshot], pid: int) -> dict[str, float] | None:
     """The shares of the job's time over a recording; None when the recording has no account of it."""
     first: dict[str, float] = {}
     last: dict[str, float] = {}
-    for snapshot in snapshots(recording):
+    for snapshot in recording:
         table = snapshot.jobs.value
-        for key, counts in (getattr(table, "times", None) or {}).items() if table is not None else ():
+        for key, counts in table.times.items() if table is not None else ():
             job = table.jobs.get(key)
             if job is not None and pid in {member.pid for member in job.members}:
                 last = {name: float(value) for name, value in counts._asdict().items()}

@@ -10,17 +10,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from tests.rigs.nvml.c_library import HOPPER, machine
+from tests.scenarios.keep import snapshots
 from tests.scenarios.place import alone, at_most, die_with_us, run_folder
 from tests.scenarios.play import REPO, running
 from tests.scenarios.stacks.account import account_of, stalls_of
 from tests.scenarios.stacks.case import Case
 from tests.scenarios.stacks.clock import STATES, read
+from tests.scenarios.stacks.data import fill
 from tests.scenarios.stacks.gpu import Gpus
 
 READY_S = 120.0
@@ -80,11 +83,6 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
     recording, truth = keep / f"{stem}.iotop.jsonl", keep / f"{stem}.truth.jsonl"
     recording.unlink(missing_ok=True)
 
-    def fill(data: Path) -> None:
-        done = subprocess.run(case.prepare(data), capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"the data set cannot be written: {done.stderr[-600:]}")
-
     with (
         alone(),
         at_most(3 * seconds + 300),
@@ -93,7 +91,7 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
     ):
         conf, clocks, log = folder / "gpu.conf", case.clocks(Path(shared) / "clock"), folder / "log"
         machine(conf, [CARD] * case.ranks)
-        with case.place(folder, fill) as data, Gpus(conf, clocks, truth), log.open("wb") as output:
+        with case.place(folder, partial(fill, case)) as data, Gpus(conf, clocks, truth), log.open("wb") as output:
             command = case.train(data, clocks[0], seconds + READY_S + 60)
             mark = {**os.environ, MARK: folder.name}
             with (
@@ -148,11 +146,12 @@ def judged(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[st
     if done.returncode not in (0, 1, 2) or not done.stdout:
         raise RuntimeError(f"diagnose ended with {done.returncode}: {done.stderr[-600:]}")
     found = json.loads(done.stdout)
+    held = snapshots(recording)
     return {
         "verdict": found["verdict"],
         "state": found["state"],
         "confidence": found["confidence"],
         "data_stall_ratio": found["data_stall_ratio"],
-        **stalls_of(recording, pid, rows),
-        "account": account_of(recording, pid),
+        **stalls_of(held, pid, rows),
+        "account": account_of(held, pid),
     }

@@ -38,9 +38,11 @@ Measured on {machine}. No rule was changed for a run: what is wrong stays in the
 
 - **right**: the verdict of `iotop-ai diagnose --json` names the cause; below {little} of time lost it says that all is
   well. **acceptable**: a class with the same cure, "all is well" below {small}, or, of a job that lacks CPU, a noisy
-  neighbour where other programs take a quarter of the machine's CPU or more.
+  neighbour where other programs take a quarter of the machine's CPU or more. A job that was to be healthy and lost
+  {little} counts as one that lacks CPU.
 - **false alarm**: a trouble where less than {little} is lost. **false OK**: all is well where {small} or more is lost.
-- **share**: how far the share of time without data is from the truth, each second over 10 s.
+- **stall**: how far `data_stall_ratio` is from the truth, each second over 10 s.
+- **account**: the breakdown of the job's time over the whole run; right when its largest lost share is the true one.
 """
 
 
@@ -63,50 +65,52 @@ def line(run: Scored) -> str:
     )
 
 
-HEADINGS = ("runs", "right", "acceptable", "wrong", "unknown", "right or acceptable", "false alarms", "false OKs")
+HEADINGS = (
+    "runs", "right", "acceptable", "wrong", "unknown", "right or acceptable", "false alarms", "false OKs",
+    "stall: median error", "p90", "account right or acceptable", "its data share: median error", "p90",
+)  # fmt: skip
 
 
-def _row(name: str, runs: Sequence[Scored], result: Callable[[Scored], str]) -> str:
-    got = [count(runs, lambda run, kind=kind: result(run) == kind) for kind in (RIGHT, ACCEPTABLE, WRONG, UNKNOWN)]  # type: ignore[misc]
-    low, high = wilson(got[0] + got[1], len(runs))
-    share = f"{percent((got[0] + got[1]) / len(runs))} ({100 * low:.0f}-{percent(high)})"
-    alarms, calm = count(runs, lambda run: run.alarm), count(runs, lambda run: run.calm)
-    cells = [name, len(runs), *got, share, alarms, calm]
-    found = errors(runs)
-    return "| " + " | ".join(map(str, [*cells, percent(median(found)), percent(quantile(found, 0.9))])) + " |"
+def interval(hits: int, runs: int) -> str:
+    """ "50 % (9-91 %)", or "-" without runs."""
+    low, high = wilson(hits, runs)
+    return f"{percent(hits / runs)} ({100 * low:.0f}-{percent(high)})" if runs else "-"
+
+
+def _row(name: str, runs: Sequence[Scored]) -> str:
+    results = [run.result for run in runs]
+    accounts = [run.account for run in runs if run.account]
+    stalls, shares = errors(runs), account_errors(runs)
+    cells = [
+        name,
+        len(runs),
+        *(results.count(kind) for kind in (RIGHT, ACCEPTABLE, WRONG, UNKNOWN)),
+        interval(results.count(RIGHT) + results.count(ACCEPTABLE), len(runs)),
+        count(runs, lambda run: run.alarm),
+        count(runs, lambda run: run.calm),
+        percent(median(stalls)),
+        percent(quantile(stalls, 0.9)),
+        interval(accounts.count(RIGHT) + accounts.count(ACCEPTABLE), len(accounts)),
+        percent(median(shares)),
+        percent(quantile(shares, 0.9)),
+    ]
+    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def table(runs: Sequence[Scored], key: Callable[[Scored], str], head: str) -> list[str]:
     """A row for each value of the key, and one for all."""
-    headings = [head, *HEADINGS, "share: median error", "p90"]
+    headings = [head, *HEADINGS]
     lines = ["| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
     groups: dict[str, list[Scored]] = {}
     for run in runs:
         groups.setdefault(key(run), []).append(run)
-    lines += [_row(name, some, lambda run: run.result) for name, some in groups.items()]
-    return [*lines, _row("all", runs, lambda run: run.result)] if runs else lines
-
-
-def stack_of(run: Scored) -> str:
-    """The stack's name, and which loader of it."""
-    return str(run.record["stack"])
+    return [*lines, *(_row(name, some) for name, some in groups.items()), _row("all", runs)]
 
 
 def summary(runs: Sequence[Scored]) -> list[str]:
-    """Both tables, and a line about the account where there is one."""
-    out = [*table(runs, stack_of, "stack"), "", *table(runs, lambda run: run.cause.name, "cause")]
-    told = [run for run in runs if run.account]
-    if told:
-        right = count(told, lambda run: run.account in (RIGHT, ACCEPTABLE))
-        low, high = wilson(right, len(told))
-        found = account_errors(told)
-        out += [
-            "",
-            f"The largest lost share of the account is right or acceptable in {right} of {len(told)} runs "
-            f"({100 * low:.0f}-{percent(high)}); its data share is off by {percent(median(found))} in the median, "
-            f"{percent(quantile(found, 0.9))} at p90.",
-        ]
-    return out
+    """Both tables."""
+    by_stack = table(runs, lambda run: str(run.record["stack"]), "stack")
+    return [*by_stack, "", *table(runs, lambda run: run.cause.name, "cause")]
 
 
 def every_run(runs: Sequence[Scored]) -> list[str]:

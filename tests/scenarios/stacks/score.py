@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING, State
-from tests.scenarios.stacks.case import FINE, Cause
+from tests.scenarios.stacks.case import CPU, FINE, Cause
 
 Record = Mapping[str, Any]
 RIGHT, ACCEPTABLE, WRONG, UNKNOWN = "right", "acceptable", "wrong", "unknown"
@@ -16,6 +16,11 @@ LITTLE, SMALL = 0.05, 0.10
 """Below the first share of time lost a job is healthy; below the second "healthy" is acceptable, too."""
 CROWDED = 0.25
 """Where other programs take this part of the machine's CPU, a job that lacks CPU may be said to lack it for them."""
+
+
+def true_cause(cause: Cause, truth: Mapping[str, Any]) -> Cause:
+    """The cause; where a job that should be healthy lost time, it lacked CPU."""
+    return CPU if not cause.lost and truth["shares"]["wait"] >= LITTLE else cause
 
 
 def lost_share(cause: Cause, truth: Mapping[str, Any]) -> float:
@@ -103,7 +108,8 @@ def scored(records: Sequence[Record], causes: Mapping[str, Cause]) -> list[Score
     for record in records:
         if "verdict" not in record or record["name"] not in causes:
             continue
-        cause, truth, account = causes[record["name"]], record["truth"], record["account"]
+        truth, account = record["truth"], record["account"]
+        cause = true_cause(causes[record["name"]], truth)
         told = account_outcome(cause, truth, account) if account else ""
         out.append(Scored(record, cause, outcome(cause, truth, record["verdict"], record["others"]), told))
     return out
