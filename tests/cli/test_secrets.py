@@ -32,7 +32,7 @@ def planted() -> Iterator[list[subprocess.Popen[bytes]]]:
     children = [subprocess.Popen(argv, executable=sys.executable) for argv in LINES]
     try:
         for child in children:
-            until = time.monotonic() + 10
+            until = time.monotonic() + 30
             while S.encode() not in (raw := Path(f"/proc/{child.pid}/cmdline").read_bytes()):
                 assert time.monotonic() < until, raw
                 time.sleep(0.01)

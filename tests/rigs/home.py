@@ -37,7 +37,7 @@ class Home:
             place.mkdir(parents=True)
         kept = "attr_timeout=0,entry_timeout=0,negative_timeout=0"  # each access asks the server
         self._server = subprocess.Popen(["bindfs", "-f", "-o", kept, str(self.behind), str(self.path)])
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         while not os.path.ismount(self.path):
             if self._server.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("bindfs does not mount")

@@ -103,7 +103,7 @@ def test_a_shorter_interval_holds_at_once() -> None:
     assert collector.wait(5)
     assert card.sweeps == 1
     collector.every_s = 0.02
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while card.sweeps < 5:
         assert time.monotonic() < end
         time.sleep(0.01)

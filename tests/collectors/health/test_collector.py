@@ -197,7 +197,7 @@ def test_smartctl_is_installed_while_the_monitor_runs(tmp_path: Path, start: Sta
     script.write_text(f"#!/bin/sh\necho '{STANDBY}'\nexit 3\n")
     script.chmod(0o755)
     collector.refresh()
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while take_reading(collector, Clock()).status is Status.ABSENT:
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -345,7 +345,7 @@ def test_close_ends_helper_and_smartctl(smartctl: Smartctl, start: Start) -> Non
     smartctl.write_script(f'case "$*" in *nvme8*) echo $$ $PPID > {pid}; sleep 600;; esac', "exit 0")
     collector = start(str(smartctl.path), timeout_s=60.0)
     collector.wait(0)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while not (pid.exists() and pid.read_text().strip()):
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -45,7 +45,7 @@ def send_as(uid: int, path: Path, text: str) -> None:
 
 
 def eventually(true: Callable[[], bool]) -> bool:
-    for _ in range(200):
+    for _ in range(3000):
         if true():
             return True
         time.sleep(0.01)

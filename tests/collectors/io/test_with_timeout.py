@@ -25,7 +25,7 @@ def test_a_place_that_hangs_is_waited_for_once_and_asked_again_when_it_answers()
     assert call_with_timeout(1.0, "/other", lambda: "yes") == "yes"
     assert time.monotonic() - begun < 4
     released.set()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while any(thread.name == "with-timeout" for thread in threading.enumerate()) and time.monotonic() < end:
         time.sleep(0.01)
     assert call_with_timeout(1.0, "/dead/home", lambda: "back") == "back"
@@ -44,7 +44,7 @@ def test_one_question_at_a_time_and_none_while_it_hangs() -> None:
     assert aside.wait(5.0)
     assert seen == [1, 2]
     aside.close()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while any(thread.name == "test-aside" for thread in threading.enumerate()) and time.monotonic() < end:
         time.sleep(0.01)
     assert not any(thread.name == "test-aside" for thread in threading.enumerate())

@@ -254,7 +254,7 @@ time.sleep(0.3)
 ctypes.CDLL(None).pthread_exit(None)
 """
     pid, (tid, number) = start(program)
-    end = time.monotonic() + 10
+    end = time.monotonic() + 30
     while b"Z" not in Root().once(f"proc/{pid}/task/{pid}/stat", 64):
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -424,7 +424,7 @@ def test_a_32_bit_process_is_unknown_since_its_calls_have_other_numbers(tmp_path
     except OSError as error:
         pytest.skip(f"no 32-bit programs here: {error}")
     try:
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         while not (raw := ROOT.once(f"proc/{child.pid}/syscall", 256)).startswith(b"3 "):
             assert time.monotonic() < end, raw
         assert wait_target(ROOT, child.pid, child.pid) == UNKNOWN

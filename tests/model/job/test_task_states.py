@@ -190,7 +190,7 @@ def test_a_wait_for_requests_of_this_kernel(function: str) -> None:
     with subprocess.Popen([sys.executable, "-c", code]) as child:
         try:
             wchan = b""
-            for _ in range(200):
+            for _ in range(1500):
                 wchan = Path(f"/proc/{child.pid}/wchan").read_bytes()
                 if place_in(wchan) == DISK or b"nanosleep" in wchan:
                     break

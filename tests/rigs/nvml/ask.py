@@ -35,7 +35,7 @@ def plain(reading: Reading[Any]) -> dict[str, Any]:
 
 def next_sweep(collector: GpuCollector, clock: Clock) -> Reading[Any]:
     old = take_reading(collector, clock)
-    until = time.monotonic() + 10.0
+    until = time.monotonic() + 60.0
     while time.monotonic() < until and (new := take_reading(collector, clock)).at_ns == old.at_ns:
         time.sleep(0.005)
     return new

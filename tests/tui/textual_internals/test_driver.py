@@ -13,6 +13,7 @@ import textual
 from textual import events
 from textual.app import App
 
+from iotop_ai.tui.textual_internals import driver as driver_module
 from iotop_ai.tui.textual_internals.driver import BlockingInputDriver, driver_class
 from iotop_ai.tui.textual_internals.version import installed_version
 from tests.rigs.pty_pair import readable
@@ -41,7 +42,7 @@ def listening(app, handle: int) -> Listening:
     return driver
 
 
-async def until(condition, seconds: float = 3.0) -> None:
+async def until(condition, seconds: float = 30.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -82,15 +83,16 @@ async def test_keys_arrive_and_the_thread_ends_at_once(handlers: None) -> None:
     ],
 )
 async def test_an_escape_and_the_key_right_behind_it_are_two_keys(
-    handlers: None, chunks: list[str], keys: list[str]
+    handlers: None, monkeypatch: pytest.MonkeyPatch, chunks: list[str], keys: list[str]
 ) -> None:
+    monkeypatch.setattr(driver_module, "ESCAPE_WAIT_MS", 500)  # the chunks may come late beside other work
     reading, writing = os.pipe()
     driver = listening(App(), reading)
     for chunk in chunks:
         os.write(writing, chunk.encode())
         await asyncio.sleep(0.01)
     await until(lambda: len(driver.seen) >= len(keys))
-    await asyncio.sleep(0.15)
+    await asyncio.sleep(0.6)
     assert [event.key for event in driver.seen] == keys
     driver.disable_input()
     os.close(writing)

@@ -441,14 +441,14 @@ async def test_a_monitor_that_fails_is_one_line(argv: tuple[str, ...], why: str)
 async def test_a_page_that_was_left_open_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     from iotop_ai.tui.web.session import Session
 
-    monkeypatch.setattr(Session.__init__, "__defaults__", (0.3,))
+    monkeypatch.setattr(Session.__init__, "__defaults__", (2.0,))
     async with server_of("/bin/sleep", "100") as (page, said, browser), browser.ws_connect(f"{page}ws") as ws:
-        for _ in range(4):
-            await asyncio.sleep(0.15)
+        for _ in range(6):
+            await asyncio.sleep(0.4)
             await ws.send_json(["focus"])
         assert said == []
         await until(lambda: bool(said), "it is closed")
-        assert said == ["a screen was closed: nothing came from the page for 0.3 s"]
+        assert said == ["a screen was closed: nothing came from the page for 2 s"]
 
 
 @needs_extra
