@@ -78,19 +78,23 @@ class RankWatch:
         if self._main is None or self._main.ended:
             return False
         census = self._threads_of(self.rank.key).update(now_ns)
-        wanted = [(self.rank.key.pid, tid) for tid in (census.pin, *census.threads) if tid]
+        own = [(self.rank.key.pid, tid) for tid in (census.pin, *census.threads) if tid]
+        wanted: list[tuple[int, int]] = []
         self._turn += 1
         first = self._turn * MOST_WORKERS % max(1, len(self._workers)) if len(self._workers) > MOST_WORKERS else 0
         due = [*self._workers[first:], *self._workers[:first]][:MOST_WORKERS]
-        children = children_of(self._root, self.rank.key.pid, census.threads)
+        children = self._threads_of(self.rank.key).children(census.threads)
         for task, raw in zip(due, read_kept([one.fd(STAT) for one in due], STAT_SIZE), strict=True):
-            threads: tuple[int, ...] = ()
-            if (fields_after_name(raw)[17:18] or [b"1"])[0] != b"1":
-                threads = self._threads_of(task.key).update(now_ns).threads[: max(1, most // 4)]
-                wanted += [(task.key.pid, tid) for tid in threads]
-            children += children_of(self._root, task.key.pid, threads)
-        wanted += [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
-        return self._choose(wanted[:most], census)
+            if (fields_after_name(raw)[17:18] or [b"1"])[0] == b"1":
+                children += children_of(self._root, task.key.pid)
+                continue
+            threads = self._threads_of(task.key).update(now_ns).threads[: max(1, most // 4)]
+            wanted += [(task.key.pid, tid) for tid in threads]
+            children += self._threads_of(task.key).children(threads)
+        below = [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
+        # A large thread pool leaves room for the children, of which one may be what all wait for.
+        few, half = below[: most // 4], own[: most // 2]
+        return self._choose([*half, *few, *wanted, *below[len(few) :], *own[len(half) :]][:most], census)
 
     def lay(self, start: int) -> list[WatchedTask]:
         """Its tasks in order, when its part of the row begins at ``start``."""

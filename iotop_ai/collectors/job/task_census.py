@@ -6,6 +6,8 @@ on a CPU or blocked at the census, or has used CPU time since the one before.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.job.watched_task import fields_after_name
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, open_kept, read_kept
@@ -18,6 +20,8 @@ ACTIVE_NS = 5_000_000_000
 """A thread stays chosen for this long after it last moved."""
 LISTED_EVERY_NS = 1_000_000_000
 MOST_CHILDREN = 64
+PARENTS = 4
+"""Resting threads whose children are listed at one census; the others follow at the next."""
 DEEPEST = 3
 """Generations of children below a process of the job: ``sh -c "curl … | tar …"``."""
 PIN = b"pt_data_pin"
@@ -53,6 +57,9 @@ class ThreadCensus:
         self.key = key
         self._threads: dict[int, _Thread] = {}
         self._listed_ns = 0
+        self._parents: set[int] = set()
+        """Threads that had children when they were last asked."""
+        self._turn = 0
 
     def update(self, now_ns: int) -> Census:
         """Read all threads once."""
@@ -84,6 +91,21 @@ class ThreadCensus:
         active.sort(key=lambda found: (-found[1].active_ns, found[0]))
         return Census(tuple(tid for tid, _ in active if tid != pin), pin, frozenset(autograd))
 
+    def children(self, moving: Sequence[int]) -> list[int]:
+        """Pids of the processes below it, as far as the threads that are asked started them.
+
+        Asked are its main thread, ``moving``, those that had children, and ``PARENTS`` of the others: one that waits
+        for its child uses next to no CPU time.
+        """
+        tids = list(self._threads)
+        first = self._turn % len(tids) if tids else 0
+        self._turn = first + PARENTS
+        turn = [*tids[first:], *tids[:first]][:PARENTS]
+        started = {tid: _started_by(self._root, self.key.pid, tid) for tid in (*moving, *self._parents, *turn)}
+        self._parents = {tid for tid, pids in started.items() if pids}
+        started[self.key.pid] = _started_by(self._root, self.key.pid, self.key.pid)
+        return _with_below(self._root, [pid for pids in started.values() for pid in pids])
+
     def close(self) -> None:
         """Close all files."""
         for thread in self._threads.values():
@@ -106,26 +128,32 @@ class ThreadCensus:
                     self._threads[tid] = _Thread(file)
 
 
-def children_of(root: Root, pid: int, tids: tuple[int, ...]) -> list[int]:
-    """Pids of the processes that these threads of a process started, and of what those started in turn.
+def children_of(root: Root, pid: int) -> list[int]:
+    """Pids of the processes that the main thread of a process started, and of what those started in turn.
 
     Source: /proc/PID/task/TID/children (CONFIG_PROC_CHILDREN); [] where the kernel does not have it.
     """
-    found: list[int] = []
-    level = [(pid, tid) for tid in (pid, *tids)]
-    for _ in range(DEEPEST):
-        below: list[tuple[int, int]] = []
-        for parent, tid in level:
-            try:
-                raw = root.once(f"proc/{parent}/task/{tid}/children", 4096)
-            except OSError:
-                continue
-            below += [(int(word), int(word)) for word in raw.split() if word.isdigit()]
-        found += [child for child, _ in below]
-        if not below or len(found) >= MOST_CHILDREN:
+    return _with_below(root, _started_by(root, pid, pid))
+
+
+def _with_below(root: Root, pids: list[int]) -> list[int]:
+    """These and what their main threads started, ``DEEPEST`` generations in all."""
+    found, level = list(pids), pids
+    for _ in range(DEEPEST - 1):
+        if not level or len(found) >= MOST_CHILDREN:
             break
-        level = below
+        level = [child for pid in level for child in _started_by(root, pid, pid)]
+        found += level
     return found[:MOST_CHILDREN]
+
+
+def _started_by(root: Root, pid: int, tid: int) -> list[int]:
+    """The processes that a thread started, those included that ended and that it has not reaped."""
+    try:
+        raw = root.once(f"proc/{pid}/task/{tid}/children", 4096)
+    except OSError:
+        return []
+    return [int(word) for word in raw.split() if word.isdigit()]
 
 
 def start_ticks(root: Root, pid: int) -> int | None:

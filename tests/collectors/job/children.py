@@ -1,0 +1,140 @@
+"""Real processes with threads that do what a test asks for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from iotop_ai.model.process.records import ProcessKey
+
+PROGRAM = """\
+import ctypes, os, subprocess, sys, threading, zlib
+prctl = ctypes.CDLL(None).prctl
+block = os.urandom(1 << 19)
+rest, end = threading.Event(), threading.Event()
+ready, resting = threading.Barrier(len(sys.argv)), threading.Barrier(1 + sum("busy" in a for a in sys.argv[1:]))
+tids = {}
+
+def run(number, kind, name):
+    tids[number] = threading.get_native_id()
+    if name:
+        prctl(15, name.encode(), 0, 0, 0)
+    if kind == "shell":
+        subprocess.Popen(["sh", "-c", "cat | cat"], stdin=subprocess.PIPE)
+    ready.wait()
+    if kind == "busy":
+        while not rest.is_set():
+            zlib.compress(block)
+        resting.wait()
+    end.wait()
+
+for number, word in enumerate(sys.argv[1:]):
+    kind, _, name = word.partition(":")
+    if kind == "below":
+        subprocess.Popen(["sh", "-c", "cat | cat"], stdin=subprocess.PIPE)
+    threading.Thread(target=run, args=(number, kind, name), daemon=True).start()
+ready.wait()
+print(*(tids[number] for number in sorted(tids)), flush=True)
+sys.stdin.readline()
+rest.set()
+resting.wait()
+print("rests", flush=True)
+sys.stdin.readline()
+"""
+"""A thread for each argument: ``busy``, ``asleep`` or ``shell`` (it starts a pipeline of three processes and sleeps),
+with a name behind a colon; for ``below`` the main thread starts the pipeline. A line of input makes the busy ones
+sleep; the main thread sleeps in a pipe."""
+
+IN_D = """\
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static void *blocks(void *unused) {
+    printf("%ld\\n", (long)syscall(SYS_gettid));
+    fflush(stdout);
+    if (vfork() == 0) { pause(); _exit(0); }  /* the parent waits in state D until then */
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, blocks, NULL);
+    pthread_join(thread, NULL);
+    return 0;
+}
+"""
+
+
+class Child:
+    """A process of its own session. tids: of the threads that it started, in the order of ``words``."""
+
+    def __init__(self, *words: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *words] if words[0][:1] != "/" else list(words),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        self.pid = self._process.pid
+        self.tids = [int(word) for word in self._line().split()]
+
+    @classmethod
+    def in_d(cls, folder: Path) -> Child:
+        """A process with one thread that stays in state D and uses no CPU."""
+        source = folder / "in_d.c"
+        source.write_text(IN_D)
+        subprocess.run(["cc", "-w", "-pthread", "-o", str(folder / "in_d"), str(source)], check=True)
+        return cls(str(folder / "in_d"))
+
+    @property
+    def key(self) -> ProcessKey:
+        """Its pid and start."""
+        return ProcessKey(self.pid, int(fields(self.pid)[19]))
+
+    def cpu_ticks(self, tid: int) -> int:
+        """CPU time of a thread."""
+        return sum(map(int, fields(self.pid, tid)[11:13]))
+
+    def rest(self) -> None:
+        """Let the busy threads sleep, and wait until they do."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        assert self._line() == "rests\n"
+        until(lambda: all(fields(self.pid, tid)[0] == "S" for tid in self.tids))
+
+    def end(self) -> None:
+        """Kill it with all that it started; safe to call twice."""
+        if self._process.returncode is None:
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.communicate()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+def fields(pid: int, tid: int = 0) -> list[str]:
+    """The fields of stat from the third on."""
+    return Path(f"/proc/{pid}/task/{tid or pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def names_below(pids: list[int]) -> list[str]:
+    """The names of these processes, sorted."""
+    return sorted(Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids)
+
+
+def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait until something holds; fails after so long."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)
+
+
+def descriptors() -> int:
+    """How many this process has open."""
+    return len(os.listdir("/proc/self/fd"))

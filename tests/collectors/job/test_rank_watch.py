@@ -1,0 +1,211 @@
+"""What is looked at together with a training process, and what a look at it becomes, of real processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.rank_watch import MOST_WORKERS, RankWatch
+from iotop_ai.collectors.job.task_sampler import CENSUS_SWEEPS, TaskSampler
+from iotop_ai.collectors.job.watched_task import WatchedTask
+from iotop_ai.model.job.looks import Loading, LookCounts, Split
+from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.job.task_states import DISK, FUTEX, OTHER, QUEUE, RUNNING, STOPPED
+from tests.collectors.job.children import Child, descriptors, fields, names_below, until
+
+ROOT = Root()
+Start = Callable[..., Child]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts a process with such threads; without words one with a thread in state D."""
+    children: list[Child] = []
+
+    def run(*words: str) -> Child:
+        children.append(Child(*words) if words else Child.in_d(tmp_path))
+        return children[-1]
+
+    yield run
+    for child in children:
+        child.end()
+
+
+def job_of(trainer: Child, *workers: Child, evidence: tuple[str, ...] = ("loader",)) -> Job:
+    rank = Rank(trainer.key, tuple(worker.key for worker in workers))
+    return Job(trainer.key, "train.py", "alice", 0, (rank,), evidence=evidence)
+
+
+class Watch:
+    """A RankWatch of real processes, with censuses half a second apart."""
+
+    def __init__(self, job: Job, most: int = 32) -> None:
+        self.rank = RankWatch(ROOT, Clock())
+        self.tasks = [WatchedTask(ROOT, key) for key in (job.ranks[0].key, *job.workers)]
+        self.rank.set(job, job.ranks[0], self.tasks[0], self.tasks[1:], False)
+        self.most = most
+        self.now_ns = 10**12
+
+    def next(self) -> list[tuple[int, int]]:
+        """(pid, thread id) in the order of the row, after a census."""
+        self.now_ns += 500_000_000
+        self.rank.take_census(self.now_ns, self.most)
+        return [(task.key.pid, task.tid) for task in self.rank.lay(0)]
+
+    def until(self, tasks: set[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The first row with just these tasks."""
+        row: list[tuple[int, int]] = []
+
+        def just_these() -> bool:
+            row[:] = self.next()
+            return set(row) == tasks
+
+        until(just_these)
+        return row
+
+    def look(self, places: dict[int, int]) -> LookCounts:
+        """One look with these places by thread id."""
+        self.rank.count([places[task.tid] for task in self.rank.lay(0)], 1)
+        return self.rank.tally.take()
+
+    def close(self) -> None:
+        self.rank.close()
+        for task in self.tasks:
+            task.close()
+
+
+def test_threads_by_what_they_are(start: Start) -> None:
+    trainer = start("busy", "busy:pt_autograd_0", "asleep:pt_data_pin", "asleep")
+    main, (pool, autograd, pin, _) = trainer.pid, trainer.tids
+    before = descriptors()
+    watch = Watch(job_of(trainer, evidence=()))
+    row = watch.until({(main, main), (main, pool), (main, autograd), (main, pin)})
+    assert row[0] == (main, main)
+    assert watch.rank.mains == 1
+    assert watch.rank.loading is Loading.ITSELF
+    backward = {main: FUTEX, pool: RUNNING, autograd: RUNNING, pin: QUEUE}
+    assert watch.look(backward) == LookCounts(looks=1, backward=1)
+    # A thread of the backward pass that sleeps makes no data, and neither does the pin thread.
+    forward = backward | {autograd: DISK, pin: DISK}
+    assert watch.look(forward) == LookCounts(looks=1, futex_computing=Split(cpu=1.0))
+    assert watch.look(forward | {pool: QUEUE}) == LookCounts(looks=1, resting=1)
+    assert watch.look(forward | {main: STOPPED}) == LookCounts(looks=1, stopped=1)
+    watch.close()
+    assert descriptors() == before
+
+
+def test_a_worker_with_its_threads_is_one_maker(start: Start) -> None:
+    trainer, reader, other = start("asleep"), start("busy", "busy", "asleep"), start("asleep")
+    before = descriptors()
+    watch = Watch(job_of(trainer, reader, other))
+    one, two = reader.tids[:2]
+    mains = {(child.pid, child.pid) for child in (trainer, reader, other)}
+    row = watch.until(mains | {(reader.pid, one), (reader.pid, two)})
+    assert row[:3] == [(trainer.pid, trainer.pid), (reader.pid, reader.pid), (other.pid, other.pid)]
+    assert watch.rank.loading is Loading.NAMED
+    places = {trainer.pid: QUEUE, reader.pid: FUTEX, other.pid: RUNNING, one: DISK, two: DISK}
+    assert watch.look(places) == LookCounts(looks=1, waits=Split(disk=0.5, cpu=0.5))
+    # A stopped worker makes nothing, whatever its threads do.
+    assert watch.look(places | {reader.pid: STOPPED}) == LookCounts(looks=1, waits=Split(cpu=1.0))
+    watch.rank.receiving = frozenset((other.pid,))
+    resting = dict.fromkeys(places, FUTEX) | {trainer.pid: QUEUE}
+    assert watch.look(resting) == LookCounts(looks=1, waits=Split(network=1.0))
+    watch.close()
+    assert descriptors() == before
+
+
+@pytest.mark.parametrize("word", ["below", "shell"])
+def test_a_pipeline_below_stands_in_for_its_reader(start: Start, word: str) -> None:
+    trainer = start("asleep", word, "asleep")
+    watch = Watch(job_of(trainer, evidence=()))
+    assert watch.rank.loading is Loading.ITSELF
+
+    def below() -> list[int]:
+        return [pid for pid, _ in watch.next() if pid != trainer.pid]
+
+    until(lambda: names_below(below()) == ["cat", "cat", "sh"])
+    shell, *cats = sorted(below())
+    assert watch.rank.loading is Loading.OTHERS
+    # It does not vanish while the thread that started it sleeps.
+    watch.now_ns += 60 * 10**9
+    assert sorted(below()) == [shell, *cats]
+    places = {trainer.pid: QUEUE, shell: OTHER, cats[0]: QUEUE, cats[1]: DISK}
+    assert watch.look(places | dict.fromkeys(trainer.tids, FUTEX)) == LookCounts(looks=1, waits=Split(disk=1.0))
+    trainer.end()
+    until(lambda: below() == [])
+    watch.close()
+
+
+def test_a_task_that_ended_is_left_out_of_the_look(start: Start) -> None:
+    trainer, worker = start("asleep"), start("asleep")
+    watch = Watch(job_of(trainer, worker))
+    watch.until({(trainer.pid, trainer.pid), (worker.pid, worker.pid)})
+    watch.rank.count([QUEUE, None], 3)
+    watch.rank.count([None, DISK], 3)
+    assert watch.rank.tally.take() == LookCounts(looks=3, resting=3)
+    watch.tasks[1].ended = True
+    assert watch.next() == [(trainer.pid, trainer.pid)]
+    watch.tasks[0].ended = True
+    assert watch.next() == []
+    assert not watch.rank.take_census(watch.now_ns, 32)
+    watch.close()
+
+
+def test_what_is_looked_at_is_bounded(start: Start) -> None:
+    trainer = start(*["busy"] * 6, *["asleep"] * 194, *["below"] * 2)
+    before = descriptors()
+    watch = Watch(job_of(trainer, evidence=()), most=4)
+    until(lambda: len(watch.next()) == 5)
+    assert all(len(watch.next()) == 5 for _ in range(20))
+    # Computing threads do not crowd out the children.
+    until(lambda: sum(pid != trainer.pid for pid, _ in watch.next()) == 2)
+    watch.close()
+    assert descriptors() == before
+
+
+def test_workers_are_listed_in_turns(start: Start) -> None:
+    trainer = start("asleep")
+    many = [start("below") for _ in range(MOST_WORKERS + 3)]
+    watch = Watch(job_of(trainer, *many), most=200)
+    seen: set[int] = set()
+
+    def all_seen() -> bool:
+        seen.update(pid for pid, _ in watch.next())
+        return len(seen) == 1 + 4 * len(many)
+
+    until(all_seen)
+    watch.close()
+
+
+def test_the_looks_of_real_sweeps(start: Start) -> None:
+    trainer, worker = start("asleep"), start()
+    below = Path(f"/proc/{worker.pid}/task/{worker.tids[0]}/children")
+    until(lambda: [fields(int(pid))[0] for pid in below.read_text().split()] == ["S"])
+    assert fields(worker.pid, worker.tids[0])[0] == "D"
+    before = descriptors()
+    sampler = TaskSampler(ROOT, Clock(), period_s=60.0)
+    job = job_of(trainer, worker)
+    sampler.select({job.key: job})
+    for _ in range(3 * CENSUS_SWEEPS):
+        sampler.sweep()
+    looks = sampler.looks()[job.key]
+    # Before its first census the worker is its main thread alone, which sleeps.
+    assert looks.looks == 3 * CENSUS_SWEEPS
+    assert looks.waits.disk == looks.waits.whole >= 2 * CENSUS_SWEEPS
+    assert looks.resting == looks.looks - looks.waits.whole
+    assert sampler.looks()[job.key] == LookCounts()
+    # A worker that is killed in the middle no longer makes data.
+    worker.end()
+    for _ in range(CENSUS_SWEEPS):
+        sampler.sweep()
+    assert sampler.looks()[job.key] == LookCounts(looks=CENSUS_SWEEPS, resting=CENSUS_SWEEPS)
+    trainer.end()
+    sampler.sweep()
+    sampler.sweep()
+    assert sampler.looks()[job.key] == LookCounts()
+    sampler.close()
+    assert descriptors() == before - 4

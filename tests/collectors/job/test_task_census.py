@@ -1,0 +1,208 @@
+"""The threads and children of real processes: those that move are chosen, and those that rest are dropped."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.task_census import (
+    ACTIVE_NS,
+    LISTED_EVERY_NS,
+    MOST_CHILDREN,
+    MOST_LISTED,
+    PARENTS,
+    Census,
+    ThreadCensus,
+    children_of,
+    start_ticks,
+)
+from iotop_ai.model.process.records import ProcessKey
+from tests.collectors.job.children import Child, descriptors, fields, names_below, until
+
+ROOT = Root()
+HALF_NS = 500_000_000
+Start = Callable[..., Child]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a process with such threads."""
+    children: list[Child] = []
+
+    def run(*words: str) -> Child:
+        children.append(Child(*words))
+        return children[-1]
+
+    yield run
+    for child in children:
+        child.end()
+
+
+class Looks:
+    """Censuses of one process at times half a second apart, however long they take."""
+
+    def __init__(self, child: Child) -> None:
+        self.census = ThreadCensus(ROOT, child.key)
+        self.now_ns = 10**12
+
+    def next(self, later_ns: int = HALF_NS) -> Census:
+        """The census so much later."""
+        self.now_ns += later_ns
+        return self.census.update(self.now_ns)
+
+    def until(self, threads: set[int]) -> Census:
+        """The first census with just these threads."""
+        found = Census()
+
+        def just_these() -> bool:
+            nonlocal found
+            found = self.next()
+            return set(found.threads) == threads
+
+        until(just_these)
+        return found
+
+
+def test_those_that_compute_are_chosen_until_they_rest_for_five_seconds(start: Start) -> None:
+    child = start(*["asleep"] * 10, *["busy"] * 3, *["asleep"] * 7)
+    busy = set(child.tids[10:13])
+    before = descriptors()
+    looks = Looks(child)
+    looks.until(busy)
+    used = {tid: child.cpu_ticks(tid) for tid in busy}
+    until(lambda: all(child.cpu_ticks(tid) > used[tid] for tid in busy))
+    child.rest()
+    assert set(looks.next().threads) == busy
+    assert set(looks.next(ACTIVE_NS).threads) == busy
+    assert looks.next(1) == Census()
+    looks.census.close()
+    assert descriptors() == before
+
+
+def test_a_thread_in_state_d_is_chosen_without_cpu_time(tmp_path: Path) -> None:
+    child = Child.in_d(tmp_path)
+    try:
+        tid = child.tids[0]
+        until(lambda: fields(child.pid, tid)[0] == "D")
+        looks = Looks(child)
+        looks.until({tid})
+        assert looks.next(20 * ACTIVE_NS).threads == (tid,)
+        looks.census.close()
+    finally:
+        child.end()
+
+
+def test_threads_of_pytorch_are_known_by_name(start: Start) -> None:
+    child = start("asleep", "busy:pt_autograd_0", "busy:pt_data_pin", "asleep:pt_autograd_1", "busy:OpenMP")
+    _, autograd, pin, resting, pool = child.tids
+    looks = Looks(child)
+    found = looks.until({autograd, pool})
+    assert found.pin == pin
+    # One that rests is known as well: it need not be listed again when it begins.
+    assert found.autograd == {autograd, resting}
+    child.rest()
+    assert looks.next(2 * ACTIVE_NS).pin == pin
+    assert looks.next(2 * ACTIVE_NS) == Census((), pin, frozenset((autograd, resting)))
+    looks.census.close()
+
+
+def test_many_threads_are_bounded(start: Start) -> None:
+    child = start(*["asleep"] * 198, "busy", "busy")
+    before = descriptors()
+    looks = Looks(child)
+    looks.until(set(child.tids[-2:]))
+    assert descriptors() == before + MOST_LISTED
+    looks.next(LISTED_EVERY_NS)
+    assert descriptors() == before + MOST_LISTED
+    looks.census.close()
+    assert descriptors() == before
+
+
+def test_a_process_that_ends_meanwhile(start: Start) -> None:
+    child = start("busy", "asleep", "asleep:pt_data_pin")
+    before = descriptors()
+    looks = Looks(child)
+    looks.until({child.tids[0]})
+    assert descriptors() == before + 3
+    child.end()
+    assert looks.next(1) == Census()
+    # The pipes to the child are closed as well.
+    assert descriptors() == before - 2
+    assert looks.next(LISTED_EVERY_NS) == Census()
+    assert start_ticks(ROOT, child.pid) is None
+    looks.census.close()
+
+
+def test_a_new_thread_is_seen_within_a_second() -> None:
+    own = ProcessKey(os.getpid(), start_ticks(ROOT, os.getpid()) or 0)
+    census = ThreadCensus(ROOT, own)
+    census.update(10**12)
+    end = threading.Event()
+    tids: list[int] = []
+
+    def compute() -> None:
+        tids.append(threading.get_native_id())
+        while not end.is_set():
+            sum(range(10_000))
+
+    thread = threading.Thread(target=compute)
+    before = len(os.listdir("/proc/self/task"))
+    thread.start()
+    until(lambda: len(os.listdir("/proc/self/task")) > before and bool(tids))
+    now = 10**12 + LISTED_EVERY_NS - 1
+    assert tids[0] not in census.update(now).threads
+    found: list[int] = []
+
+    def seen() -> bool:
+        nonlocal now
+        now += HALF_NS
+        found[:] = census.update(now).threads
+        return tids[0] in found
+
+    until(seen)
+    end.set()
+    thread.join()
+    until(lambda: not Path(f"/proc/self/task/{tids[0]}").exists())
+    assert tids[0] not in census.update(now).threads
+    census.close()
+
+
+def test_a_pipeline_below_the_main_thread_is_found(start: Start) -> None:
+    child = start("asleep", "below")
+    until(lambda: names_below(children_of(ROOT, child.pid)) == ["cat", "cat", "sh"])
+    child.end()
+    assert children_of(ROOT, child.pid) == []
+
+
+def test_a_pipeline_below_any_thread_is_found_and_kept(start: Start) -> None:
+    child = start(*["asleep"] * 30, "shell", *["asleep"] * 30)
+    looks = Looks(child)
+    looks.next()
+    until(lambda: names_below(looks.census.children([child.tids[30]])) == ["cat", "cat", "sh"])
+    # It stays known though its thread sleeps on.
+    for _ in range(20):
+        assert names_below(looks.census.children([])) == ["cat", "cat", "sh"]
+    assert children_of(ROOT, child.pid) == []
+    other = Looks(child)
+    other.next()
+    turns = [bool(other.census.children([])) for _ in range(-(-len(child.tids) // PARENTS))]
+    assert turns[-1]
+    assert not turns[0]
+    child.end()
+    assert looks.census.children([]) == []
+    for one in (looks, other):
+        one.census.close()
+
+
+def test_many_children_are_bounded(start: Start) -> None:
+    child = start(*["shell"] * 24)
+    looks = Looks(child)
+    looks.next()
+    until(lambda: len(looks.census.children(child.tids)) == MOST_CHILDREN)
+    assert len(set(looks.census.children(child.tids))) == MOST_CHILDREN
+    looks.census.close()
