@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
 
-RULES_VERSION = 5
+RULES_VERSION = 6
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
 
 
@@ -129,6 +129,8 @@ class Thresholds(NamedTuple):
     """Part of the busy workers that decides the cause."""
     decider_sure: float = 0.7
     """From this part on it decides surely."""
+    phase_share: float = 0.5
+    """Share of time that a job compiles, is stopped or hangs."""
     main_share: float = 0.3
     """Share of time in which a trainer without workers loads."""
     cores_short: float = 0.3

@@ -57,8 +57,9 @@ class ClassSpec(NamedTuple):
     """Its GPUs look busy while they make no progress."""
 
 
-_READERS = ("more_readers", "more_reads_at_once")
-_WORKERS = ("more_workers", "worker_options", "one_worker", "cheaper_transforms")
+_THREADS = ("parallel_calls", "more_threads")
+_READERS = ("more_readers", "more_reads_at_once", *_THREADS)
+_WORKERS = ("more_workers", "worker_options", "one_worker", "cheaper_transforms", *_THREADS)
 
 _BY_PRECEDENCE = (
     ClassSpec(
@@ -67,6 +68,7 @@ _BY_PRECEDENCE = (
         advice=("larger_shm", "less_memory", "who_killed", "who_stopped", "fault_handler", "read_log"),
         keep_s=600.0,
     ),
+    ClassSpec(class_id="hung", state=State.BLOCKED, advice=("dump_stacks", "continue_job")),
     ClassSpec(
         class_id="gpu_fault",
         state=State.BLOCKED,
@@ -77,6 +79,7 @@ _BY_PRECEDENCE = (
     ClassSpec(class_id="shm_full", state=State.BLOCKED, advice=("larger_shm",)),
     ClassSpec(class_id="mem_pressure", state=State.SLOWED, advice=("less_memory",), leave=0.5),
     ClassSpec(class_id="starting", state=State.STARTING, advice=("wait",)),
+    ClassSpec(class_id="compiling", state=State.STARTING, advice=("keep_compiled",)),
     ClassSpec(class_id="serving", state=State.IDLE, advice=("more_requests",)),
     ClassSpec(class_id="no_gpu", state=State.UNSURE, advice=("use_gpu", "look_into"), wastes=True),
     ClassSpec(
@@ -143,6 +146,7 @@ _BY_PRECEDENCE = (
         leave=0.6,
     ),
     ClassSpec(class_id="single_thread", state=State.STARVED, advice=_WORKERS, rival=True, confirm_s=5.0),
+    ClassSpec(class_id="host_bound", state=State.SLOWED, advice=("fewer_syncs", "compile_model"), confirm_s=5.0),
     ClassSpec(class_id="gpu_memory", state=State.SLOWED, advice=("end_sharer", "less_gpu_memory"), spins=True),
     ClassSpec(
         class_id="gpu_bound",

@@ -16,6 +16,7 @@ from iotop_ai.model.gpu.state import GpuProcess, GpuRates, GpuState
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.job.records import IoLimit, Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.job.task_states import JobRates, JobSample, SweepCounts, TaskCounts, TaskRates
+from iotop_ai.model.job.time_shares import SHARES, TimeShares
 from iotop_ai.model.machine.cpu import CoreRates, CpuRates, CpuTable, CpuTicks
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.kernel_log import DeviceErrors, KernelLog
@@ -155,6 +156,12 @@ class Training:
     """Share of looks with the trainer asleep in a queue; None: as long as it waits for data."""
     listening: int | None = None
     uid: int = 1000
+    time: tuple[tuple[str, float], ...] = ()
+    """Shares of its time that are not 0; () where it is not counted."""
+
+    @property
+    def shares(self) -> TimeShares:
+        return TimeShares._make((*(dict(self.time).get(name, 0.0) for name in SHARES), 1000))
 
     @property
     def job(self) -> Job:
@@ -337,7 +344,8 @@ def sample_of(machine: Machine, second: int) -> Sample:
     if found:
         rates = {job.task.key: r for job in found if seconds and (r := job.rates(second)) is not None}
         tasks = {job.task.key: TaskRates(job.main_disk, job.main_running, 0.0, 0.1, 0.0, job.grown) for job in found}
-        bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005)))
+        times = {job.task.key: job.shares for job in found if seconds and job.time}
+        bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005, times)))
     core = CoreRates(machine.cpu, machine.cpu, 0.0, 0.0, machine.steal)
     return bare._replace(
         block=rated({BlockKey(d.name, 0): d.rates for d in machine.disks}),

@@ -59,6 +59,25 @@ SAVING = replace(
     disks=(Disk(write_bytes_per_s=25 * MB, await_ms=800.0, busy=1.0),),
     job=replace(COMPUTING, task=WRITER, stall=0.0, saving=frozenset(range(8, 13))),
 )
+ON_GPU = replace(JOB_PREPARING, gpus=(0.4,), gpu_pids=(50,), disks=(Disk(),))
+READS = (("data_disk", 0.6), ("compute", 0.4))
+THREADS = Training(TRAINER_OLD, stall=0.0, time=READS)
+"""Threads of the trainer load; its main thread sleeps in a futex."""
+TIME_SCENES = {
+    "host_bound": replace(ON_GPU, job=Training(TRAINER_OLD, main_running=0.97, time=(("host", 0.6), ("compute", 0.4)))),
+    "compiling": replace(ON_GPU, job=Training(TRAINER_OLD, time=(("compile", 0.9), ("compute", 0.1)))),
+    "hung": replace(ON_GPU, job=replace(COMPUTING, stall=0.0, time=(("hung", 1.0),)), gpus=(0.0,)),
+    "hung stopped": replace(ON_GPU, job=Training(TRAINER_OLD, time=(("stopped", 1.0),)), gpus=(0.0,)),
+    "storage_read threads": replace(
+        JOB_ALONE, job=THREADS, tasks=(replace(TRAINER_OLD, read=88 * MB),), gpus=(0.4,), gpu_pids=(50,)
+    ),
+    "cpu_prep threads": replace(ON_GPU, job=replace(THREADS, time=(("data_cpu", 0.6), ("compute", 0.4)))),
+    "object_stream threads": replace(ON_GPU, job=replace(THREADS, time=(("data_network", 0.6), ("compute", 0.4)))),
+    "single_thread main": replace(
+        ON_GPU, job=Training(TRAINER_OLD, main_running=0.9, time=(("data_cpu", 0.6), ("compute", 0.4)))
+    ),
+    "checkpoint_write sync": replace(ON_GPU, job=replace(THREADS, time=(("checkpoint", 0.6), ("compute", 0.4)))),
+}
 FULL = {"/data": FilesystemUsage(100 * GIB, GIB // 2, GIB // 2, 0, 0)}
 NO_INODES = {"/data": FilesystemUsage(100 * GIB, 50 * GIB, 50 * GIB, 1000, 5)}
 

@@ -22,6 +22,8 @@ from iotop_ai.model.snapshot import Snapshot
 Args = tuple[tuple[str, str | float | None], ...]
 T = TypeVar("T")
 NO_CARRY = FoldState()
+UNACCOUNTED = 0.3
+"""Unexplained share of a job's time from which the rules about single processes look as well."""
 
 
 class Lazy:
@@ -90,8 +92,11 @@ class Facts(NamedTuple):
 
     @property
     def judged(self) -> bool:
-        """Whether the tasks of a job are sampled, so that rules about single processes have nothing to add."""
-        return any(job.stall is not None and job.active for job in self.jobs)
+        """Whether a job's time is accounted for, so that rules about single processes have nothing to add."""
+        return any(
+            job.stall is not None and job.active and (job.time is None or job.time.unexplained < UNACCOUNTED)
+            for job in self.jobs
+        )
 
     @property
     def related(self) -> tuple[TaskFacts, ...]:

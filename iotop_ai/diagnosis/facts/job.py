@@ -7,6 +7,7 @@ from operator import itemgetter, mul
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
+from iotop_ai.diagnosis.facts.time_window import window_shares
 from iotop_ai.diagnosis.facts.window import Periods, Window, mean, window
 from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
 from iotop_ai.diagnosis.memory.jobs import Memory
@@ -14,11 +15,14 @@ from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.job.task_states import JobRates
+from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse, is_remote
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
+_Parts = tuple[float | None, float | None, float | None, float | None]
+_UNKNOWN: _Parts = (None, None, None, None)
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}
 _ACTIVE = 0.1
@@ -65,11 +69,22 @@ class JobFacts(NamedTuple):
     gpus: int
     age_s: float | None
     """Of its oldest trainer."""
+    time: TimeShares | None = None
+    """Where its time went over the window; None where that was not counted. The figures above follow from it then."""
+    long_time: TimeShares | None = None
+    """The same over the long window."""
 
     @property
     def workers(self) -> int:
         """Loader processes of all ranks."""
         return len(self.job.workers)
+
+    @property
+    def loads_apart(self) -> bool:
+        """Whether something else than its main thread makes its data: workers, threads of its own, children."""
+        if self.workers or self.time is None:
+            return bool(self.workers)
+        return (self.main_disk_ratio or 0.0) + (self.main_running_ratio or 0.0) < self.time.data
 
     @property
     def active(self) -> bool:
@@ -136,13 +151,47 @@ def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> f
     return disk + min(running, max(0.0, idle - disk))
 
 
-def _decider(rates: Sequence[JobRates], workers: int) -> tuple[float | None, ...]:
+def _decider(rates: Sequence[JobRates], workers: int) -> _Parts:
     if not workers:
         disk, running = _weighted(rates, "main_disk_ratio"), _weighted(rates, "main_running_ratio")
-        return (None,) * 4 if disk is None else (disk, running, 0.0, 0.0)
+        return _UNKNOWN if disk is None else (disk, running, 0.0, 0.0)
     counts = [sum(getattr(r, f"wait_{kind}") for r in rates) for kind in ("disk", "running", "net", "other")]
     whole = sum(counts)
-    return tuple(count / whole for count in counts) if whole else (None,) * 4
+    if not whole:
+        return _UNKNOWN
+    disk, running, net, other = (count / whole for count in counts)
+    return disk, running, net, other
+
+
+def _parts(time: TimeShares, place: JobPlace) -> _Parts:
+    """The data shares as parts of the wait; what a network filesystem holds up counts as blocked readers."""
+    if not time.data:
+        return _UNKNOWN
+    first = place.mounts[0] if place.mounts else None
+    remote = first is not None and is_remote(first.fstype, first.source)
+    disk = time.data_disk + (time.data_network if remote else 0.0)
+    network = 0.0 if remote else time.data_network
+    return disk / time.data, time.data_cpu / time.data, network / time.data, time.data_other / time.data
+
+
+class _Lost(NamedTuple):
+    """What ``JobFacts`` has of the same names, over one window."""
+
+    stall: float | None
+    disk: float | None
+    running: float | None
+    net: float | None
+    other: float | None
+    time: TimeShares | None
+
+
+def _lost(
+    rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, place: JobPlace
+) -> _Lost:
+    """From where the time went; where that was not counted, from the joint looks at trainer and workers alone."""
+    if time is not None:
+        return _Lost(time.data, *_parts(time, place), time)
+    return _Lost(_stall(rates, workers, busy), *_decider(rates, workers), None)
 
 
 class _Moved(NamedTuple):
@@ -195,11 +244,13 @@ def job_facts(
     up_s = (snapshot.at_ns + (snapshot.suspended_ns or 0)) / 1e9
     out = []
     for key, job in table.jobs.items():
-        rates, more = _rates(look, key), _rates(long, key)
+        rates = _rates(look, key)
         # Between two sets of workers a job has none for a moment; it is still not a job that loads by itself.
         workers = len(job.workers) or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
-        busy = _gpu_busy(look, job, gpu, len(table.jobs))
-        disk, running, net, other = _decider(rates, workers)
+        busy, long_busy = (_gpu_busy(one, job, gpu, len(table.jobs)) for one in (look, long))
+        place = table.places.get(key, NO_PLACE)
+        lost = _lost(_rates(long, key), workers, long_busy, window_shares(long, key), place)
+        wait = _lost(rates, workers, busy, window_shares(look, key), place)
         denied = processes is None or not job.members.isdisjoint(processes.denied)
         tick = 100 if processes is None else processes.clk_tck
         moved = _moved(look.samples, job, denied, processes is None)
@@ -208,14 +259,14 @@ def job_facts(
         out.append(
             JobFacts(
                 job,
-                table.places.get(key, NO_PLACE),
+                place,
                 look,
-                _stall(rates, workers, busy),
-                _stall(more, workers, _gpu_busy(long, job, gpu, len(table.jobs))),
-                disk,
-                running,
-                net,
-                other,
+                wait.stall,
+                lost.stall,
+                wait.disk,
+                wait.running,
+                wait.net,
+                wait.other,
                 _weighted(rates, "main_disk_ratio"),
                 _weighted(rates, "main_running_ratio"),
                 tuple(
@@ -233,6 +284,8 @@ def job_facts(
                 busy,
                 len(job.gpus) or (gpu.used if len(table.jobs) == 1 else 0),
                 max((up_s - rank.key.start_ticks / tick for rank in job.ranks), default=None),
+                wait.time,
+                lost.time,
             )
         )
     return tuple(out)

@@ -28,6 +28,7 @@ from iotop_ai.diagnosis.rules.job.storage import (
     job_rereads_what_was_cached,
     job_waits_for_storage,
 )
+from iotop_ai.diagnosis.rules.job.time import job_compiles, job_does_not_move, main_thread_holds_gpu
 from iotop_ai.diagnosis.rules.job.workers import job_restarts_its_workers
 from iotop_ai.diagnosis.rules.machine_full import filesystem_is_full, memory_is_short, shared_memory_is_full
 from iotop_ai.diagnosis.rules.process_cpu import one_thread_loads, workers_compute
@@ -37,10 +38,12 @@ Rule = Callable[[Facts], tuple[Claim, ...]]
 RULES: tuple[Rule, ...] = (
     gpu_breaks,
     job_ended_badly,
+    job_does_not_move,
     filesystem_is_full,
     shared_memory_is_full,
     memory_is_short,
     job_starts,
+    job_compiles,
     job_waits_for_requests,
     job_uses_no_gpu,
     gpu_is_throttled,
@@ -60,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     job_prepares_too_slowly,
     job_streams_from_far,
     job_loads_by_itself,
+    main_thread_holds_gpu,
     processes_wait_for_disk,
     gpu_idle_while_disk_saturated,
     workers_compute,

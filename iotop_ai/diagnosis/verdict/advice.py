@@ -145,6 +145,8 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
     now = round(job.workers / ranks)
     cores = job_cores(facts, job)
     numbers = (("now", float(now)), ("cores", cores), ("ranks", float(ranks)))
+    if not now and job.loads_apart:
+        return (Advice("parallel_calls" if job.job.framework == "tensorflow" else "more_threads", numbers),)
     if io:
         then = max(2, min(_MOST_FOR_IO, now * 2))
         if then > now:

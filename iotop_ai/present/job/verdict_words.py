@@ -57,6 +57,22 @@ def _starting(a: Args) -> Spans:
     return out
 
 
+def _compiling(a: Args) -> Spans:
+    return [_strong(word(a, "job") or "the job"), _plain(" compiles its kernels "), _strong(percent(a, "compile"))]
+
+
+def _hung(a: Args) -> Spans:
+    state = " is stopped" if number(a, "stopped") else " does not move"
+    return [_strong(word(a, "job") or "the job"), _bad(state)]
+
+
+def _host(a: Args) -> Spans:
+    gpus = "the GPU" if number(a, "gpus_all") == 1 else f"{whole(a, 'gpus')} of {whole(a, 'gpus_all')} GPUs"
+    verb = " waits for " if number(a, "gpus_all") == 1 else " wait for "
+    job = word(a, "job") or "the trainer"
+    return [_strong(gpus), _plain(verb), _strong(f"{job}'s main thread {percent(a, 'lost')}"), _plain(" of the time")]
+
+
 def _saving(a: Args) -> Spans:
     job = _strong(word(a, "job") or "the trainer")
     return [job, _plain(" waits for its checkpoint "), _strong(percent(a, "lost")), _plain(" of the time")]
@@ -90,6 +106,9 @@ HEADLINES: dict[str, Callable[[Args], Spans]] = {
     **dict.fromkeys(RIVALS, waits_for_data),
     "healthy": _healthy,
     "starting": _starting,
+    "compiling": _compiling,
+    "hung": _hung,
+    "host_bound": _host,
     "job_died": _died,
     "serving": _serving,
     "checkpoint_write": _saving,
@@ -101,6 +120,8 @@ HEADLINES: dict[str, Callable[[Args], Spans]] = {
 
 def _blocked(a: Args) -> Spans:
     """The workers' share in state D: "2 workers blocked 97 %"."""
+    if number(a, "threads"):
+        return [_strong("its loader threads blocked"), _plain(f" {percent(a, 'disk_share')} of the wait")]
     if not number(a, "workers"):
         return [_strong(word(a, "job") or "the trainer"), _plain(f" itself blocked {percent(a, 'blocked')}")]
     return [_strong(f"{whole(a, 'workers')} {_workers(a)} blocked"), _plain(f" {percent(a, 'blocked')}")]
@@ -154,9 +175,17 @@ def _because_serial(a: Args) -> Spans:
 
 
 def _because_cpu(a: Args) -> Spans:
+    if number(a, "threads"):
+        out = [
+            _bad("its loader threads"),
+            _plain(" compute "),
+            _strong(percent(a, "run_share")),
+            _plain(" of the wait"),
+        ]
+        return [*out, *_idle_cores(a), SEMI, _plain(f"disks hold them {percent(a, 'disk_share')}")]
     if not number(a, "workers"):
-        out = [_bad(word(a, "job")), _plain(" loads its data itself: it runs "), _strong(percent(a, "run_share"))]
-        return [*out, COMMA, _plain(f"blocked {percent(a, 'disk_share')}")]
+        out = [_bad(word(a, "job")), _plain(" loads its data itself: it runs "), _strong(percent(a, "cpu"))]
+        return [*out, COMMA, _plain(f"blocked {percent(a, 'blocked')}")]
     out = [
         _bad(f"{whole(a, 'workers')} {_workers(a)}"),
         _plain(f" compute{'s' if number(a, 'workers') == 1 else ''} at "),
@@ -165,18 +194,23 @@ def _because_cpu(a: Args) -> Spans:
     wait = number(a, "cpu_wait")
     if wait is not None and wait >= 0.1:
         out += [COMMA, _strong(percent(a, "cpu_wait")), _plain(" wait for a core")]
-    idle = number(a, "idle_cores")
-    if idle is not None:
-        out += [COMMA, _plain(f"{idle:.0f} of {whole(a, 'cores')} cores idle")]
+    out += _idle_cores(a)
     if number(a, "quota") is not None:
         out += [COMMA, _plain(f"CPU quota {units.figure(number(a, 'quota'))} cores")]
     return [*out, SEMI, _plain(f"disks hold them {percent(a, 'blocked')}")]
 
 
+def _idle_cores(a: Args) -> Spans:
+    idle = number(a, "idle_cores")
+    return [] if idle is None else [COMMA, _plain(f"{idle:.0f} of {whole(a, 'cores')} cores idle")]
+
+
 def _because_stream(a: Args) -> Spans:
-    out = [_bad(f"{whole(a, 'workers')} {_workers(a)}"), _plain(" wait in sockets "), _strong(percent(a, "net"))]
+    clients = f"{whole(a, 'workers')} {_workers(a)}" if number(a, "workers") else "its clients"
+    out = [_bad(clients), _plain(" wait in sockets "), _strong(percent(a, "net"))]
     if number(a, "received") is not None:
-        out += [COMMA, _strong(rate(number(a, "received"))), _plain(" received")]
+        peer = f" received from {word(a, 'peer')}" if word(a, "peer") else " received"
+        out += [COMMA, _strong(rate(number(a, "received"))), _plain(peer)]
     return out
 
 
@@ -196,6 +230,12 @@ def _because_starting(a: Args) -> Spans:
 
 
 def _because_saving(a: Args) -> Spans:
+    if not word(a, "device"):
+        return [
+            _plain("it writes "),
+            _strong(rate(number(a, "write_bytes_per_s"))),
+            _plain(" meanwhile and reads little"),
+        ]
     out = [_bad(word(a, "device")), _plain(" writes "), _strong(rate(number(a, "write_bytes_per_s")))]
     return [*out, SEMI, _plain(f"blocked in {whole(a, 'seconds')} s of the last {whole(a, 'window_s')} s")]
 
@@ -274,6 +314,22 @@ def _because_serving(a: Args) -> Spans:
     return [*out, SEMI, _plain("its main thread sleeps "), _strong(percent(a, "asleep"))]
 
 
+def _because_compiling(a: Args) -> Spans:
+    return [_plain("a compiler runs below it")]
+
+
+def _because_hung(a: Args) -> Spans:
+    if number(a, "stopped"):
+        return [_plain("a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup holds "), _strong(whole(a, "main"))]
+    return [_plain("for a minute no process of it has computed, read or written, and no GPU has worked")]
+
+
+def _because_host(a: Args) -> Spans:
+    running = [_plain("it runs "), _strong(percent(a, "running")), _plain(" of the time and loads nothing")]
+    workers = [COMMA, _plain("its workers have batches ready")] if number(a, "workers") else []
+    return [*running, *workers]
+
+
 BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "storage_read": _because_storage,
     "small_random": _because_small,
@@ -286,6 +342,9 @@ BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "single_thread": _because_cpu,
     "healthy": _because_healthy,
     "starting": _because_starting,
+    "compiling": _because_compiling,
+    "hung": _because_hung,
+    "host_bound": _because_host,
     "noisy_neighbour": _because_other,
     "worker_respawn": _because_respawn,
     "job_died": _because_died,

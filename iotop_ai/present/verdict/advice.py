@@ -162,6 +162,15 @@ def _keep_workers(a: Args) -> str:
     return f"DataLoader(persistent_workers=True): saves ~{turn} s of each {epoch} s"
 
 
+_COMPILE = {
+    "torch": "torch.compile or CUDA graphs",
+    "jax": "more of the step inside jax.jit",
+    "tensorflow": "tf.function(jit_compile=True)",
+}
+_COMPILED = {
+    "torch": ": TORCHINDUCTOR_CACHE_DIR on a disk that stays",
+    "jax": ": jax_compilation_cache_dir on a disk that stays",
+}
 _ADVICE: dict[str, Callable[[Args], str]] = {
     "cool_gpu": _cool,
     "raise_power": _raise_power,
@@ -194,13 +203,23 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
         f"num_workers {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}: blocked workers cost no CPU, and read at once"
     ),
     "one_worker": lambda a: f"num_workers 0 -> 1{_each(a)}: loading then runs beside the training",
+    "parallel_calls": lambda a: (
+        "tf.data: num_parallel_calls=AUTOTUNE in map and interleave, then prefetch(AUTOTUNE); cache() where it fits"
+    ),
+    "more_threads": lambda a: "more threads or processes that load, and a deeper prefetch queue",
     "stage_local": lambda a: f"copy the data from {word(a, 'mount')} to a local NVMe before the run",
     "raise_limit": _limit,
     "more_cache": _cache,
     "more_connections": lambda a: "more connections at once, a nearer store, or larger shards",
     "wait": lambda a: "wait: the verdict follows when it trains",
+    "fewer_syncs": lambda a: "fewer .item(), .cpu(), print(loss): each waits for the GPU; log every 50 steps",
+    "compile_model": lambda a: f"{_COMPILE.get(word(a, 'framework'), 'compile the model')}, or a larger batch",
+    "keep_compiled": lambda a: f"keep what it compiles between runs{_COMPILED.get(word(a, 'framework'), '')}",
+    "dump_stacks": lambda a: f"py-spy dump --pid {whole(a, 'main')} shows what it waits for; then its workers",
+    "continue_job": lambda a: f"kill -CONT {whole(a, 'main')}, or thaw its cgroup",
     "save_async": lambda a: (
-        f"save in the background (torch.distributed.checkpoint.async_save), or not to {word(a, 'device')}"
+        "save in the background (torch.distributed.checkpoint.async_save)"
+        + (f", or not to {word(a, 'device')}" if word(a, "device") else "")
     ),
     "less_memory": lambda a: "fewer workers or a lower prefetch_factor; keep lists of the dataset as arrays",
     "larger_shm": _shm,

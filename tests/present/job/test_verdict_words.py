@@ -13,9 +13,9 @@ from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict import headline
 from tests.diagnosis.build import JOB_ALONE, JOB_STARVED, MB, STARVED, Disk, Machine, play
-from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 
-SCENES = {**DATA_SCENES, **STATE_SCENES}
+SCENES = {**DATA_SCENES, **STATE_SCENES, **TIME_SCENES}
 PARTS = (headline.headline, headline.because, headline.advice, headline.ruled_out, headline.loss)
 
 
@@ -93,6 +93,43 @@ def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
             "train.py waits for its checkpoint 48 % of the time",
             "sda writes 24 MB/s; blocked in 5 s of the last 10 s",
             "save in the background (torch.distributed.checkpoint.async_save), or not to sda",
+        ),
+        (
+            "host_bound",
+            "the GPU waits for train.py's main thread 60 % of the time",
+            "it runs 97 % of the time and loads nothing",
+            "fewer .item(), .cpu(), print(loss): each waits for the GPU; log every 50 steps;"
+            " compile the model, or a larger batch",
+        ),
+        (
+            "hung",
+            "train.py does not move",
+            "for a minute no process of it has computed, read or written, and no GPU has worked",
+            "py-spy dump --pid 50 shows what it waits for; then its workers",
+        ),
+        (
+            "hung stopped",
+            "train.py is stopped",
+            "a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup holds 50",
+            "kill -CONT 50, or thaw its cgroup",
+        ),
+        (
+            "compiling",
+            "train.py compiles its kernels 90 %",
+            "a compiler runs below it",
+            "keep what it compiles between runs",
+        ),
+        (
+            "storage_read threads",
+            "the GPU waits for data 60 % of the time",
+            "disk sda 88 MB/s, r_await 87 ms (normal 1.3); its loader threads blocked 100 % of the wait",
+            "the GPUs ask for ~219 MB/s, sda gives 88 MB/s",
+        ),
+        (
+            "cpu_prep threads",
+            "the GPU waits for data 60 % of the time",
+            "its loader threads compute 100 % of the wait, 38 of 40 cores idle; disks hold them 0 %",
+            "more threads or processes that load, and a deeper prefetch queue",
         ),
         ("healthy", "train.py finds its data ready 99 % of the time", "8 workers idle 93 %, run 5 %, blocked 2 %", ""),
         ("fs_full", "/data is full", "512 MB free, 100 % used", "delete old checkpoints and logs on /data"),

@@ -7,9 +7,9 @@ import pytest
 from iotop_ai.model.finding import Evidence, Finding, Severity
 from iotop_ai.present.verdict.evidence import MET, PLAIN, UNKNOWN, UNMET, facts_of, measured, what_is
 from tests.diagnosis.build import play
-from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 
-SCENES = {**DATA_SCENES, **STATE_SCENES}
+SCENES = {**DATA_SCENES, **STATE_SCENES, **TIME_SCENES}
 
 
 def of(class_id: str, *evidence: Evidence) -> list[tuple[str, str, str]]:

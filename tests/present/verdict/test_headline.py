@@ -30,7 +30,7 @@ from tests.diagnosis.build import (
 )
 from tests.diagnosis.gpu_scenes import GPU_SCENES
 from tests.diagnosis.host_scenes import HOST_SCENES, epochs
-from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 
 TB = 1 << 40
 DYING = SmartState("sda", "ata", "X", "1", "1", "FAIL", "critical", ("312 reallocated sectors", "2 pending"))
@@ -78,7 +78,7 @@ def words(part: object, frame: Frame) -> str:
 
 
 def test_every_class_has_a_scene() -> None:
-    scenes = {**MACHINES, **DATA_SCENES, **STATE_SCENES, **GPU_SCENES, **HOST_SCENES}
+    scenes = {**MACHINES, **DATA_SCENES, **STATE_SCENES, **TIME_SCENES, **GPU_SCENES, **HOST_SCENES}
     got = {name: last(machine).verdict.primary.class_id for name, machine in scenes.items()}
     assert got == {name: name.split()[0] for name in scenes}
     turns = play(*epochs(20, 4, 4))[-1].verdict.primary.class_id

@@ -13,12 +13,19 @@ from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.theme import TOKENS
 from iotop_ai.present.verdict.screen import KEYS, body_rows, most_scroll, reasoning_rows
 from tests.diagnosis.build import IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, play
-from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 from tests.diagnosis.verdict.test_acknowledge import ill
 
 UTC = View(utc_offset_s=0)
 SIZES = [(80, 24), (160, 48), (60, 15), (100, 30), (250, 70), (40, 10)]
-SCENES = {**DATA_SCENES, **STATE_SCENES, "idle": IDLE, "starved": JOB_STARVED, "blind": Machine(blind=True)}
+SCENES = {
+    **DATA_SCENES,
+    **STATE_SCENES,
+    **TIME_SCENES,
+    "idle": IDLE,
+    "starved": JOB_STARVED,
+    "blind": Machine(blind=True),
+}
 
 
 def last(machine: Machine, ticks: int = 25) -> Frame:

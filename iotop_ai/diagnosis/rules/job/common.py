@@ -6,12 +6,15 @@ from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.model.finding import Evidence, Finding, Severity
 
 WITHOUT_GPU = 0.75
 BLIND = 0.55
 WEAK = 0.6
 UNCLEAR = 0.6
+UNEXPLAINED = 0.25
+"""Share of unexplained time from which a verdict is not sure."""
 
 
 def gate(facts: Facts, job: JobFacts) -> float:
@@ -21,6 +24,9 @@ def gate(facts: Facts, job: JobFacts) -> float:
     """
     limits = facts.limits
     if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
+        return 0.0
+    if job.time is not None and job.stall < limits.leave_level * max(largest_other(job.time), job.time.unexplained):
+        # The verdict explains the largest lost share; where most is not explained, it does not know.
         return 0.0
     return max(job.stall / limits.gate, (job.long_stall or 0.0) / limits.long_gate)
 
@@ -45,7 +51,7 @@ def caps(job: JobFacts, share: float, sure: float) -> list[float]:
         out.append(BLIND)
     if job.job.weak:
         out.append(WEAK)
-    if share < sure:
+    if share < sure or (job.time is not None and job.time.unexplained > UNEXPLAINED):
         out.append(UNCLEAR)
     return out
 
@@ -62,6 +68,7 @@ def job_args(facts: Facts, job: JobFacts) -> Args:
         ("tasks", float(job.workers or len(job.job.ranks))),
         ("tasks_all", float(job.workers or len(job.job.ranks))),
         ("workers", float(job.workers)),
+        ("threads", float(not job.workers and job.loads_apart)),
         ("stall", job.stall),
         ("lost", lost(job)),
         ("disk_share", job.disk),

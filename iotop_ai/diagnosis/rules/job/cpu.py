@@ -29,7 +29,7 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
     out, limits = [], facts.limits
     for job in facts.jobs:
         over, running = gate(facts, job), job.running
-        if over < limits.leave_level or running is None or not job.workers:
+        if over < limits.leave_level or running is None or not job.loads_apart:
             continue
         level = min(over, running / limits.decider)
         if level < limits.leave_level or core_neighbour(facts, job) is not None:
@@ -57,7 +57,7 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
     out, limits = [], facts.limits
     for job in facts.jobs:
         over, running = gate(facts, job), job.running
-        if job.workers or over < limits.leave_level or running is None or running <= (job.disk or 0.0):
+        if job.loads_apart or over < limits.leave_level or running is None or running <= (job.disk or 0.0):
             continue
         # A job that had loaders starts new ones or ends.
         if facts.carry.memory.get(job.job.key) is not None:
@@ -65,7 +65,8 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
         busy = job.gpu_busy
         if (busy is not None and busy >= limits.gpu_fair) or (job.cpu_ratio or 0.0) > limits.thread_most:
             continue
-        level = min(over, running / limits.main_share)
+        # Of the time where nothing is counted apart, of the wait else.
+        level = min(over, running / (limits.main_share if job.time is None else limits.decider))
         if level < limits.leave_level:
             continue
         cap = 1.0 if busy is not None else SINGLE_WITHOUT_GPU
@@ -108,14 +109,16 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
     out, limits = [], facts.limits
     for job in facts.jobs:
         over = gate(facts, job)
-        if over < limits.leave_level or job.net is None or not job.workers:
+        if over < limits.leave_level or job.net is None or not (job.workers or job.time is not None):
             continue
         level = min(over, job.net / limits.decider)
         if level < limits.leave_level:
             continue
         received = mean(_received(facts))
         sure = confidence(STREAM_BASE, 2 + (job.gpu_busy is not None), *caps(job, job.net, limits.decider_sure))
-        args: Args = (*job_args(facts, job), ("net", job.net), ("received", received))
+        if job.place.received_bytes_per_s is not None:
+            received = job.place.received_bytes_per_s
+        args: Args = (*job_args(facts, job), ("net", job.net), ("received", received), ("peer", job.place.peer))
         evidence = stall_evidence(
             facts,
             job,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.facts.window import at_least, mean
 from iotop_ai.diagnosis.rules.job.common import BLIND, WEAK, job_args, stall_evidence
 from iotop_ai.model.block.counters import BlockKey
@@ -27,6 +28,8 @@ def _calm(facts: Facts, job: JobFacts) -> bool:
         return False
     if job.stall >= limits.gate or (job.long_stall or 0.0) >= limits.long_gate:
         return False
+    if job.time is not None and (job.time.compute < limits.decider or largest_other(job.time) >= limits.gate):
+        return False  # OK needs a witness: time that is seen to train
     return (job.main_disk_ratio or 0.0) < limits.main_share
 
 
@@ -138,6 +141,43 @@ def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> t
     return best, written[best]
 
 
+def _saves_by_share(facts: Facts, job: JobFacts, lost: float) -> Claim:
+    """A checkpoint that shows in where the job's time goes."""
+    device = _written(facts, job)
+    seconds = sum(s.seconds or 0.0 for s in job.look.samples)
+    args: Args = (
+        *job_args(facts, job),
+        ("device", device),
+        ("mount", mount_on(device, facts.snapshot.disks.value or {})),
+        ("write_bytes_per_s", job.write_bytes_per_s),
+        ("lost", lost),
+        ("seconds", lost * seconds),
+        ("window_s", seconds),
+    )
+    evidence = (
+        Evidence(f"jobs.{job.subject}.time.checkpoint", lost, "ratio", facts.limits.gate),
+        Evidence(f"jobs.{job.subject}.write_bytes_per_s", job.write_bytes_per_s, "B/s"),
+    )
+    sure = SAVE_BASE if job.gpu_busy is not None else SAVE_WITHOUT_GPU
+    advice = (Advice("save_async", args),)
+    finding = Finding(
+        "checkpoint_write", Severity.WARNING, sure, job.subject, args, evidence, advice=advice, lost_ratio=lost
+    )
+    return Claim(finding, 1.0, len(job.look.samples), job.look.needed, at_once=True)
+
+
+def _written(facts: Facts, job: JobFacts) -> str:
+    """The disk that is written most, the one of the job's files first; "" when none is."""
+    infos, mounts = facts.snapshot.disks.value or {}, {mount.device for mount in job.place.mounts}
+    rates: dict[str, float] = {}
+    for sample in job.look.samples:
+        for key, one in (sample.block.value or {}).items():
+            if key.name in infos and infos[key.name].kind != "partition":
+                rates[key.name] = rates.get(key.name, 0.0) + (one.write_bytes_per_s or 0.0)
+    written = [name for name, rate in rates.items() if rate]
+    return max(written, key=lambda n: (f"{infos[n].major}:{infos[n].minor}" in mounts, rates[n]), default="")
+
+
 def job_saves(facts: Facts) -> tuple[Claim, ...]:
     """The trainer is blocked while a disk is being written.
 
@@ -152,6 +192,9 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
     for job in facts.jobs:
         disks = dict(zip((s.at_ns for s in job.look.samples), job.main_disk, strict=True))
         found = [(s, saved) for s in job.look.samples if (saved := _saves(facts, job, s, disks.get(s.at_ns)))]
+        if job.time is not None and job.time.checkpoint >= limits.gate:
+            out.append(_saves_by_share(facts, job, job.time.checkpoint))
+            continue
         if len(found) < limits.save_ticks or job.write_bytes_per_s is None:
             continue
         seconds = sum(s.seconds or 0.0 for s in job.look.samples)

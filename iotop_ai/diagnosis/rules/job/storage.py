@@ -51,7 +51,7 @@ def held_by_disk(facts: Facts) -> list[Wait]:
         disk, running = job.disk, job.running
         if over < limits.leave_level or disk is None:
             continue
-        if job.workers:
+        if job.workers or job.time is not None:
             level = min(over, disk / limits.decider)
         else:
             level = min(over, disk / limits.main_share) if disk >= (running or 0.0) else 0.0

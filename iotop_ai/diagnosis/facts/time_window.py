@@ -1,0 +1,20 @@
+"""Where a job's time went over a window of samples."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.window import Window
+from iotop_ai.model.job.time_shares import DATA, LOST, TimeShares, combined
+from iotop_ai.model.process.records import ProcessKey
+
+OTHER_CAUSES = tuple(name for name in LOST if name not in DATA)
+
+
+def window_shares(look: Window, key: ProcessKey) -> TimeShares | None:
+    """The shares of all samples of the window together; None where none was counted."""
+    parts = [s.jobs.value.times[key] for s in look.samples if s.jobs.value is not None and key in s.jobs.value.times]
+    return combined(parts)
+
+
+def largest_other(shares: TimeShares) -> float:
+    """The largest lost share that is not a wait for data."""
+    return max(float(getattr(shares, name)) for name in OTHER_CAUSES)

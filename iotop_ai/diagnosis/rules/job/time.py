@@ -1,0 +1,120 @@
+"""Rules that follow from where a job's time goes: its main thread, its compiler, or nothing that moves."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.time_window import largest_other
+from iotop_ai.diagnosis.rules.job.common import job_args, job_claim
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.job.time_shares import TimeShares
+
+HOST_BASE = 0.8
+COMPILE_BASE = 0.9
+HUNG_BASE = 0.9
+
+
+def _evidence(job: JobFacts, time: TimeShares, name: str, limit: float) -> tuple[Evidence, ...]:
+    subject = f"jobs.{job.subject}"
+    out = [Evidence(f"{subject}.time.{name}", getattr(time, name), "ratio", limit)]
+    out.append(Evidence(f"{subject}.time.compute", time.compute, "ratio"))
+    out.append(Evidence(f"{subject}.stall_ratio", time.data, "ratio"))
+    out.append(Evidence(f"{subject}.main_running_ratio", job.main_running_ratio, "ratio"))
+    return tuple(out)
+
+
+def main_thread_holds_gpu(facts: Facts) -> tuple[Claim, ...]:
+    """The GPU idles while the job's main thread runs and nothing is loaded.
+
+    Claim: host_bound: Python, launches of small kernels or synchronisations hold the GPU up, not the data.
+    Evidence: samples of the trainer, 20 a second, at the GPU's idle time; no reads, no worker that is waited for.
+    Threshold: share "host" >= 8 % of 10 s or 5 % of 60 s, and no other lost share is larger; a GPU must be visible.
+        Ours.
+    Blind spot: a main thread that decodes data that is already in memory looks the same.
+    """
+    limits, out = facts.limits, []
+    for job in facts.jobs:
+        time = job.time
+        if time is None or job.gpu_busy is None or job.age_s is None or job.age_s < limits.settle_s:
+            continue
+        if max(time.data, time.unexplained) > time.host or largest_other(time) > time.host:
+            continue
+        long = 0.0 if job.long_time is None else job.long_time.host
+        level = max(time.host / limits.gate, long / limits.long_gate)
+        if level < limits.leave_level:
+            continue
+        args: Args = (
+            *job_args(facts, job),
+            ("lost", time.host),
+            ("running", job.main_running_ratio),
+            ("framework", job.job.framework),
+        )
+        finding = Finding(
+            "host_bound",
+            Severity.WARNING,
+            confidence(HOST_BASE, 3 if time.unexplained < limits.gate else 2),
+            job.subject,
+            args,
+            _evidence(job, time, "host", limits.gate),
+            advice=(Advice("fewer_syncs", args), Advice("compile_model", args)),
+            lost_ratio=time.host,
+        )
+        out.append(job_claim(facts, job, finding, level))
+    return tuple(out)
+
+
+def job_compiles(facts: Facts) -> tuple[Claim, ...]:
+    """A compiler works below the job while it does not train.
+
+    Claim: compiling: kernels are made; the training goes on afterwards.
+    Evidence: compilers among the processes that the job started.
+    Threshold: share "compile" >= 50 % of 10 s, at any age of the job. Ours.
+    Blind spot: compilers inside the process (XLA, Triton's own) are not seen as such.
+    """
+    limits, out = facts.limits, []
+    for job in facts.jobs:
+        time = job.time
+        if time is None or time.compile < limits.phase_share * limits.leave_level:
+            continue
+        args: Args = (*job_args(facts, job), ("compile", time.compile), ("framework", job.job.framework))
+        finding = Finding(
+            "compiling",
+            Severity.INFO,
+            confidence(COMPILE_BASE, 3),
+            job.subject,
+            args,
+            _evidence(job, time, "compile", limits.phase_share),
+            advice=(Advice("keep_compiled", args),),
+        )
+        out.append(job_claim(facts, job, finding, time.compile / limits.phase_share))
+    return tuple(out)
+
+
+def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
+    """Nothing of the job has moved for a minute, or it is stopped.
+
+    Claim: hung: a deadlocked loader, a lost rank, a lock never released; or a signal, debugger or frozen cgroup.
+    Evidence: CPU time, reads, writes and GPU of all its processes; the state of its main thread.
+    Threshold: 60 s without any of them, while it holds GPUs or has loaders; stopped >= 50 % of 10 s. Ours.
+    Blind spot: a rank that spins in a collective for a lost peer moves.
+    """
+    limits, out = facts.limits, []
+    for job in facts.jobs:
+        time = job.time
+        if time is None or max(time.hung, time.stopped) < limits.phase_share * limits.leave_level:
+            continue
+        stopped = time.stopped >= time.hung
+        name = "stopped" if stopped else "hung"
+        args: Args = (*job_args(facts, job), ("stopped", float(stopped)), ("main", float(job.job.ranks[0].key.pid)))
+        finding = Finding(
+            "hung",
+            Severity.CRITICAL,
+            confidence(HUNG_BASE, 3),
+            job.subject,
+            args,
+            _evidence(job, time, name, limits.phase_share),
+            advice=(Advice("continue_job" if stopped else "dump_stacks", args),),
+            lost_ratio=getattr(time, name),
+        )
+        out.append(job_claim(facts, job, finding, getattr(time, name) / limits.phase_share))
+    return tuple(out)

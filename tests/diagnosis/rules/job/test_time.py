@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.verdict_class import CLASS_SPECS, State
+from tests.diagnosis.build import JOB_HEALTHY, TRAINER_OLD, Machine, Training, verdict_of
+from tests.diagnosis.job_scenes import ON_GPU, READS, TIME_SCENES
+
+
+@pytest.mark.parametrize("name", TIME_SCENES)
+def test_the_largest_lost_share_is_explained(name: str) -> None:
+    verdict = verdict_of(TIME_SCENES[name], 40)
+    assert verdict.primary.class_id == name.partition(" ")[0]
+    assert verdict.state is CLASS_SPECS[verdict.primary.class_id].state
+
+
+def with_time(machine: Machine, *shares: tuple[str, float], running: float = 0.0) -> Machine:
+    return replace(machine, job=Training(TRAINER_OLD, main_running=running, time=shares))
+
+
+def test_what_is_lost_is_the_share() -> None:
+    primary = verdict_of(TIME_SCENES["host_bound"], 40).primary
+    assert primary.lost_ratio == pytest.approx(0.6)
+    assert dict(primary.args)["running"] == pytest.approx(0.97)
+
+
+def test_time_that_is_not_explained_is_not_blamed_on_a_smaller_share() -> None:
+    machine = with_time(ON_GPU, ("data_cpu", 0.2), ("unexplained", 0.5), ("compute", 0.3))
+    assert verdict_of(machine, 40).state is State.UNSURE
+
+
+def test_a_launch_bound_job_without_workers_is_not_asked_for_workers() -> None:
+    primary = verdict_of(TIME_SCENES["host_bound"], 40).primary
+    assert {advice.template for advice in primary.advice} == {"fewer_syncs", "compile_model"}
+
+
+def test_a_small_host_share_is_no_finding() -> None:
+    machine = replace(with_time(ON_GPU, ("host", 0.03), ("compute", 0.97), running=0.5), gpus=(0.97,), power=600.0)
+    assert verdict_of(machine, 80).state is State.OK
+
+
+def test_a_job_of_which_little_is_seen_to_train_is_not_healthy() -> None:
+    machine = replace(JOB_HEALTHY, job=replace(JOB_HEALTHY.job, time=(("unexplained", 0.9), ("compute", 0.1))))
+    assert verdict_of(machine, 40).state is State.UNSURE
+
+
+def test_without_a_visible_gpu_nothing_is_called_host_bound() -> None:
+    machine = replace(TIME_SCENES["host_bound"], gpus=(), gpu_pids=())
+    assert verdict_of(machine, 40).primary.class_id != "host_bound"
+
+
+def test_threads_that_read_are_held_by_their_disk() -> None:
+    primary = verdict_of(TIME_SCENES["storage_read threads"], 40).primary
+    assert dict(primary.args)["device"] == "sda"
+    assert primary.lost_ratio == pytest.approx(dict(READS)["data_disk"])
