@@ -94,7 +94,7 @@ class TimeAccountant:
         fresh = {rank.key: _totals(rank.key, tick) for rank in job.ranks}
         seen = [rank for rank in job.ranks if rank.key in tick.looks]
         if milliseconds <= 0 or not any(tick.looks[rank.key].looks for rank in seen):
-            if milliseconds > 0 and not seen:
+            if not state.totals or (milliseconds > 0 and not seen):
                 state.totals, state.at_ns = fresh, tick.at_ns
             return
         busy = _gpu_busy(job.gpus, tick.gpus)
@@ -172,7 +172,7 @@ def _moves(state: _State, tick: Tick, fresh: Mapping[ProcessKey, _Totals], busy:
             return True
         if now.ticks - before.ticks > MOVES_CPU * tick.table.clk_tck * seconds + 1:
             return True
-    return any(looks.main_disk for looks in tick.looks.values())
+    return any(tick.looks[key].main_disk for key in fresh if key in tick.looks)
 
 
 def _compiles(tick: Tick, key: ProcessKey) -> bool:

@@ -1,0 +1,293 @@
+"""A job's counters over made ticks: what each interval is given to, and that none of it is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from iotop_ai.collectors.job.time_accountant import ALONE_S, ATTACHED_S, HUNG_S, Tick, TimeAccountant, below
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.job.looks import Loading, LookCounts, Split
+from iotop_ai.model.job.records import Job, JobMount, JobPlace, Rank
+from iotop_ai.model.job.time_shares import TimeCounts
+from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
+from iotop_ai.model.reading import Reading, Status
+
+SECOND = 10**9
+MB = 10**6
+TRAINER, WORKER, PEER, OTHER, CHILD = (ProcessKey(pid, 7) for pid in (100, 101, 200, 300, 400))
+GPU, SECOND_GPU = "GPU-0", "GPU-1"
+RUNS = LookCounts(looks=20, running=20)
+RESTS = LookCounts(looks=20, resting=20)
+WAITS = LookCounts(looks=20, waits=Split(disk=20.0))
+
+
+def job_of(*ranks: Rank) -> Job:
+    return Job(ranks[0].key, "train.py", "alice", 0, ranks)
+
+
+ON_GPU = job_of(Rank(TRAINER, (), (GPU,)))
+WITH_WORKERS = job_of(Rank(TRAINER, (WORKER,), (GPU,)))
+ALONE = job_of(Rank(TRAINER))
+
+
+class Machine:
+    """Ticks of one job, a second apart where nothing else is asked for; what it did lately is set between them."""
+
+    def __init__(self, job: Job = ON_GPU, age_s: float = 300.0) -> None:
+        self.jobs = {job.key: job}
+        self.at_ns = 10**12
+        self.age_s = age_s
+        self.looks = {rank.key: RUNS for rank in job.ranks}
+        self.busy: dict[str, int | None] = dict.fromkeys(job.gpus, 0)
+        self.io = {rank.key: [0] * 7 for rank in job.ranks}
+        self.ticks = {rank.key: 0 for rank in job.ranks}
+        self.children: dict[ProcessKey, str] = {}
+        self.place = JobPlace()
+        self.accountant = TimeAccountant()
+        self.counts = self.next(0.0)
+
+    @property
+    def key(self) -> ProcessKey:
+        """The first job's."""
+        return next(iter(self.jobs))
+
+    def moves(self, key: ProcessKey = TRAINER, *, read: int = 0, chars: int = 0, write: int = 0, cpu: int = 0) -> None:
+        """A process reads, writes or computes."""
+        io = self.io[key]
+        self.io[key] = [io[0] + chars, *io[1:4], io[4] + read, io[5] + write, io[6]]
+        self.ticks[key] += cpu
+
+    def tick(self) -> Tick:
+        """What this tick knows."""
+        stat = {key: ProcessStat("S", 1, 0, 0, 0, ticks, 0, 1, 0, 0) for key, ticks in self.ticks.items()}
+        stat |= {key: ProcessStat("R", TRAINER.pid, 0, 0, 0, 0, 0, 1, 0, 0) for key in self.children}
+        info = {key: ProcessInfo(name, (), "alice", 1000) for key, name in self.children.items()}
+        io = {key: ProcessIo(*fields) for key, fields in self.io.items()}
+        table = ProcessTable(io, stat, info, frozenset(), self.at_ns, self.at_ns, (self.at_ns,), {}, {}, {}, {})
+        gpus = {
+            uuid: Reading(GpuState(uuid, 0, "H100", percent), Status.OK, at_ns=self.at_ns)
+            for uuid, percent in self.busy.items()
+        }
+        ranks = [rank.key for job in self.jobs.values() for rank in job.ranks]
+        loading = dict.fromkeys(ranks, Loading.ITSELF)
+        places = dict.fromkeys(self.jobs, self.place)
+        return Tick(
+            self.at_ns,
+            table,
+            gpus,
+            self.looks,
+            loading,
+            places,
+            below(table, ranks),
+            dict.fromkeys(self.jobs, self.age_s),
+        )
+
+    def next(self, seconds: float = 1.0) -> TimeCounts:
+        """The first job's counters so much later."""
+        self.at_ns += round(seconds * SECOND)
+        self.age_s += seconds
+        self.counts = self.accountant.update(self.jobs, self.tick())[self.key]
+        return self.counts
+
+    def grown(self, seconds: float = 1.0) -> dict[str, int]:
+        """Milliseconds that the next interval gives, by share."""
+        before = self.counts
+        after = self.next(seconds)
+        return {name: new - old for name, old, new in zip(TimeCounts._fields, before, after, strict=True) if new != old}
+
+
+def test_the_counters_grow_by_exactly_the_time_that_passed() -> None:
+    machine = Machine()
+    begun = machine.at_ns
+    machine.busy[GPU] = 33
+    assert machine.counts == TimeCounts()
+    for n in range(200):
+        machine.looks = {TRAINER: LookCounts(looks=20, waits=Split(cpu=n % 7), running=20 - n % 7)}
+        machine.next(1.0 + n * 0.000_37)
+        assert machine.counts.whole_ms == (machine.at_ns - begun) // 1_000_000
+    assert machine.counts.compute == pytest.approx(0.33 * machine.counts.whole_ms, rel=0.01)
+
+
+def test_time_without_a_look_is_given_to_the_next_looks() -> None:
+    machine = Machine()
+    machine.looks = {TRAINER: LookCounts()}
+    assert machine.grown() == {}
+    machine.looks = {TRAINER: WAITS}
+    assert machine.grown() == {"data_disk": 2000}
+
+
+def test_time_in_which_no_rank_had_its_turn_is_left_out() -> None:
+    machine = Machine()
+    machine.looks = {}
+    assert machine.grown() == {}
+    machine.looks = {TRAINER: WAITS}
+    assert machine.grown() == {"data_disk": 1000}
+
+
+def test_the_rank_that_loses_most_decides() -> None:
+    machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
+    machine.busy = {GPU: 37, SECOND_GPU: 100}  # the other spins in a collective
+    machine.looks = {TRAINER: WAITS, PEER: RUNS}
+    assert machine.grown() == {"compute": 370, "data_disk": 630}
+    machine.looks = {PEER: RUNS}
+    assert machine.grown() == {"compute": 1000}, "where only one was looked at it decides"
+
+
+def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
+    machine = Machine(age_s=2.0)
+    assert machine.grown() == {"startup": 1000}
+    machine.next(50.0)
+    assert machine.grown() == {"startup": 1000}
+    machine.busy[GPU] = 90
+    assert machine.grown() == {"compute": 900, "host": 100}
+    machine.busy[GPU] = 0
+    assert machine.grown() == {"host": 1000}
+
+
+def test_a_job_that_is_old_when_first_watched_has_begun() -> None:
+    assert Machine(age_s=ATTACHED_S + 1).grown() == {"host": 1000}
+    assert Machine(age_s=ATTACHED_S - 1).grown() == {"startup": 1000}
+
+
+def test_without_a_gpu_loaders_or_some_seconds_are_the_begin() -> None:
+    machine = Machine(ALONE, age_s=1.0)
+    assert machine.grown() == {"startup": 1000}
+    machine.next(ALONE_S)
+    assert machine.grown() == {"compute": 1000}
+    assert Machine(job_of(Rank(TRAINER, (WORKER,))), age_s=1.0).grown() == {"compute": 1000}
+
+
+@pytest.mark.parametrize("job", [ON_GPU, WITH_WORKERS])
+def test_what_does_not_move_for_a_minute_hangs(job: Job) -> None:
+    machine = Machine(job)
+    machine.looks = {TRAINER: RESTS}
+    machine.moves(cpu=50)
+    machine.next()
+    for _ in range(int(HUNG_S) - 1):
+        assert machine.grown() == {"unexplained": 1000}
+    assert machine.grown() == {"hung": 1000}
+    machine.next(600.0)
+    assert machine.counts.hung == 601_000
+    machine.moves(cpu=50)
+    assert machine.grown() == {"unexplained": 1000}
+
+
+@pytest.mark.parametrize(
+    "moved", [{"cpu": 3}, {"read": 1}, {"chars": 1}, {"write": 1}, {"busy": 5}, {"looks": LookCounts(20, main_disk=1)}]
+)
+def test_what_moves_does_not_hang(moved: dict[str, Any]) -> None:
+    machine = Machine()
+    for _ in range(int(HUNG_S) + 20):
+        machine.looks = {TRAINER: moved.get("looks", RESTS)}
+        machine.busy[GPU] = moved.get("busy", 0)
+        machine.moves(**{name: value for name, value in moved.items() if name not in ("busy", "looks")})
+        machine.next()
+    assert machine.counts.hung == 0
+
+
+def test_another_job_at_a_disk_does_not_move_this_one() -> None:
+    machine = Machine()
+    other = job_of(Rank(OTHER, (), (SECOND_GPU,)))
+    machine.jobs[OTHER] = other
+    machine.io[OTHER], machine.ticks[OTHER] = [0] * 7, 0
+    machine.looks = {TRAINER: RESTS, OTHER: LookCounts(looks=20, main_disk=20)}
+    for _ in range(int(HUNG_S)):
+        machine.next()
+    assert machine.grown() == {"hung": 1000}
+
+
+def test_a_job_that_holds_nothing_does_not_hang() -> None:
+    machine = Machine(ALONE)
+    machine.looks = {TRAINER: RESTS}
+    machine.next(2 * HUNG_S)
+    assert machine.counts == TimeCounts(unexplained=120_000)
+
+
+def test_a_compiler_below_the_job() -> None:
+    machine = Machine()
+    machine.children = {CHILD: "ptxas"}
+    assert machine.grown() == {"compile": 1000}
+    machine.busy[GPU] = 60
+    assert machine.grown() == {"compute": 600, "compile": 400}
+    machine.children = {CHILD: "python3"}
+    assert machine.grown() == {"compute": 600, "host": 400}
+
+
+def test_what_was_read_in_the_first_interval_counts() -> None:
+    machine = Machine()
+    machine.busy[GPU] = 30
+    machine.moves(chars=10 * MB)
+    assert machine.grown() == {"compute": 300, "data_cpu": 700}
+    assert machine.grown() == {"compute": 300, "host": 700}
+    machine.moves(chars=5 * MB)
+    # A rate: five megabytes in ten seconds are little.
+    assert machine.grown(10.0) == {"compute": 3000, "host": 7000}
+
+
+def test_what_children_read_counts() -> None:
+    machine = Machine()
+    machine.children = {CHILD: "cat"}
+    machine.io[CHILD] = [0] * 7
+    machine.next()
+    machine.io[CHILD] = [10 * MB, *[0] * 6]
+    assert machine.grown() == {"data_cpu": 1000}
+    # Its trainer inherits what it read, and reads no more.
+    machine.children = {}
+    del machine.io[CHILD]
+    machine.moves(chars=10 * MB)
+    assert machine.grown() == {"host": 1000}
+
+
+def test_a_checkpoint_and_a_remote_mount() -> None:
+    machine = Machine()
+    machine.looks = {TRAINER: LookCounts(looks=20, main_disk=20)}
+    machine.moves(write=60 * MB)
+    assert machine.grown() == {"checkpoint": 1000}
+    machine.moves(read=60 * MB)
+    assert machine.grown() == {"data_disk": 1000}
+    machine.place = JobPlace(mounts=(JobMount("/data", "nfs4", "server:/data", ""),))
+    assert machine.grown() == {"data_network": 1000}
+
+
+def test_another_users_job_goes_on_without_rates() -> None:
+    machine = Machine()
+    machine.io = {}
+    machine.busy[GPU] = 30
+    for _ in range(5):
+        assert machine.grown() == {"compute": 300, "host": 700}
+    machine.looks = {TRAINER: WAITS}
+    assert machine.grown() == {"compute": 300, "data_disk": 700}
+    machine.looks = {TRAINER: RESTS}
+    machine.busy[GPU] = 0
+    for _ in range(int(HUNG_S) - 1):
+        assert "hung" not in machine.grown()
+    assert machine.grown() == {"hung": 1000}
+
+
+def test_a_gpu_that_does_not_say_is_no_gpu() -> None:
+    machine = Machine()
+    machine.busy = {GPU: None}
+    assert machine.grown() == {"compute": 1000}
+
+
+def test_a_job_that_ends_is_forgotten() -> None:
+    machine = Machine()
+    machine.next()
+    tick = machine.tick()
+    assert machine.accountant.update({}, tick) == {}
+    again = machine.accountant.update(machine.jobs, tick._replace(at_ns=tick.at_ns + SECOND))
+    assert again == {TRAINER: TimeCounts()}
+
+
+def test_processes_below_each_training_process() -> None:
+    parents = {10: 1, 11: 10, 12: 11, 13: 12, 20: 10, 21: 20, 30: 1, 31: 99}
+    keys = {pid: ProcessKey(pid, 7) for pid in parents}
+    stat = {keys[pid]: ProcessStat("S", parent, 0, 0, 0, 0, 0, 1, 0, 0) for pid, parent in parents.items()}
+    table = ProcessTable({}, stat, {}, frozenset(), 0, 0, (0,), {}, {}, {}, {})
+    found = below(table, [keys[10], keys[20], ProcessKey(77, 7)])
+    assert found == {
+        keys[10]: frozenset((keys[11], keys[12], keys[13])),
+        keys[20]: frozenset((keys[21],)),
+    }
