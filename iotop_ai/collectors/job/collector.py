@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.descendants import Descendants
 from iotop_ai.collectors.job.environment import EnvironmentReader
 from iotop_ai.collectors.job.task_sampler import TaskSampler
-from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant, below
+from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant
 from iotop_ai.model.job.detection import Look, find_jobs, is_candidate
 from iotop_ai.model.job.records import Job, JobPlace, JobTable
 from iotop_ai.model.process.change_tracking import changed, gone
@@ -71,6 +72,7 @@ class JobCollector:
         self._jobs: Mapping[ProcessKey, Job] = {}
         self._own_pid = root.own_pid
         self._times = TimeAccountant()
+        self._descendants = Descendants()
         self._newest: JobTable | None = None
         self._at_ns: int | None = None
 
@@ -135,7 +137,7 @@ class JobCollector:
         ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]
         ages = {key: self._age_s(table, key) for key in self._jobs}
         looks = self._sampler.looks()
-        children = below(table, ranks)
+        children = self._descendants.update(table, ranks)
         return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._place, children, ages)
 
     def _age_s(self, table: ProcessTable, key: ProcessKey) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -203,26 +203,3 @@ def _gpu_busy(uuids: Collection[str], gpus: GpuTable | None) -> float | None:
     readings = [] if gpus is None else [gpus[uuid].value for uuid in uuids if uuid in gpus]
     known = [one.utilization_percent for one in readings if one is not None and one.utilization_percent is not None]
     return sum(known) / len(known) / 100 if known else None
-
-
-def below(table: ProcessTable, tops: Iterable[ProcessKey]) -> dict[ProcessKey, frozenset[ProcessKey]]:
-    """All processes below each of ``tops`` that are not below another of them."""
-    pids = {key.pid: key for key in table.stat}
-    inside = {key.pid for key in tops}
-    above: dict[int, int | None] = {}
-
-    def top(pid: int, steps: int = 0) -> int | None:
-        if pid in above:
-            return above[pid]
-        key = pids.get(pid)
-        parent = 0 if key is None else table.stat[key].ppid
-        found = None if key is None or steps > 32 else parent if parent in inside else top(parent, steps + 1)
-        above[pid] = found
-        return found
-
-    out: dict[int, set[ProcessKey]] = {pid: set() for pid in inside}
-    for pid, key in pids.items():
-        over = None if pid in inside else top(pid)
-        if over is not None:
-            out[over].add(key)
-    return {pids[pid]: frozenset(found) for pid, found in out.items() if pid in pids}

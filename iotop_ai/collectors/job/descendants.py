@@ -1,0 +1,54 @@
+"""Which processes were started below each training process, followed from tick to tick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from iotop_ai.model.process.change_tracking import changed, gone
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
+
+DEEPEST = 32
+_NONE: frozenset[ProcessKey] = frozenset()
+
+
+class Descendants:
+    """``update`` looks only at processes that started or ended, since a tick with 10,000 processes has few of them.
+
+    A process whose parent exits stays with its training process.
+    """
+
+    def __init__(self) -> None:
+        self._info: Mapping[ProcessKey, ProcessInfo] = {}
+        self._tops: dict[int, ProcessKey] = {}
+        self._over: dict[int, ProcessKey] = {}
+        """The training process above each process below one, by pid."""
+        self._below: dict[ProcessKey, frozenset[ProcessKey]] = {}
+
+    def update(self, table: ProcessTable, tops: Iterable[ProcessKey]) -> Mapping[ProcessKey, frozenset[ProcessKey]]:
+        """All processes below each of ``tops``, those of other ``tops`` left out."""
+        now = {key.pid: key for key in tops}
+        if now != self._tops:
+            self._info, self._tops, self._over, self._below = {}, now, {}, {}
+        for key in gone(table.info, self._info):
+            top = self._over.pop(key.pid, None)
+            if top is not None:
+                self._below[top] -= {key}
+        new = {key.pid: key for key in changed(table.info, self._info)}
+        for pid, key in new.items():
+            top = None if pid in now else self._top(table, pid, new)
+            if top is not None and pid not in self._over:
+                self._over[pid] = top
+                self._below[top] = self._below.get(top, _NONE) | {key}
+        self._info = table.info
+        return {key: self._below.get(key, _NONE) for key in now.values()}
+
+    def _top(self, table: ProcessTable, pid: int, new: Mapping[int, ProcessKey]) -> ProcessKey | None:
+        for _ in range(DEEPEST):
+            key = new.get(pid)
+            stat = None if key is None else table.stat.get(key)
+            if stat is None:
+                return self._over.get(pid)
+            pid = stat.ppid
+            if pid in self._tops:
+                return self._tops[pid]
+        return None
