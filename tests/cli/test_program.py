@@ -78,11 +78,13 @@ def test_an_unknown_folder_and_one_without_a_disk() -> None:
 
 
 def test_snapshot_json() -> None:
+    begun = time.monotonic()
     done = iotop("snapshot", "--json", "-d", "0.3")
+    took = time.monotonic() - begun
     assert (done.returncode, done.stderr) == (0, "")
     data = json.loads(done.stdout)
     assert tuple(data) == KEYS
-    assert data["interval_s"] == pytest.approx(0.3, abs=0.15)
+    assert 0.25 < data["interval_s"] < took  # the second reading comes late on a busy machine
     listed = {device["name"] for device in data["devices"]}
     assert listed <= set(os.listdir("/sys/block"))
     assert all(set(IOSTAT_KEYS) <= device.keys() for device in data["devices"])

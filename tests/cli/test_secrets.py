@@ -78,7 +78,7 @@ def test_no_recording_and_no_export_holds_it(
 
 def test_an_export_hides_what_a_recording_holds_in_full(planted: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
     file = tmp_path / "full.iotop.jsonl"
-    assert iotop("record", "-o", str(file), "--cmdline", "full", "-d", "0.5", "--duration", "1").returncode == 0
+    assert iotop("record", "-o", str(file), "--cmdline", "full", "-d", "0.5", "--duration", "4").returncode == 0
     assert S.encode() in file.read_bytes()
     for level in ("names", "redacted"):
         done = iotop("export", "--allow-root", "--cmdline", level, "--table", "processes", str(file))
