@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Finding
+from iotop_ai.model.job.time_shares import TimeCounts
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.verdict_class import State
 
 
@@ -37,6 +39,14 @@ class VerdictSpan(NamedTuple):
         return self.stood_ns / 1e9
 
 
+class JobTime(NamedTuple):
+    """Where the time of one job went. counts: milliseconds; all 0 where they were not recorded."""
+
+    key: ProcessKey
+    name: str
+    counts: TimeCounts
+
+
 class VerdictTotals(NamedTuple):
     """The sums over a stretch of time."""
 
@@ -51,3 +61,7 @@ class VerdictTotals(NamedTuple):
     """One per class and subject."""
     stretches: tuple[VerdictSpan, ...] = ()
     """The changes of the verdict, oldest first."""
+    jobs: tuple[JobTime, ...] = ()
+    """One per job seen."""
+    led: TimeCounts = TimeCounts()
+    """The time of whichever job the verdict was about."""

@@ -74,7 +74,7 @@ class Slim:
         processes = snapshot.processes.value
         if processes is not None:
             out = out._replace(processes=snapshot.processes._replace(value=self._table(processes)))
-        for field in ("disks", "mounts", "filesystems", "netfs", "jobs"):
+        for field in ("disks", "mounts", "filesystems", "netfs", "jobs", "cgroups"):
             reading = getattr(out, field)
             if reading.value is not None:
                 out = out._replace(**{field: reading._replace(value=self._hide(reading.value))})

@@ -13,7 +13,9 @@ from iotop_ai.export.json.diagnosis import Diagnosis, render_diagnosis_json
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_totals import JobTime
 from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_input_as_error
+from iotop_ai.present.job.time_words import NOT_RECORDED, TENTHS, parts_of
 from iotop_ai.present.text.units import clock, percent
 from iotop_ai.present.text.units import duration as length
 from iotop_ai.present.verdict import headline as words
@@ -42,7 +44,9 @@ def run(args: argparse.Namespace) -> int:
     if last is None:
         raise UnknownError("no data could be read" if args.file is None else f"{args.file}: no data in that period")
     job.check()
-    print_lines([render_diagnosis_json(diagnosis)] if args.json else _text(diagnosis, last))
+    # With --job the verdict of every Frame is about that job.
+    pid = (last.verdict.job_pid or 0) if job.given else 0
+    print_lines([render_diagnosis_json(diagnosis, pid)] if args.json else _text(diagnosis, last, pid))
     return exit_code_of(diagnosis.primary)
 
 
@@ -71,12 +75,12 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
     return last
 
 
-def _text(diagnosis: Diagnosis, last: Frame) -> list[str]:
-    """The verdict, each finding with its evidence, and the verdicts over time."""
-    return list(_lines(diagnosis, last))
+def _text(diagnosis: Diagnosis, last: Frame, pid: int) -> list[str]:
+    """The verdict, each finding with its evidence, where the jobs' time went, and the verdicts over time."""
+    return list(_lines(diagnosis, last, pid))
 
 
-def _lines(diagnosis: Diagnosis, last: Frame) -> Iterator[str]:
+def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     findings = diagnosis.findings
     if not findings:
         yield _line("UNSURE", f"measured {diagnosis.measuring_ns / 1e9:.0f} of {diagnosis.needed_s:.0f} s")
@@ -84,6 +88,8 @@ def _lines(diagnosis: Diagnosis, last: Frame) -> Iterator[str]:
         yield from _finding(one, findings[number + 1 :], last)
     stall = diagnosis.data_stall_ratio
     yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of the time without data")
+    for job in diagnosis.job_times(pid):
+        yield from _job_time(job)
     for wall_ns, text in diagnosis.missing[:_MOST_CHANGES]:
         yield _line("missing", f"until {clock(wall_ns)}: {text}")
     if (more := len(diagnosis.missing) - _MOST_CHANGES) > 0:
@@ -94,6 +100,19 @@ def _lines(diagnosis: Diagnosis, last: Frame) -> Iterator[str]:
     for span in spans:
         text = f"{clock(span.wall_ns)} {span.state.value:<8} {span.class_id} for {length(span.seconds)}"
         yield _line("time", text)
+
+
+def _job_time(job: JobTime) -> Iterator[str]:
+    """A table of a job's time: share, part of the time, seconds."""
+    title = f"{job.name} (pid {job.key.pid})"
+    parts = parts_of(job.counts, TENTHS)
+    if not parts:
+        yield _line("job", f"{title}: time {NOT_RECORDED}")
+        return
+    yield _line("job", f"{title}: watched for {length(job.counts.whole_ms / 1000)}")
+    for part in parts:
+        seconds = getattr(job.counts, part.share) / 1000
+        yield _line("", f"{part.name:<14}{part.figure:>6} %{seconds:>12.1f} s")
 
 
 def _finding(one: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from iotop_ai.model.finding import Finding
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.time_shares import TimeCounts
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.verdict_class import LOSING, State
-from iotop_ai.model.verdict_totals import FindingTotal, VerdictSpan, VerdictTotals
+from iotop_ai.model.verdict_totals import FindingTotal, JobTime, VerdictSpan, VerdictTotals
 
 _STALLED = (State.STARVED, State.BLOCKED)
 
@@ -16,8 +18,8 @@ Key = tuple[str, str]
 class VerdictTotalsBuilder:
     """Adds Frames, and totals of the time that follows.
 
-    Holds one finding per class and subject, and the changes of the verdict. It counts nothing before a rule has a full
-    window.
+    Holds one finding per class and subject, the changes of the verdict, and the time of each job. Before a rule has a
+    full window it counts the jobs' time only.
     """
 
     def __init__(self) -> None:
@@ -25,11 +27,14 @@ class VerdictTotalsBuilder:
         self.measuring_ns = self.stall_ns = self.known_ns = 0
         self.needed_s = 0.0
         self.shares: dict[Key, FindingTotal] = {}
+        self.jobs: dict[ProcessKey, JobTime] = {}
+        self.led = TimeCounts()
 
     def add(self, frame: Frame) -> None:
         """Count an interval; a gap, and the time before the first pair, count as 0."""
         took_ns = 0 if frame.sample.gap else round((frame.sample.seconds or 0.0) * 1e9)
         verdict = frame.verdict
+        self._count_jobs(frame)
         if verdict.measuring:
             self.measuring_ns += took_ns
             self.needed_s = verdict.needed_s
@@ -56,11 +61,33 @@ class VerdictTotalsBuilder:
             self._share(share)
         for stretch in later.stretches:
             self._stand(stretch)
+        for job in later.jobs:
+            self._job(job)
+        self.led = _sum(self.led, later.led)
 
     def totals(self) -> VerdictTotals:
         """The totals so far."""
         shares, stretches = tuple(self.shares.values()), tuple(self.stretches)
-        return VerdictTotals(self.measuring_ns, self.needed_s, self.stall_ns, self.known_ns, shares, stretches)
+        spent = (self.measuring_ns, self.needed_s, self.stall_ns, self.known_ns)
+        return VerdictTotals(*spent, shares, stretches, tuple(self.jobs.values()), self.led)
+
+    def _count_jobs(self, frame: Frame) -> None:
+        table, rated = frame.snapshot.jobs.value, frame.sample.jobs
+        if table is None or rated.value is None or not rated.renewed or frame.sample.gap:
+            return
+        for key, job in table.jobs.items():
+            shares = rated.value.times.get(key)
+            # Parts of whole milliseconds, so that the product is whole again.
+            grown = [] if shares is None else [round(share * shares.whole_ms) for share in shares[:-1]]
+            counts = TimeCounts(*grown)
+            self._job(JobTime(key, job.name, counts))
+            if key.pid == frame.verdict.job_pid:
+                self.led = _sum(self.led, counts)
+
+    def _job(self, more: JobTime) -> None:
+        known = self.jobs.get(more.key)
+        counts = more.counts if known is None else _sum(known.counts, more.counts)
+        self.jobs[more.key] = more._replace(counts=counts)
 
     def _share(self, more: FindingTotal) -> None:
         key = (more.finding.class_id, more.finding.subject)
@@ -76,6 +103,10 @@ class VerdictTotalsBuilder:
             self.stretches[-1] = last._replace(stood_ns=last.stood_ns + more.stood_ns)
         else:
             self.stretches.append(more)
+
+
+def _sum(one: TimeCounts, other: TimeCounts) -> TimeCounts:
+    return TimeCounts(*(a + b for a, b in zip(one, other, strict=True)))
 
 
 def stall_ratio(finding: Finding) -> float | None:

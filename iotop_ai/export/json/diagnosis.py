@@ -6,14 +6,21 @@ import json
 from typing import Any
 
 from iotop_ai.diagnosis.verdict.totals import Key, VerdictTotalsBuilder
+from iotop_ai.export.field_names import rates_object, rounded
+from iotop_ai.export.json.job import seconds_object
 from iotop_ai.export.json.snapshot import rfc3339
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.model.snapshot import NOT_RECORDED
 from iotop_ai.model.verdict_class import State
+from iotop_ai.model.verdict_totals import JobTime
 from iotop_ai.present.verdict.headline import finding_object
 
-KEYS = ("verdict", "state", "confidence", "severity", "data_stall_ratio", "findings", "timeline", "not_recorded")
+KEYS = (
+    *("verdict", "state", "confidence", "severity", "data_stall_ratio", "goodput_ratio", "findings", "timeline"),
+    *("jobs", "not_recorded"),
+)
 Object = dict[str, Any]
 
 
@@ -47,11 +54,28 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def data_stall_ratio(self) -> float | None:
-        """The mean share of time without data, 0..1; None when never known."""
+        """The share of time without data, 0..1; None when never known.
+
+        Of the job that the verdict was about; where its time was not recorded, the mean of the verdicts' own figures.
+        """
+        shares = shares_of(self.led)
+        if shares is not None:
+            return round(shares.data, 4)
         return round(self.stall_ns / self.known_ns, 4) if self.known_ns else None
 
-    def as_object(self) -> Object:
-        """The object with exactly KEYS. Nothing judged: class unknown."""
+    @property
+    def goodput_ratio(self) -> float | None:
+        """The share of its time in which the verdict's job computed, 0..1; None when not recorded."""
+        shares = shares_of(self.led)
+        return None if shares is None else round(shares.goodput, 4)
+
+    def job_times(self, pid: int = 0) -> tuple[JobTime, ...]:
+        """Each job with its time, the longest watched first; pid: of one job only."""
+        found = [job for key, job in self.jobs.items() if pid in (0, key.pid)]
+        return tuple(sorted(found, key=lambda job: (-job.counts.whole_ms, job.key)))
+
+    def as_object(self, pid: int = 0) -> Object:
+        """The object with exactly KEYS. Nothing judged: class unknown. pid: list this job only."""
         first = self.primary
         return {
             "verdict": "unknown" if first is None else first.class_id,
@@ -59,6 +83,7 @@ class Diagnosis(VerdictTotalsBuilder):
             "confidence": 0.0 if first is None else round(first.confidence, 3),
             "severity": (Severity.INFO if first is None else first.severity).value,
             "data_stall_ratio": self.data_stall_ratio,
+            "goodput_ratio": self.goodput_ratio,
             "findings": [finding_object(finding) for finding in self.findings],
             "timeline": [
                 {
@@ -69,10 +94,24 @@ class Diagnosis(VerdictTotalsBuilder):
                 }
                 for one in self.stretches
             ],
+            "jobs": [_job_object(job) for job in self.job_times(pid)],
             "not_recorded": [{"time": rfc3339(wall_ns), "text": text} for wall_ns, text in self.missing],
         }
 
 
-def render_diagnosis_json(diagnosis: Diagnosis) -> str:
-    """The object as indented ASCII text without a final newline."""
-    return json.dumps(diagnosis.as_object(), indent=2, allow_nan=False)
+def _job_object(job: JobTime) -> Object:
+    """A job with its ratios and seconds; null where they were not recorded."""
+    shares = shares_of(job.counts)
+    return {
+        "pid": job.key.pid,
+        "name": job.name,
+        "data_stall_ratio": None if shares is None else rounded(shares.data),
+        "goodput_ratio": None if shares is None else rounded(shares.goodput),
+        "time": None if shares is None else rates_object(shares),
+        "time_s": None if shares is None else seconds_object(job.counts),
+    }
+
+
+def render_diagnosis_json(diagnosis: Diagnosis, pid: int = 0) -> str:
+    """The object as indented ASCII text without a final newline. pid: list this job only."""
+    return json.dumps(diagnosis.as_object(pid), indent=2, allow_nan=False)

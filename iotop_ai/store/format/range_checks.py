@@ -69,6 +69,7 @@ def check_tally(tally: VerdictTotals) -> None:
         check_times(*share[1:])
     for stretch in tally.stretches:
         check_times(stretch.wall_ns, stretch.stood_ns)
+    check_times(*tally.led, *(count for job in tally.jobs for count in job.counts))
     if not all(stretch.class_id in CLASS_SPECS for stretch in tally.stretches):
         raise ShapeError("an unknown class of finding")
     _check_findings(share.finding for share in tally.shares)

@@ -7,7 +7,10 @@ import json
 import pytest
 
 from iotop_ai.export.json.diagnosis import KEYS, Diagnosis, render_diagnosis_json
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.time_shares import DATA
 from tests.diagnosis.build import IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, play
+from tests.job_times import growing, job_key, not_counted, slow_disk
 
 FINDING_KEYS = [
     "class", "state", "confidence", "severity", "evidence", "ruled_out", "advice", "lost_ratio", "gpu_hours_lost",
@@ -61,3 +64,37 @@ def test_too_short_to_judge() -> None:
     assert (found["verdict"], found["state"], found["data_stall_ratio"]) == ("unknown", "UNSURE", None)
     assert found["findings"] == found["timeline"] == []
     assert diagnosis.primary is None
+
+
+def of(shown: tuple[Frame, ...]) -> Diagnosis:
+    diagnosis = Diagnosis()
+    for frame in shown:
+        diagnosis.add(frame)
+    return diagnosis
+
+
+def test_where_the_time_of_a_real_job_went() -> None:
+    found = of(slow_disk()).as_object()
+    (job,) = found["jobs"]
+    assert (job["pid"], job["name"]) == (job_key(slow_disk()[-1]).pid, "trainer.py")
+    assert sum(job["time"].values()) == pytest.approx(1, abs=1e-4)
+    assert 40 < sum(job["time_s"].values()) < 45
+    assert job["data_stall_ratio"] == pytest.approx(sum(job["time"][name] for name in DATA), abs=1e-4)
+    assert (found["data_stall_ratio"], found["goodput_ratio"]) == pytest.approx(
+        (job["data_stall_ratio"], job["goodput_ratio"]), abs=1e-3
+    )
+    # The trainer's own log says 0.683 for the whole run.
+    assert found["data_stall_ratio"] == pytest.approx(0.683, abs=0.03)
+
+
+def test_the_stall_is_the_sum_of_the_data_shares() -> None:
+    found = of(growing(compute=300, data_disk=400, data_network=100, checkpoint=200)).as_object()
+    assert (found["data_stall_ratio"], found["goodput_ratio"]) == (0.5, 0.3)
+    assert of(slow_disk()).as_object(pid=1)["jobs"] == []
+
+
+def test_a_recording_made_before_has_no_time() -> None:
+    found = of(not_counted()).as_object()
+    (job,) = found["jobs"]
+    assert (job["time"], job["time_s"], job["goodput_ratio"], found["goodput_ratio"]) == (None, None, None, None)
+    assert found["data_stall_ratio"] == pytest.approx(0.68, abs=0.03), "by the verdicts"

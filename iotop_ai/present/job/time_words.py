@@ -1,0 +1,81 @@
+"""Where a job's time goes, in words and figures: "data: disk 52 %"."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.time_shares import SHARES, TimeShares
+from iotop_ai.present.job.verdict_words import current_job
+
+NOT_RECORDED = "not recorded"
+TENTHS = 1000
+"""Tenths of a percent in a whole."""
+_NAMES = {
+    "data_disk": "data: disk",
+    "data_network": "data: network",
+    "data_cpu": "data: CPU",
+    "data_other": "data: other",
+}
+
+
+class Part(NamedTuple):
+    """One share. value: 0..1. figure: its percent, so rounded that all of a whole add up to 100; "<1" for less."""
+
+    share: str
+    value: float
+    figure: str
+
+    @property
+    def name(self) -> str:
+        """In words: "data: disk"."""
+        return _NAMES.get(self.share, self.share)
+
+    @property
+    def short_name(self) -> str:
+        """Within a sentence: "data disk"."""
+        return self.name.replace(":", "")
+
+
+def parts_of(values: Sequence[float], whole: int = 100) -> tuple[Part, ...]:
+    """The shares of a whole that are not 0, the largest first. values: in the order of SHARES, by any measure.
+
+    whole: 100 for whole percent, TENTHS for one decimal.
+    """
+    total = sum(values)
+    if total <= 0:
+        return ()
+    exact = [value / total * whole for value in values]
+    steps = [int(value) for value in exact]
+    for i in sorted(range(len(exact)), key=lambda i: steps[i] - exact[i])[: whole - sum(steps)]:
+        steps[i] += 1
+    shown = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))
+    return tuple(Part(SHARES[i], values[i] / total, _figure(steps[i], whole)) for i in shown)
+
+
+def _figure(steps: int, whole: int) -> str:
+    if whole == TENTHS:
+        return f"{steps / 10:.1f}" if steps else "<0.1"
+    return str(steps) if steps else "<1"
+
+
+def counted(frame: Frame) -> bool:
+    """Whether the time of the verdict's job is counted."""
+    job, table = current_job(frame), frame.snapshot.jobs.value
+    return job is not None and table is not None and job.key in table.times
+
+
+def window_shares(frame: Frame) -> TimeShares | None:
+    """The shares of the verdict's job over the verdict's window; None without a job, or where nothing was counted."""
+    from iotop_ai.diagnosis.facts.time_shares import shares_over  # so that the first picture does not wait for it
+
+    job = current_job(frame)
+    return None if job is None else shares_over(frame.history, frame.snapshot.at_ns, job.key)
+
+
+def time_sentence(frame: Frame) -> str:
+    """The shares over the verdict's window: "data disk 52 %, compute 41 %, unexplained 7 %"; "" where unknown."""
+    shares = window_shares(frame)
+    parts = () if shares is None else parts_of(shares[:-1])
+    return ", ".join(f"{part.short_name} {part.figure} %" for part in parts if part.figure != "<1")

@@ -1,0 +1,41 @@
+"""``diagnose`` on a real job on a slow disk: where its time went."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from iotop_ai.cli.main import main
+from tests.job_times import SLOW_DISK
+
+OLD = SLOW_DISK.parents[1] / "verdicts" / "storage_read_nw0.iotop.jsonl.gz"
+ROW = re.compile(r" {10}(\S.*?) +(<?[\d.]+) % +([\d.]+) s")
+
+
+def test_a_table_that_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(SLOW_DISK), "--allow-root"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("job "))
+    assert re.fullmatch(r"job       trainer\.py \(pid \d+\): watched for \d\d s", lines[at])
+    rows = [match.groups() for line in lines[at + 1 :] if (match := ROW.fullmatch(line))]
+    assert [name for name, *_ in rows] == ["data: disk", "compute", "unexplained", "data: CPU"]
+    assert sum(float(part) for _, part, _ in rows) == pytest.approx(100)
+    seconds = [float(value) for *_, value in rows]
+    assert seconds == sorted(seconds, reverse=True)
+    assert 41 < sum(seconds) < 45
+
+
+def test_one_job_by_its_pid(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["diagnose", str(SLOW_DISK), "--allow-root", "--json"])
+    (job,) = json.loads(capsys.readouterr().out)["jobs"]
+    main(["diagnose", str(SLOW_DISK), "--allow-root", "--json", "--job", str(job["pid"])])
+    assert json.loads(capsys.readouterr().out)["jobs"] == [job]
+
+
+def test_a_recording_made_before_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["diagnose", str(OLD), "--allow-root"])
+    out = capsys.readouterr().out
+    assert re.search(r"^job       trainer\.py \(pid \d+\): time not recorded$", out, re.MULTILINE)
+    assert not ROW.search(out)
