@@ -8,8 +8,11 @@ from iotop_ai.diagnosis.engine import with_job_verdict
 from iotop_ai.diagnosis.facts.job import JobFacts, job_device
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.cgroup import cgroup_text
 from iotop_ai.present.job.data_path import hops
+from iotop_ai.present.job.time_bar import largest_loss, share_token
+from iotop_ai.present.job.time_words import NOT_RECORDED, parts_of
 from iotop_ai.present.job.verdict_words import job_waits
 from iotop_ai.present.screen.key_row import above_rows, words_above
 from iotop_ai.present.screen.selection import next_in_order
@@ -185,12 +188,36 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
     waits = job_waits(about, width)
     if waits is not None:
         out.append(waits)
+    out += _time(frame, width, one, state)
     for label, text in _around(frame, one):
         for i, piece in enumerate(wrap(text, max(20, width - 12))):
             out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(10, piece)))
     if facts.age_s is not None:
         out.append(place(width, Cell(1, "age", "dim"), Cell(10, duration(facts.age_s))))
     return out
+
+
+def _time(frame: Frame, width: int, one: JobRow, state: State) -> list[Line]:
+    """A row for each share of its time since it is watched: percent, h:mm:ss, a bar."""
+    table = frame.snapshot.jobs.value
+    counts = None if table is None else table.times.get(one.facts.job.key)
+    if counts is None:
+        return [place(width, Cell(1, "time", "dim"), Cell(10, NOT_RECORDED, "dim"))]
+    out: list[Line] = []
+    for part in parts_of(counts):
+        cells = [Cell(10, part.name), Cell(28, part.figure, "strong" if not out else "text", right=True)]
+        cells += [Cell(30, "%", "dim"), Cell(42, _clock(getattr(counts, part.share)), right=True)]
+        head = [] if out else [Cell(1, "time", "dim")]
+        token = share_token(part.share, part.share == largest_loss(counts), state)
+        filled = round(part.value * max(0, width - 46))
+        out.append(place(width, *head, *cells, Cell(45, "━" * filled, token)))
+    return out
+
+
+def _clock(milliseconds: int) -> str:
+    """h:mm:ss."""
+    minutes, seconds = divmod(round(milliseconds / 1000), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
 def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:

@@ -68,10 +68,13 @@ def counted(frame: Frame) -> bool:
 
 def window_shares(frame: Frame) -> TimeShares | None:
     """The shares of the verdict's job over the verdict's window; None without a job, or where nothing was counted."""
-    from iotop_ai.diagnosis.facts.time_shares import shares_over  # so that the first picture does not wait for it
-
     job = current_job(frame)
-    return None if job is None else shares_over(frame.history, frame.snapshot.at_ns, job.key)
+    # The first picture has no interval yet, and does not wait for the import.
+    if job is None or not any(s.jobs.value is not None and job.key in s.jobs.value.times for s in frame.history):
+        return None
+    from iotop_ai.diagnosis.facts.time_shares import shares_over
+
+    return shares_over(frame.history, frame.snapshot.at_ns, job.key)
 
 
 def time_sentence(frame: Frame) -> str:

@@ -11,6 +11,8 @@ from iotop_ai.present.block.table import block_rows
 from iotop_ai.present.gpu.groups import gpu_groups, gpus
 from iotop_ai.present.gpu.panel import gpu_rows
 from iotop_ai.present.job.data_path import path_rows
+from iotop_ai.present.job.time_bar import time_rows
+from iotop_ai.present.job.time_words import counted
 from iotop_ai.present.machine.panel import link_count, system_rows
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.graphs import graph_rows
@@ -31,6 +33,7 @@ def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Lin
 
 PANELS: tuple[tuple[str, Rows], ...] = (
     ("banner", banner_rows),
+    ("time", time_rows),
     ("timeline", timeline_rows),
     ("path", path_rows),
     ("graphs", graph_rows),
@@ -44,6 +47,8 @@ PANELS: tuple[tuple[str, Rows], ...] = (
 
 TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
+_CLOSE = ("keys", "banner", "time", "timeline")
+"""Panels that follow without a blank row."""
 
 
 class Slot(NamedTuple):
@@ -58,6 +63,7 @@ class _Heights(NamedTuple):
     """The rows of each panel; gaps: blank rows before a section."""
 
     banner: int
+    time: int
     timeline: int
     path: int
     graphs: int
@@ -91,7 +97,9 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     disks = len(devices.panel_devices(frame, view))
     every, folded = len(gpus(frame, view)), len(gpu_groups(frame, view))
     links, parts = min(link_count(frame), _MOST_LINKS), _parts(frame, view)
-    return _planned(width, height, view.hidden, view.timeline is not None, disks, parts, every, folded, links)
+    # The bar belongs to the banner.
+    time = counted(frame) and "banner" not in view.hidden
+    return _planned(width, height, view.hidden, time, view.timeline is not None, disks, parts, every, folded, links)
 
 
 @lru_cache(maxsize=32)
@@ -99,6 +107,7 @@ def _planned(
     width: int,
     height: int,
     hidden: frozenset[str],
+    time: bool,
     timeline: bool,
     disks: int,
     parts: int,
@@ -111,6 +120,7 @@ def _planned(
     first_disks = min(max(disks, 1), _LEAST_DISKS)
     heights = _Heights(
         banner=6 if tall and width >= WIDE else 4,
+        time=int(time),
         timeline=int(timeline),
         path=3,
         graphs=(7 if tall else 4) if width >= 60 else 0,
@@ -133,6 +143,7 @@ def _planned(
         {"system": 1},
         {"system": 0},
         {"graphs": 0},
+        {"time": 0},
         {"gpu": 2 if every else 1},
         {"disk": 3},
         {"gpu": 0},
@@ -181,7 +192,7 @@ def _slots(heights: _Heights, height: int, hidden: frozenset[str]) -> tuple[Slot
         rows = getattr(heights, name)
         if name in hidden or not rows:
             continue
-        if out and heights.gaps and name not in ("keys", "banner", "timeline") and (name != "system" or rows >= 4):
+        if out and heights.gaps and name not in _CLOSE and (name != "system" or rows >= 4):
             y += 1
         rows = min(rows, height - y)
         if name == "keys":

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.job.data_path import hops
+from iotop_ai.present.job.time_words import time_sentence
 from iotop_ai.present.job.verdict_words import current_job, job_waits
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.units import clock
@@ -22,7 +23,7 @@ _BAR = "━─"
 
 
 def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008 - a frozen record
-    """The banner's sentences, uncut, then the path of the data, the waits of the workers, and the source.
+    """The banner's sentences, uncut, the job's time, the path of the data, the waits of the workers, and the source.
 
     Empty lines are left out. ASCII, except in names from outside.
     """
@@ -38,6 +39,7 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
     lines += [(label, text_of(part(verdict, frame))) for label, part in parts]
     lines.append(("not", ruled_out_text(verdict)))
     lines.append(("do", text_of(headline.advice(verdict, frame))))
+    lines.append(("time", time_sentence(frame)))
     lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits(frame))]
     lines.append(("seen", _seen(frame, view)))
     return [f"{label:<{LABEL}}{text.replace('›', '>')}" for label, text in lines if text]

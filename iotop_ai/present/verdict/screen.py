@@ -8,6 +8,8 @@ from iotop_ai.diagnosis.verdict.considered import BEHIND, LEVEL, SAMPLES, WAITS,
 from iotop_ai.model.finding import Finding
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
+from iotop_ai.present.job.time_words import NOT_RECORDED, counted, time_sentence
+from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.key_row import above_rows, words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, stack_sections
@@ -90,10 +92,19 @@ def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]
     out += [_fact(width, fact) for fact in facts]
     if not facts and not frame.verdict.measuring:
         out.append(place(width, Cell(3, "no measurement points to a cause", "dim")))
+    if spent := _time(frame):
+        out.append(place(width, Cell(3, "time:", "dim"), Cell(9, cut(spent, width - 10))))
     if first.gpu_hours_lost:
         text = f"{gpu_time(first.gpu_hours_lost)} lost by this job so far"
         out.append(place(width, Cell(1, "●"), Cell(3, text, "strong")))
     return out
+
+
+def _time(frame: Frame) -> str:
+    """Where the job's time went over the verdict's window; "" without a job."""
+    if current_job(frame) is None:
+        return ""
+    return time_sentence(frame) if counted(frame) else NOT_RECORDED
 
 
 def _title(frame: Frame, view: View, first: Finding) -> str:

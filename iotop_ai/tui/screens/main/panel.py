@@ -11,7 +11,7 @@ from iotop_ai.present.text.line import Line, blank
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import LinePanel
 
-UNFOCUSABLE = ("keys",)
+UNFOCUSABLE = ("time", "keys")
 
 
 class FramePanel(LinePanel):

@@ -235,8 +235,8 @@ class MainScreen(MonitorScreen):
             self.state.change(cursor=event.key)
 
     def on_place_clicked(self, event: PlaceClicked) -> None:
-        """Open the banner's or the path's screen, or sort processes by the clicked title."""
-        if event.panel.id in ("banner", "path"):
+        """Open the screen of the banner, the job's time or the path, or sort processes by the clicked title."""
+        if event.panel.id in ("banner", "time", "path"):
             event.stop()
             self._open(event.panel.id)
         elif event.panel is self.panels["process"] and event.y == 0 and (key := sort_at(event.line, event.x)):
@@ -368,7 +368,8 @@ class MainScreen(MonitorScreen):
         self._open(self.view.focus)
 
     def _open(self, panel: str) -> None:
-        openers = {"banner": self.action_why, "path": self.action_jobs, "gpu": self.action_gpu, "disk": self._open_disk}
+        openers = {"banner": self.action_why, "gpu": self.action_gpu, "disk": self._open_disk}
+        openers |= dict.fromkeys(("time", "path"), self.action_jobs)
         if panel in openers:
             openers[panel]()
 

@@ -1,0 +1,93 @@
+"""One row under the banner: where the time of the verdict's job went over the verdict's window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.time_shares import LOST, SHARES, TimeShares
+from iotop_ai.model.verdict_class import LOSING, State
+from iotop_ai.present.job.time_words import counted, parts_of, window_shares
+from iotop_ai.present.screen.staleness import dimmed, is_silent
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Cell, Line, Span, place, row, spans_cells
+from iotop_ai.present.text.panel import panel
+
+_WORDS_AT = (10, 30)
+"""First columns of the two largest shares: fixed, so that the bar does not move."""
+_BAR_AT = 50
+_LEAST_BAR = 8
+_SHORT = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU", "data_other": "other"}
+_GLYPHS = {"compute": "─", "unexplained": "╌"}
+"""As in the line of states: without colour, too, lost time is heavier than the rest."""
+
+
+@panel
+def time_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The two largest shares in words, and a bar of all; [] where the job's time is not counted."""
+    if not counted(frame):
+        return []
+    shares = window_shares(frame)
+    if shares is None:
+        line = place(width, Cell(1, "time", "dim"), Cell(_WORDS_AT[0], "measuring", "dim"))
+    else:
+        line = _line(frame, shares, width)
+    return [dimmed(line, width) if is_silent(view) else line]
+
+
+def _line(frame: Frame, shares: TimeShares, width: int) -> Line:
+    out: list[Span] = [Span(" time", "dim")]
+    for at, part in zip(_WORDS_AT, parts_of(shares[:-1]), strict=False):
+        out.append(Span(" " * (at - spans_cells(out))))
+        out += [Span(f"{part.name} ", "dim"), Span(part.figure, "strong" if at == _WORDS_AT[0] else "text")]
+        out.append(Span(" %", "dim"))
+    room = width - 1 - _BAR_AT
+    if room >= _LEAST_BAR:
+        out += [Span(" " * (_BAR_AT - spans_cells(out))), *bar_spans(shares[:-1], room, frame.verdict.state)]
+    return row(width, out)
+
+
+def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:
+    """The shares in their fixed order as a bar of ``room`` columns; each is named where it has room for it.
+
+    Computing looks as OK, the largest loss as the state of a verdict that loses time.
+    """
+    total = sum(values)
+    if not total or room <= 0:
+        return []
+    worst = largest_loss(values)
+    out: list[Span] = []
+    passed, begin = 0.0, 0
+    for name, value in zip(SHARES, values, strict=True):
+        # Each part ends at its share of the whole, so that rounding errors do not add up.
+        passed += value
+        end = round(passed / total * room)
+        out += _part(name, end - begin, share_token(name, name == worst, state))
+        begin = end
+    return out
+
+
+def largest_loss(values: Sequence[float]) -> str:
+    """The name of the share in which most is lost for a known reason. values: in the order of SHARES."""
+    return max(LOST, key=lambda name: values[SHARES.index(name)])
+
+
+def share_token(share: str, worst: bool, state: State) -> str:
+    """The colour of a share. worst: it is the largest loss. state: of the job's verdict."""
+    if share == "compute":
+        return "ok"
+    if share == "unexplained":
+        return "dim"
+    if not worst or state not in LOSING:
+        return "graph"
+    return "warn" if state is State.SLOWED else "hot"
+
+
+def _part(share: str, size: int, token: str) -> list[Span]:
+    glyph, word = _GLYPHS.get(share, "━"), f" {_SHORT.get(share, share)} "
+    if size < len(word) + 2:
+        word = word.strip()[0]
+    if size < len(word) + 2:
+        return [Span(glyph * size, token)] if size else []
+    before = (size - len(word)) // 2
+    return [Span(glyph * before, token), Span(word), Span(glyph * (size - before - len(word)), token)]
