@@ -11,7 +11,7 @@ from iotop_ai.collectors.block.diskstats import disk_of
 from iotop_ai.collectors.block.identity import kind_of
 from iotop_ai.collectors.machine.memory import parse_meminfo
 from iotop_ai.collectors.machine.pressure import parse_pressure
-from iotop_ai.model.job.detection import is_python
+from iotop_ai.model.job.programs import is_python
 from iotop_ai.model.process.records import ProcessInfo
 
 KINDS = {

@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.activity import ActivityTracker
 from iotop_ai.collectors.job.descendants import Descendants
 from iotop_ai.collectors.job.environment import EnvironmentReader
+from iotop_ai.collectors.job.inspection import inspect
 from iotop_ai.collectors.job.task_sampler import TaskSampler
 from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant
-from iotop_ai.model.job.detection import Look, find_jobs, is_candidate
-from iotop_ai.model.job.records import Job, JobPlace, JobTable
+from iotop_ai.model.job.detection import find_jobs
+from iotop_ai.model.job.inspection import Inspection
+from iotop_ai.model.job.programs import is_candidate
+from iotop_ai.model.job.records import MOST_JOBS, Job, JobPlace, JobTable
 from iotop_ai.model.process.change_tracking import changed, gone
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
 from iotop_ai.model.reading import Status
@@ -25,28 +29,10 @@ from iotop_ai.model.reading import Status
 if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuTable
 
-LIBRARIES = (
-    (b"libtorch_python", "torch"),
-    (b"libtorch_cuda", "torch"),
-    (b"libtorch_cpu", "torch"),
-    (b"libtensorflow", "tensorflow"),
-    (b"_pywrap_tensorflow", "tensorflow"),
-    (b"libjax_common", "jax"),
-    (b"xla_extension", "jax"),
-    (b"libmxnet", "mxnet"),
-    (b"libpaddle", "paddle"),
-)
-DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
-"""Device files that only computing opens; monitors open /dev/nvidia0 as well."""
 AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
 """Seconds after it was first seen at which a process is inspected."""
 LOOKS_A_TICK = 4
 PLACE_S = 2.0
-MOST_FDS = 512
-MOST_THREADS = 256
-BUSY_TICKS = 100
-BUSY_BYTES = 8 << 20
-_PIN = "pt_data_pin"
 
 
 class JobCollector:
@@ -67,7 +53,8 @@ class JobCollector:
         self._info: Mapping[ProcessKey, ProcessInfo] = {}
         self._candidates: set[ProcessKey] = set()
         self._due_ns: dict[ProcessKey, tuple[int, int]] = {}
-        self._looks: dict[ProcessKey, Look] = {}
+        self._looks: dict[ProcessKey, Inspection] = {}
+        self._activity = ActivityTracker()
         self._basis: object = None
         self._jobs: Mapping[ProcessKey, Job] = {}
         self._own_pid = root.own_pid
@@ -100,12 +87,15 @@ class JobCollector:
         self._follow(table, now)
         looked = self._look_around(on_gpu, now)
         wanted = self._candidates | {key for key in table.stat if key.pid in on_gpu} if on_gpu else self._candidates
-        busy = frozenset(key for key in self._candidates if _busy(table, key))
-        # The jobs depend only on these values: do not search again while they are equal.
-        basis = (frozenset(wanted), on_gpu, busy, [table.info[key] for key in sorted(self._candidates)])
+        self._activity.update(table, wanted, now)
+        work = self._activity.work
+        # The jobs depend only on these values: do not search again while they are equal. How much each works decides
+        # only where there may be more jobs than are kept.
+        moves = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)
+        basis = (frozenset(wanted), on_gpu, moves, [table.info[key] for key in sorted(self._candidates)])
         if looked or basis != self._basis:
             self._basis = basis
-            jobs = find_jobs(table.info, table.stat, wanted, self._looks, on_gpu, busy)
+            jobs = find_jobs(table.info, table.stat, wanted, self._looks, on_gpu, work, self._jobs)
             if jobs != self._jobs:
                 self._jobs = jobs
         self._sampler.select(self._jobs)
@@ -170,48 +160,27 @@ class JobCollector:
             self._candidates.discard(key)
             self._due_ns.pop(key, None)
             self._looks.pop(key, None)
+            self._activity.forget(key)
         self._info = table.info
 
     def _look_around(self, on_gpu: Mapping[int, tuple[str, ...]], now: int) -> bool:
         """Inspect due candidates, at most ``LOOKS_A_TICK``; whether a result changed."""
         changed, left = False, LOOKS_A_TICK
+        grown = self._activity.grown
         for key, (first, turn) in list(self._due_ns.items()):
             if left == 0:
                 break
-            if turn >= len(AGES_S) or now < first + int(AGES_S[turn] * 1e9):
+            if key in grown:
+                grown.discard(key)
+            elif turn >= len(AGES_S) or now < first + int(AGES_S[turn] * 1e9):
                 continue
             # Skip ages that passed while it waited for its turn.
             while turn < len(AGES_S) and now >= first + int(AGES_S[turn] * 1e9):
                 turn += 1
             self._due_ns[key] = (first, turn)
-            look = self._look(key)
+            look = inspect(self._root, key.pid)
             left -= 1
             if look != self._looks.get(key):
                 self._looks[key] = look
                 changed = True
         return changed
-
-    def _look(self, key: ProcessKey) -> Look:
-        here = f"proc/{key.pid}"
-        try:
-            maps = self._root.read(f"{here}/maps")
-        except OSError:
-            maps = b""
-        libraries = tuple(dict.fromkeys(name for word, name in LIBRARIES if word in maps))
-        links = (self._root.link(f"{here}/fd/{fd}") for fd in self._root.names(f"{here}/fd")[:MOST_FDS])
-        device = any(link.startswith(DEVICES) for link in links)
-        pin = 0
-        if libraries:
-            for tid in self._root.names(f"{here}/task")[:MOST_THREADS]:
-                if self._root.text_or(f"{here}/task/{tid}/comm") == _PIN:
-                    pin = int(tid)
-                    break
-        return Look(libraries, device, pin)
-
-
-def _busy(table: ProcessTable, key: ProcessKey) -> bool:
-    """Whether it has computed for a second or read 8 MiB from storage since it started."""
-    stat, io = table.stat.get(key), table.io.get(key)
-    if stat is not None and stat.utime_ticks + stat.stime_ticks >= BUSY_TICKS:
-        return True
-    return io is not None and io.read_bytes >= BUSY_BYTES

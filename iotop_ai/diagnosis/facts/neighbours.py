@@ -11,7 +11,7 @@ from iotop_ai.diagnosis.facts.process import TaskFacts
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.job.batch_ids import job_ids
-from iotop_ai.model.job.detection import is_python, script_name
+from iotop_ai.model.job.programs import is_python, script_name
 
 RESYNC, PROCESS, UNSEEN = "resync", "process", "unseen"
 _BOUND = 1.3

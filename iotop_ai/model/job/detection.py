@@ -3,276 +3,317 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.lazy.regex import pattern
-from iotop_ai.model.job.batch_ids import job_ids
+from iotop_ai.model.job.batch_ids import JobIds, job_ids
+from iotop_ai.model.job.inspection import OFTEN_IDLE, Inspection
+from iotop_ai.model.job.order import job_order, work_level
+from iotop_ai.model.job.process_tree import CandidateTree
+from iotop_ai.model.job.programs import SPAWNED, has_word, is_notebook, is_script, script_name
+from iotop_ai.model.job.ray import RayRoles, ray_roles
 from iotop_ai.model.job.records import MOST_JOBS, Job, Rank
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 
-LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
-"""comm of a DataLoader worker; the second is what the kernel keeps of PyTorch main's pt_multiprocess_data_worker."""
-LAUNCHERS = ("torchrun", "deepspeed", "accelerate", "horovodrun", "torch.distributed.run", "torch.distributed.launch")
-_NAME = pattern(r"[\w.+-]{1,64}")
-_MODULE = pattern(r"[\w.]{1,64}")
-_LAUNCHER_COMM = "pt_elastic"
-_PYTHONS = ("python", "pypy", "ipython")
-_DIGITS, _LETTERS = "0123456789.", "abcdefghijklmnopqrstuvwxyz"
-REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
-"""Programs that inherit children whose parent ended: they do not train, whatever loader was left to them."""
-_TRACKERS = ("multiprocessing.resource_tracker", "_inductor.compile_worker", "multiprocessing.semaphore_tracker")
-_FORK_SERVER = "multiprocessing.forkserver"
-_SPAWNED = "--multiprocessing-fork"
-_MOST_LEVELS = 24
+_OF_ITS_USER = ("launcher", "mpi", "notebook")
+"""Launchers that belong to the job; slurmstepd and a raylet serve the whole machine."""
+_STARTS_RANKS = ("launcher", "mpi", "slurm")
+_HALF = 0.5
+_FEW = 2
 
 
-class Look(NamedTuple):
-    """The result of one inspection of a process. libraries: torch, tensorflow, jax. device: a GPU's file is open.
+class Work(NamedTuple):
+    """What candidates do. busy: those that have computed a second or read 8 MiB since their start.
 
-    pin_tid: the thread named pt_data_pin, 0 when none.
+    working: those that have worked for a while since they were first seen. cores, bytes_per_s: of each now.
+    two_way: children that wait at a socket for their parent's next request.
     """
 
-    libraries: tuple[str, ...] = ()
-    device: bool = False
-    pin_tid: int = 0
+    busy: frozenset[ProcessKey] = frozenset()
+    working: frozenset[ProcessKey] = frozenset()
+    cores: Mapping[ProcessKey, float] = {}
+    bytes_per_s: Mapping[ProcessKey, float] = {}
+    two_way: frozenset[ProcessKey] = frozenset()
 
 
-NO_LOOK = Look()
+NO_WORK = Work()
 
 
-def is_python(info: ProcessInfo) -> bool:
-    """Whether it is a Python interpreter, by its program's or its own name."""
-    program = info.cmdline[0].rsplit("/", 1)[-1] if info.cmdline else ""
-    return _is_python(program) or _is_python(info.name) or info.name.startswith("pt_")
+class _Found(NamedTuple):
+    """What the search knows before it makes jobs. why: the evidence by key of what trains."""
 
-
-def _is_python(name: str) -> bool:
-    """Whether it is a name like python3.11, pypy3 or ipython."""
-    for stem in _PYTHONS:
-        if name.startswith(stem):
-            return not name[len(stem) :].lstrip(_DIGITS).strip(_LETTERS)
-    return False
-
-
-def is_launcher(info: ProcessInfo) -> bool:
-    """Whether it starts training processes for others: torchrun and kin."""
-    if info.name == _LAUNCHER_COMM:
-        return True
-    words = [part.rsplit("/", 1)[-1] for part in info.cmdline[:4]]
-    return any(word in LAUNCHERS for word in words)
-
-
-def is_candidate(info: ProcessInfo) -> bool:
-    """Whether a process may belong to a job by its names alone."""
-    return not info.kernel and (is_python(info) or is_launcher(info))
-
-
-def script_name(info: ProcessInfo) -> str:
-    """What people call the program: "train.py", a module's name behind -m, else its own name.
-
-    Never another argument: those may hold secrets, and a job's name is written into recordings.
-    """
-    for part in info.cmdline[1:]:
-        name = part.rsplit("/", 1)[-1]
-        if name.endswith(".py") and _NAME.fullmatch(name):
-            return name
-    for option, value in pairwise(info.cmdline[1:]):
-        if option == "-m" and _MODULE.fullmatch(value):
-            return value
-        if not option.startswith("-"):
-            break
-    return info.name
-
-
-def _has(info: ProcessInfo, word: str) -> bool:
-    return any(word in part for part in info.cmdline)
-
-
-class _Tree:
-    """The processes that may matter, with what each of them is."""
-
-    def __init__(
-        self,
-        info: Mapping[ProcessKey, ProcessInfo],
-        stat: Mapping[ProcessKey, ProcessStat],
-        candidates: Iterable[ProcessKey],
-        on_gpu: Mapping[int, tuple[str, ...]],
-    ) -> None:
-        self.info = info
-        self.stat = stat
-        self.on_gpu = on_gpu
-        self.by_pid = {key.pid: key for key in stat}
-        self.candidates = [key for key in candidates if key in stat and key in info]
-        self.trackers = {k for k in self.candidates if any(_has(info[k], word) for word in _TRACKERS)}
-        self.servers = {k for k in self.candidates if k not in self.trackers and self._is_server(k)}
-        self.loaders = {k for k in self.candidates if info[k].name.startswith(LOADER_NAMES)}
-        # Who has loaders of its own trains, also where it was started by multiprocessing.
-        feeds = {self.stat[k].ppid for k in self.loaders}
-        self.alike = {k for k in self.candidates if k not in self.loaders and k.pid not in feeds and self._is_child(k)}
-
-    def parent(self, key: ProcessKey) -> ProcessKey | None:
-        return self.by_pid.get(self.stat[key].ppid)
-
-    def above(self, key: ProcessKey) -> list[ProcessKey]:
-        """The ancestors, nearest first."""
-        out: list[ProcessKey] = []
-        up = self.parent(key)
-        while up is not None and up not in out and len(out) < _MOST_LEVELS:
-            out.append(up)
-            up = self.parent(up)
-        return out
-
-    def _is_server(self, key: ProcessKey) -> bool:
-        """A fork server itself: what it forks has the same command line."""
-        if not _has(self.info[key], _FORK_SERVER):
-            return False
-        up = self.parent(key)
-        return up is None or up not in self.info or not _has(self.info[up], _FORK_SERVER)
-
-    def _is_child(self, key: ProcessKey) -> bool:
-        """Started by multiprocessing, or forked without exec: the same command line as its parent."""
-        if key in self.trackers or key in self.servers or key.pid in self.on_gpu:
-            return False
-        up = self.parent(key)
-        if up is None or up not in self.info or self.info[up].uid != self.info[key].uid:
-            return False
-        mine = self.info[key].cmdline
-        return bool(mine) and (_SPAWNED in mine or mine == self.info[up].cmdline)
-
-    def trainer(self, worker: ProcessKey) -> ProcessKey | None:
-        """Who the worker loads for: the first above that neither loads nor serves."""
-        for up in self.above(worker):
-            if up not in self.loaders and up not in self.servers and up not in self.alike:
-                return None if self._reaps(up) else up
-        return None
-
-    def _reaps(self, key: ProcessKey) -> bool:
-        """Whether it only takes in orphans: init and its like, unless pid 1 is the training program of a container."""
-        record = self.info.get(key)
-        if record is not None and is_python(record):
-            return False
-        return key.pid == 1 or (record is not None and record.name.startswith(REAPERS))
+    tree: CandidateTree
+    roles: RayRoles
+    work: Work
+    why: Mapping[ProcessKey, tuple[str, ...]]
 
 
 def find_jobs(
     info: Mapping[ProcessKey, ProcessInfo],
     stat: Mapping[ProcessKey, ProcessStat],
     candidates: Iterable[ProcessKey],
-    looks: Mapping[ProcessKey, Look],
+    looks: Mapping[ProcessKey, Inspection],
     on_gpu: Mapping[int, tuple[str, ...]],
-    busy: frozenset[ProcessKey] = frozenset(),
+    work: Work = NO_WORK,
+    kept: Iterable[ProcessKey] = (),
 ) -> dict[ProcessKey, Job]:
-    """The jobs by key, at most ``MOST_JOBS``. {} when there is none.
+    """The jobs by key, the most important first, at most ``MOST_JOBS``. {} when there is none.
 
-    candidates: processes by ``is_candidate`` and those on a GPU. on_gpu: UUIDs by pid of a compute process. busy:
-    processes that have read or computed so much that they may be loaders without being named so.
+    candidates: processes by ``is_candidate`` and those on a GPU. on_gpu: UUIDs by pid of a compute process. kept: keys
+    of jobs that stay rather than give way to an equal one.
     """
-    tree = _Tree(info, stat, candidates, on_gpu)
-    why = _evidence(tree, looks, busy)
-    ranks = _ranks(tree, looks, why)
-    groups: dict[object, list[Rank]] = {}
-    tops: dict[object, ProcessKey] = {}
-    for rank in ranks:
-        top = _top(tree, rank.key, why)
-        ids = job_ids(info[rank.key].cgroup)
-        whole: object = ids.slurm.partition(".")[0] or ids.pod or top
-        groups.setdefault(whole, []).append(rank)
-        if whole not in tops or top.start_ticks < tops[whole].start_ticks:
-            tops[whole] = top
-    out = {}
-    for whole, members in sorted(groups.items(), key=lambda g: tops[g[0]])[:MOST_JOBS]:
-        out[tops[whole]] = _job(tree, tops[whole], members, looks, why)
+    tree = CandidateTree(info, stat, candidates, on_gpu, looks)
+    roles = ray_roles(tree)
+    found = _Found(tree, roles, work, _evidence(tree, roles, work))
+    ranks = _ranks(found)
+    tops = {rank.key: _top(found, rank.key) for rank in ranks}
+    groups = _joined(found, ranks, tops)
+    stays = frozenset(kept)
+    heads = [(min((tops[rank.key] for rank in members), key=_age), members) for members in groups]
+
+    def order(group: tuple[ProcessKey, list[Rank]]) -> tuple[int, int, bool, int]:
+        top, members = group
+        keys = {top, *(rank.key for rank in members), *(worker for rank in members for worker in rank.workers)}
+        level = work_level(sum(work.cores.get(k, 0.0) for k in keys), sum(work.bytes_per_s.get(k, 0.0) for k in keys))
+        gpus, more, age = job_order(len({uuid for r in members for uuid in r.gpus}), level, top.start_ticks)
+        return gpus, more, top not in stays, age
+
+    first = sorted(heads, key=order)[:MOST_JOBS]
+    helpers = _helpers(tree, first)
+    return {top: _job(found, top, members, helpers[top]) for top, members in first}
+
+
+def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> dict[ProcessKey, list[ProcessKey]]:
+    """By the job's key, its launchers and what they or its ranks started besides, at most three levels below."""
+    job_of = {rank.key: top for top, ranks in jobs for rank in ranks} | {top: top for top, _ in jobs}
+    known = job_of.keys() | {worker for _, ranks in jobs for rank in ranks for worker in rank.workers}
+    out: dict[ProcessKey, list[ProcessKey]] = {top: [] for top, _ in jobs}
+    for top, ranks in jobs:
+        if all(rank.key != top for rank in ranks):
+            out[top].append(top)
+    for key in tree.candidates:
+        if key not in known:
+            for up in tree.above(key)[:3]:
+                if up in job_of:
+                    out[job_of[up]].append(key)
+                    break
     return out
 
 
-def _evidence(
-    tree: _Tree, looks: Mapping[ProcessKey, Look], busy: frozenset[ProcessKey]
-) -> dict[ProcessKey, tuple[str, ...]]:
+def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessKey, tuple[str, ...]]:
     loads_for: dict[ProcessKey, set[str]] = {}
+    at_work: dict[ProcessKey, int] = {}
     for kind, workers in (("loader", tree.loaders), ("children", tree.alike)):
         for worker in workers:
             up = tree.trainer(worker)
-            if up is not None and (kind == "loader" or worker in busy):
+            if up is None:
+                continue
+            at_work[up] = at_work.get(up, 0) + (worker in work.working)
+            if kind == "loader" or worker in work.busy:
                 loads_for.setdefault(up, set()).add(kind)
+    drives = {roles.owner[key] for key in roles.owner if key in work.busy}
     out = {}
     for key in dict.fromkeys((*tree.candidates, *loads_for)):
-        if key in tree.loaders or key in tree.servers or key in tree.trackers or key not in tree.info:
+        if key not in tree.info or key in tree.loaders or key in tree.servers or key in tree.trackers:
             continue
-        look = looks.get(key, NO_LOOK)
+        if key in tree.alike or key in tree.kinds or (key in tree.ray and key not in roles.ranks):
+            continue
         found = loads_for.get(key, set())
-        if "children" in found and not _has(tree.info[key], ".py"):
+        if "children" in found and not _prepares(tree.info[key], at_work.get(key, 0)):
             found = found - {"children"}
+        look = tree.seen(key)
+        known = [name for name in look.libraries if name not in OFTEN_IDLE or _works(tree, key, work)]
         words = (
             "gpu" if key.pid in tree.on_gpu else "",
             "device" if look.device else "",
-            "library" if look.libraries else "",
+            "library" if known else "",
             *sorted(found, reverse=True),
+            "ray" if key in roles.ranks or key in drives else "",
         )
         strong = tuple(word for word in words if word)
-        if strong and key not in tree.alike and not is_launcher(tree.info[key]):
+        if strong:
             out[key] = strong
+    for key in tree.candidates:
+        if key not in out and (started := _started(tree, key, work, out)):
+            out[key] = started
     return out
 
 
-def _ranks(tree: _Tree, looks: Mapping[ProcessKey, Look], why: Mapping[ProcessKey, tuple[str, ...]]) -> list[Rank]:
+def _prepares(info: ProcessInfo, at_work: int) -> bool:
+    """Whether busy children may prepare data: of a script, or several of a module."""
+    return has_word(info, ".py") or (is_script(info) and at_work >= _FEW)
+
+
+def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
+    """Whether it or a child of it works."""
+    return key in work.working or any(tree.stat[child].ppid == key.pid for child in tree.alike & work.working)
+
+
+def _started(tree: CandidateTree, key: ProcessKey, work: Work, why: Mapping[ProcessKey, object]) -> tuple[str, ...]:
+    """The launcher as the only evidence: of a program at work that it started, not of what runs below that."""
+    if key not in work.working or key in tree.kinds or key in tree.ray:
+        return ()
+    if key in tree.loaders or key in tree.alike or key in tree.servers or key in tree.trackers:
+        return ()
+    above = tree.above(key)
+    if any(up in why for up in above):
+        return ()
+    for up in above:
+        kind = tree.kinds.get(up, "")
+        if kind in _STARTS_RANKS:
+            return (kind,)
+        if up in tree.candidates:
+            return ()
+    return ()
+
+
+def _ranks(found: _Found) -> list[Rank]:
+    tree, why, roles = found.tree, found.why, found.roles
     workers: dict[ProcessKey, list[ProcessKey]] = {}
-    for worker in sorted((*tree.loaders, *tree.alike), key=lambda k: (k.start_ticks, k.pid)):
+    for worker in sorted((*tree.loaders, *tree.alike), key=_age):
         up = tree.trainer(worker)
         if up is not None and up in why:
             workers.setdefault(up, []).append(worker)
-    for found in workers.values():
+    for of_one in workers.values():
         # Beside named loaders other children are a pool of the script's own.
-        named = [worker for worker in found if worker in tree.loaders]
-        found[:] = named or found
+        named = [worker for worker in of_one if worker in tree.loaders]
+        of_one[:] = named or of_one
+    trains: dict[ProcessKey, list[ProcessKey]] = {}
+    for key in sorted(roles.ranks, key=_age):
+        trains.setdefault(roles.owner[key], []).append(key)
+    for n, worker in enumerate(sorted(roles.workers, key=_age)):
+        # What several ranks share is counted with one of them each.
+        owner = roles.owner[worker]
+        of_all = trains.get(owner) or [owner]
+        if of_all[n % len(of_all)] in why:
+            workers.setdefault(of_all[n % len(of_all)], []).append(worker)
     ranks = [
-        Rank(key, tuple(workers.get(key, ())), tree.on_gpu.get(key.pid, ()), looks.get(key, NO_LOOK).pin_tid)
+        Rank(
+            key,
+            tuple(workers.get(key, ())),
+            tree.on_gpu.get(key.pid, ()),
+            tree.seen(key).pin_tid,
+            _worker_kind(found, key, workers.get(key, ())),
+        )
         for key in why
     ]
-    # A process that only started the others (torch.multiprocessing.spawn) does not train.
-    above = {up for rank in ranks for up in tree.above(rank.key)}
-    return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in above]
+    # A process that only started the others (torch.multiprocessing.spawn, Ray's program) does not train.
+    above = {up for rank in ranks for up in tree.above(rank.key)} | trains.keys()
+    first = _first_ranks(found)
+    return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in above or rank.key in first]
 
 
-def _top(tree: _Tree, key: ProcessKey, why: Mapping[ProcessKey, tuple[str, ...]]) -> ProcessKey:
-    """The launcher or trainer highest above, or whoever started it by multiprocessing."""
-    top = key
+def _first_ranks(found: _Found) -> set[ProcessKey]:
+    """Those that started the further ranks of their own script and are rank 0 themselves (PyTorch Lightning)."""
+    tree = found.tree
+    started = {key: up for key in found.why if (up := tree.parent(key)) is not None and up in found.why}
+    return {
+        up
+        for key, up in started.items()
+        if tree.info[up].cmdline == tree.info[key].cmdline and tree.starts_rank(up, key) and tree.seen(key).ids.rank
+    }
+
+
+def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) -> str:
+    """See Rank.worker_kind."""
+    tree, several = found.tree, list(workers)
+    if not several:
+        return ""
+    if any(worker in tree.loaders for worker in several):
+        return "loader"
+    if any(worker in tree.ray for worker in several):
+        return "ray"
+    looks = [tree.seen(worker) for worker in several]
+    datasets = sum({"arrow", "xxhash"} <= set(look.modules) for look in looks)
+    spelled = any(has_word(tree.info[worker], "from multiprocess.") for worker in several)
+    if spelled or datasets > len(several) * _HALF:
+        return "prep"
+    simulators = sum("simulator" in look.modules and "torch" not in look.libraries for look in looks)
+    if max(simulators, sum(worker in found.work.two_way for worker in several)) > len(several) * _HALF:
+        return "env"
+    # Loaders of PyTorch before 2.6 have no name of their own.
+    return "" if "torch" in tree.seen(key).libraries else "pool"
+
+
+def _top(found: _Found, key: ProcessKey) -> ProcessKey:
+    """The launcher or trainer highest above, whoever started it by multiprocessing, or the program that uses Ray."""
+    tree, top = found.tree, key
+    owner = found.roles.owner.get(key)
+    if owner is not None and owner != key:
+        return _top(found, owner)
     for up in tree.above(key):
         record = tree.info.get(up)
         if record is None:
             continue
-        started = _SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == up.pid
-        if up in why or is_launcher(record) or started:
+        started = SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == up.pid
+        if up in found.why or tree.kinds.get(up) in _OF_ITS_USER or started:
             top = up
     return top
 
 
-def _job(
-    tree: _Tree,
-    top: ProcessKey,
-    ranks: list[Rank],
-    looks: Mapping[ProcessKey, Look],
-    why: Mapping[ProcessKey, tuple[str, ...]],
-) -> Job:
-    ranks = sorted(ranks, key=lambda rank: (rank.key.start_ticks, rank.key.pid))
+def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
+    """The ranks of each job: of one top, one batch job, one MPI job, one group with a master address, or one pod."""
+    tokens: dict[ProcessKey, set[object]] = {rank.key: {tops[rank.key]} for rank in ranks}
+    numbers: set[tuple[object, int | None]] = set()
+    for rank in ranks:
+        if is_notebook(found.tree.info[rank.key]):
+            # Each notebook is a job of its own, also where a batch job or a pod holds a server with many.
+            continue
+        own, ids = found.tree.seen(rank.key).ids, _ids(found, rank.key)
+        uid = found.tree.info[rank.key].uid
+        shared: list[object] = [("slurm", ids.slurm.partition(".")[0])] if ids.slurm else []
+        shared += [("pod", ids.pod)] if ids.pod else []
+        shared += [("mpi", uid, own.mpi)] if own.mpi else []
+        master = ("master", uid, own.master)
+        # Two programs with the same number in a group are two groups with a default address and port.
+        if own.master and (master, own.rank) not in numbers:
+            numbers.add((master, own.rank))
+            shared.append(master)
+        tokens[rank.key].update(shared)
+    groups: list[tuple[set[object], list[Rank]]] = []
+    for rank in ranks:
+        mine, members = set(tokens[rank.key]), [rank]
+        apart = []
+        for group in groups:
+            if mine.isdisjoint(group[0]):
+                apart.append(group)
+            else:
+                mine |= group[0]
+                members = [*group[1], *members]
+        groups = [*apart, (mine, members)]
+    return [members for _, members in groups]
+
+
+def _ids(found: _Found, key: ProcessKey) -> JobIds:
+    """The ids of its cgroup; Slurm's also of its environment, as a container hides the cgroup."""
+    ids = job_ids(found.tree.info[key].cgroup)
+    slurm = found.tree.seen(key).ids.slurm
+    return ids if ids.slurm or not slurm else ids._replace(slurm=slurm)
+
+
+def _age(key: ProcessKey) -> tuple[int, int]:
+    return key.start_ticks, key.pid
+
+
+def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[ProcessKey]) -> Job:
+    tree = found.tree
+
+    def number(rank: Rank) -> tuple[int, int, int]:
+        own = tree.seen(rank.key).ids.rank
+        return (0 if own is None else own, *_age(rank.key))
+
+    ranks = sorted(ranks, key=number)
     first = ranks[0].key
     record = tree.info[first]
-    ids = job_ids(record.cgroup)
-    inside = {top, *(rank.key for rank in ranks)}
-    known = inside | {worker for rank in ranks for worker in rank.workers}
-    helpers = [key for key in tree.candidates if key not in known and any(up in inside for up in tree.above(key)[:3])]
-    if top not in {rank.key for rank in ranks}:
-        helpers.insert(0, top)
-    libraries = [name for rank in ranks for name in looks.get(rank.key, NO_LOOK).libraries]
-    words = dict.fromkeys(word for rank in ranks for word in why[rank.key])
-    if is_launcher(tree.info.get(top, record)):
-        words["launcher"] = None
-    name = script_name(record)
-    if not name.endswith(".py") and top in tree.info and script_name(tree.info[top]).endswith(".py"):
-        name = script_name(tree.info[top])
+    ids = _ids(found, first)
+    libraries = [name for rank in ranks for name in tree.seen(rank.key).libraries]
+    words = dict.fromkeys(word for rank in ranks for word in found.why[rank.key])
+    words |= dict.fromkeys(kind for r in ranks for up in tree.above(r.key) if (kind := tree.kinds.get(up, "")))
+    if ids.slurm:
+        words["slurm"] = None
+    hidden = dict.fromkeys(word for rank in ranks for word in tree.seen(rank.key).hidden)
     return Job(
         top,
-        name,
+        _name(found, top, first),
         record.user,
         record.uid,
         tuple(ranks),
@@ -280,4 +321,18 @@ def _job(
         ids._replace(unit="").label,
         libraries[0] if libraries else ("torch" if "loader" in words else ""),
         tuple(words),
+        tuple(hidden),
     )
+
+
+def _name(found: _Found, top: ProcessKey, first: ProcessKey) -> str:
+    """The script of the first rank, else that of the process at the top; of a notebook its file where it is known."""
+    tree = found.tree
+    name = script_name(tree.info[first])
+    if is_notebook(tree.info[first]) and tree.seen(first).ids.notebook:
+        return tree.seen(first).ids.notebook
+    if not name.endswith(".py") and top in tree.info:
+        above = script_name(tree.info[top])
+        if above.endswith((".py", ".ipynb")) or (name.startswith("ray::") and first != top):
+            return above
+    return name

@@ -17,18 +17,24 @@ from iotop_ai.model.job.time_shares import TimeCounts, time_shares
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_JOBS = 16
+WEAK_EVIDENCE = frozenset({"children", "mpi", "slurm", "notebook", "ray"})
+"""Words that other programs than those of training have as well, alone or together."""
 
 
 class Rank(NamedTuple):
     """One training process. workers: its loader processes, oldest first. gpus: UUIDs on which it is seen.
 
-    pin_tid: its pin-memory thread, 0 when none was seen.
+    pin_tid: its pin-memory thread, 0 when none was seen. worker_kind: what the workers are: "loader" (PyTorch's
+    DataLoader), "ray" (Ray's tasks and actors), "prep" (of Hugging Face datasets), "env" (simulated environments, which
+    answer requests of the trainer at a socket), "pool" (others of multiprocessing); "" without workers, and where it is
+    not known: loaders of an old PyTorch have no name.
     """
 
     key: ProcessKey
     workers: tuple[ProcessKey, ...] = ()
     gpus: tuple[str, ...] = ()
     pin_tid: int = 0
+    worker_kind: str = ""
 
 
 class Job(NamedTuple):
@@ -36,7 +42,8 @@ class Job(NamedTuple):
 
     name: the script ("train.py"). label: "slurm 48213", "pod 1a2b3c4d", "container 0123456789ab" or "".
     helpers: launchers, fork servers, resource trackers. framework: torch, tensorflow, jax or "".
-    evidence: why it is taken for a job: gpu, device, library, loader, launcher, children (the last alone is weak).
+    evidence: why it is taken for a job: gpu, device, library, loader, launcher, ray, mpi, slurm, notebook, children.
+    hidden: what of its ranks is not permitted to be read: libraries, environment, open files.
     """
 
     key: ProcessKey
@@ -48,6 +55,7 @@ class Job(NamedTuple):
     label: str = ""
     framework: str = ""
     evidence: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     @property
     def workers(self) -> tuple[ProcessKey, ...]:
@@ -68,8 +76,8 @@ class Job(NamedTuple):
 
     @property
     def weak(self) -> bool:
-        """Whether it is only a Python program with busy children: perhaps no training at all."""
-        return self.evidence == ("children",)
+        """Whether it is only a Python program at work, or with busy children: perhaps no training at all."""
+        return bool(self.evidence) and WEAK_EVIDENCE.issuperset(self.evidence)
 
 
 class IoLimit(NamedTuple):

@@ -4,43 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.job.detection import Look, find_jobs, is_candidate, is_launcher, is_python, script_name
-from iotop_ai.model.job.records import Job
-from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
-
-TRAIN = ("python", "/home/alice/train.py", "--data", "/data")
-SPAWN = ("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(5)", "--multiprocessing-fork")
-TRACKER = ("python", "-c", "from multiprocessing.resource_tracker import main;main(3)")
-SERVER = ("python", "-c", "from multiprocessing.forkserver import main; main(5, 6)")
-TORCH = Look(("torch",))
-
-
-class Machine:
-    def __init__(self) -> None:
-        self.info: dict[ProcessKey, ProcessInfo] = {}
-        self.stat: dict[ProcessKey, ProcessStat] = {}
-        self.add(1, "systemd", 0, ("/sbin/init",))
-
-    def add(
-        self, pid: int, name: str, ppid: int, cmdline: tuple[str, ...] = TRAIN, cgroup: str = "", uid: int = 1000
-    ) -> ProcessKey:
-        key = ProcessKey(pid, pid)
-        self.info[key] = ProcessInfo(name, cmdline, "alice", uid, False, cgroup)
-        self.stat[key] = ProcessStat("S", ppid, 0, 0, 0, 0, 0, 1, 0, 0)
-        return key
-
-    def jobs(
-        self,
-        looks: dict[ProcessKey, Look] | None = None,
-        on_gpu: dict[int, tuple[str, ...]] | None = None,
-        busy: frozenset[ProcessKey] = frozenset(),
-    ) -> list[Job]:
-        candidates = [key for key, info in self.info.items() if is_candidate(info) or key.pid in (on_gpu or {})]
-        return list(find_jobs(self.info, self.stat, candidates, looks or {}, on_gpu or {}, busy).values())
-
-
-def pids(keys: object) -> list[int]:
-    return [key.pid for key in keys]  # type: ignore[attr-defined]
+from iotop_ai.model.job.detection import Work
+from iotop_ai.model.job.inspection import Inspection
+from iotop_ai.model.job.programs import is_candidate, is_launcher, is_python, script_name
+from iotop_ai.model.process.records import ProcessInfo
+from tests.model.job.build import SERVER, SPAWN, TORCH, TRACKER, Machine, pids
 
 
 def test_forked_loaders() -> None:
@@ -169,12 +137,12 @@ def test_busy_children_alone_are_weak_evidence() -> None:
     m.add(10, "python", 1)
     child = m.add(11, "python", 10)
     assert m.jobs() == []
-    (job,) = m.jobs(busy=frozenset({child}))
+    (job,) = m.jobs(work=Work(frozenset({child})))
     assert job.weak
     plain = Machine()
     plain.add(10, "gunicorn", 1, ("python", "/usr/bin/gunicorn", "app:app"))
     worker = plain.add(11, "gunicorn", 10, ("python", "/usr/bin/gunicorn", "app:app"))
-    assert plain.jobs(busy=frozenset({worker})) == []
+    assert plain.jobs(work=Work(frozenset({worker}))) == []
 
 
 def test_a_python_program_without_a_sign_of_training_is_no_job() -> None:
@@ -185,8 +153,8 @@ def test_a_python_program_without_a_sign_of_training_is_no_job() -> None:
     m.add(12, "python", 10, ("python", "-c", "import x; x.run()"))
     m.add(13, "python", 10, TRACKER)
     m.add(14, "python", 10, SERVER)
-    assert m.jobs({top: Look()}) == []
-    assert m.jobs({top: Look()}, busy=frozenset(m.info)) == []
+    assert m.jobs({top: Inspection()}) == []
+    assert m.jobs({top: Inspection()}, work=Work(frozenset(m.info))) == []
     assert [job.key for job in m.jobs({top: TORCH})] == [top]
 
 

@@ -1,0 +1,105 @@
+"""What candidates for jobs do: which of them work, how much they compute and move, and which have grown."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.job.detection import Work
+from iotop_ai.model.job.order import BYTES_OF_A_CORE
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
+
+EVERY_S = 5.0
+"""Seconds between two measurements."""
+WORKS = 0.1
+"""Cores, or as many hundred MB/s, at which a process works; twice in a row, as an import ends."""
+_WANTS = ("R", "D")
+"""States of a process that works as far as a full machine and a slow disk let it."""
+BUSY_TICKS = 100
+BUSY_BYTES = 8 << 20
+GROWN, GROWN_PAGES = 1.5, 16384
+"""Growth in memory after which a process is inspected again, as it may have loaded a library: by half and 64 MiB."""
+LOOKS = 5
+"""Looks at where a child sleeps before it is known to answer requests."""
+_TWO_WAY = ("unix_stream_read_generic", "unix_stream_data_wait")
+"""Where a task sleeps that reads a multiprocessing.Pipe(), which is a pair of sockets: net/unix/af_unix.c."""
+
+
+class _Mark(NamedTuple):
+    """A process at the last measurement. moved: bytes, None when not permitted. worked: in the interval before."""
+
+    at_ns: int
+    ticks: int
+    moved: int | None
+    worked: bool = False
+
+
+class ActivityTracker:
+    """What candidates do: ``update`` in each tick. work: the newest; grown: those to inspect again, once each."""
+
+    def __init__(self) -> None:
+        self._marks: dict[ProcessKey, _Mark] = {}
+        self._working: set[ProcessKey] = set()
+        self._pages: dict[ProcessKey, int] = {}
+        self._slept: dict[ProcessKey, tuple[int, int]] = {}
+        self._due_ns = 0
+        self.work = Work()
+        self.grown: set[ProcessKey] = set()
+
+    def update(self, table: ProcessTable, candidates: Set[ProcessKey], now_ns: int) -> None:
+        """Take in one tick's processes."""
+        for key in candidates & table.wchan.keys():
+            at_socket, others = self._slept.get(key, (0, 0))
+            if at_socket + others < LOOKS * LOOKS:
+                two_way = table.wchan[key].startswith(_TWO_WAY)
+                self._slept[key] = at_socket + two_way, others + (not two_way)
+        busy = frozenset(key for key in candidates if _busy(table, key))
+        if busy != self.work.busy:
+            self.work = self.work._replace(busy=busy)
+        if now_ns >= self._due_ns:
+            self._due_ns = now_ns + int(EVERY_S * 1e9)
+            self._measure(table, candidates)
+
+    def forget(self, key: ProcessKey) -> None:
+        """Forget a process that has ended."""
+        for known in (self._marks, self._pages, self._slept):
+            known.pop(key, None)
+        self._working.discard(key)
+        self.grown.discard(key)
+
+    def _measure(self, table: ProcessTable, candidates: Set[ProcessKey]) -> None:
+        cores: dict[ProcessKey, float] = {}
+        moves: dict[ProcessKey, float] = {}
+        for key in candidates:
+            stat, io = table.stat.get(key), table.io.get(key)
+            if stat is None:
+                continue
+            mark = self._marks.get(key)
+            ticks = stat.utime_ticks + stat.stime_ticks
+            moved = None if io is None else io.read_bytes + io.write_bytes
+            now = _Mark(table.stat_time(key), ticks, moved)
+            seconds = 0.0 if mark is None else (now.at_ns - mark.at_ns) / 1e9
+            if mark is not None and seconds <= 0:
+                continue
+            if mark is not None:
+                cores[key] = max(0.0, (ticks - mark.ticks) / table.clk_tck / seconds)
+                if moved is not None and mark.moved is not None:
+                    moves[key] = max(0.0, (moved - mark.moved) / seconds)
+                worked = cores[key] + moves.get(key, 0.0) / BYTES_OF_A_CORE >= WORKS or stat.state in _WANTS
+                if worked and mark.worked:
+                    self._working.add(key)
+                now = now._replace(worked=worked)
+            self._marks[key] = now
+            if stat.rss_pages >= GROWN * self._pages.setdefault(key, stat.rss_pages) + GROWN_PAGES:
+                self._pages[key] = stat.rss_pages
+                self.grown.add(key)
+        two_way = frozenset(key for key, (at, others) in self._slept.items() if at >= LOOKS and at > others)
+        self.work = Work(self.work.busy, frozenset(self._working), cores, moves, two_way)
+
+
+def _busy(table: ProcessTable, key: ProcessKey) -> bool:
+    """Whether it has computed for a second or read 8 MiB from storage since it started."""
+    stat, io = table.stat.get(key), table.io.get(key)
+    if stat is not None and stat.utime_ticks + stat.stime_ticks >= BUSY_TICKS:
+        return True
+    return io is not None and io.read_bytes >= BUSY_BYTES

@@ -1,0 +1,55 @@
+"""Inspects one process: the libraries that it maps, its environment, its open devices and its pin-memory thread.
+
+Sources: /proc/PID/maps, environ, fd and task/TID/comm, https://docs.kernel.org/filesystems/proc.html. The kernel lets
+only the same user, who may also ptrace it, and root read the first three.
+"""
+
+from __future__ import annotations
+
+import os
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.job.inspection import LIBRARIES, MODULES, NO_IDS, Inspection, rank_ids, words_in
+
+DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
+"""Device files that only computing opens; monitors open /dev/nvidia0 as well."""
+MOST_FDS = 512
+MOST_THREADS = 256
+MOST_ENVIRON = 1 << 16
+"""Bytes of an environment that are read; Slurm's and Kubernetes' are a few KiB."""
+_PIN = "pt_data_pin"
+
+
+def inspect(root: Root, pid: int) -> Inspection:
+    """What the process shows now; what is not permitted stands in ``hidden``."""
+    here, hidden = f"proc/{pid}", []
+    maps, ids, links = b"", NO_IDS, []
+    try:
+        maps = root.read(f"{here}/maps")
+    except OSError as error:
+        hidden += _denied(error, "libraries")
+    try:
+        ids = rank_ids(root.once(f"{here}/environ", MOST_ENVIRON))
+    except OSError as error:
+        hidden += _denied(error, "environment")
+    try:
+        names = sorted(os.listdir(root.join(f"{here}/fd")))[:MOST_FDS]
+        links = [root.link(f"{here}/fd/{name}") for name in names]
+    except OSError as error:
+        hidden += _denied(error, "open files")
+    libraries = words_in(maps, LIBRARIES)
+    device = any(link.startswith(DEVICES) for link in links)
+    pin = _pin_thread(root, here) if libraries else 0
+    return Inspection(libraries, device, pin, words_in(maps, MODULES), ids, tuple(hidden))
+
+
+def _denied(error: OSError, what: str) -> list[str]:
+    """The word where the kernel refuses; nothing of a process that has ended."""
+    return [what] if isinstance(error, PermissionError) else []
+
+
+def _pin_thread(root: Root, here: str) -> int:
+    for tid in root.names(f"{here}/task")[:MOST_THREADS]:
+        if root.text_or(f"{here}/task/{tid}/comm") == _PIN:
+            return int(tid)
+    return 0

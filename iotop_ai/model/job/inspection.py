@@ -1,0 +1,150 @@
+"""What one inspection of a process shows: the libraries that it maps, and the ids in its environment.
+
+Variables: torch/distributed/run.py (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK), ompi/runtime and PMIx
+(OMPI_COMM_WORLD_RANK and _SIZE, PMIX_NAMESPACE, PMIX_RANK), src/pm/hydra (PMI_RANK, PMI_SIZE), Slurm's sbatch(1) and
+srun(1) (SLURM_JOB_ID, SLURM_PROCID, SLURM_NTASKS), horovod/runner/gloo_run.py (HOROVOD_RANK, HOROVOD_SIZE), Ray's
+src/ray/raylet/worker_pool.cc (RAY_JOB_ID), jupyter_server's sessionmanager.py (JPY_SESSION_NAME).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.clean import clean_bytes
+
+LIBRARIES = (
+    (b"libtorch_python", "torch"),
+    (b"libtorch_cuda", "torch"),
+    (b"libtorch_cpu", "torch"),
+    (b"libtensorflow", "tensorflow"),
+    (b"_pywrap_tensorflow", "tensorflow"),
+    (b"libjax_common", "jax"),
+    (b"xla_extension", "jax"),
+    (b"-packages/jaxlib/", "jax"),
+    (b"libmxnet", "mxnet"),
+    (b"libpaddle", "paddle"),
+    (b"libmindspore", "mindspore"),
+    (b"libxgboost", "xgboost"),
+    (b"lib_lightgbm", "lightgbm"),
+    (b"/_catboost", "catboost"),
+    (b"/libcuml", "cuml"),
+    (b"-packages/sklearn/", "sklearn"),
+)
+"""What stands in /proc/PID/maps of a program that has loaded a runtime of machine learning."""
+OFTEN_IDLE = frozenset({"xgboost", "lightgbm", "catboost", "cuml", "sklearn"})
+"""Runtimes that programs load which never train: evidence only of a process that works."""
+MODULES = (
+    (b"/ray/_raylet.so", "ray"),
+    (b"libmujoco.so", "simulator"),
+    (b"-packages/vizdoom", "simulator"),
+    (b"-packages/ale_py/", "simulator"),
+    (b"-packages/Box2D/", "simulator"),
+    (b"-packages/pybullet", "simulator"),
+    (b"-packages/procgen/", "simulator"),
+    (b"-packages/nle/", "simulator"),
+    (b"-packages/isaacgym/", "simulator"),
+    (b"-packages/tokenizers/", "tokenizers"),
+    (b"libarrow.so", "arrow"),
+    (b"/xxhash/_xxhash", "xxhash"),
+)
+"""Libraries that tell what a process is for. Hugging Face datasets maps Arrow and xxhash together."""
+_TEXT = pattern(r"[\w.:@/+-]{1,128}")
+_RANKS = (
+    (b"RANK", b"WORLD_SIZE"),
+    (b"OMPI_COMM_WORLD_RANK", b"OMPI_COMM_WORLD_SIZE"),
+    (b"PMI_RANK", b"PMI_SIZE"),
+    (b"HOROVOD_RANK", b"HOROVOD_SIZE"),
+    (b"LOCAL_RANK", b"WORLD_SIZE"),
+    (b"SLURM_PROCID", b"SLURM_NTASKS"),
+)
+_KNOWN = frozenset(
+    (
+        *(name for pair in _RANKS for name in pair),
+        *(b"MASTER_ADDR", b"MASTER_PORT", b"SLURM_JOB_ID", b"PMIX_NAMESPACE", b"RAY_JOB_ID", b"JPY_SESSION_NAME"),
+    )
+)
+_NIL_RAY_JOB = "ffffffff"
+"""What a worker has that Ray started before a job needed it."""
+
+
+class RankIds(NamedTuple):
+    """What a process's environment says about its job; "" or None where it says nothing.
+
+    slurm: job id. mpi: PMIx's name of the job. master: "address:port" of a group of more than one rank. rank, size: its
+    number among them. ray: Ray's job. notebook: the notebook's file name.
+    """
+
+    slurm: str = ""
+    mpi: str = ""
+    master: str = ""
+    rank: int | None = None
+    size: int | None = None
+    ray: str = ""
+    notebook: str = ""
+
+
+NO_IDS = RankIds()
+
+
+class Inspection(NamedTuple):
+    """The result of one inspection of a process. libraries: torch, tensorflow, jax. device: a GPU's file is open.
+
+    pin_tid: the thread named pt_data_pin, 0 when none. modules: words of ``MODULES``. ids: of its environment.
+    hidden: what is not permitted to be read: libraries, environment, open files.
+    """
+
+    libraries: tuple[str, ...] = ()
+    device: bool = False
+    pin_tid: int = 0
+    modules: tuple[str, ...] = ()
+    ids: RankIds = NO_IDS
+    hidden: tuple[str, ...] = ()
+
+
+NOTHING_SEEN = Inspection()
+
+
+def words_in(maps: bytes, words: tuple[tuple[bytes, str], ...]) -> tuple[str, ...]:
+    """The names of those libraries that the text of /proc/PID/maps has, each once."""
+    return tuple(dict.fromkeys(name for word, name in words if word in maps))
+
+
+def rank_ids(environ: bytes) -> RankIds:
+    """The ids in the text of /proc/PID/environ, which may be cut; every other variable is dropped.
+
+    It is the environment that the program was started with: what it sets later does not show.
+    """
+    known = {}
+    for part in environ.split(b"\0"):
+        name, equals, value = part.partition(b"=")
+        if equals and name in _KNOWN:
+            known[name] = clean_bytes(value, 256)
+    if not known:
+        return NO_IDS
+    rank, size = _rank(known)
+    address, port = known.get(b"MASTER_ADDR", ""), known.get(b"MASTER_PORT", "")
+    ray = _text(known.get(b"RAY_JOB_ID", ""))
+    notebook = _text(known.get(b"JPY_SESSION_NAME", "").rsplit("/", 1)[-1])
+    return RankIds(
+        slurm if (slurm := known.get(b"SLURM_JOB_ID", "")).isdigit() else "",
+        _text(known.get(b"PMIX_NAMESPACE", "")),
+        _text(f"{address}:{port}") if address and port and (size or 0) > 1 else "",
+        rank,
+        size,
+        "" if ray == _NIL_RAY_JOB else ray,
+        notebook if notebook.endswith(".ipynb") else "",
+    )
+
+
+def _rank(known: Mapping[bytes, str]) -> tuple[int | None, int | None]:
+    for rank, size in _RANKS:
+        number, whole = known.get(rank, ""), known.get(size, "")
+        if number.isdecimal() and whole.isdecimal() and int(number) < int(whole):
+            return int(number), int(whole)
+    return None, None
+
+
+def _text(value: str) -> str:
+    return value if _TEXT.fullmatch(value) else ""

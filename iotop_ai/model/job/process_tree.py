@@ -1,0 +1,107 @@
+"""The processes that may belong to jobs, by descent and by what each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from iotop_ai.model.job.inspection import NOTHING_SEEN, Inspection
+from iotop_ai.model.job.programs import is_python, is_reaper, traits
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
+
+_MOST_LEVELS = 24
+
+
+class CandidateTree:
+    """The processes that may matter. loaders: PyTorch's, by name. alike: other children of multiprocessing.
+
+    servers: fork servers. trackers: helpers without work. ray: Ray's workers. kinds: what launchers are, by key.
+    """
+
+    def __init__(
+        self,
+        info: Mapping[ProcessKey, ProcessInfo],
+        stat: Mapping[ProcessKey, ProcessStat],
+        candidates: Iterable[ProcessKey],
+        on_gpu: Mapping[int, tuple[str, ...]],
+        looks: Mapping[ProcessKey, Inspection],
+    ) -> None:
+        self.info = info
+        self.stat = stat
+        self.on_gpu = on_gpu
+        self.looks = looks
+        self.by_pid = {key.pid: key for key in stat}
+        self.candidates = dict.fromkeys(key for key in candidates if key in stat and key in info)
+        known = self._traits = {key: traits(info[key]) for key in self.candidates}
+        self.kinds = {key: one.kind for key, one in known.items() if one.kind}
+        self.trackers = {key for key, one in known.items() if one.tracker}
+        self.servers = {key for key, one in known.items() if one.fork_server and self._is_server(key)}
+        self.loaders = {key for key, one in known.items() if one.loader}
+        self._above: dict[ProcessKey, list[ProcessKey]] = {}
+        titled = {key for key, one in known.items() if one.ray and not one.loader}
+        # What an actor forks keeps its title.
+        self.ray = {key for key in titled if self.parent(key) not in titled}
+        # Who has loaders of its own trains, also where it was started by multiprocessing.
+        feeds = {stat[key].ppid for key in self.loaders}
+        self.alike = {k for k in self.candidates if k not in self.loaders and k.pid not in feeds and self._is_child(k)}
+
+    def seen(self, key: ProcessKey) -> Inspection:
+        """What its inspection has shown; nothing before the first."""
+        return self.looks.get(key, NOTHING_SEEN)
+
+    def parent(self, key: ProcessKey) -> ProcessKey | None:
+        """Its parent; None when that is not listed."""
+        return self.by_pid.get(self.stat[key].ppid)
+
+    def above(self, key: ProcessKey) -> list[ProcessKey]:
+        """The ancestors, nearest first."""
+        known = self._above.get(key)
+        if known is not None:
+            return known
+        out: list[ProcessKey] = []
+        up = self.parent(key)
+        while up is not None and up not in out and len(out) < _MOST_LEVELS:
+            out.append(up)
+            up = self.parent(up)
+        self._above[key] = out
+        return out
+
+    def _is_server(self, key: ProcessKey) -> bool:
+        """A fork server itself: what it forks has the same command line."""
+        if key in self.trackers:
+            return False
+        up = self.parent(key)
+        return up is None or up not in self._traits or not self._traits[up].fork_server
+
+    def _is_child(self, key: ProcessKey) -> bool:
+        """Started by multiprocessing, or forked without exec: the same command line as its parent."""
+        if key in self.trackers or key in self.servers or key in self.ray or key.pid in self.on_gpu:
+            return False
+        up = self.parent(key)
+        if up is None or up not in self.info or self.info[up].uid != self.info[key].uid:
+            return False
+        mine = self.info[key].cmdline
+        if self._traits[key].spawned:
+            return True
+        return bool(mine) and mine == self.info[up].cmdline and not self.starts_rank(up, key)
+
+    def starts_rank(self, key: ProcessKey, child: ProcessKey) -> bool:
+        """Whether the child was started with a rank of its own: a fork has the environment of its parent.
+
+        PyTorch Lightning runs the same command line once more for each further rank.
+        """
+        rank = self.seen(child).ids.rank
+        return rank is not None and rank != self.seen(key).ids.rank
+
+    def trainer(self, worker: ProcessKey) -> ProcessKey | None:
+        """The process for which the worker loads: the first above that neither loads nor serves."""
+        for up in self.above(worker):
+            if up not in self.loaders and up not in self.servers and up not in self.alike:
+                return None if self._reaps(up) else up
+        return None
+
+    def _reaps(self, key: ProcessKey) -> bool:
+        """Whether it only takes in orphans: init and its like, unless pid 1 is the training program of a container."""
+        record = self.info.get(key)
+        if record is not None and is_python(record):
+            return False
+        return key.pid == 1 or (record is not None and is_reaper(record))

@@ -1,0 +1,194 @@
+"""What a process is by its names: a Python program, a launcher, a process of Ray, a helper of multiprocessing.
+
+Names of the launchers: ompi/tools/mpirun (Open MPI 5 runs PRRTE's prterun), orte/tools/orterun (4: mpirun is a link to
+it, orted its daemon), src/pm/hydra (MPICH, Intel MPI: mpiexec.hydra starts hydra_pmi_proxy, which starts the ranks),
+slurm's src/slurmd/slurmstepd (it titles itself "slurmstepd: [48213.0]"), deepspeed/launcher/runner.py (it runs
+``-m deepspeed.launcher.launch``), torch/distributed/elastic. Ray titles its workers "ray::IDLE", "ray::task",
+"ray::Actor.method" (python/ray/_raylet.pyx). Python's own: multiprocessing/{spawn,forkserver,resource_tracker}.py,
+the same files of ``multiprocess`` (used by Hugging Face datasets), joblib/externals/loky/backend/popen_loky_posix.py.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.process.records import ProcessInfo
+
+LAUNCHERS = (
+    "torchrun",
+    "deepspeed",
+    "accelerate",
+    "accelerate-launch",
+    "horovodrun",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "deepspeed.launcher.launch",
+    "accelerate.commands.launch",
+    "horovod.runner.launch",
+)
+"""Launchers of training alone: their word or module stands at the beginning of the command line."""
+GENERAL_LAUNCHERS = {
+    **dict.fromkeys(("mpirun", "mpiexec", "orterun", "orted", "prterun", "prte", "prted"), "mpi"),
+    **dict.fromkeys(("mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy", "hydra_bstrap_pr"), "mpi"),
+    **dict.fromkeys(("mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich", "mpirun_rsh"), "mpi"),
+    **dict.fromkeys(("srun", "slurmstepd"), "slurm"),
+    "raylet": "ray",
+    **dict.fromkeys(("papermill", "jupyter-nbconvert", "jupyter-execute"), "notebook"),
+}
+"""Launchers of any program, by their own name or that of their file, and the word of evidence that each is."""
+REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
+"""Programs that inherit children whose parent ended: they do not train, whatever loader was left to them."""
+LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
+"""comm of a DataLoader worker; the second is what the kernel keeps of PyTorch main's pt_multiprocess_data_worker."""
+SPAWNED = "--multiprocessing-fork"
+_NAME = pattern(r"[\w.+-]{1,64}")
+_MODULE = pattern(r"[\w.]{1,64}")
+_LAUNCHER_COMM = "pt_elastic"
+_PYTHONS = ("python", "pypy", "ipython")
+_DIGITS, _LETTERS = "0123456789.", "abcdefghijklmnopqrstuvwxyz"
+_TRACKERS = (
+    "multiprocessing.resource_tracker",
+    "multiprocess.resource_tracker",
+    "loky.backend.resource_tracker",
+    "_inductor.compile_worker",
+    "_inductor/compile_worker/",
+    "multiprocessing.semaphore_tracker",
+)
+_FORK_SERVERS = ("multiprocessing.forkserver", "multiprocess.forkserver")
+_LOKY = "joblib.externals.loky.backend.popen_loky"
+_NOTEBOOK = "ipykernel_launcher"
+_RAY = "ray::"
+_RAY_OWN = ("ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::JobSupervisor", "ray::_ray_internal")
+_RAY_SPILLS = ("SpillWorker", "RestoreWorker", "DeleteWorker")
+_RAY_FILES = ("/ray/dashboard/", "/ray/_private/", "/ray/autoscaler/", "/ray/util/client/")
+_SERVERS = ("gunicorn", "uvicorn", "hypercorn", "celery", "daphne", "pytest", "http.server", "ipykernel_launcher")
+"""Modules whose children answer requests or run tests."""
+
+
+def is_python(info: ProcessInfo) -> bool:
+    """Whether it is a Python interpreter, by its program's or its own name."""
+    return _is_python(_program(info)) or _is_python(info.name) or info.name.startswith("pt_")
+
+
+def _program(info: ProcessInfo) -> str:
+    return info.cmdline[0].rsplit("/", 1)[-1] if info.cmdline else ""
+
+
+def _is_python(name: str) -> bool:
+    """Whether it is a name like python3.11, pypy3 or ipython."""
+    for stem in _PYTHONS:
+        if name.startswith(stem):
+            return not name[len(stem) :].lstrip(_DIGITS).strip(_LETTERS)
+    return False
+
+
+def is_launcher(info: ProcessInfo) -> bool:
+    """Whether it starts training processes for others: torchrun and kin, MPI, Slurm, Ray, papermill."""
+    return bool(launcher_kind(info))
+
+
+def launcher_kind(info: ProcessInfo) -> str:
+    """ "launcher" for one of training alone, "mpi", "slurm", "ray" or "notebook" for the others; "" for no launcher."""
+    if info.name == _LAUNCHER_COMM:
+        return "launcher"
+    words = [part.rsplit("/", 1)[-1] for part in info.cmdline[:4]]
+    if any(word in LAUNCHERS for word in words):
+        return "launcher"
+    return GENERAL_LAUNCHERS.get(info.name) or (GENERAL_LAUNCHERS.get(words[0], "") if words else "")
+
+
+def is_candidate(info: ProcessInfo) -> bool:
+    """Whether a process may belong to a job by its names alone."""
+    return not info.kernel and (is_python(info) or is_launcher(info) or ray_title(info).startswith(_RAY))
+
+
+def is_ray(info: ProcessInfo) -> bool:
+    """Whether it runs Ray's tasks or an actor, or waits for them; not a service of Ray's own."""
+    title = ray_title(info)
+    return title.startswith(_RAY) and not title.startswith(_RAY_OWN) and not title.endswith(_RAY_SPILLS)
+
+
+def ray_title(info: ProcessInfo) -> str:
+    """ "ray::Actor.method" as far as it is known: the kernel keeps 15 characters of it as the name."""
+    return info.cmdline[0] if info.cmdline and info.cmdline[0].startswith(_RAY) else info.name
+
+
+def is_ray_service(info: ProcessInfo) -> bool:
+    """Whether it is a Python program of Ray itself: ``ray start``, dashboard, monitors, a worker without a title."""
+    words = info.cmdline[:4]
+    if any(word.rsplit("/", 1)[-1] == "ray" for word in words[:3]) or ray_title(info).startswith(_RAY):
+        return True
+    return any(part in word for word in words for part in _RAY_FILES)
+
+
+class Traits(NamedTuple):
+    """What a candidate is by its names. kind: of ``launcher_kind``. tracker: only cleans up or compiles for a program.
+
+    fork_server: a fork server or forked by one, as both have its command line. spawned: multiprocessing or joblib
+    started it as a worker with a command line of its own. ray: of ``is_ray``. loader: of PyTorch's DataLoader.
+    """
+
+    kind: str
+    tracker: bool
+    fork_server: bool
+    spawned: bool
+    ray: bool
+    loader: bool
+
+
+@lru_cache(maxsize=4096)
+def traits(info: ProcessInfo) -> Traits:
+    """Kept, as the same records are asked for at each search."""
+    line = "\0".join(info.cmdline)
+    return Traits(
+        launcher_kind(info),
+        any(word in line for word in _TRACKERS),
+        any(word in line for word in _FORK_SERVERS),
+        SPAWNED in info.cmdline or _LOKY in line,
+        is_ray(info),
+        info.name.startswith(LOADER_NAMES),
+    )
+
+
+def is_notebook(info: ProcessInfo) -> bool:
+    """Whether it is the kernel of a Jupyter notebook."""
+    return _NOTEBOOK in info.cmdline[:6]
+
+
+def is_reaper(info: ProcessInfo) -> bool:
+    """Whether it is an init program or its like."""
+    return info.name.startswith(REAPERS)
+
+
+def is_script(info: ProcessInfo) -> bool:
+    """Whether it runs a script file or a module that is not a known server, so that its children may prepare data."""
+    if has_word(info, ".py"):
+        return True
+    name = script_name(info)
+    return name != info.name and not name.startswith(_SERVERS)
+
+
+def script_name(info: ProcessInfo) -> str:
+    """What people call the program: "train.py", a module's name behind -m, else its own name.
+
+    Never another argument: those may hold secrets, and a job's name is written into recordings.
+    """
+    endings = (".py", ".ipynb") if launcher_kind(info) == "notebook" else (".py",)
+    for part in info.cmdline[1:]:
+        name = part.rsplit("/", 1)[-1]
+        if name.endswith(endings) and _NAME.fullmatch(name):
+            return name
+    for option, value in pairwise(info.cmdline[1:]):
+        if option == "-m" and _MODULE.fullmatch(value):
+            return value
+        if not option.startswith("-"):
+            break
+    return info.name
+
+
+def has_word(info: ProcessInfo, word: str) -> bool:
+    """Whether an argument contains the word."""
+    return any(word in part for part in info.cmdline)

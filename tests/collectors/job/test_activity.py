@@ -1,0 +1,193 @@
+"""What real children do: a pool computes, children behind a Pipe() answer; and what is measured of tables."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.activity import EVERY_S, LOOKS, ActivityTracker
+from iotop_ai.collectors.job.collector import JobCollector
+from iotop_ai.collectors.process.collector import ProcessCollector
+from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.process.records import ProcessInfo, ProcessIo, ProcessKey, ProcessStat, ProcessTable
+
+POOL = """
+import multiprocessing, time
+def work(_):
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        sum(range(1000))
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(work, range(2))
+"""
+ANSWERS = """
+import multiprocessing, time
+def simulate(pipe):
+    while True:
+        pipe.send(pipe.recv() + 1)
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    pipes = []
+    for _ in range(2):
+        ours, theirs = context.Pipe()
+        context.Process(target=simulate, args=(theirs,), daemon=True).start()
+        theirs.close()
+        pipes.append(ours)
+    total = sum(range(10_000_000))
+    while True:
+        for pipe in pipes:
+            pipe.send(1)
+        for pipe in pipes:
+            pipe.recv()
+        time.sleep(0.005)
+"""
+Start = Callable[[str], subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def begin(source: str) -> subprocess.Popen[bytes]:
+        script = tmp_path / "prepare.py"
+        script.write_text(source)
+        started.append(subprocess.Popen([sys.executable, str(script)], start_new_session=True))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def found(process: subprocess.Popen[bytes], enough: Callable[[Rank], bool]) -> Job | None:
+    """The process's job once its first rank is as meant; None when that does not come within 60 s."""
+    root, clock = Root("/"), Clock()
+    processes, jobs = ProcessCollector(root, clock), JobCollector(root, clock)
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            jobs.see(processes.read(), None)
+            job = next((job for job in jobs.read().jobs.values() if job.key.pid == process.pid), None)
+            if job is not None and enough(job.ranks[0]):
+                return job
+            time.sleep(0.2)
+        return None
+    finally:
+        jobs.close()
+        processes.close()
+
+
+def test_a_pool_at_work_is_a_preparation_job(start: Start) -> None:
+    job = found(start(POOL), lambda rank: len(rank.workers) == 2)
+    assert job is not None
+    assert (job.name, job.evidence, job.weak, job.hidden) == ("prepare.py", ("children",), True, ())
+    assert job.ranks[0].worker_kind == "pool"
+
+
+def test_children_behind_a_pipe_are_environments_not_loaders(start: Start) -> None:
+    root, clock = Root("/"), Clock()
+    process = start(ANSWERS)
+    processes, tracker = ProcessCollector(root, clock), ActivityTracker()
+    children: set[ProcessKey] = set()
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not (children and children <= tracker.work.two_way):
+            table = processes.read()
+            children = {key for key, stat in table.stat.items() if stat.ppid == process.pid}
+            # A later time makes each update a measurement.
+            tracker.update(table, children, int(time.monotonic() * 1e9 * 100))
+            time.sleep(0.05)
+        assert len(children) == 2
+        assert children <= tracker.work.two_way
+    finally:
+        processes.close()
+
+
+KEY = ProcessKey(10, 5)
+
+
+def table(
+    second: float, ticks: int, read_bytes: int = 0, pages: int = 1000, wchan: str = "", state: str = "S"
+) -> ProcessTable:
+    at = int(second * 1e9)
+    stat = ProcessStat(state, 1, 0, 0, 0, ticks, 0, 1, pages, 0)
+    io = ProcessIo(0, 0, 0, 0, read_bytes, 0, 0)
+    return ProcessTable(
+        {KEY: io}, {KEY: stat}, {KEY: ProcessInfo("python", ("python",), "alice", 1000)}, frozenset(), at, at, (at,),
+        {}, {}, {}, {KEY: wchan} if wchan else {},
+    )  # fmt: skip
+
+
+def seen(*tables: ProcessTable) -> ActivityTracker:
+    tracker = ActivityTracker()
+    for one in tables:
+        tracker.update(one, {KEY}, one.stat_at_ns)
+    return tracker
+
+
+def test_it_works_when_it_has_worked_twice_in_a_row() -> None:
+    first = [table(0, 0), table(EVERY_S, 100)]
+    assert seen(*first).work.cores[KEY] == pytest.approx(0.2)
+    assert KEY not in seen(*first).work.working  # the import of a library
+    assert KEY not in seen(*first, table(2 * EVERY_S, 110), table(3 * EVERY_S, 210)).work.working
+    worked = seen(*first, table(2 * EVERY_S, 200), table(3 * EVERY_S, 200))
+    assert worked.work.cores[KEY] == 0.0
+    assert KEY in worked.work.working  # it is still the same program
+    worked.forget(KEY)
+    worked.update(table(4 * EVERY_S, 200), {KEY}, int(4 * EVERY_S * 1e9))
+    assert KEY not in worked.work.working
+
+
+def test_reading_is_work_too() -> None:
+    tables = [table(i * EVERY_S, 0, int(i * EVERY_S * 20e6)) for i in range(3)]
+    got = seen(*tables).work
+    assert got.bytes_per_s[KEY] == pytest.approx(20e6)
+    assert KEY in got.working
+
+
+@pytest.mark.parametrize(("state", "works"), [("R", True), ("D", True), ("S", False)])
+def test_on_a_full_machine_a_program_works_that_wants_to(state: str, works: bool) -> None:
+    got = seen(*(table(i * EVERY_S, i, state=state) for i in range(3))).work
+    assert (KEY in got.working) == works
+
+
+def test_nothing_is_measured_between() -> None:
+    tracker = seen(table(0, 0), table(EVERY_S, 100))
+    before = tracker.work
+    tracker.update(table(EVERY_S + 1, 110, 100), {KEY}, int((EVERY_S + 1) * 1e9))
+    assert tracker.work.cores is before.cores
+
+
+def test_a_program_that_has_grown_is_inspected_again_once() -> None:
+    grown = seen(table(0, 0), table(EVERY_S, 0, pages=2000))
+    assert grown.grown == set()
+    for second, pages in ((2, 30_000), (3, 31_000)):
+        grown.update(table(second * EVERY_S, 0, pages=pages), {KEY}, int(second * EVERY_S * 1e9))
+        assert grown.grown == ({KEY} if pages == 30_000 else set())
+        grown.grown.clear()
+
+
+@pytest.mark.parametrize(
+    ("places", "two_way"),
+    [
+        (["unix_stream_read_generic"] * LOOKS, True),
+        (["unix_stream_read_generic"] * (LOOKS - 1), False),
+        (["unix_stream_read_generic", "poll_schedule_timeout"] * LOOKS, False),
+        (["anon_pipe_read"] * LOOKS, False),
+    ],
+)
+def test_a_child_that_mostly_sleeps_at_a_socket_answers_requests(places: list[str], two_way: bool) -> None:
+    tables = [table(i / 10, 0, wchan=place) for i, place in enumerate(places)]
+    tracker = seen(*tables, table(EVERY_S, 0))
+    assert (KEY in tracker.work.two_way) == two_way

@@ -1,0 +1,73 @@
+"""What an inspection shows of real processes, and what the kernel hides of another user's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.inspection import MOST_ENVIRON, inspect
+from iotop_ai.model.job.inspection import NOTHING_SEEN, RankIds
+
+ALL = ("libraries", "environment", "open files")
+RANK = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500", "SLURM_JOB_ID": "48213"}
+AS_NOBODY = """
+import json, os, sys
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.inspection import inspect
+root = Root("/")
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+print(json.dumps(inspect(root, int(sys.argv[1]))))
+"""
+
+
+@pytest.fixture
+def rank() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "60"], env={**os.environ, **RANK})
+    while b"sleep" not in Root("/").read(f"proc/{process.pid}/cmdline"):
+        time.sleep(0.01)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_ranks_environment_is_read(rank: subprocess.Popen[bytes]) -> None:
+    look = inspect(Root("/"), rank.pid)
+    assert look.ids == RankIds(slurm="48213", master="localhost:29500", rank=1, size=2)
+    assert (look.libraries, look.hidden) == ((), ())
+
+
+def test_what_another_user_hides_is_said(rank: subprocess.Popen[bytes]) -> None:
+    if os.geteuid():
+        pytest.skip("needs root, to become another user")
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, str(rank.pid)], capture_output=True, text=True, timeout=60, check=True
+    )
+    libraries, device, pin, modules, ids, hidden = json.loads(done.stdout)
+    assert tuple(hidden) == ALL
+    assert (libraries, device, pin, modules, RankIds(*ids)) == ([], False, 0, [], RankIds())
+
+
+def test_nothing_is_hidden_of_a_process_that_has_ended() -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    assert inspect(Root("/"), process.pid) == NOTHING_SEEN
+
+
+def test_an_endless_environment_is_cut() -> None:
+    names = {f"FILL_{i}": "x" * 1000 for i in range(100)}
+    process = subprocess.Popen(["sleep", "60"], env={**names, **RANK})
+    try:
+        while b"sleep" not in Root("/").read(f"proc/{process.pid}/cmdline"):
+            time.sleep(0.01)
+        assert len(Root("/").read(f"proc/{process.pid}/environ")) > MOST_ENVIRON
+        assert inspect(Root("/"), process.pid).ids == RankIds()
+    finally:
+        process.kill()
+        process.wait()

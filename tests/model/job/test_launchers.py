@@ -1,0 +1,247 @@
+"""Jobs by what started them: trees, command lines and variables as MPI, Slurm, Ray, Jupyter and others make them."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.job.detection import Work
+from iotop_ai.model.job.inspection import Inspection, RankIds
+from iotop_ai.model.job.programs import is_candidate, launcher_kind, script_name
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey
+from tests.model.job.build import SPAWN, TORCH, TRAIN, Machine, pids
+
+PROXY = (
+    *("/usr/bin/hydra_pmi_proxy", "--control-port", "node:42607", "--rmk", "user", "--launcher", "ssh", "--demux"),
+    *("poll", "--pgid", "0", "--retries", "10", "--usize", "-2", "--proxy-id", "0"),
+)
+ORTED = ("orted", "-mca", "ess", "env", "-mca", "ess_base_jobid", "691601408", "-mca", "ess_base_vpid", "1")
+STEP = "/system.slice/slurmstepd.scope/job_48213/step_0/user/task_0"
+RAYLET = ("/v/lib/python3.11/site-packages/ray/core/src/ray/raylet/raylet", "--raylet_socket_name=/tmp/ray/s/raylet")
+GCS = ("/v/lib/python3.11/site-packages/ray/core/src/ray/gcs/gcs_server", "--log_dir=/tmp/ray/s/logs")
+LOG_MONITOR = ("/v/bin/python", "-u", "/v/lib/python3.11/site-packages/ray/_private/log_monitor.py", "--logs-dir=/t")
+KERNEL = ("/v/bin/python", "-Xfrozen_modules=off", "-m", "ipykernel_launcher", "-f", "/tmp/tmpdponoxw6.json")
+RAY = Inspection(modules=("ray",))
+
+
+def ids(**values: object) -> Inspection:
+    return Inspection(("torch",), ids=RankIds(**values))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "cmdline", "kind"),
+    [
+        ("mpirun", ("mpirun", "-np", "2", "python", "train.py"), "mpi"),
+        ("mpirun.openmpi", ("mpirun.openmpi", "-np", "2", "python", "train.py"), "mpi"),
+        ("prterun", ("/opt/ompi/bin/prterun", "-np", "2", "python", "train.py"), "mpi"),
+        ("orted", ORTED, "mpi"),
+        ("mpiexec.hydra", ("mpiexec.hydra", "-n", "2", "python", "train.py"), "mpi"),
+        ("hydra_pmi_proxy", PROXY, "mpi"),
+        ("mpirun", ("/bin/sh", "/opt/intel/oneapi/mpi/latest/bin/mpirun", "-n", "2", "python", "t.py"), "mpi"),
+        ("srun", ("srun", "-n", "8", "python", "train.py"), "slurm"),
+        ("slurmstepd", ("slurmstepd: [48213.0]",), "slurm"),
+        ("raylet", RAYLET, "ray"),
+        ("papermill", ("/v/bin/python", "/v/bin/papermill", "-k", "k", "in.ipynb", "out.ipynb"), "notebook"),
+        ("python", ("python", "-u", "-m", "deepspeed.launcher.launch", "--world_info=e30=", "t.py"), "launcher"),
+        ("accelerate", ("/v/bin/python", "/v/bin/accelerate", "launch", "train.py"), "launcher"),
+        ("horovodrun", ("/v/bin/python", "/v/bin/horovodrun", "-np", "2", "python", "t.py"), "launcher"),
+        ("python", KERNEL, ""),
+        ("python", ("python", "train.py", "mpirun"), ""),
+    ],
+)
+def test_launchers_are_known_by_their_names(name: str, cmdline: tuple[str, ...], kind: str) -> None:
+    info = ProcessInfo(name, cmdline, "alice", 1000)
+    assert launcher_kind(info) == kind
+    assert is_candidate(info)
+
+
+def test_ranks_of_open_mpi_are_one_job_in_their_order() -> None:
+    m = Machine()
+    m.add(9, "mpirun", 1, ("mpirun", "-np", "2", "python", "train.py"))
+    one, two = m.add(10, "python", 9), m.add(11, "python", 9)
+    looks = {one: ids(mpi="691601409", rank=1, size=2), two: ids(mpi="691601409", rank=0, size=2)}
+    (job,) = m.jobs(looks)
+    assert (job.key.pid, job.name, pids(job.helpers)) == (9, "train.py", [9])
+    assert pids(rank.key for rank in job.ranks) == [11, 10]
+    assert job.evidence == ("library", "mpi")
+    assert not job.weak
+
+
+def test_ranks_below_hydras_proxy_belong_to_mpiexec() -> None:
+    m = Machine()
+    m.add(8, "mpiexec.hydra", 1, ("mpiexec.hydra", "-np", "2", "python", "train.py"))
+    m.add(9, "hydra_pmi_proxy", 8, PROXY)
+    looks = {m.add(pid, "python", 9): ids(rank=pid - 10, size=2) for pid in (10, 11)}
+    (job,) = m.jobs(looks)
+    assert (job.key.pid, pids(r.key for r in job.ranks), sorted(pids(job.helpers))) == (8, [10, 11], [8, 9])
+
+
+def test_two_daemons_of_one_mpi_job_are_joined_by_its_name() -> None:
+    """A rank file may start two orted on one machine: their ranks share PMIX_NAMESPACE alone."""
+    m = Machine()
+    looks = {}
+    for daemon in (20, 30):
+        m.add(daemon, "orted", 1, ORTED)
+        looks[m.add(daemon + 1, "python", daemon)] = ids(mpi="prterun-node-77@1", rank=daemon // 10 - 2, size=2)
+    (job,) = m.jobs(looks)
+    assert pids(r.key for r in job.ranks) == [21, 31]
+    other = {key: look._replace(ids=look.ids._replace(mpi=f"prterun-node-{key.pid}@1")) for key, look in looks.items()}
+    assert len(m.jobs(other)) == 2
+
+
+def test_a_program_of_mpi_without_a_runtime_is_a_job_once_it_works() -> None:
+    m = Machine()
+    m.add(9, "mpirun", 1, ("mpirun", "-np", "2", "python", "prepare.py"))
+    ranks = frozenset(m.add(pid, "python", 9, ("python", "prepare.py")) for pid in (10, 11))
+    below = m.add(12, "python", 10, ("python", "-c", "import x"))
+    m.add(13, "python", 1, ("python", "other.py"))
+    assert m.jobs() == []
+    (job,) = m.jobs(work=Work(working=ranks | {below}))
+    assert (pids(r.key for r in job.ranks), job.evidence, job.weak) == ([10, 11], ("mpi",), True)
+    assert m.jobs(work=Work(working=frozenset({ProcessKey(13, 13)}))) == []
+
+
+def test_steps_of_a_slurm_job_are_one_job_without_slurms_own_processes() -> None:
+    m = Machine()
+    m.add(5, "slurmstepd", 1, ("slurmstepd: [48213.batch]",), uid=0)
+    m.add(6, "bash", 5, ("/bin/bash", "/var/spool/slurmd/job48213/slurm_script"))
+    m.add(7, "srun", 6, ("srun", "python", "train.py"))
+    m.add(8, "slurmstepd", 1, ("slurmstepd: [48213.0]",), uid=0)
+    looks = {m.add(pid, "python", 8, cgroup=STEP): ids(slurm="48213", rank=pid - 10, size=2) for pid in (10, 11)}
+    (job,) = m.jobs(looks)
+    assert (job.key.pid, job.label, job.helpers) == (10, "slurm 48213.0", ())
+    assert job.evidence == ("library", "slurm")
+
+
+def test_in_a_container_the_environment_names_the_slurm_job() -> None:
+    """Pyxis and Apptainer give a namespace of cgroups: the path is "/"."""
+    m = Machine()
+    looks = {m.add(pid, "python", 1, cgroup="/"): ids(slurm="7", rank=pid - 10, size=2) for pid in (10, 11)}
+    (job,) = m.jobs(looks)
+    assert (job.label, pids(r.key for r in job.ranks)) == ("slurm 7", [10, 11])
+
+
+def test_ranks_started_by_hand_are_joined_by_their_master() -> None:
+    m = Machine()
+    looks = {m.add(pid, "python", 1): ids(master="10.0.0.1:29500", rank=pid - 10, size=2) for pid in (10, 11)}
+    (job,) = m.jobs(looks)
+    assert pids(r.key for r in job.ranks) == [10, 11]
+    same = {key: look._replace(ids=look.ids._replace(rank=0)) for key, look in looks.items()}
+    assert len(m.jobs(same)) == 2  # two programs with the default port, both of them rank 0
+
+
+def test_lightnings_further_ranks_are_no_workers_of_the_first() -> None:
+    """It runs its own command line again, with LOCAL_RANK set; the first has no variables of its own."""
+    m = Machine()
+    first, second = m.add(10, "python", 1), m.add(11, "python", 10)
+    looks = {first: TORCH, second: ids(master="127.0.0.1:40123", rank=1, size=2)}
+    (job,) = m.jobs(looks)
+    assert [(r.key.pid, r.workers) for r in job.ranks] == [(10, ()), (11, ())]
+    forked = {first: ids(rank=0, size=2), second: ids(rank=0, size=2)}
+    (job,) = m.jobs(forked)
+    assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(10, [11])]
+
+
+def test_a_launcher_alone_is_evidence_of_a_program_at_work() -> None:
+    """Another user's torchrun on a machine without a GPU: the libraries are hidden."""
+    m = Machine()
+    hidden = Inspection(hidden=("libraries", "environment", "open files"))
+    m.add(9, "pt_elastic", 1, ("python", "/usr/bin/torchrun", "--nproc_per_node", "2", "train.py"))
+    ranks = frozenset(m.add(pid, "python", 9) for pid in (10, 11))
+    (job,) = m.jobs(dict.fromkeys(ranks, hidden), work=Work(working=ranks))
+    assert (len(job.ranks), job.evidence, job.weak, job.hidden) == (2, ("launcher",), False, hidden.hidden)
+
+
+class Ray(Machine):
+    """A program that has called ray.init(), with the processes of Ray 2.60."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.program = self.add(10, "python", 1, ("python", "train.py"))
+        self.add(11, "gcs_server", 10, GCS)
+        self.add(12, "python", 10, LOG_MONITOR)
+        self.add(13, "raylet", 10, RAYLET)
+        self.add(14, "ray::DashboardA", 13, ("ray::DashboardAgent", "", ""))
+        self.add(15, "ray::RuntimeEnv", 13, ("ray::RuntimeEnvAgent", "", ""))
+        self.looks = {self.program: RAY, ProcessKey(12, 12): RAY}
+
+
+def test_rays_actors_belong_to_the_program_and_the_one_on_the_gpu_trains() -> None:
+    m = Ray()
+    m.add(20, "ray::RayTrainWo", 13, ("ray::RayTrainWorker.go", "", ""))
+    m.add(21, "ray::ReadParque", 13, ("ray::ReadParquet->SplitBlocks(5)", ""))
+    m.add(22, "ray::IDLE", 13, ("ray::IDLE", "", ""))
+    m.add(23, "pt_data_worker", 20, ("ray::RayTrainWorker.go", "", ""))
+    m.add(24, "ray::IDLE_Spill", 13, ("ray::IDLE_SpillWorker", ""))
+    (job,) = m.jobs(m.looks, {20: ("GPU-0",)})
+    assert (job.key, job.name, job.evidence) == (m.program, "train.py", ("gpu", "loader", "ray"))
+    (rank,) = job.ranks
+    assert (rank.key.pid, rank.gpus) == (20, ("GPU-0",))
+    assert sorted(pids(rank.workers)) == [21, 22, 23]
+    assert {10, 12, 13, 14, 24} <= set(pids(job.helpers))
+
+
+def test_without_a_gpu_rays_trainer_is_known_by_its_title() -> None:
+    m = Ray()
+    m.add(20, "ray::RayTrainWo", 13, ("ray::RayTrainWorker.go", "", ""))
+    m.add(21, "ray::RayTrainWo", 13, ("ray::RayTrainWorker.go", "", ""))
+    m.add(22, "ray::Map(f)", 13, ("ray::Map(f)", ""))
+    m.add(23, "ray::Map(f)", 13, ("ray::Map(f)", ""))
+    (job,) = m.jobs(m.looks)
+    assert [(r.key.pid, pids(r.workers), r.worker_kind) for r in job.ranks] == [(20, [22], "ray"), (21, [23], "ray")]
+
+
+def test_rays_tasks_load_for_a_program_that_trains_itself() -> None:
+    m = Ray()
+    task = m.add(20, "ray::Map(f)", 13, ("ray::Map(f)", ""))
+    assert m.jobs(m.looks) == []  # nothing has been done yet
+    (job,) = m.jobs(m.looks, work=Work(frozenset({task})))
+    assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(10, [20])]
+    assert (job.evidence, job.weak) == (("ray",), True)
+    (job,) = m.jobs({**m.looks, m.program: Inspection(("torch",), modules=("ray",))}, work=Work(frozenset({task})))
+    assert (job.evidence, job.weak) == (("library", "ray"), False)
+
+
+def test_a_cluster_of_rays_own_serves_its_only_program() -> None:
+    m = Machine()
+    m.add(5, "ray", 1, ("/v/bin/python", "/v/bin/ray", "start", "--head", "--block"))
+    m.add(6, "raylet", 5, RAYLET)
+    worker = m.add(7, "ray::RayTrainWo", 6, ("ray::RayTrainWorker.go",))
+    program = m.add(10, "python", 1, ("python", "tune.py"))
+    (job,) = m.jobs({program: RAY, worker: TORCH})
+    assert (job.key, job.name, pids(r.key for r in job.ranks)) == (program, "tune.py", [7])
+    assert 6 not in pids(job.members)
+    second = m.add(11, "python", 1, ("python", "other.py"))
+    looks = {program: RAY, second: RAY, worker: Inspection(("torch",), ids=RankIds(ray="02000000"))}
+    other = m.add(8, "ray::RayTrainWo", 6, ("ray::RayTrainWorker.go",))
+    looks[other] = Inspection(("torch",), ids=RankIds(ray="01000000"))
+    found = {job.key.pid: pids(r.key for r in job.ranks) for job in m.jobs(looks)}
+    assert found == {10: [8], 11: [7]}
+
+
+def test_each_notebook_is_a_job_of_its_own() -> None:
+    m = Machine()
+    pod = "/kubepods/burstable/pod12345678-1234-1234-1234-123456789abc/" + "0" * 64
+    m.add(5, "jupyter-lab", 1, ("/v/bin/python", "/v/bin/jupyter-lab"), pod)
+    looks = {m.add(pid, "python", 5, KERNEL, pod): TORCH for pid in (10, 11)}
+    looks[ProcessKey(10, 10)] = Inspection(("torch",), ids=RankIds(notebook="bert.ipynb"))
+    found = m.jobs(looks)
+    assert [(job.key.pid, job.name) for job in found] == [(10, "bert.ipynb"), (11, "ipykernel_launcher")]
+
+
+def test_a_notebook_run_by_papermill_has_its_name() -> None:
+    m = Machine()
+    m.add(9, "papermill", 1, ("/v/bin/python", "/v/bin/papermill", "-k", "k", "in.ipynb", "out.ipynb", "-p", "a", "b"))
+    kernel = m.add(10, "python", 9, KERNEL)
+    (job,) = m.jobs({kernel: TORCH})
+    assert (job.key.pid, job.name, job.evidence) == (9, "in.ipynb", ("library", "notebook"))
+    info = m.info[ProcessKey(9, 9)]
+    assert script_name(info._replace(cmdline=("python", "papermill", "-p", "secret"))) == "papermill"
+
+
+def test_spawned_children_of_a_launched_rank_are_its_workers() -> None:
+    m = Machine()
+    m.add(9, "mpirun", 1, ("mpirun", "-np", "1", *TRAIN))
+    rank = m.add(10, "python", 9)
+    m.add(11, "python", 10, SPAWN)
+    (job,) = m.jobs({rank: TORCH})
+    assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(10, [11])]
