@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.job.order import job_order, work_level
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
@@ -16,6 +17,7 @@ _HOUR_NS = 3_600_000_000_000
 _GAP = 3.0
 """A step longer than this many intervals was not observed and counts as 0."""
 _DIGITS = 9
+Importance = tuple[int, int, bool, int, int]
 
 
 def job_pid(finding: Finding) -> int | None:
@@ -63,19 +65,35 @@ def _costs(finding: Finding) -> bool:
     return finding.state in LOSING or (CLASS_SPECS[finding.class_id].wastes and finding.severity is not Severity.INFO)
 
 
+def importance(job: JobFacts, *, stays: bool = False) -> Importance:
+    """A sort key: the job that holds most GPUs first, then the one that computes and moves most, then the oldest.
+
+    stays: only one that works clearly more comes before it. The pid makes the order of jobs that started in one clock
+    tick the same everywhere.
+    """
+    moved = (job.read_bytes_per_s or 0.0) + (job.write_bytes_per_s or 0.0)
+    key = job.job.key
+    gpus, work, age = job_order(job.gpus, work_level(job.cpu_ratio, moved) + stays, key.start_ticks)
+    return gpus, work, not stays, age, key.pid
+
+
 def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[ProcessKey, float]) -> JobFacts | None:
     """The job that the verdict is about; None without a job.
 
-    For an ordinary user the user's own jobs first; then jobs that lose time now; then by lost GPU-hours and lost hours.
+    For an ordinary user the user's own jobs first; then jobs that lose time now; then by lost GPU-hours and lost hours;
+    then by what they hold and move.
     """
     euid = facts.snapshot.host.euid
     losing = {job_pid(finding) for finding in findings if _costs(finding)}
+    before = None if facts.carry.verdict is None else facts.carry.verdict.job_pid
 
-    def order(job: JobFacts) -> tuple[bool, bool, bool, float, float, int]:
+    def order(job: JobFacts) -> tuple[bool, bool, bool, float, float, Importance]:
         key = job.job.key
         hours = lost.get(key, 0.0)
         of_other = bool(euid) and job.job.uid != euid
-        return (of_other, key.pid not in losing, not job.active, -hours * job.gpus, -hours, key.pid)
+        # The job that led before gives way only to one that works clearly more.
+        last = importance(job, stays=key.pid == before)
+        return (of_other, key.pid not in losing, not job.active, -hours * job.gpus, -hours, last)
 
     return min(facts.jobs, key=order, default=None)
 

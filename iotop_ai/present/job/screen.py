@@ -6,8 +6,10 @@ from textwrap import wrap
 
 from iotop_ai.diagnosis.engine import with_job_verdict
 from iotop_ai.diagnosis.facts.job import JobFacts, job_device
+from iotop_ai.diagnosis.facts.leading_job import Importance, importance
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.cgroup import cgroup_text
 from iotop_ai.present.job.data_path import hops
@@ -50,9 +52,33 @@ _WIDE = 120
 _QUIET = 100_000.0
 """Bytes per second below which a job counts as not reading."""
 _NO_JOB = (
-    "A job is a program that has PyTorch, TensorFlow or JAX loaded, uses a GPU, or was started by torchrun, deepspeed "
-    "or accelerate; its loaders and ranks belong to it. Other users' programs are seen in full by root only."
+    "A job is a program that has PyTorch, TensorFlow or JAX loaded or uses a GPU; or that computes and has XGBoost, "
+    "LightGBM or scikit-learn loaded, was started by torchrun, deepspeed, accelerate, MPI or Slurm, or uses Ray; or a "
+    "Python script with busy worker processes. Its loaders and ranks belong to it. Other users' programs are seen in "
+    "full by root only."
 )
+
+
+_EVIDENCE = {
+    "gpu": "holds a GPU",
+    "device": "has a GPU device open",
+    "library": "library loaded",
+    "loader": "loader processes",
+    "children": "busy child processes",
+    "launcher": "training launcher",
+    "mpi": "started by MPI",
+    "slurm": "Slurm job",
+    "ray": "uses Ray",
+    "notebook": "notebook",
+}
+"""What the screen calls each word of evidence."""
+_KINDS = {
+    "ray": "tasks and actors of Ray",
+    "prep": "those of a Hugging Face dataset's map()",
+    "env": "simulated environments, which load no data",
+    "pool": "a pool of multiprocessing",
+}
+"""What the screen calls each kind of workers but loaders, which the evidence names."""
 
 
 class JobRow(NamedTuple):
@@ -69,7 +95,7 @@ class JobRow(NamedTuple):
 
 
 def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
-    """Every job, the largest loss first: GPU-hours, then hours, then the present wait."""
+    """Every job, the largest loss first: GPU-hours, hours, then the present wait; then by what it holds and moves."""
     facts = rule_facts(frame, view)
     lost = frame.carry.lost
     out = []
@@ -80,9 +106,11 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
         where = device.name if device is not None else remote.path if remote is not None else ""
         out.append(JobRow(one, hours * one.gpus if one.gpus and one.gpu_busy is not None else None, where))
 
-    def order(job: JobRow) -> tuple[float, float, float, int]:
+    def order(job: JobRow) -> tuple[float, float, float, Importance]:
         hours = lost.get(job.facts.job.key, 0.0)
-        return (-hours * job.facts.gpus, -hours, -(job.facts.stall or 0.0), job.pid)
+        # A program that rests waits for nothing that matters.
+        wait = (job.facts.stall or 0.0) if job.facts.active else 0.0
+        return (-hours * job.facts.gpus, -hours, -wait, importance(job.facts))
 
     return tuple(sorted(out, key=order))
 
@@ -227,7 +255,9 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     lost = f"{duration(hours * 3600)} of its time so far"
     if one.lost_h is not None:
         lost += f", {gpu_time(one.lost_h)}"
-    known = ", ".join(filter(None, (job.framework, *job.evidence)))
+    known = ", ".join(filter(None, (job.framework, *(_EVIDENCE.get(word, word) for word in job.evidence))))
+    kinds = dict.fromkeys(_KINDS[rank.worker_kind] for rank in job.ranks if rank.worker_kind in _KINDS)
+    hidden = _hidden(frame, job)
     limits = [f"{limit_text({'what': i.what, 'limit': float(i.value)})} ({i.what} in {i.file})" for i in put.limits]
     if put.cpu_cores is not None:
         limits.append(f"CPU quota {figure(put.cpu_cores).removesuffix('.0')} cores")
@@ -242,7 +272,18 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     return [
         ("lost", lost),
         ("known by", known or UNKNOWN),
+        *([("kind", f"the workers are {', '.join(kinds)}")] if kinds else []),
+        *([("hidden", hidden)] if hidden else []),
         ("limits", ", ".join(limits) or "none seen"),
         *([("cgroup", group)] if group else []),
         ("data", ", ".join(mounts) or "no open data file seen"),
     ]
+
+
+def _hidden(frame: Frame, job: Job) -> str:
+    """What of the job this user may not read; "" when all is readable."""
+    words = list(job.hidden)
+    table = frame.snapshot.processes.value
+    if table is not None and not job.members.isdisjoint(table.denied):
+        words.append("I/O")
+    return f"{', '.join(words)}: not permitted; run as {job.user} or as root" if words else ""

@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.diagnosis.engine import verdict_of_job
-from iotop_ai.diagnosis.facts.leading_job import job_pid, job_with
+from iotop_ai.diagnosis.facts.gather import gather
+from iotop_ai.diagnosis.facts.leading_job import job_pid, job_with, leading_job
 from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import COMPUTING, FETCHING, JOB_ALONE, JOB_STARVED, Machine, Task, Training, classes, play
 
@@ -117,3 +119,40 @@ def test_a_process_leads_to_its_job() -> None:
         assert job.key.pid == 50
     assert job_with(snapshot, 1) is None
     assert FETCHING.job.key.pid == 50
+
+
+def leads(*works: float, gpus: tuple[int, ...] = (), before: int | None = None, first_pid: int = 500) -> int:
+    """The pid in the lead of jobs that lose nothing: the n-th uses so many cores and GPUs; later ones are younger."""
+    facts = gather(play((JOB_ALONE, 20))[-1].snapshot, play((JOB_ALONE, 20))[-1].history)
+    one = facts.jobs[0]
+    jobs = tuple(
+        one._replace(
+            job=one.job._replace(key=ProcessKey(first_pid - 10 * i, 100 + i)),
+            cpu_ratio=cores,
+            read_bytes_per_s=0.0,
+            write_bytes_per_s=0.0,
+            gpus=gpus[i] if gpus else 0,
+        )
+        for i, cores in enumerate(works)
+    )
+    verdict = play((JOB_ALONE, 20))[-1].verdict._replace(job_pid=before)
+    lead = leading_job(facts._replace(jobs=jobs, carry=facts.carry._replace(verdict=verdict)), (), {})
+    assert lead is not None
+    return lead.job.key.pid
+
+
+def test_without_a_loss_the_job_leads_that_holds_and_moves_most() -> None:
+    assert leads(0.2, 8.0) == 490
+    assert leads(8.0, 0.2) == 500
+    assert leads(8.0, 0.2, gpus=(1, 2)) == 490
+
+
+def test_of_equal_jobs_the_oldest_leads_whatever_its_pid() -> None:
+    assert leads(1.0, 1.0) == 500
+    assert leads(1.0, 1.0, first_pid=20) == 20
+
+
+def test_the_leading_job_gives_way_only_to_one_that_works_clearly_more() -> None:
+    assert leads(1.0, 1.7, before=500) == 500
+    assert leads(1.7, 1.0, before=490) == 490
+    assert leads(1.0, 7.0, before=500) == 490

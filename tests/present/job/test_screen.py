@@ -84,3 +84,34 @@ def test_without_a_job_it_explains_jobs() -> None:
     assert "no training job seen" in text(none)[1]
     assert "torchrun" in " ".join(text(none))
     assert text(frame)[1] == " not read yet"
+
+
+def changed(frame: Frame, pid: int, kind: str = "", hidden: tuple[str, ...] = ()) -> Frame:
+    """The Frame with another kind of workers in a job, and with parts of it hidden."""
+    table = frame.snapshot.jobs.value
+    assert table is not None
+    jobs = {
+        key: job._replace(ranks=tuple(rank._replace(worker_kind=kind) for rank in job.ranks), hidden=hidden)
+        if key.pid == pid
+        else job
+        for key, job in table.jobs.items()
+    }
+    reading = frame.snapshot.jobs._replace(value=table._replace(jobs=jobs))
+    return frame._replace(snapshot=frame.snapshot._replace(jobs=reading))
+
+
+def test_what_a_job_hides_is_said() -> None:
+    frame = two(JOB_STARVED, PREPARES)
+    assert "hidden" not in "\n".join(text(frame, cursor=500))
+    lines = "\n".join(text(changed(frame, 500, hidden=("libraries", "environment")), cursor=500))
+    assert " hidden   libraries, environment: not permitted; run as alice or as root" in lines
+    denied = two(JOB_STARVED, replace(PREPARES, task=replace(PREPARES.task, denied=True)))
+    assert " hidden   I/O: not permitted; run as alice or as root" in "\n".join(text(denied, cursor=500))
+
+
+def test_workers_that_are_no_loaders_are_named() -> None:
+    frame = two(JOB_STARVED, PREPARES)
+    assert " kind" not in "\n".join(text(changed(frame, 500, "loader"), cursor=500))
+    lines = "\n".join(text(changed(frame, 500, "env"), cursor=500))
+    assert " kind     the workers are simulated environments, which load no data" in lines
+    assert "known by loader processes" in lines
