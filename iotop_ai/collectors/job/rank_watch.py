@@ -93,7 +93,7 @@ class RankWatch:
             children += self._threads_of(task.key).children(threads)
         below = [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
         # A large thread pool leaves room for the children, of which one may be what all wait for.
-        few, half = below[: most // 4], own[: most // 2]
+        few, half = below[: most // 4], own[: max(1, most // 2)]
         return self._choose([*half, *few, *wanted, *below[len(few) :], *own[len(half) :]][:most], census)
 
     def lay(self, start: int) -> list[WatchedTask]:

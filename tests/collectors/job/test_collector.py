@@ -81,6 +81,10 @@ def test_a_trainer_and_its_loaders_are_found_and_looked_at(trainer: subprocess.P
         got = rates.jobs[job.key]
     assert got.waits > 0
     assert got.wait_running > got.wait_disk
+    shares = rates.times[job.key]
+    assert sum(shares) - shares.whole_ms == pytest.approx(1.0)
+    assert shares.whole_ms >= 900
+    assert shares.data_cpu > shares.data_disk
     assert rates.own_cpu_ratio is not None
     seconds = (got.sweeps or 20) / 20
     assert 0 < rates.own_cpu_ratio / max(1.0, seconds) < 0.2

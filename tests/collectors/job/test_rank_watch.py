@@ -167,6 +167,14 @@ def test_what_is_looked_at_is_bounded(start: Start) -> None:
     assert descriptors() == before
 
 
+def test_the_pin_thread_is_looked_at_where_there_is_room_for_one(start: Start) -> None:
+    trainer = start("busy", "asleep:pt_data_pin", "below")
+    watch = Watch(job_of(trainer), most=1)
+    watch.until({(trainer.pid, trainer.pid), (trainer.pid, trainer.tids[1])})
+    assert watch.next()[1:] == [(trainer.pid, trainer.tids[1])]
+    watch.close()
+
+
 def test_workers_are_listed_in_turns(start: Start) -> None:
     trainer = start("asleep")
     many = [start("below") for _ in range(MOST_WORKERS + 3)]
