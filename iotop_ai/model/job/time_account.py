@@ -22,6 +22,8 @@ LOADS_DISK = 0.05
 SAVE_BYTES_PER_S = 1e6
 """Bytes written per second during a wait for a device: a checkpoint, where little is read."""
 SAVE_READS = 0.1
+DUMPS_BYTES_PER_S = 20e6
+"""Bytes written per second by which a running main thread saves: far above any log, a tenth of a copy into memory."""
 
 
 class Phase(StrEnum):
@@ -101,7 +103,8 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, weak, 0, 0)
     running = min(rest, looks.running / whole)
     alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
-    out[_AT["data_cpu" if alone and loads(interval) else "host"]] += running
+    dumps = saves(interval) and (interval.write_bytes_per_s or 0.0) >= DUMPS_BYTES_PER_S
+    out[_AT["checkpoint" if dumps else "data_cpu" if alone and loads(interval) else "host"]] += running
     rest -= running
     backward = min(rest, looks.backward / whole)
     out[_AT["host"]] += backward

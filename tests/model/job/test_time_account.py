@@ -84,6 +84,12 @@ def named(interval: Interval) -> dict[str, float]:
         (Interval(AT_DISK, NAMED, None, 0.0, 0.0, 60 * MB), {"checkpoint": 1.0}),
         (Interval(AT_DISK, NAMED, 0.0, 60 * MB, 60 * MB, 60 * MB), {"data_disk": 1.0}),
         (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 0.2 * MB), {"data_disk": 1.0}),
+        # A file that fits into memory is written by a main thread that runs; a log is no such file.
+        (Interval(RUNS, NAMED, 0.0, 0.0, 0.0, 300 * MB), {"checkpoint": 1.0}),
+        (Interval(RUNS, ITSELF, 0.4, 0.0, 10 * MB, 300 * MB), {"compute": 0.4, "checkpoint": 0.6}),
+        (Interval(RUNS, NAMED, 0.0, 0.0, 0.0, 2 * MB), {"host": 1.0}),
+        (Interval(RUNS, ITSELF, 0.0, 300 * MB, 300 * MB, 300 * MB), {"data_cpu": 1.0}),
+        (Interval(RUNS, NAMED, None, 0.0, 0.0, 300 * MB), {"compute": 1.0}),
         # Stopped, hung, not yet begun.
         (Interval(LookCounts(looks=20, stopped=20), NAMED, 0.0), {"stopped": 1.0}),
         (Interval(LookCounts(looks=20, stopped=20), NAMED, None), {"stopped": 1.0}),
