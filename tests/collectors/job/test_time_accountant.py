@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iotop_ai.collectors.job.time_accountant import ALONE_S, ATTACHED_S, HUNG_S, Tick, TimeAccountant, below
+from iotop_ai.collectors.job.time_accountant import ALONE_S, ATTACHED_S, HUNG_S, Tick, TimeAccountant
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, Rank
@@ -80,7 +80,7 @@ class Machine:
             self.looks,
             loading,
             places,
-            below(table, ranks),
+            {TRAINER: frozenset(self.children)},
             dict.fromkeys(self.jobs, self.age_s),
         )
 
@@ -279,15 +279,3 @@ def test_a_job_that_ends_is_forgotten() -> None:
     assert machine.accountant.update({}, tick) == {}
     again = machine.accountant.update(machine.jobs, tick._replace(at_ns=tick.at_ns + SECOND))
     assert again == {TRAINER: TimeCounts()}
-
-
-def test_processes_below_each_training_process() -> None:
-    parents = {10: 1, 11: 10, 12: 11, 13: 12, 20: 10, 21: 20, 30: 1, 31: 99}
-    keys = {pid: ProcessKey(pid, 7) for pid in parents}
-    stat = {keys[pid]: ProcessStat("S", parent, 0, 0, 0, 0, 0, 1, 0, 0) for pid, parent in parents.items()}
-    table = ProcessTable({}, stat, {}, frozenset(), 0, 0, (0,), {}, {}, {}, {})
-    found = below(table, [keys[10], keys[20], ProcessKey(77, 7)])
-    assert found == {
-        keys[10]: frozenset((keys[11], keys[12], keys[13])),
-        keys[20]: frozenset((keys[21],)),
-    }
