@@ -15,7 +15,7 @@ from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_totals import JobTime
 from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_input_as_error
-from iotop_ai.present.job.time_words import NOT_RECORDED, TENTHS, parts_of
+from iotop_ai.present.job.time_words import NOT_RECORDED, table_of
 from iotop_ai.present.text.units import clock, percent
 from iotop_ai.present.text.units import duration as length
 from iotop_ai.present.verdict import headline as words
@@ -105,7 +105,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
 def _job_time(job: JobTime) -> Iterator[str]:
     """A table of a job's time: share, part of the time, seconds."""
     title = f"{job.name} (pid {job.key.pid})"
-    parts = parts_of(job.counts, TENTHS)
+    parts = table_of(job.counts)
     if not parts:
         yield _line("job", f"{title}: time {NOT_RECORDED}")
         return

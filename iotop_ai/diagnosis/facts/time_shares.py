@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iotop_ai.diagnosis.facts.time_window import window_shares
 from iotop_ai.diagnosis.facts.window import Periods, window
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
-from iotop_ai.model.job.time_shares import TimeShares, combined
+from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 
@@ -23,6 +24,4 @@ def shares_over(
 
     known: the periods of this history, if the caller has them.
     """
-    look = window(history, now_ns, seconds, ("jobs",), limits, known)
-    found = [shares for s in look.samples if s.jobs.value is not None and (shares := s.jobs.value.times.get(key))]
-    return combined(found)
+    return window_shares(window(history, now_ns, seconds, ("jobs",), limits, known), key)

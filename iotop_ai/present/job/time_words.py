@@ -8,9 +8,10 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import SHARES, TimeShares
 from iotop_ai.present.job.verdict_words import current_job
+from iotop_ai.present.text.units import percent
 
 NOT_RECORDED = "not recorded"
-TENTHS = 1000
+_TENTHS = 1000
 """Tenths of a percent in a whole."""
 _NAMES = {
     "data_disk": "data: disk",
@@ -21,7 +22,7 @@ _NAMES = {
 
 
 class Part(NamedTuple):
-    """One share. value: 0..1. figure: its percent, so rounded that all of a whole add up to 100; "<1" for less."""
+    """One share. value: 0..1. figure: its percent; "<1" for less."""
 
     share: str
     value: float
@@ -38,26 +39,24 @@ class Part(NamedTuple):
         return self.name.replace(":", "")
 
 
-def parts_of(values: Sequence[float], whole: int = 100) -> tuple[Part, ...]:
+def parts_of(values: Sequence[float]) -> tuple[Part, ...]:
     """The shares of a whole that are not 0, the largest first. values: in the order of SHARES, by any measure.
 
-    whole: 100 for whole percent, TENTHS for one decimal.
+    Each figure is rounded for itself, as in the verdict's sentence.
     """
     total = sum(values)
-    if total <= 0:
-        return ()
-    exact = [value / total * whole for value in values]
-    steps = [int(value) for value in exact]
-    for i in sorted(range(len(exact)), key=lambda i: steps[i] - exact[i])[: whole - sum(steps)]:
-        steps[i] += 1
     shown = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))
-    return tuple(Part(SHARES[i], values[i] / total, _figure(steps[i], whole)) for i in shown)
+    return tuple(Part(SHARES[i], values[i] / total, percent(values[i] / total)) for i in shown)
 
 
-def _figure(steps: int, whole: int) -> str:
-    if whole == TENTHS:
-        return f"{steps / 10:.1f}" if steps else "<0.1"
-    return str(steps) if steps else "<1"
+def table_of(values: Sequence[float]) -> tuple[Part, ...]:
+    """The same with one decimal, so rounded that all figures add up to 100; "<0.1" counts as 0."""
+    parts = parts_of(values)
+    exact = [part.value * _TENTHS for part in parts]
+    steps = [int(value) for value in exact]
+    for i in sorted(range(len(exact)), key=lambda i: steps[i] - exact[i])[: _TENTHS - sum(steps) if parts else 0]:
+        steps[i] += 1
+    return tuple(part._replace(figure=f"{n / 10:.1f}" if n else "<0.1") for part, n in zip(parts, steps, strict=True))
 
 
 def counted(frame: Frame) -> bool:

@@ -10,7 +10,7 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.pipeline import frames
 from iotop_ai.present.job.screen import jobs_screen_rows
 from iotop_ai.present.job.time_bar import bar_spans, time_rows
-from iotop_ai.present.job.time_words import TENTHS, counted, parts_of, time_sentence
+from iotop_ai.present.job.time_words import counted, parts_of, table_of, time_sentence
 from iotop_ai.present.screen.layout import plan, screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, cells
@@ -73,17 +73,15 @@ def test_the_largest_loss_has_the_colour_of_the_state() -> None:
     assert tokens(State.OK, compute=0.8, data_disk=0.2) == {"compute": "ok", "disk": "graph"}
 
 
-def test_percents_of_a_whole_add_up_to_100() -> None:
-    parts = parts_of([1, 1, 1, *[0] * 11])
-    assert [part.figure for part in parts] == ["34", "33", "33"]
-    parts = parts_of([9990, 6, *[0] * 11, 4])
-    assert [(part.name, part.figure) for part in parts] == [
-        ("compute", "100"),
-        ("collective", "<1"),
-        ("unexplained", "<1"),
-    ]
-    assert [part.figure for part in parts_of([999_990, 10, *[0] * 12], TENTHS)] == ["100.0", "<0.1"]
-    assert parts_of([0] * 14) == ()
+def test_figures_are_rounded_each_for_itself_and_in_a_table_together() -> None:
+    thirds = [1, 1, 1, *[0] * 11]
+    assert [part.figure for part in parts_of(thirds)] == ["33", "33", "33"]
+    assert [part.figure for part in table_of(thirds)] == ["33.4", "33.3", "33.3"]
+    small = [99_990, 6, *[0] * 11, 4]
+    names = [(part.name, part.figure) for part in parts_of(small)]
+    assert names == [("compute", "100"), ("collective", "<1"), ("unexplained", "<1")]
+    assert [part.figure for part in table_of(small)] == ["100.0", "<0.1", "<0.1"]
+    assert parts_of([0] * 14) == table_of([0] * 14) == ()
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
