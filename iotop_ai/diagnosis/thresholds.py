@@ -72,6 +72,8 @@ class Thresholds(NamedTuple):
     """As above."""
     nvme_prior_bytes_per_s: float = 3000e6
     """As above."""
+    learned_floor: float = 0.5
+    """Part of its kind's normal await below which a device's own history does not count."""
     hdd_prior_ms: float = 12.0
     """A 4 KiB random read of a 7,200 rpm disk (12.1 ms in Linux commit 2b8bd423614c)."""
     hdd_prior_bytes_per_s: float = 150e6

@@ -156,6 +156,7 @@ class Training:
     """Share of looks with the trainer asleep in a queue; None: as long as it waits for data."""
     listening: int | None = None
     uid: int = 1000
+    apart: float = 0.0
     time: tuple[tuple[str, float], ...] = ()
     """Shares of its time that are not 0; () where it is not counted."""
 
@@ -187,7 +188,7 @@ class Training:
             20, waits, round(looks * self.disk), round(looks * self.running), round(looks * self.net),
             round(looks * rest), waits if self.blind else 0, self.stall, 0.95 if saving else self.main_disk,
             self.main_running, self.stall if self.queue is None else self.queue, self.blocked, self.worker_disk,
-            self.worker_cpu, self.worker_cpu_wait, idle,
+            self.worker_cpu, self.worker_cpu_wait, idle, 0.0, self.apart,
         )  # fmt: skip
 
 

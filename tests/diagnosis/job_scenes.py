@@ -61,7 +61,7 @@ SAVING = replace(
 )
 ON_GPU = replace(JOB_PREPARING, gpus=(0.4,), gpu_pids=(50,), disks=(Disk(),))
 READS = (("data_disk", 0.6), ("compute", 0.4))
-THREADS = Training(TRAINER_OLD, stall=0.0, time=READS)
+THREADS = Training(TRAINER_OLD, stall=0.0, apart=0.6, time=READS)
 """Threads of the trainer load; its main thread sleeps in a futex."""
 TIME_SCENES = {
     "host_bound": replace(ON_GPU, job=Training(TRAINER_OLD, main_running=0.97, time=(("host", 0.6), ("compute", 0.4)))),

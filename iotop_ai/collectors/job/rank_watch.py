@@ -107,11 +107,14 @@ class RankWatch:
         self.start, self.end = start, start + len(self._order)
         return self._order
 
-    def count(self, places: Sequence[int | None], times: int) -> None:
-        """Count a look that was seen so many times. places: of its part of the row; None for a task that ended."""
+    def count(self, places: Sequence[int | None], times: int) -> bool:
+        """Count a look that was seen so many times; whether something made data while the main thread slept.
+
+        places: of its part of the row; None for a task that ended.
+        """
         main, own = places[0], self.rank.key.pid
         if main is None:
-            return
+            return False
         pin: int | None = None
         threads: list[int] = []
         autograd = False
@@ -129,7 +132,7 @@ class RankWatch:
                 threads.append(place)
         found = [(tuple(one), pid in self.receiving) for pid, one in makers.items() if one[0] != STOPPED]
         look = Look(main, pin, threads, autograd, found, own in self.receiving)
-        self.tally.add(look, self.loading, times)
+        return self.tally.add(look, self.loading, times)
 
     def close(self) -> None:
         """Close the files that are its own."""

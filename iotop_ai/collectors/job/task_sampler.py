@@ -29,7 +29,7 @@ from iotop_ai.collectors.job.watched_task import (
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.records import Job, Rank
-from iotop_ai.model.job.task_states import COARSE, SweepCounts, TaskCounts, add_sweep, place_in, place_of
+from iotop_ai.model.job.task_states import APART, COARSE, SweepCounts, TaskCounts, add_sweep, place_in, place_of
 from iotop_ai.model.process.records import ProcessKey
 
 PERIOD_S = 0.05
@@ -252,7 +252,7 @@ class TaskSampler:
                         task.counts[place] += times
                 if not places or places[0] is None:
                     continue
-                watch.count(places, times)
+                self._sweeps[watch.job][APART] += watch.count(places, times) * times
                 main, *workers = (place for place in coarse if place is not None)
                 add_sweep(self._sweeps[watch.job], main, workers, watch.partial, times)
         self._seen = {}

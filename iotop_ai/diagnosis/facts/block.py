@@ -71,6 +71,10 @@ def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
     return info
 
 
+CLOUD_MODELS = ("Amazon Elastic Block Store", "nvme_card-pd", "MSFT NVMe Accelerator", "Microsoft NVMe Direct Disk Pd")
+"""Volumes of a cloud's network behind an NVMe interface: Amazon EBS, Google Persistent Disk, Azure managed disks."""
+
+
 def serves_serially(base: BlockInfo) -> bool:
     """Whether busy means saturated: a rotating disk. ``rotational`` means something on SCSI and ATA only."""
     return bool(base.rotational) and base.transport in ("ata", "scsi", "usb")
@@ -78,7 +82,7 @@ def serves_serially(base: BlockInfo) -> bool:
 
 def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS) -> float:
     """The normal await of a read of this size on a device of this kind, by its transport."""
-    if base.transport == "nvme":
+    if base.transport == "nvme" and not base.model.startswith(CLOUD_MODELS):
         fixed, per_s = limits.nvme_prior_ms, limits.nvme_prior_bytes_per_s
     elif base.transport in ("ata", "scsi", "usb", "mmc"):
         fixed, per_s = limits.ssd_prior_ms, limits.ssd_prior_bytes_per_s
@@ -125,8 +129,9 @@ def device_facts(
     await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in known])
     own = baseline_ms(learned, info, size, limits)
     normal = prior_ms(base, size, limits)
-    # The lower of the two: a long stall must not become normal.
-    normal = normal if own is None else min(normal, own)
+    # The lower of the two: a long stall must not become normal. But a disk that was idle is faster than a busy one can
+    # be, so that what it learned counts down to half of its kind's figure.
+    normal = normal if own is None else max(min(normal, own), limits.learned_floor * normal)
     both_ms = mean([r.await_ms for r in known])
     judged = await_ms if await_ms is not None else both_ms
     if serial:

@@ -25,6 +25,8 @@ _Parts = tuple[float | None, float | None, float | None, float | None]
 _UNKNOWN: _Parts = (None, None, None, None)
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}
+_APART = 0.3
+"""Part of the wait for data that threads or children must be seen to make, for a job without workers."""
 _ACTIVE = 0.1
 """Share of a core, or of time in state D, below which a job without workers and GPU is idle."""
 
@@ -69,6 +71,8 @@ class JobFacts(NamedTuple):
     gpus: int
     age_s: float | None
     """Of its oldest trainer."""
+    apart: float | None = None
+    """Share of looks in which its main thread slept while something else of the job made data."""
     time: TimeShares | None = None
     """Where its time went over the window; None where that was not counted. The figures above follow from it then."""
     long_time: TimeShares | None = None
@@ -84,7 +88,7 @@ class JobFacts(NamedTuple):
         """Whether something else than its main thread makes its data: workers, threads of its own, children."""
         if self.workers or self.time is None:
             return bool(self.workers)
-        return (self.main_disk_ratio or 0.0) + (self.main_running_ratio or 0.0) < self.time.data
+        return (self.apart or 0.0) >= _APART * self.time.data > 0
 
     @property
     def active(self) -> bool:
@@ -284,6 +288,7 @@ def job_facts(
                 busy,
                 len(job.gpus) or (gpu.used if len(table.jobs) == 1 else 0),
                 max((up_s - rank.key.start_ticks / tick for rank in job.ranks), default=None),
+                _weighted(rates, "apart_ratio"),
                 wait.time,
                 lost.time,
             )
@@ -319,6 +324,8 @@ def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> 
     part: the share of the job's reads that a device must deliver.
     """
     read = facts.read_bytes_per_s
+    if facts.remote_mount is not None and facts.time is not None:
+        return None  # a disk of this machine that is busy at a similar rate is not its source
     reading = [d for d in devices if d.read_bytes_per_s and (read is None or d.read_bytes_per_s >= part * read)]
     for mount in facts.place.mounts:
         for device in reading:

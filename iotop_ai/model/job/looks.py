@@ -160,16 +160,17 @@ class LookTally:
         self._numbers = dict.fromkeys(_NUMBERS, 0)
         self._splits = {name: [0.0] * len(Split._fields) for name in _SPLITS}
 
-    def add(self, look: Look, loading: Loading, times: int = 1) -> None:
-        """Count a look that was seen so many times."""
+    def add(self, look: Look, loading: Loading, times: int = 1) -> bool:
+        """Count a look that was seen so many times; whether something made data while the main thread slept."""
         name, split = kind_of(look, loading)
         self._numbers["looks"] += times
         if split is None:
             self._numbers[name] += times
-            return
+            return False
         sums = self._splits[name]
         for i, part in enumerate(split):
             sums[i] += part * times
+        return True
 
     def take(self) -> LookCounts:
         """The counts since the last call."""

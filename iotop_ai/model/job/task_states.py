@@ -135,7 +135,8 @@ class SweepCounts(NamedTuple):
     main_*: where the trainer was. waits: sweeps in which it sat in a queue while a worker did not (for data); of these
     looks at the workers that did not sit in a queue: wait_disk, wait_running, wait_net, wait_other. blind: waits
     in which the trainer's place was hidden, so that it only slept while a worker ran or was blocked. blocked: looks
-    that found a task of the job in state D. partial: sweeps that could not take in all workers.
+    that found a task of the job in state D. partial: sweeps that could not take in all workers. apart: sweeps in which
+    the trainer slept, in a queue or a futex, while something else of the job made data, its own threads included.
     """
 
     sweeps: int = 0
@@ -153,12 +154,14 @@ class SweepCounts(NamedTuple):
     blind: int = 0
     blocked: int = 0
     partial: int = 0
+    apart: int = 0
 
 
 _WAITS = SweepCounts._fields.index("waits")
 _BLIND = SweepCounts._fields.index("blind")
 _BLOCKED = SweepCounts._fields.index("blocked")
 _PARTIAL = SweepCounts._fields.index("partial")
+APART = SweepCounts._fields.index("apart")
 _KINDS = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
 """Where a worker's place is counted while the trainer waits."""
 
@@ -227,6 +230,9 @@ class JobRates(NamedTuple):
     main_net_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer asleep in a socket.")] = (
         None
     )
+    apart_ratio: Annotated[
+        float | None, Metric("ratio", "Share of looks with the trainer asleep while something else makes data.")
+    ] = None
 
 
 def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | None) -> TaskRates:
@@ -287,6 +293,7 @@ def sweep_rates(before: SweepCounts | None, after: SweepCounts, workers: Sequenc
         _mean([w.cpu_wait_ratio for w in workers]),
         _mean([w.idle_ratio for w in workers]),
         quotient(grown.main_net, sweeps),
+        quotient(grown.apart, sweeps),
     )
 
 
