@@ -57,7 +57,7 @@ class ClassSpec(NamedTuple):
     """Its GPUs look busy while they make no progress."""
 
 
-_THREADS = ("parallel_calls", "more_threads")
+_THREADS = ("parallel_calls", "more_threads", "faster_simulation", "ray_tasks", "more_processes")
 _READERS = ("more_readers", "more_reads_at_once", *_THREADS)
 _WORKERS = ("more_workers", "worker_options", "one_worker", "cheaper_transforms", *_THREADS)
 

@@ -157,6 +157,7 @@ class Training:
     listening: int | None = None
     uid: int = 1000
     apart: float = 0.0
+    worker_kind: str = ""
     time: tuple[tuple[str, float], ...] = ()
     """Shares of its time that are not 0; () where it is not counted."""
 
@@ -166,7 +167,7 @@ class Training:
 
     @property
     def job(self) -> Job:
-        rank = Rank(self.task.key, tuple(w.key for w in self.workers), self.gpus)
+        rank = Rank(self.task.key, tuple(w.key for w in self.workers), self.gpus, worker_kind=self.worker_kind)
         return Job(self.task.key, "train.py", "alice", self.uid, (rank,), label=self.label, evidence=self.evidence)
 
     @property

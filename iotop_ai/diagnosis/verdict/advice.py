@@ -136,6 +136,15 @@ def job_idle_cores(facts: Facts, job: JobFacts) -> float | None:
     return min(idle, max(0.0, quota - job.cpu_ratio))
 
 
+OTHER_WORKERS = (
+    ("env", "faster_simulation"),
+    ("ray", "ray_tasks"),
+    ("prep", "more_processes"),
+    ("pool", "more_processes"),
+)
+"""Kinds of workers that num_workers does not set, and the cure of each."""
+
+
 def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple[Advice, ...]:
     """More loaders per rank where that helps, else cheaper transforms.
 
@@ -145,6 +154,10 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
     now = round(job.workers / ranks)
     cores = job_cores(facts, job)
     numbers = (("now", float(now)), ("cores", cores), ("ranks", float(ranks)))
+    kinds = {rank.worker_kind for rank in job.job.ranks}
+    own = next((advice for kind, advice in OTHER_WORKERS if kind in kinds), "")
+    if own:
+        return (Advice(own, numbers),)
     if not now and job.loads_apart:
         return (Advice("parallel_calls" if job.job.framework == "tensorflow" else "more_threads", numbers),)
     if io:

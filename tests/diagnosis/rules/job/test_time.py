@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
-from tests.diagnosis.build import JOB_HEALTHY, TRAINER_OLD, Machine, Training, verdict_of
+from tests.diagnosis.build import COMPUTING, JOB_HEALTHY, TRAINER_OLD, Machine, Training, verdict_of
 from tests.diagnosis.job_scenes import ON_GPU, READS, TIME_SCENES
 
 
@@ -55,3 +55,14 @@ def test_threads_that_read_are_held_by_their_disk() -> None:
     primary = verdict_of(TIME_SCENES["storage_read threads"], 40).primary
     assert dict(primary.args)["device"] == "sda"
     assert primary.lost_ratio == pytest.approx(dict(READS)["data_disk"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "cure"),
+    [("env", "faster_simulation"), ("ray", "ray_tasks"), ("prep", "more_processes"), ("loader", "more_workers")],
+)
+def test_only_loader_workers_are_a_matter_of_num_workers(kind: str, cure: str) -> None:
+    job = replace(COMPUTING, worker_kind=kind, time=(("data_cpu", 0.6), ("compute", 0.4)))
+    primary = verdict_of(replace(ON_GPU, job=job), 40).primary
+    assert primary.class_id == "cpu_prep"
+    assert primary.advice[0].template == cure
