@@ -27,6 +27,7 @@ _APP_NAMES = ("app.palette", "app.picture", "app.quit")
 """Actions of the whole app, in the order of the help."""
 
 COLUMNS = (
+    ("time", "what the job did in the verdict's last 10 s; data: what its loaders waited for"),
     ("r/s w/s", "requests done per second"),
     ("rMB/s", "1 MB = 1,048,576 B, as iostat -m"),
     ("rareq", "mean size of a read; avgrq-sz was of reads and writes, in sectors"),
