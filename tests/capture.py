@@ -90,7 +90,7 @@ class Copy:
                 at = posixpath.dirname(at)
                 continue
             here = f"{at}/{part}" if at else part
-            # /proc/self links to our own pid, which means nothing in a captured tree.
+            # /proc/self links to our own pid, which does not exist in a captured tree.
             if here == "proc/self" or not os.path.islink(f"{self._root}/{here}"):
                 at = here
                 continue

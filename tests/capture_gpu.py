@@ -1,9 +1,9 @@
-"""Capture what NVML really answers on this machine: every reply and the cost of every call, idle and under load.
+"""Capture NVML's answers on this machine: every reply and the cost of every call, idle and under load.
 
     python -m tests.capture_gpu --out tests/data/gpu/NAME.json [--regimes idle matmul small starved copy] [--seconds 6]
 
-Serial numbers, UUIDs and board ids are replaced. Loads other than idle need torch with CUDA. Beside the replies
-stand the lines that ``nvidia-smi --query-gpu`` printed in the same second.
+Serial numbers, UUIDs and board ids are replaced. Loads other than idle need torch with CUDA. Beside the replies are the
+lines that ``nvidia-smi --query-gpu`` printed in the same second.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def load(regime: str, ready: Any, stop: Any) -> None:
 
 
 def hide(text: str) -> str:
-    """Without what names this very board."""
+    """Without data that identifies this board."""
     text = re.sub(r"GPU-[0-9a-f]{8}-[0-9a-f-]{27}", "GPU-00000000-0000-0000-0000-000000000000", text)
     return re.sub(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0", "00000000:00:00.0", text)
 

@@ -18,19 +18,17 @@ HEAD = """\
 This page is written by `python -m tests.config_doc` from `iotop_ai/cli/config/table.py` and
 `iotop_ai/present/screen/actions.py`; change the tables, not the page.
 
-`iotop-ai config init` writes a file with every setting as a comment, `config path` prints where it is
-(`$XDG_CONFIG_HOME/iotop-ai/config.toml`, by default `~/.config/iotop-ai/config.toml`; `--config FILE` or
-`IOTOP_AI_CONFIG` names another), `config print` shows the values in effect and their origin, and `config validate`
-lists every mistake with its line and exits 1 when there is one.
+`iotop-ai config init` writes a file with every setting as a comment, `config path` prints its path
+(`$XDG_CONFIG_HOME/iotop-ai/config.toml`, by default `~/.config/iotop-ai/config.toml`; or `--config FILE`,
+`IOTOP_AI_CONFIG`), `config print` shows the effective values with their origin, and `config validate` lists every
+mistake with its line and exits 1 when there is one.
 
-A flag wins over an environment variable, that over the file, that over the default. The screen remembers sort order,
-selected device, theme and hidden panels in the state folder; these win over the default only. A file with a mistake is
-refused in one line, and so is a file that belongs to another user or that everyone may write.
+A flag overrides an environment variable, which overrides the file. The remembered sort order, device, theme and hidden
+panels override only defaults. A file with a mistake, of another user, or writable by all users is refused.
 
-The file can name a program to run. Root therefore trusts it only where root owns it and every folder above it, and no
-other user may write any of them. Under `sudo`, variables that name a program or a file (`IOTOP_AI_SMARTCTL`,
-`IOTOP_AI_CONFIG`, `IOTOP_AI_LOG`, `XDG_CONFIG_HOME`, `XDG_STATE_HOME`, ...) are ignored; one line names them and the
-flag to use instead.
+The file can name a program to run, so root trusts it only where root owns it and every folder above it, and no other
+user may write them. Under `sudo`, variables that name a program or a file (`IOTOP_AI_SMARTCTL`, `IOTOP_AI_CONFIG`,
+`IOTOP_AI_LOG`, `XDG_CONFIG_HOME`, ...) are ignored with a warning that names the flag to use instead.
 
 ```toml
 interval = "500ms"
@@ -64,8 +62,7 @@ to yours, and `config validate` mentions it; one key for two of your actions on 
 HOST = """
 ## From a container: the host's trees
 
-`--procfs DIR` and `--sysfs DIR` (`IOTOP_AI_PROCFS`, `IOTOP_AI_SYSFS`) read a /proc and a /sys mounted elsewhere, like
-node_exporter's `--path.procfs` and `--path.sysfs`:
+`--procfs DIR` and `--sysfs DIR` read a /proc and a /sys mounted elsewhere:
 
 ```sh
 docker run --rm -it --pid=host --uts=host --cgroupns=host --cap-add SYS_PTRACE --cap-add DAC_READ_SEARCH \\
@@ -74,13 +71,10 @@ docker run --rm -it --pid=host --uts=host --cgroupns=host --cap-add SYS_PTRACE -
 ```
 
 - Processes, cgroups and mounts (those of pid 1) are the host's. Users are shown by number.
-- The two capabilities allow reading the I/O of other users' processes and the fullness of the host's mounts; without
-  them both are unknown. `--uts=host` gives the host's name. For SMART add `--privileged -v /dev:/dev`, for NVIDIA GPUs
-  `--gpus all`. The kernel's log needs /dev/kmsg in the container.
-- Every action is refused, as with `--readonly`. `--path` is refused too, because it names a folder of the container;
-  use `--device`.
+- Without the two capabilities the I/O of other users' processes and the fullness of the host's mounts are unknown. For
+  SMART add `--privileged -v /dev:/dev`, for NVIDIA GPUs `--gpus all`. The kernel's log needs /dev/kmsg.
+- Every action is refused, and so is `--path`, which would be a folder of the container; use `--device`.
 - Trees of another machine or another boot are read without SMART, NVML and /dev of this machine.
-- A directory that is not a /proc or a /sys ends the program with one line and exit code 2.
 """
 
 

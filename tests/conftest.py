@@ -55,7 +55,7 @@ def in_turns(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Ite
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):  # side by side
         items[:] = in_turns(config, items)
-        # The longest test begins first, so that no worker waits for it at the end.
+        # The longest test starts first, so that no worker waits for it at the end.
         items.sort(key=lambda item: item.path.name != "test_cost_gates.py")
     if config.getoption("--slow"):
         return
@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def own_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that only this user can change or replace: as root, not below /tmp, where everyone may write."""
+    """A folder that only this user can change or replace: as root, not below /tmp, where all users may write."""
     if os.geteuid() != 0:
         yield tmp_path
         return

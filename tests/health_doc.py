@@ -22,21 +22,18 @@ Every rule about disk health, its number and its message. This page is written b
 Each disk is queried every five minutes, one at a time, never while a device is saturated; a sleeping disk is not woken
 and keeps its last result. Growth counts more than level: it is the difference to the reading nearest to 24 h ago, kept
 by serial number in `$XDG_STATE_HOME/iotop-ai/health/`. Of several rules about one figure only the worst applies. A
-disk without any figure is *unknown*, never healthy. An NVMe's error log entries alone are not a reason for alarm:
-hosts cause them with commands that the drive does not know.
+disk without any figure is *unknown*, never healthy. An NVMe's error log entries alone are not a reason for an alarm.
 
 Disks behind a RAID controller are listed by bus and type (`bus/0/megaraid,3`) where `smartctl --scan-open` finds them;
 `--smart-type sda=cciss,0` adds others. Querying them needs root. The volume itself has no health.
 
-An ATA count is the first number that smartctl prints for an attribute (188: the lowest of its three words), because
-vendors use the upper bits otherwise. Its name must confirm its meaning: `Host_Writes_GiB`, `Unknown_SSD_Attribute` or
-`Bogus_Current_Pend_Sect` is shown without a rule, and so is attribute 197 of a Crucial MX500, which rises and falls on
-healthy disks.
-
-Wear is forecast at the mean rate since the oldest known reading, once that is {forecast:g} days old.
+An ATA count is the first number that smartctl prints for an attribute (188: the lowest of its three words). An
+attribute whose name shows another meaning (`Host_Writes_GiB`, `Unknown_SSD_Attribute`) has no rule, nor has attribute
+197 of a Crucial MX500, which rises and falls on healthy disks. Wear is forecast at the mean rate since the oldest known
+reading, once that is {forecast:g} days old.
 
 `iotop-ai health` exits 1 when any disk has a warning or worse, else 2 when a disk could not be queried or judged or
-there is none, else 0; a disk that sleeps or has no SMART changes nothing.
+there is none, else 0; a sleeping disk or one without SMART changes nothing.
 
 | rule | severity | holds when | source | input | line |
 |---|---|---|---|---|---|
@@ -90,7 +87,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 def example(changes: dict[str, Any]) -> SmartState:
-    """A disk against which nothing speaks but the changes."""
+    """A disk whose only problems are the changes."""
     fine = SmartState("/dev/sda", "ata", "M", "S", "F", "PASS", "unknown", (), read_wall_s=NOW_S)
     return judged(fine._replace(**changes))
 

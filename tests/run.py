@@ -61,8 +61,8 @@ def make_venv(folder: Path) -> Path:
     if not python.exists():
         say(f"making {folder}")
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    asked = subprocess.run([str(python), "-c", SATISFIED, *requirements()], capture_output=True, text=True, check=False)
-    lacks = asked.stdout.split("\n") if asked.returncode == 0 else ["everything"]
+    check = subprocess.run([str(python), "-c", SATISFIED, *requirements()], capture_output=True, text=True, check=False)
+    lacks = check.stdout.split("\n") if check.returncode == 0 else ["everything"]
     lacks = [line for line in lacks if line]
     if not lacks:
         return python
@@ -74,11 +74,11 @@ def make_venv(folder: Path) -> Path:
     return python
 
 
-def say_of_torch(python: Path) -> None:
-    """torch is large and comes in several builds, so it is left to the user."""
-    asked = subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False)
-    if asked.returncode and "IOTOP_AI_TORCH" not in os.environ:
-        say("skipped what trains with torch: install it into the venv, or name a Python with it in IOTOP_AI_TORCH")
+def report_torch(python: Path) -> None:
+    """torch is large and has several builds, so installing it is left to the user."""
+    check = subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False)
+    if check.returncode and "IOTOP_AI_TORCH" not in os.environ:
+        say("skipped tests with torch: install it into the venv, or set IOTOP_AI_TORCH to a Python with it")
 
 
 def missing_packages(wanted: Sequence[str]) -> list[str]:
@@ -118,8 +118,7 @@ NO_TESTS = 5
 def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first tests that run side by side, then those that need the machine alone.
 
-    Most tests wait for a terminal or a program, so there is one worker more than cores. A failure is a failure: it is
-    not tried again.
+    Most tests wait for a terminal or a program, so there is one worker more than cores. A failed test is not repeated.
     """
     workers = str((os.cpu_count() or 1) + 1)
     if os.access(TOP, os.W_OK):  # else each of hundreds of programs compiles it anew
@@ -144,7 +143,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Install what the tests need and run them all but the slow ones.")
     parser.add_argument("--slow", action="store_true", help="also the slow ones: QEMU guests, torch, long loops")
     parser.add_argument("--venv", type=Path, default=TOP / ".venv", metavar="DIR", help="default: .venv")
-    ours, theirs = parser.parse_known_args()
+    ours, rest = parser.parse_known_args()
     try:
         python = make_venv(ours.venv.absolute())
     except subprocess.CalledProcessError as error:
@@ -152,8 +151,8 @@ def main() -> int:
         return 2
     install_packages((*DEBIAN_PACKAGES, *(SLOW_PACKAGES if ours.slow else ())))
     if ours.slow:
-        say_of_torch(python)
-    return run_tests(python, [*(["--slow"] if ours.slow else []), *theirs])
+        report_torch(python)
+    return run_tests(python, [*(["--slow"] if ours.slow else []), *rest])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a process, a device and a picture cost, in instructions: no clock, so it holds on a busy machine too."""
+"""The cost of a process, a device and a picture in instructions, which are the same on a busy machine."""
 
 from __future__ import annotations
 

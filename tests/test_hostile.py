@@ -1,4 +1,4 @@
-"""No byte of outside text steers the terminal: the real program among hostile processes, devices and mounts."""
+"""Outside text cannot control the terminal: the real program among hostile processes, devices and mounts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[int]]:
 
 
 def assert_harmless(raw: bytes) -> None:
-    """Nothing in the bytes is a control but line ends and the sequences of our own program."""
+    """The bytes have no control character except line ends and our own program's sequences."""
     for outside in OUTSIDE:
         if outside != b"\x9b7m":  # a continuation byte of our own UTF-8 may be 0x9b; the decoded text is checked below
             assert outside not in raw, outside
@@ -96,7 +96,7 @@ def test_screen(hostile: list[int], tmp_path: Path) -> None:
     echo, _, painted = painted.partition(b"\r\n")
     assert b"iotop_ai" in echo
     assert len(painted) > 4000
-    # tmux's own notes about the shell's prompt come before the program's first byte.
+    # tmux's own sequences for the shell's prompt come before the program's first byte.
     assert_harmless(painted)
 
 

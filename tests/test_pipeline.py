@@ -1,4 +1,4 @@
-"""The one place where pairs are formed."""
+"""The only place that pairs Snapshots."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_another_boot_shares_nothing_with_the_one_before() -> None:
     assert made[20].carry.started_ns == made[20].snapshot.at_ns
 
 
-def test_going_on_from_a_frame_equals_never_having_stopped() -> None:
+def test_continuing_from_a_frame_equals_not_stopping() -> None:
     snapshots = list(session(14, 80))
     whole = list(frames(snapshots))
     at = whole[49]
@@ -58,7 +58,7 @@ def _as_a_start_sees_it(snapshot: Snapshot) -> Snapshot:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
-def test_before_the_rules_have_looked_the_first_picture_is_the_same(size: tuple[int, int]) -> None:
+def test_without_rules_the_first_picture_is_the_same(size: tuple[int, int]) -> None:
     for snapshot in map(_as_a_start_sees_it, (starved_snapshots(1)[0], next(iter(session(16, 1))))):
         soon, judged = unjudged(snapshot), next(frames([snapshot]))
         assert screen_rows(*size, soon, View()) == screen_rows(*size, judged, View())
@@ -66,7 +66,7 @@ def test_before_the_rules_have_looked_the_first_picture_is_the_same(size: tuple[
         assert soon.verdict.measuring
 
 
-def test_what_closes_a_recording_carries_its_events_and_renews_nothing() -> None:
+def test_the_closing_frame_has_the_events_and_renews_nothing() -> None:
     newest = list(frames(session(15, 40)))[-1]
     before = newest.snapshot
     events = (Event(before.at_ns + 7, before.wall_ns + 7, "mark", "late"),)
@@ -84,7 +84,7 @@ def test_what_closes_a_recording_carries_its_events_and_renews_nothing() -> None
     assert last.history == (*newest.history, last.sample)[-len(last.history) :]
 
 
-def test_what_closes_a_recording_keeps_its_distance() -> None:
+def test_the_closing_frame_keeps_its_distance() -> None:
     newest = list(frames(session(16, 5)))[-1]
     before = newest.snapshot
     last = closing(newest, (), before.at_ns + 1, before.wall_ns + 1)

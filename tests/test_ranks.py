@@ -1,4 +1,4 @@
-"""The ranks of the GPU scenarios: what their GPUs show agrees with what they do."""
+"""The ranks of the GPU scenarios: their GPUs' figures agree with their work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def figures(
     return shown(shares, 0, Namespace(reason=reason), trouble, {"held": 0.0, "bytes": 0.0, "replays": 0.0}, seconds)
 
 
-def test_who_spins_is_busy_and_draws_little() -> None:
+def test_a_spinning_rank_is_busy_and_draws_little() -> None:
     computes, spins, waits = figures([0, 1.0, 0, 0]), figures([0, 0, 1.0, 0]), figures([1.0, 0, 0, 0])
     assert (computes["util"], spins["util"], waits["util"]) == (100, 100, 0)
     assert computes["power_mw"] == 670_000
@@ -40,7 +40,7 @@ def test_a_throttled_gpu_counts_the_time_and_drops_its_clock() -> None:
     assert "fi.270" not in only_mask
 
 
-def test_a_narrow_link_carries_what_it_can_while_it_copies() -> None:
+def test_a_narrow_link_is_full_while_it_copies() -> None:
     out = figures([0, 0.1, 0, 0.9], Trouble("link", 1.0, 1))
     assert (out["pcie_width"], out["util"]) == (4, 10)
     assert out["fi.198"] == pytest.approx(0.9 * 12.5e9)
@@ -59,16 +59,16 @@ def test_ranks_meet_and_the_late_one_draws_most(tmp_path: Path) -> None:
     ranks = subprocess.Popen(command, cwd=REPO, env={**os.environ, "PYTHONPATH": str(REPO)}, start_new_session=True)
     try:
         until = time.monotonic() + 60
-        told: dict[str, str] = {}
+        fields: dict[str, str] = {}
         while time.monotonic() < until:
-            told = dict(line.split("=", 1) for line in conf.read_text().splitlines())
-            late, other = (int(told.get(f"gpu{i}.power_mw", 0)) for i in (0, 1))
+            fields = dict(line.split("=", 1) for line in conf.read_text().splitlines())
+            late, other = (int(fields.get(f"gpu{i}.power_mw", 0)) for i in (0, 1))
             if late > 3 * other > 0 and log.exists() and len(log.read_text().splitlines()) > 3:
                 break
             time.sleep(0.1)
-        assert int(told["gpu1.util"]) > 90
+        assert int(fields["gpu1.util"]) > 90
         assert late > 3 * other
-        assert told["gpu0.procs"] != told["gpu1.procs"]
+        assert fields["gpu0.procs"] != fields["gpu1.procs"]
     finally:
         os.killpg(ranks.pid, signal.SIGKILL)
         ranks.wait()

@@ -1,4 +1,4 @@
-"""What a killed run left is found and taken off the machine."""
+"""The remains of a killed run are found and removed."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_a_run_has_a_folder_that_names_its_process_and_is_alone(tmp_path: Path) 
         assert subprocess.run([sys.executable, "-c", code, str(lock)]).returncode == 7
 
 
-def test_what_hangs_is_given_up() -> None:
+def test_a_hanging_cleanup_is_abandoned() -> None:
     with pytest.raises(TimeoutError, match="1 s"), at_most(1):
         subprocess.run(["sleep", "60"])
 
 
 @pytest.mark.skipif(bool(why_no_losetup()), reason=why_no_losetup())
-def test_mounts_loops_groups_and_what_runs_in_them_go_with_the_folder(tmp_path: Path) -> None:
+def test_mounts_loops_and_groups_are_removed_with_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / f"{PREFIX}{NEVER}-left"
     (folder / "data").mkdir(parents=True)
     run("truncate", "-s", "16M", str(folder / "disk.img"))
@@ -68,7 +68,7 @@ def test_mounts_loops_groups_and_what_runs_in_them_go_with_the_folder(tmp_path: 
 
 
 @pytest.mark.skipif(bool(why_no_zram()), reason=why_no_zram())
-def test_swap_on_compressed_memory_is_given_back(tmp_path: Path) -> None:
+def test_swap_on_compressed_memory_is_released(tmp_path: Path) -> None:
     number = int(Path("/sys/class/zram-control/hot_add").read_text())
     (tmp_path / SWAPS).write_text(json.dumps([number]))
     Path(f"/sys/block/zram{number}/disksize").write_text("4M")

@@ -1,4 +1,4 @@
-"""How runs are planned, kept and scored, and (slow) that a real cause is named."""
+"""Planning, keeping and scoring of runs, and (slow) that a real cause is named."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ STEPS = [{"at": float(at), "wait": 0.5, "all": 1.0} for at in range(40)]
 
 def row(at: float, first: str, stall: float | None = 0.5, measuring: bool = False, **more: Any) -> dict[str, Any]:
     usual = {"at": at, "classes": [first], "measuring": measuring, "stall": stall, "truth": true_stall(STEPS, at)}
-    told = {"cost": 0.003, "confidence": 0.75, "state": "", "because": "", "do": "", "parts": None}
-    return {**usual, "alarm": first != "healthy", "blocked_tasks": None, **told, **more}
+    fields = {"cost": 0.003, "confidence": 0.75, "state": "", "because": "", "do": "", "parts": None}
+    return {**usual, "alarm": first != "healthy", "blocked_tasks": None, **fields, **more}
 
 
-def test_the_truth_is_the_share_of_the_window_that_was_waited() -> None:
+def test_the_truth_is_the_share_of_waiting_time() -> None:
     assert true_stall(STEPS, 30.0) == pytest.approx(0.5)
     assert true_stall(STEPS, 5.0) is None
     assert true_stall(STEPS, 60.0) is None
@@ -61,7 +61,7 @@ def test_a_run_is_scored_by_its_ticks() -> None:
     assert max(out.errors) == pytest.approx(0.1)
 
 
-def test_what_is_said_of_a_job_that_just_started_is_not_counted() -> None:
+def test_verdicts_about_a_new_job_are_not_counted() -> None:
     assert score("cpu_prep", RIGHT, started=16.0).late_s == 0.0
     assert score("cpu_prep", RIGHT, started=10.0).right == pytest.approx(6 / 7)
     assert score("cpu_prep", RIGHT, window_s=15.0).right == pytest.approx(6 / 7)
@@ -73,7 +73,7 @@ def test_a_class_that_stands_second_is_among_the_first_three() -> None:
     assert (out.got, out.top3, out.late_s, out.right) == ("storage_read", True, None, 0.0)
 
 
-def test_a_run_that_is_never_right_says_so() -> None:
+def test_a_run_that_is_never_right_is_marked() -> None:
     out = score("cpu_prep", [row(20.0 + i, "unknown", None) for i in range(5)])
     assert (out.got, out.top3, out.late_s, out.right, out.errors) == ("unknown", False, None, 0.0, ())
     assert score("cpu_prep", []).got == ""
@@ -141,7 +141,7 @@ def test_parameters_are_drawn_by_the_seed_of_the_run() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(all_causes()))
-def test_whatever_is_drawn_is_a_trainer_that_can_be_started_and_is_told(name: str) -> None:
+def test_every_drawn_trainer_can_be_started(name: str) -> None:
     cause = all_causes()[name]
     for seed in range(20):
         drawn = cause.drawn(random.Random(seed))
@@ -153,7 +153,7 @@ def test_whatever_is_drawn_is_a_trainer_that_can_be_started_and_is_told(name: st
             assert a.batch > 0
 
 
-def test_what_was_played_is_not_played_again_and_old_results_are_set_aside(tmp_path: Path) -> None:
+def test_finished_runs_are_not_repeated(tmp_path: Path) -> None:
     runs, folder, begun = plan(MADE, MADE, 1, 1, 40), tmp_path / "results", {"seed": 1}
     results = Results(folder, begun, resume=False)
     results.fail(runs[0], "no disk")
@@ -175,14 +175,14 @@ def test_the_first_of_each_class_and_all_negatives() -> None:
     assert scenarios.first_of_each(causes, list(causes)) == ["none", "one", "well", "cached"]
 
 
-def test_the_list_tells_what_there_is_and_how_long_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_has_causes_and_durations(capsys: pytest.CaptureFixture[str]) -> None:
     assert scenarios.main(["--list", "--repeat", "3", "--class", "healthy"]) == 0
     out = capsys.readouterr().out
     assert "healthy" in out
     assert "minutes" in out
 
 
-def test_a_name_that_is_not_there_is_a_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         scenarios.main(["--class", "nothing"])
     assert ended.value.code == 2

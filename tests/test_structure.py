@@ -80,7 +80,7 @@ def import_graph() -> dict[str, set[str]]:
     return {name: names & MODULES.keys() for name, names in imports().items()}
 
 
-def test_a_circle_is_found() -> None:
+def test_an_import_cycle_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
     assert circles(graph) == {frozenset({"b", "c"})}
 
@@ -90,7 +90,7 @@ def test_imports_of_functions_count() -> None:
     assert imports_of(ast.parse(source)) == {"a", "b", "c", "c.d"}
 
 
-def test_modules_import_each_other_in_no_circle() -> None:
+def test_there_is_no_import_cycle() -> None:
     assert [sorted(circle) for circle in circles(import_graph())] == []
 
 

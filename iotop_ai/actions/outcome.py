@@ -16,7 +16,7 @@ class Outcome(NamedTuple):
     remedy: str = ""
 
     @property
-    def told(self) -> str:
+    def full_text(self) -> str:
         """Both in one line."""
         return self.text + (f" ({self.remedy})" if self.remedy else "")
 

@@ -54,8 +54,8 @@ def parse_command(text: str) -> Command | None:
             level = _number(words[2], 0, 7) if len(words) == 3 else 4
         if level is None:
             return None
-        shown = "io idle" if words[1] == "idle" else f"io {words[1]} {level}"
-        return Command("io", IO_CLASSES[words[1]] << _CLASS_SHIFT | level, shown)
+        name = "io idle" if words[1] == "idle" else f"io {words[1]} {level}"
+        return Command("io", IO_CLASSES[words[1]] << _CLASS_SHIFT | level, name)
     return None
 
 
@@ -91,9 +91,9 @@ def act_on(command: Command, keys: Sequence[ProcessKey], name: str, root: Root, 
             else:
                 done += 1
         many = f"{done} of {len(keys)}" if len(keys) > 1 else ""
-        whom = f"{clean(name)} ({many or keys[0].pid})" if keys else clean(name)
+        target = f"{clean(name)} ({many or keys[0].pid})" if keys else clean(name)
         whys = "; ".join(f"{count}: {why}" if len(keys) > 1 else why for why, count in refused.items())
-        text = f"{command.text}: {whom}" if done else f"{command.text}: not done to {whom}"
+        text = f"{command.text}: {target}" if done else f"{command.text}: not done to {target}"
         return Outcome(bool(done), text + (f": {whys}" if whys else ""), _remedy(command, keys, refused))
 
     pids = " ".join(str(key.pid) for key in keys[:20]) + (" ..." if len(keys) > 20 else "")
@@ -107,12 +107,12 @@ class Each(NamedTuple):
     done: tuple[str, ...]
 
 
-def act_on_each(command: Command, whom: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit) -> Each:
+def act_on_each(command: Command, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit) -> Each:
     """``act_on`` for each (process, name) by itself, so that the audit log holds each; nothing is raised.
 
     Where the audit log cannot be written nothing is done to any of them.
     """
-    outcomes = [act_on(command, (key,), name, root, audit) for key, name in whom]
+    outcomes = [act_on(command, (key,), name, root, audit) for key, name in targets]
     done = tuple(outcome.text for outcome in outcomes if outcome.done)
     refused = [outcome for outcome in outcomes if not outcome.done]
     text = f"{command.text}: {len(done)} of {len(outcomes)} tagged"

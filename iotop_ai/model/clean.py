@@ -20,7 +20,7 @@ _INVISIBLE = frozenset(
         ),
     )
 )
-"""Printable characters that show nothing: the rest of Default_Ignorable_Code_Point, and an empty Braille cell.
+"""Printable characters without a visible form: the rest of Default_Ignorable_Code_Point, and an empty Braille cell.
 Two names that differ in these alone look the same."""
 
 
@@ -28,7 +28,7 @@ def clean(text: str, longest: int = LONGEST) -> str:
     """The text with every non-printable character replaced by U+FFFD, cut to ``longest`` characters.
 
     Non-printable as in ``str.isprintable``: C0, DEL, C1, bidi controls, zero-width, surrogates, line ends; also
-    characters that show nothing (fillers, variation selectors), and combining marks without a letter or beyond
+    invisible characters (fillers, variation selectors), and combining marks without a letter or beyond
     MOST_MARKS. The result does not move a terminal's cursor; it may still look like markup, so widgets get it only as
     Text or Content.
     """
@@ -43,7 +43,7 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
 def _marked(text: str) -> str:
     """Replaces invisible characters, and in each pile of marks all beyond MOST_MARKS by one U+FFFD."""
-    # Imported by the first name that is not Latin.
+    # Imported for the first name that is not Latin.
     from unicodedata import category
 
     out: list[str] = []

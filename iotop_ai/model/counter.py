@@ -1,4 +1,4 @@
-"""Arithmetic on the kernel's counters. None is unknown; nothing here is ever negative."""
+"""Arithmetic on the kernel's counters. None is unknown; no result is negative."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ U32 = 2**32
 
 
 def delta(before: int | None, after: int | None) -> int | None:
-    """How much a 64-bit counter grew; None when either side is unknown or the counter fell (a reset)."""
+    """Growth of a 64-bit counter; None when either value is unknown or the counter fell (a reset)."""
     if before is None or after is None or after < before:
         return None
     return after - before
 
 
 def delta_u32(before: int | None, after: int | None) -> int | None:
-    """How much an unsigned 32-bit counter grew, across a wrap.
+    """Growth of an unsigned 32-bit counter, across a wrap.
 
-    Only valid when no count field of the same record fell; the caller checks that.
+    Valid only when no count of the same record fell; the caller checks that.
     """
     if before is None or after is None:
         return None

@@ -12,7 +12,7 @@ SHORTEST_S = 10.0
 
 
 class Severity(StrEnum):
-    """How much a finding matters, the least first."""
+    """Severity of a finding, the lowest first."""
 
     INFO = "info"
     WARNING = "warning"
@@ -38,7 +38,7 @@ class Advice(NamedTuple):
 
 
 class RuledOut(NamedTuple):
-    """A class that was considered and the reason why it does not hold, as (template id, arguments)."""
+    """A class that was considered and the reason why it does not apply, as (template id, arguments)."""
 
     class_id: str
     template: str
@@ -46,7 +46,7 @@ class RuledOut(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One claim of one rule."""
+    """A claim of a rule."""
 
     class_id: str
     """One of CLASS_SPECS."""

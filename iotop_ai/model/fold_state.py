@@ -38,7 +38,7 @@ class JobMemory(NamedTuple):
     turns: tuple[WorkerRestart, ...] = ()
     """Oldest first, at most eight."""
     following: bool = False
-    """Whether the newest restart still costs time."""
+    """Whether the newest restart is still costing time."""
     idle_s: float = 0.0
     """Time lost while it has no worker; it counts for the next restart."""
 

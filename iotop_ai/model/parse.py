@@ -1,4 +1,4 @@
-"""One parser for the durations, sizes and times that people type."""
+"""The parsers of durations, sizes and times that users type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.errors import UsageError
 
-if TYPE_CHECKING:  # slow to import, and most starts need no time
+if TYPE_CHECKING:  # slow to import and rarely needed at start-up
     from datetime import datetime, tzinfo
 
 _DURATION = pattern(r"(\d+(?:\.\d+)?)(ms|s|m|min|h|d)?")
@@ -19,7 +19,7 @@ _SIZE_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds of "2", "0.5", "90s", "10m", "1h30m", "7d"; UsageError when it is not one."""
+    """Seconds of "2", "0.5", "90s", "10m", "1h30m", "7d". Raises UsageError."""
     compact = text.strip().lower()
     seconds, end = 0.0, 0
     for match in _DURATION.finditer(compact):
@@ -28,15 +28,15 @@ def parse_duration_s(text: str) -> float:
         seconds += float(match[1]) * _DURATION_UNIT[match[2] or "s"]
         end = match.end()
     if not compact or end != len(compact) or not math.isfinite(seconds):
-        raise UsageError(f"{text!r} is no duration; write 2, 0.5, 90s, 10m or 1h30m")
+        raise UsageError(f"{text!r} is not a duration; write 2, 0.5, 90s, 10m or 1h30m")
     return seconds
 
 
 def parse_size_bytes(text: str) -> int:
-    """Bytes of "512M", "1.5G", "64k", "100"; powers of 1024; UsageError when it is not one."""
+    """Bytes of "512M", "1.5G", "64k", "100"; powers of 1024. Raises UsageError."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is no size; write 512M, 1.5G or 64k")
+        raise UsageError(f"{text!r} is not a size; write 512M, 1.5G or 64k")
     return int(float(match[1]) * 1024 ** _SIZE_POWER[match[2].lower()])
 
 
@@ -57,7 +57,7 @@ def _wall_ns(moment: datetime) -> int:
 
 
 def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
-    """Unix ns of a date with or without a time, "2026-11-21T14:32:05Z", "2026-11-21 14:32"; UsageError when it is none.
+    """Unix ns of a date with or without a time: "2026-11-21T14:32:05Z", "2026-11-21 14:32". Raises UsageError.
 
     zone: of a time without an offset; None is the machine's own.
     """
@@ -71,14 +71,14 @@ def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
             moment = moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()
         return _wall_ns(moment)
     except (ValueError, OverflowError):
-        raise UsageError(f"{text!r} is no time; write 2026-11-21T14:32:05Z or '2026-11-21 14:32'") from None
+        raise UsageError(f"{text!r} is not a time; write 2026-11-21T14:32:05Z or '2026-11-21 14:32'") from None
 
 
 def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = None) -> int:
-    """Unix ns of a moment of a recording that lasts from begin_ns to end_ns; it may lie outside of it.
+    """Unix ns of a moment of a recording from begin_ns to end_ns; it may be outside of it. Raises UsageError.
 
-    "14:32" and "14:32:05": the last such time within the recording, else the one nearest to it. "-3m": before the
-    end. "+3m": after the beginning. "45%": of the whole. Else as ``parse_moment_ns``. Raises UsageError.
+    "14:32" and "14:32:05": the last such time within the recording, else the one nearest to it. "-3m": before the end.
+    "+3m": after the beginning. "45%": of the whole. Else as ``parse_moment_ns``.
     """
     typed = text.strip()
     if (share := _SHARE.fullmatch(typed)) is not None and float(share[1]) <= 100:
@@ -91,7 +91,7 @@ def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = N
     try:
         return parse_moment_ns(typed, zone)
     except UsageError:
-        raise UsageError(f"{text!r} is no time; {_TIME_HELP}") from None
+        raise UsageError(f"{text!r} is not a time; {_TIME_HELP}") from None
 
 
 def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone: tzinfo | None) -> int:
@@ -99,7 +99,7 @@ def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone:
 
     hour, minute, second = int(clock[1]), int(clock[2]), int(clock[3] or 0)
     if hour > 23 or minute > 59 or second > 59:
-        raise UsageError(f"{text!r} is no time of a day")
+        raise UsageError(f"{text!r} is not a time of day")
     of_day = time(hour, minute, second, int((clock[4] or "0").ljust(6, "0")))
     first, last = (datetime.fromtimestamp(ns // 1_000_000_000, zone) for ns in (begin_ns, end_ns))
     found = []

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Status(StrEnum):
-    """Why a Reading holds a value or does not."""
+    """Why a Reading has a value or lacks it."""
 
     OK = "ok"
     PENDING = "pending"
@@ -27,16 +27,16 @@ class Reading(NamedTuple, Generic[T]):
     """The result of one collector at one moment."""
 
     value: T | None = None
-    """None exactly when nothing is known; {} when it read and found none."""
+    """None exactly when unknown; {} when the read found none."""
     status: Status = Status.PENDING
     reason: str = ""
-    """Why there is no value, or which part of it is missing: one clause for people."""
+    """Why the value, or which part of it, is missing: one clause for people."""
     remedy: str = ""
-    """The exact command or step that mends it; "" when there is none."""
+    """The exact command or step that fixes it; "" when there is none."""
     at_ns: int | None = None
     """Monotonic, taken just after the read; None before the first."""
     took_ns: int = 0
-    """How long the read took."""
+    """Duration of the read."""
 
 
 class Rated(NamedTuple, Generic[T]):
@@ -49,7 +49,7 @@ class Rated(NamedTuple, Generic[T]):
     seconds: float | None = None
     """Between the two Readings; None without a usable earlier one."""
     renewed: bool = False
-    """False when the Reading was not read again since the Sample before: a rule does not count the rates again."""
+    """False when the Reading was not read again since the previous Sample: a rule does not count the rates again."""
 
     def age_s(self, now_ns: int) -> float | None:
         """Seconds since the Reading was taken; None before the first."""

@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 
 class OwnRates(NamedTuple):
-    """The monitor's own cost. All None where no monitor ran (an imported log)."""
+    """The monitor's own cost. All None in an imported log, where no monitor ran."""
 
     cpu_ratio: float | None
     """Share of one core over the interval; None on the first."""
@@ -151,7 +151,7 @@ def is_pair(before: Snapshot | None, after: Snapshot) -> bool:
 
 
 def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sample:
-    """The Sample of ``after``. ``last`` is the Sample of ``before``; its rates are carried on where nothing was read.
+    """The Sample of ``after``. ``last`` is the Sample of ``before``; its rates are repeated where nothing was read.
 
     Snapshots of different boots are never paired: pids, start times and diskseq repeat across boots.
     """

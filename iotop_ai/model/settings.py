@@ -1,4 +1,4 @@
-"""What the user chose, as frozen records; cli reads flags (and later TOML) into them."""
+"""The user's settings, as frozen records; cli reads them from flags, environment and file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CMDLINE_LEVELS = ("names", "redacted", "full")
 
 
 class Marks(NamedTuple):
-    """From where on a figure stands out on the screen; the verdict has limits of its own. 0: never.
+    """The values from which figures are highlighted on the screen; the verdict has its own limits. 0: never.
 
     io_wait: percent of a process's time. await_ms: ms of a read or a write. util: percent.
     """
@@ -23,16 +23,17 @@ class Marks(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """interval_s: 0.1 to 3600. devices: kernel names or labels to show, () all. path: the folder they came from.
+    """The effective settings of a run.
 
-    theme: one of THEMES, "" chooses by terminal. smart: whether smartctl is asked at all; smartctl: its path or "".
-    smart_types: (disk, what ``smartctl -d`` is given for it), for disks behind a USB bridge or a RAID controller.
-    cmdline: how much of a command line is written, printed or copied. remember: whether the screen begins as it was
-    left. hidden: panels that are not shown. no_columns: ids of columns of the processes that are not shown. tree: each
-    process below its parent. keymap: (action, its keys) of those that have other keys than the defaults. chosen: names
-    of the fields that the user set, by whatever means. job: a process of the job that the verdict is about, 0: as the
-    verdict chooses. exact: every process is read in every tick, however many there are. procfs,
-    sysfs: where the machine's trees are mounted, "" for our own; others are looked at only, so ``readonly`` is set too.
+    interval_s: 0.1 to 3600. devices: kernel names or labels to show, () all. path: the folder that selected them.
+    theme: one of THEMES, "" chooses by terminal. smart: whether smartctl is used at all; smartctl: its path or "".
+    smart_types: (disk, argument of ``smartctl -d``), for disks behind a USB bridge or a RAID controller. cmdline: the
+    part of a command line that is written, printed or copied. remember: whether the screen restores its last view.
+    hidden: panels that are not shown. no_columns: ids of hidden columns of the processes. tree: each process below its
+    parent. keymap: (action, its keys) where they are not the defaults. chosen: names of the fields that the user set,
+    by whatever means. job: a process of the job for the verdict, 0: the verdict chooses. exact: every process is read
+    in every tick, however many there are. procfs, sysfs: mount points of the machine's trees, "" for our own; other
+    trees are only read, so ``readonly`` is set too.
     """
 
     interval_s: float = 1.0

@@ -1,4 +1,4 @@
-"""The groups of signals that can be read here, with a clause for each that cannot."""
+"""The groups of signals that can be read here, with a clause for each other one."""
 
 from __future__ import annotations
 

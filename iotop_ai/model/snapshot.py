@@ -27,11 +27,11 @@ from iotop_ai.model.process.records import ProcessTable
 from iotop_ai.model.reading import Reading
 
 NOT_RECORDED = "not_recorded"
-"""Kind of the Event that says how many Snapshots are missing before it in a recording, and why."""
+"""Kind of the Event with the number of Snapshots missing before it in a recording, and the reason."""
 
 
 class Event(NamedTuple):
-    """An event since the Snapshot before."""
+    """An event since the previous Snapshot."""
 
     at_ns: int
     wall_ns: int
@@ -48,7 +48,7 @@ class Event(NamedTuple):
 
 
 class Host(NamedTuple):
-    """The machine and the user; constant within a session but for a rename."""
+    """The machine and the user; constant within a session, except for a rename."""
 
     name: str
     boot_id: str
@@ -65,7 +65,7 @@ class Host(NamedTuple):
 
 
 class OwnCost(NamedTuple):
-    """The monitor's own cost. In an imported log all is None and pid 0: no monitor ran."""
+    """The monitor's own cost. In an imported log, where no monitor ran, all is None and pid 0."""
 
     pid: int
     cpu_ns: int | None

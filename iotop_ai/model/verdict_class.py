@@ -1,4 +1,4 @@
-"""The classes of the verdict, one entry each: what its state is, how it enters and leaves, and what may cure it.
+"""The classes of the verdict: for each its state, how it enters and leaves, and its possible advice.
 
 A class is its entry here, the rule that claims it (diagnosis/rules/) and its words (present/); a test fails on any gap.
 """

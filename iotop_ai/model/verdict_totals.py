@@ -1,4 +1,4 @@
-"""The verdict over a stretch of time, summed so that the sums of its parts add up to the sums of the whole."""
+"""The verdict over a span of time, summed so that the sums of the parts add up to those of the whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class FindingTotal(NamedTuple):
     """The time of one finding, in ns: integers add up the same in any order."""
 
     finding: Finding
-    """As it was at its highest confidence, the newest of these."""
+    """At its highest confidence; the newest of these."""
     stood_ns: int
     """Time for which it was active."""
     lost_ns: int
@@ -48,7 +48,7 @@ class JobTime(NamedTuple):
 
 
 class VerdictTotals(NamedTuple):
-    """The sums over a stretch of time."""
+    """The sums over a span of time."""
 
     measuring_ns: int = 0
     """Time before a rule had a full window."""

@@ -158,7 +158,7 @@ class SessionRecorder:
         self.last = state if closed else state._replace(trouble="its disk does not answer")
         return self.last
 
-    def recorded(self) -> RecordingState | None:
+    def recording_state(self) -> RecordingState | None:
         """The state of the recording; None without one."""
         recorder = self._recorder
         return None if recorder is None else self._state(recorder)

@@ -56,18 +56,18 @@ class Baselines:
     def keep(self, learned: Known, infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
         """Write the baselines of these disks, and keep those of others; False where there are none. Raises OSError."""
         serials = {info.serial for info in infos.values() if info.serial}
-        mine = {
+        own = {
             serial: (wall_s, [_kept(size, at_ns // PART_NS, wall_s) for size in one.sizes])
             for serial, one in learned.items()
             if serial in serials and any(size.minutes for size in one.sizes)
         }
-        if not mine:
+        if not own:
             return False
         try:
             known = self._entries()
         except ValueError:  # a damaged file is replaced
             known = {}
-        whole = {**{serial: one for serial, one in known.items() if wall_s - one[0] <= OLDEST_S}, **mine}
+        whole = {**{serial: one for serial, one in known.items() if wall_s - one[0] <= OLDEST_S}, **own}
         newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST]
         self._write({"format": FORMAT, "devices": dict(newest)})
         return True

@@ -140,12 +140,12 @@ class Ring:
         if recording is None:
             return ()
         session = recording.blocks[-1].session
-        mine = [block for block in recording.blocks if block.session == session and block.at_ns < before_ns]
-        if not mine:
+        blocks = [block for block in recording.blocks if block.session == session and block.at_ns < before_ns]
+        if not blocks:
             return ()
-        far = [block for block in mine if block.at_ns <= before_ns - HISTORY_S * 1e9]
+        far = [block for block in blocks if block.at_ns <= before_ns - HISTORY_S * 1e9]
         out = []
-        for block in mine[mine.index((far or mine[:1])[-1]) :]:
+        for block in blocks[blocks.index((far or blocks[:1])[-1]) :]:
             for raw in recording.raw_lines(block):
                 head = parse_head(raw)
                 if head is not None and head.kind == "snap" and head.at_ns is not None and head.at_ns < before_ns:

@@ -58,10 +58,10 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
     """The monitor on the terminal.
 
-    frames: continue after ``first``, which is shown at once. keeper: gets each of them, also the first. deck: makes the
-    thread that plays a recording instead; ``frames`` is then empty. save: writes a screenshot and returns its path;
-    None where nothing may be written. The front reads ``ended_by`` (the signal that ended the app), ``failure`` (the
-    exception that did) and ``look`` (the theme) once the terminal is back.
+    frames: continue after ``first``, which is shown at once. keeper: gets each of them, also the first. make_playback:
+    makes the thread that plays a recording instead; ``frames`` is then empty. save: writes a screenshot and returns its
+    path; None where nothing may be written. cli reads ``ended_by`` (the signal that ended the app), ``failure`` (the
+    exception that did) and ``look`` (the theme) after the terminal is restored.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -76,7 +76,7 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
         theme: str,
         driver_class: type[Driver] | None = None,
         keeper: SessionRecorder | None = None,
-        deck: Callable[[MessageReceiver], PlaybackThread] | None = None,
+        make_playback: Callable[[MessageReceiver], PlaybackThread] | None = None,
         save: Callable[[str], str] | None = None,
     ) -> None:
         ansi = ANSI_THEMES.get(theme)
@@ -90,8 +90,8 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
         self._ground = looks(theme)["bg"].bg
         self.keeper = keeper
         self.main = MainScreen(first, view, source, ThemeStyles(theme), keeper, self._look_back, self._next_theme)
-        if deck is not None:
-            self.main.time.playback = deck(self)
+        if make_playback is not None:
+            self.main.time.playback = make_playback(self)
         if keeper is not None:
             keeper.put(first)
         self.follower = SourceThread(frames, source, self, keeper.put if keeper is not None else None)
@@ -248,7 +248,7 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
     def action_picture(self) -> None:
         """Save a screenshot, and show its path."""
         if self._save is None:
-            self._answer("failed: nothing may be written from here")
+            self._answer("failed: this screen may not write files")
             return
         from iotop_ai.tui.screenshot import screenshot
 
@@ -281,10 +281,10 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
         # The ring has dropped the Samples for the history of its first minute.
         whole_ns = held.blocks[0].at_ns + int(HISTORY_S * 1e9) if held.blocks[0].offset > 1 else 0
         try:
-            tape = FrameCursor([held], shown_from_ns=whole_ns)
+            cursor = FrameCursor([held], shown_from_ns=whole_ns)
         except InputError:
             return None
-        return PlaybackThread(tape, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)
+        return PlaybackThread(cursor, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)
 
     def _repaint(self, _app: object) -> None:
         """Paint every row: after Ctrl-Z and fg the terminal is empty."""

@@ -1,4 +1,4 @@
-"""Real processes signalled and given other priorities, and never one that has another's number."""
+"""Real processes are signalled and given other priorities, never one with a reused pid."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def audit(tmp_path: Path) -> Audit:
 
 
 def results(audit: Audit) -> list[tuple[str, str, str]]:
-    told = [json.loads(line) for line in audit.path.read_text().splitlines()]
-    return [(line["action"], line["target"], line["result"]) for line in told]
+    entries = [json.loads(line) for line in audit.path.read_text().splitlines()]
+    return [(line["action"], line["target"], line["result"]) for line in entries]
 
 
 def command(text: str) -> Command:
@@ -78,11 +78,11 @@ def test_commands(text: str, kind: str, value: int, shown: str) -> None:
     "text",
     ["", "9", "segv", "term 1", "nice", "nice 20", "nice -21", "nice +5", "io", "io idle 3", "io rt 8"],
 )
-def test_what_is_no_command(text: str) -> None:
+def test_invalid_commands_are_refused(text: str) -> None:
     assert parse_command(text) is None
 
 
-def test_a_process_is_ended_and_it_is_written_down(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
+def test_a_process_is_ended_and_audited(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
     outcome = act_on(command("term"), [key_of(sleeper.pid)], "sl\x1beeper", ROOT, audit)
     assert (outcome.done, outcome.text) == (True, f"term: sl�eeper ({sleeper.pid})")
     assert sleeper.wait(20) == -signal.SIGTERM
@@ -90,7 +90,7 @@ def test_a_process_is_ended_and_it_is_written_down(sleeper: subprocess.Popen[byt
     assert results(audit) == [("term", place, "asked"), ("term", place, outcome.text)]
 
 
-def test_another_process_with_that_number_is_never_hit(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
+def test_a_process_with_a_reused_pid_is_not_signalled(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
     here = key_of(sleeper.pid)
     earlier = here._replace(start_ticks=here.start_ticks - 1)
     for text in ("kill", "nice 19", "io idle"):
@@ -107,14 +107,14 @@ def test_every_thread_gets_the_priority(sleeper: subprocess.Popen[bytes], audit:
     assert [os.getpriority(os.PRIO_PROCESS, tid) for tid in tids] == [7, 7]
     assert act_on(command("io best 6"), [key_of(sleeper.pid)], "s", ROOT, audit).done
     for tid in tids:
-        told = subprocess.run(["ionice", "-p", str(tid)], capture_output=True, text=True, check=True).stdout
-        assert told.strip() == "best-effort: prio 6"
+        output = subprocess.run(["ionice", "-p", str(tid)], capture_output=True, text=True, check=True).stdout
+        assert output.strip() == "best-effort: prio 6"
     assert act_on(command("io idle"), [key_of(sleeper.pid)], "s", ROOT, audit).done
-    told = subprocess.run(["ionice", "-p", str(sleeper.pid)], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "idle"
+    output = subprocess.run(["ionice", "-p", str(sleeper.pid)], capture_output=True, text=True, check=True).stdout
+    assert output.strip() == "idle"
 
 
-def test_of_several_those_that_are_left_get_it(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
+def test_remaining_processes_of_several_are_signalled(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
     other = subprocess.Popen(["sleep", "300"])
     keys = [key_of(sleeper.pid), key_of(other.pid)]
     other.kill()
@@ -123,24 +123,24 @@ def test_of_several_those_that_are_left_get_it(sleeper: subprocess.Popen[bytes],
     assert (outcome.done, outcome.text) == (True, "stop: s (1 of 2): 1: it has ended")
 
 
-def test_each_of_what_is_tagged_is_written_down(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
+def test_each_tagged_process_is_audited(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
     here = key_of(sleeper.pid)
-    whom = [(key_of(1), "init"), (here, "sleeper"), (here._replace(start_ticks=here.start_ticks - 1), "gone")]
-    each = act_on_each(command("nice 3"), whom, ROOT, audit)
+    targets = [(key_of(1), "init"), (here, "sleeper"), (here._replace(start_ticks=here.start_ticks - 1), "gone")]
+    each = act_on_each(command("nice 3"), targets, ROOT, audit)
     not_init = "not done to init (1): pid 1 keeps the machine alive"
     assert each.whole == (True, f"nice 3: 1 of 3 tagged; {not_init}, and 1 more", "")
     assert each.done == (f"nice 3: sleeper ({sleeper.pid})",)
     assert os.getpriority(os.PRIO_PROCESS, sleeper.pid) == 3
-    told = results(audit)
-    assert [target for _, target, _ in told] == [
+    logged = results(audit)
+    assert [target for _, target, _ in logged] == [
         *["init: 1"] * 2, *[f"sleeper: {here.pid}"] * 2, *[f"gone: {here.pid}"] * 2,
     ]  # fmt: skip
-    assert [result for _, _, result in told if result != "asked"] == [
+    assert [result for _, _, result in logged if result != "asked"] == [
         f"nice 3: {not_init}", *each.done, f"nice 3: not done to gone ({here.pid}): it has ended",
     ]  # fmt: skip
 
 
-def test_nothing_is_done_that_the_audit_log_cannot_hold(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_nothing_is_done_without_an_audit_log(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     each = act_on_each(command("kill"), [(key_of(sleeper.pid), "s")], ROOT, Audit(Clock(), tmp_path / "file"))
     assert each.done == ()
@@ -157,7 +157,7 @@ def test_init_ourselves_and_the_kernel_are_protected(audit: Audit) -> None:
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
-def test_nobody_may_not_and_is_told_how(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_an_ordinary_user_is_refused_with_a_remedy(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     code = (
         "import sys\nfrom pathlib import Path\nfrom iotop_ai.actions.audit import Audit\n"
         "from iotop_ai.actions.process_signals import *\nfrom iotop_ai.collectors.io.clock import Clock\n"
@@ -185,7 +185,7 @@ def test_nobody_may_not_and_is_told_how(sleeper: subprocess.Popen[bytes], tmp_pa
     os.geteuid() != 0 or not os.access("/proc/sys/kernel/task_delayacct", os.W_OK), reason="needs root and the switch"
 )
 def test_delay_accounting_is_switched(tmp_path: Path, audit: Audit) -> None:
-    """On a tree of its own: other programs of this machine look at the real one."""
+    """On a made tree: other programs of this machine read the real one."""
     switch = tmp_path / "root/proc/sys/kernel/task_delayacct"
     switch.parent.mkdir(parents=True)
     switch.write_text("0\n")

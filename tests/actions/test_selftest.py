@@ -22,12 +22,12 @@ SDA = Target("sda", "/dev/sda", "sat")
 
 
 def lines(audit: Audit) -> list[tuple[str, str, str]]:
-    told = [json.loads(line) for line in audit.path.read_text().splitlines()]
-    return [(line["action"], line["target"], line["result"]) for line in told]
+    entries = [json.loads(line) for line in audit.path.read_text().splitlines()]
+    return [(line["action"], line["target"], line["result"]) for line in entries]
 
 
 @needs_smartctl
-def test_begin_refuse_a_second_and_abort(tmp_path: Path) -> None:
+def test_a_test_starts_refuses_a_second_and_aborts(tmp_path: Path) -> None:
     smartctl = Smartctl(tmp_path)
     smartctl.sata("sda", seconds=1000.0)
     audit = Audit(Clock(), tmp_path / "state")
@@ -55,7 +55,7 @@ def test_begin_refuse_a_second_and_abort(tmp_path: Path) -> None:
 
 
 @needs_smartctl
-def test_a_smartctl_that_silently_does_nothing_is_no_success(tmp_path: Path) -> None:
+def test_a_smartctl_that_silently_does_nothing_has_failed(tmp_path: Path) -> None:
     """The real one, below 7.4, on an NVMe: status 0, no message, no self-test."""
     smartctl = Smartctl(tmp_path)
     smartctl.disk("nvme8", {"model": "M", "serial": "S"})
@@ -79,7 +79,7 @@ def test_without_an_audit_log_nothing_is_done(tmp_path: Path) -> None:
     ("target", "what"),
     [(Target("x", "/dev/../sda", "sat"), "short"), (Target("sda", "/dev/sda", "-x"), "short"), (SDA, "captive")],
 )
-def test_what_cannot_be_meant_is_not_run(tmp_path: Path, target: Target, what: str) -> None:
+def test_invalid_targets_are_not_run(tmp_path: Path, target: Target, what: str) -> None:
     script = tmp_path / "smartctl"
     script.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     script.chmod(0o755)
@@ -87,7 +87,7 @@ def test_what_cannot_be_meant_is_not_run(tmp_path: Path, target: Target, what: s
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_missing_smartctl_and_a_silent_one(tmp_path: Path) -> None:
+def test_a_missing_or_silent_smartctl_is_an_error(tmp_path: Path) -> None:
     audit = Audit(Clock(), tmp_path / "state")
     missing = self_test("short", SDA, "/nowhere/smartctl", Clock(), audit, live=False)
     assert (missing.done, missing.text) == (False, "no smartctl at /nowhere/smartctl")
@@ -112,12 +112,12 @@ def test_a_missing_smartctl_and_a_silent_one(tmp_path: Path) -> None:
         ({"out": '{"smartctl":{"exit_status":0}}', "status": 0}, True, "long self-test begun"),
     ],
 )
-def test_what_smartctl_says(response: dict[str, object], done: bool, text: str) -> None:
+def test_smartctls_answers_are_understood(response: dict[str, object], done: bool, text: str) -> None:
     outcome = outcome_of("long", response)
     assert (outcome.done, outcome.text) == (done, text)
 
 
-def test_the_audit_log_is_only_appended_to_and_clean(tmp_path: Path) -> None:
+def test_the_audit_log_is_append_only_and_clean(tmp_path: Path) -> None:
     audit = Audit(Clock(), tmp_path)
     audit.write("act", "a\x1b]0;x\x07b\n", "asked")
     audit.write("act", "c", "done")
@@ -129,7 +129,7 @@ def test_the_audit_log_is_only_appended_to_and_clean(tmp_path: Path) -> None:
 
 
 def full(write: Callable[[], object]) -> bool:
-    """Whether the filesystem refused it for want of room."""
+    """Whether the filesystem refused it for lack of space."""
     try:
         write()
     except OSError as error:
@@ -140,7 +140,7 @@ def full(write: Callable[[], object]) -> bool:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
-def test_on_a_full_filesystem_no_half_line_is_taken_for_a_whole_one(tmp_path: Path) -> None:
+def test_a_full_filesystem_leaves_no_partial_line(tmp_path: Path) -> None:
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("mounting is not allowed here")
@@ -150,7 +150,7 @@ def test_on_a_full_filesystem_no_half_line_is_taken_for_a_whole_one(tmp_path: Pa
         with (tmp_path / "filler").open("wb", buffering=0) as filler:
             while not full(lambda: filler.write(b"x" * 4096)):
                 pass
-        # The page of the log has some room left; a line that does not fit into it is written in part.
+        # The log's page has some space left; a line that does not fit is written in part.
         while not full(lambda: audit.write("more", "t" * 200, "asked")):
             pass
         raw = audit.path.read_bytes()

@@ -1,4 +1,4 @@
-"""Ours without a screen and without a file: what reading the machine and judging it costs each second.
+"""The monitor without screen and file: the cost of reading and judging each second.
 
 ``python tests/bench/bare.py [--ring]`` until it is killed; --ring keeps the last hour as the live screen does.
 """

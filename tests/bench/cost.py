@@ -34,12 +34,12 @@ from tests.rigs.tmux import Terminal
 CPUACCT = Path("/sys/fs/cgroup/cpuacct")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cost.md"
 WIDTH, HEIGHT = 120, 40
-OTHERS = r"^## (?:Where the time goes|What a start loads|How it grows|What was tried)$"
+OTHERS = r"^## (?:Where the time goes|What a start loads|How it grows)$"
 """Sections of the document that others write."""
 SETTLE_S = 4.0
-"""From the start until counting begins: start-up is told by the first paint, not by the refreshes."""
+"""From the start until counting begins: the refreshes do not include the start-up."""
 UNUSUAL = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
-"""What developers and containers set, and users do not."""
+"""Set by developers and containers, not by users."""
 QUIET_S = 0.25
 """A pause in the output that ends a refresh."""
 ESCAPE = re.compile(rb"\x1b(?:\[[0-9;:?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])|[\x0e\x0f]")
@@ -101,7 +101,7 @@ class Output:
         if not select.select([self._fd], [], [], max(0.0, until - time.monotonic()))[0]:
             return False
         chunk = os.read(self._fd, 1 << 16)
-        if not chunk:  # nobody holds the other end at the moment
+        if not chunk:  # the other end is closed at the moment
             time.sleep(0.005)
             return False
         self.raw += chunk
@@ -131,7 +131,7 @@ class Output:
 
 
 def program_environment() -> dict[str, str]:
-    """The environment for what is measured: as a user's, without what makes each start compile anew or unbuffered."""
+    """The environment of a measured program: a user's, without variables that make a start slower."""
     return {name: value for name, value in os.environ.items() if name not in UNUSUAL}
 
 
@@ -143,7 +143,7 @@ def measure(
     size: tuple[int, int] = (WIDTH, HEIGHT),
     given: Given = Given(),  # noqa: B008 - a tuple
 ) -> Run:
-    """Run one program in a terminal of its own and watch it. given: how a load wants it started."""
+    """Run one program in its own terminal and measure it. given: how the load starts it."""
     go, fifo = folder / "go", folder / "bytes"
     for node in (go, fifo):
         node.unlink(missing_ok=True)
@@ -203,14 +203,12 @@ def table(runs: dict[str, list[Run]]) -> str:
 
 HEAD = """# Cost
 
-`python -m tests.bench.cost` (as root) runs whole programs, one at a time, in tmux at {width}x{height} with one refresh
-a second, each in a CPU control group of its own. CPU is the growth of the group's `cpuacct.usage` (all processes,
-user and system) over {seconds:.0f} s after {settle:.0f} s of running, so it is milliseconds of one core per second,
-which is per refresh at 1 Hz. Peak memory is VmHWM of the main process; helper processes stand apart. First paint is
-from `exec` until the terminal has received data (not just a frame). Refreshes are bursts of output; a program that
-redraws only what changed can show fewer than one a second. Each cell is the minimum and, in brackets, the median of
-interleaved rounds. "paused" and "help open" are ours with its screen at rest, "record" is ours without one, and
-"collector and diagnosis" only reads and judges.
+`python -m tests.bench.cost` (as root) runs each program alone in tmux at {width}x{height} with one refresh a second, in
+its own CPU control group. CPU: growth of `cpuacct.usage` (all processes, user and system) over {seconds:.0f} s after
+{settle:.0f} s of running, in milliseconds of one core per second. Peak memory: VmHWM of the main process; helpers
+separately. First paint: from `exec` until the terminal has received data. Refreshes: bursts of output. Each cell is the
+minimum and, in brackets, the median of the rounds. "paused" and "help open" are iotop-ai with an idle screen, "record"
+without one; "collector and diagnosis" only reads and judges.
 
 Measured {date} on {machine}. {versions}.
 
@@ -218,7 +216,7 @@ Measured {date} on {machine}. {versions}.
 
 
 class Kept:
-    """Runs in a file, one line each, so that a long measurement can be taken piece by piece."""
+    """Runs in a file, one per line, so that a long measurement can be made in parts."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -260,7 +258,7 @@ def document(runs: dict[str, dict[str, list[Run]]], seconds: float) -> str:
     rows = [(g.work, g.must, g.measured, "yes" if g.met else "no") for g in goals(runs)]
     tables = [f"## {title_of(load).capitalize()}\n\n{table(by_name)}\n" for load, by_name in runs.items()]
     asked = markdown(("work", "must", "measured", "met"), rows, {1: False, 2: False, 3: False})
-    return head + f"## What is asked of it\n\n{asked}\n\n" + "\n".join(tables)
+    return head + f"## Goals\n\n{asked}\n\n" + "\n".join(tables)
 
 
 def write(text: str) -> None:
@@ -271,7 +269,7 @@ def write(text: str) -> None:
 
 
 def main() -> int:
-    """Measure, print, say whether the goals hold."""
+    """Measure and print; the exit code says whether the goals are met."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.cost", description=__doc__)
     names = [p.name for p in (*PROGRAMS, *FORMS)]
     parser.add_argument("--procs", nargs="+", type=int, default=[], metavar="N", help="processes asleep")
@@ -308,7 +306,7 @@ def main() -> int:
                         except RuntimeError as error:
                             if not args.peers or program.name == OURS:
                                 raise
-                            # One that shows nothing here: nvitop without a GPU.
+                            # It shows nothing here, as nvitop without a GPU.
                             print(f"{load:>8} {program.name}: {error}"[:120], file=sys.stderr)
                             continue
                         print(f"{load:>8} {program.name:<40}", *(f"{x:9.1f}" for x in run if x is not None), flush=True)

@@ -42,7 +42,7 @@ WARM_S = 2.0
 
 
 class Load(NamedTuple):
-    """What fio does, on which rig, with which limit."""
+    """A load: fio's work, the rig, and its limit."""
 
     title: str
     rig: str
@@ -140,7 +140,7 @@ NO_REQUESTS = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz"
 
 
 class Figure(NamedTuple):
-    """One number three times: theirs, the program's, and the collectors' called directly. None is unknown."""
+    """One number three times: the other program's, ours, and the collectors' called directly. None is unknown."""
 
     name: str
     theirs: float
@@ -157,7 +157,7 @@ class Figure(NamedTuple):
         return f"{(ours / self.theirs - 1) * 100:+.2f} %" if self.theirs else f"{ours - self.theirs:+.2f}"
 
     def right(self, ours: float | None, undefined: bool) -> bool:
-        """Whether a figure of ours is as near as allowed."""
+        """Whether our figure is within the allowed difference."""
         if ours is None:
             return undefined
         share = {RATE: 0.01, MEAN: 0.03, POINT: 0.0}[self.allowed]
@@ -166,14 +166,14 @@ class Figure(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """All figures of one load. undefined: names that have no value because nothing was done."""
+    """All figures of one load. undefined: names without a value, because nothing was done."""
 
     load: Load
     figures: list[Figure]
     undefined: frozenset[str]
 
     def wrong(self) -> list[Figure]:
-        """Figures that are further off than allowed, in the program or in the collectors called directly."""
+        """Figures outside the allowed difference, in the program or in the collectors called directly."""
         return [
             f
             for f in self.figures
@@ -187,7 +187,7 @@ def _scaled(rates: BlockRates | ProcessRates | None, field: str, factor: float) 
 
 
 def _workers(fio: subprocess.Popen[bytes], wanted: int) -> list[int]:
-    """The processes of fio that do the work, once it has started them all."""
+    """fio's worker processes, once it has started them all."""
     path = Path(f"/proc/{fio.pid}/task/{fio.pid}/children")
     for _ in range(1000):
         if fio.poll() is not None:
@@ -199,7 +199,7 @@ def _workers(fio: subprocess.Popen[bytes], wanted: int) -> list[int]:
 
 
 def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
-    """Run one load and look at it three ways at once."""
+    """Run one load and measure it in three ways at once."""
     load.limit(disk)
     job = (
         f"fio --filename={disk.node} --ioengine=libaio --direct=1 --time_based --runtime={seconds + 30:.0f} {load.fio}"
@@ -250,7 +250,7 @@ def measure(load: Load, disk: Disk, program: str, seconds: float) -> Measured:
 
 
 def table(measured: Measured) -> str:
-    """The figures that say something, and one line about those that are 0 everywhere."""
+    """The figures that are not 0 everywhere, and one line about the others."""
     shown, idle = [], []
     for f in measured.figures:
         (idle if not f.theirs and not f.program and not f.direct else shown).append(f)
@@ -270,8 +270,7 @@ def table(measured: Measured) -> str:
     command = f"fio --ioengine=libaio --direct=1 --time_based {measured.load.fio}"
     text = f"### {measured.load.title}\n\n`{command}`\n\n{markdown(header, rows)}\n"
     if idle:
-        names = ", ".join(f.name for f in idle)
-        text += f"\n0 with them, and 0 or (a mean of nothing) null with us: {names}.\n"
+        text += f"\nThe other {len(idle)} figures are 0 in all three, or null with us for a mean of nothing.\n"
     if bad := [f.name for f in idle if f in wrong]:
         text += f"\nOUT: {', '.join(bad)}.\n"
     return text
@@ -279,17 +278,15 @@ def table(measured: Measured) -> str:
 
 HEAD = """# Exactness
 
-`python -m tests.bench.exactness` (as root) makes a steady load with fio on two disks that are really slow and takes
-the same {seconds:.0f} s three ways at once: `iostat -x` and `pidstat -d`, the installed program
-(`iotop-ai snapshot --json -d {seconds:.0f}`), and our collectors called as a library. The program starts its seconds
-about as much later as Python takes to start, so a part of its difference is the load's own unrest. The library reads
-within milliseconds of iostat.
+`python -m tests.bench.exactness` (as root) makes a steady load with fio on two slow disks and measures the same
+{seconds:.0f} s in three ways: `iostat -x` and `pidstat -d`, `iotop-ai snapshot --json -d {seconds:.0f}` (which starts
+later, by the start of Python), and our collectors as a library.
 
-Allowed: every rate 1 %, every await, size and queue 3 %, %util and the merged shares 1 point; half of the last printed
-decimal is no difference. It ends with exit code 1 when one figure is out.
+Allowed: 1 % for rates, 3 % for awaits, sizes and queues, 1 point for %util and the merged shares; half of the last
+printed decimal does not count. Exit code 1 when a figure is out.
 
-Rig A is a loop device over a file, with the disk below throttled in the control group of the reader. Rig B is a loop
-device over a FUSE file that answers each request after a set time.
+Rig A is a loop device over a file on a throttled disk. Rig B is a loop device over a FUSE file that answers each
+request after a set time.
 
 Measured {date} on {machine}; {iostat}, {fio}.
 

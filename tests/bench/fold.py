@@ -71,7 +71,7 @@ class Training(Server):
 
 
 class Crowd(Server):
-    """No job and no GPU: every rule about single processes has its say."""
+    """No job and no GPU: the rules about single processes run."""
 
     def __init__(self, processes: int = 1000) -> None:
         super().__init__("all", processes=processes, gpus=0)
@@ -80,7 +80,7 @@ class Crowd(Server):
 
 
 def histories(server: Server, ticks: int) -> list[tuple[Snapshot, tuple[Sample, ...]]]:
-    """What the fold is called with, tick by tick."""
+    """The inputs of the fold, tick by tick."""
     out: list[tuple[Snapshot, tuple[Sample, ...]]] = []
     history: tuple[Sample, ...] = ()
     before: Snapshot | None = None

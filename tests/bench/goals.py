@@ -1,4 +1,4 @@
-"""What is asked of the cost, line by line, and whether it is met. Ratios within one run, of the minimum of rounds."""
+"""The goals of the cost, line by line, and whether they are met. Ratios within one run, of the minimum of rounds."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ JOB_MS = 12.0
 
 
 def goals(runs: Mapping[str, Mapping[str, Sequence[Measured]]]) -> list[Goal]:
-    """The lines of which there are runs, in order. runs: by load and program."""
+    """The lines that have runs, in order. runs: by load and program."""
     cpu = {
         (load, name): min(run.cpu_ms for run in found)
         for load, by_name in runs.items()
@@ -61,10 +61,10 @@ def goals(runs: Mapping[str, Mapping[str, Sequence[Measured]]]) -> list[Goal]:
     out = []
     for load, name, peer, share in _SHARES:
         if (load, name) in cpu and (load, peer) in cpu:
-            ours, theirs = cpu[load, name], cpu[load, peer]
-            figure = f"{ours / theirs:.2f} ({ours:.1f} of {theirs:.1f} ms/s)"
-            form = ", every process read" if name == EXACT else ", those at rest left alone" if load == "10000" else ""
-            out.append(Goal(_work(load) + form, f"at most {share:.2f} of {peer}", figure, ours <= share * theirs))
+            ours, peer_ms = cpu[load, name], cpu[load, peer]
+            figure = f"{ours / peer_ms:.2f} ({ours:.1f} of {peer_ms:.1f} ms/s)"
+            form = ", every process read" if name == EXACT else ", idle ones skipped" if load == "10000" else ""
+            out.append(Goal(_work(load) + form, f"at most {share:.2f} of {peer}", figure, ours <= share * peer_ms))
     if ("200", OURS) in cpu:
         ours = cpu["200", OURS]
         out.append(Goal(_work("200"), f"at most {ABOUT_200_MS:.0f} ms/s", f"{ours:.1f} ms/s", ours <= ABOUT_200_MS))

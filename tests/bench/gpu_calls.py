@@ -35,15 +35,15 @@ OTHER_FIELDS = {
 
 
 def calls(api: Any, handle: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Name and call of each question that the monitor asks, the newer ones first."""
+    """Name and call of each of the monitor's queries, the newer ones first."""
     for word in ("Decoder", "Encoder", "Jpg", "Ofa"):
         name = f"nvmlDeviceGet{word}Utilization"
         yield name, lambda name=name: getattr(api, name)(handle)
 
     def sram() -> Any:
-        told = api.c_nvmlEccSramErrorStatus_v1_t()
-        api.nvmlDeviceGetSramEccErrorStatus(handle, ctypes.byref(told))
-        return {name: getattr(told, name) for name, *_ in told._fields_}
+        status = api.c_nvmlEccSramErrorStatus_v1_t()
+        api.nvmlDeviceGetSramEccErrorStatus(handle, ctypes.byref(status))
+        return {name: getattr(status, name) for name, *_ in status._fields_}
 
     yield "nvmlDeviceGetSramEccErrorStatus", sram
     for kind in (0, 1):
@@ -73,7 +73,7 @@ def field(api: Any, handle: Any, number: int, scope: int) -> Any:
 
 
 def asked(api: Any, call: Callable[[], Any]) -> dict[str, Any]:
-    """The answer or why there is none, and the cost of up to USES calls in µs."""
+    """The answer or the reason for its absence, and the cost of up to USES calls in µs."""
     costs, answer, error = [], None, ""
     for _ in range(USES):
         start = time.perf_counter_ns()
@@ -99,7 +99,7 @@ def plain(answer: Any) -> Any:
 
 
 def steadiness(seconds: int) -> dict[str, Any]:
-    """The rates of the collector's own sweeps: median, spread, and what the old way (one time a reading) gives."""
+    """The rates of the collector's own sweeps: median and spread, and those of the old way (one time per reading)."""
     clock = Clock()
     collector = GpuCollector(clock, every_s=EVERY_S)
     found: dict[str, list[float]] = {name: [] for name in (*RATES, *(f"{name} by one time" for name in COUNTERS))}
@@ -143,7 +143,7 @@ def spread(values: list[float]) -> dict[str, float | int | None]:
 
 
 def copying(seconds: int) -> dict[str, Any]:
-    """The same under a steady copy to the GPU, beside how much was copied in truth."""
+    """The same under a steady copy to the GPU, beside the true amount."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.gpu_copy", str(seconds + 10)], cwd=REPO, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -151,12 +151,12 @@ def copying(seconds: int) -> dict[str, Any]:
     time.sleep(5.0)
     if child.poll() is not None:
         return {"error": child.communicate()[1].strip()}
-    told = steadiness(seconds)
+    report = steadiness(seconds)
     child.terminate()
     lines = [tuple(map(int, line.split())) for line in child.communicate()[0].splitlines() if line.count(" ") == 1]
     pairs = list(itertools.pairwise(lines))
-    told["copied_bytes_per_s"] = spread([(b - a) / (t - s) * 1e9 for (s, a), (t, b) in pairs]) if pairs else None
-    return told
+    report["copied_bytes_per_s"] = spread([(b - a) / (t - s) * 1e9 for (s, a), (t, b) in pairs]) if pairs else None
+    return report
 
 
 def main() -> int:

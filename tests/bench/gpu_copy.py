@@ -1,4 +1,4 @@
-"""A load that needs nothing but the driver: copies from pinned host memory to the GPU, and says how much.
+"""A load that needs only the driver: copies from pinned host memory to the GPU and prints the amount.
 
 ``python -m tests.bench.gpu_copy SECONDS`` prints one line a second: monotonic ns and the bytes copied so far.
 """
@@ -35,12 +35,12 @@ def copy(seconds: float) -> None:
     call("cuMemAllocHost_v2", ctypes.byref(host), ctypes.c_size_t(BYTES))
     call("cuMemAlloc_v2", ctypes.byref(there), ctypes.c_size_t(BYTES))
     done, begun = 0, time.monotonic_ns()
-    told = begun
+    last_report = begun
     while (now := time.monotonic_ns()) < begun + seconds * 1e9:
         call("cuMemcpyHtoD_v2", there, host, ctypes.c_size_t(BYTES))
         done += BYTES
-        if now - told >= 1e9:
-            told = now
+        if now - last_report >= 1e9:
+            last_report = now
             print(time.monotonic_ns(), done, flush=True)
 
 

@@ -2,7 +2,7 @@
 
 ``python -m tests.bench.gpu_exactness [--venv DIR] [--seconds 15] [--write]`` builds the rig's library, on which all
 three run, compares, and measures 1 and 16 GPUs. nvitop and gpustat are taken from ``--venv``, else installed into a
-folder that is thrown away. Exit 1 when a figure differs, 2 when this machine cannot tell.
+temporary folder. Exit 1 when a figure differs, 2 when this machine cannot tell.
 
 ``python -m tests.bench.gpu_exactness --real [--write]`` on a machine with an NVIDIA GPU: our log beside nvidia-smi's,
 idle and (with torch) under load, GPM included, the cost of each call; ``--write`` keeps them in docs/nvml-costs.md
@@ -58,13 +58,13 @@ class Row(NamedTuple):
 
     @property
     def equal(self) -> bool:
-        """Whether all who tell it tell the same."""
-        told = [value for value in (self.nvitop, self.gpustat) if value != "not shown"]
-        return all(value == self.ours for value in told)
+        """Whether all programs that show it agree."""
+        reported = [value for value in (self.nvitop, self.gpustat) if value != "not shown"]
+        return all(value == self.ours for value in reported)
 
 
 def run(argv: list[str], env: Mapping[str, str]) -> str:
-    """What a program prints. Ends with exit code 2 and its last line when it fails."""
+    """The output of a program. Ends with exit code 2 and its last line when it fails."""
     done = subprocess.run(argv, env={**os.environ, **env}, cwd=REPO, capture_output=True, text=True, timeout=120)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
@@ -145,15 +145,15 @@ def table(rows: list[Row]) -> str:
 
 
 def _cell(value: object) -> str:
-    return "none told" if value is None else str(value)
+    return "unknown" if value is None else str(value)
 
 
 def costs(folder: Path, env: Mapping[str, str], seconds: int, size: str) -> list[dict[str, float]]:
-    """CPU of the monitor with 1 and with 16 GPUs: of two turns each the one that cost less beside the calls."""
+    """CPU of the monitor with 1 and with 16 GPUs: the cheaper of two rounds each, beside the calls."""
     found: dict[int, list[dict[str, float]]] = {1: [], 16: []}
     for _ in range(2):
         for count, kept in found.items():
-            # Waiting for events sleeps in a real driver; the rig's library polls its file, which is no cost of ours.
+            # A real driver sleeps while it waits for events; the rig's library polls its file, so that is not our cost.
             machine(folder / "gpu.conf", [{**HOPPER, "procs": "", "events": 0}] * count)
             argv = [sys.executable, "-m", "tests.rigs.nvml.cost", str(seconds), *size.split("x")]
             kept.append(json.loads(run(argv, env)))
@@ -163,7 +163,7 @@ def costs(folder: Path, env: Mapping[str, str], seconds: int, size: str) -> list
 def cost_text(size: str, one: Mapping[str, float], many: Mapping[str, float]) -> tuple[str, bool]:
     """The figures and whether 16 GPUs stay within 1.5 times 1 GPU plus the calls themselves."""
     allowed = ALLOWED_FACTOR * one["cpu_ms_per_s"] + many["calls_ms_per_s"]
-    held = many["cpu_ms_per_s"] <= allowed
+    within = many["cpu_ms_per_s"] <= allowed
     lines = [f"Screen of {size}, one sweep a second:", ""]
     lines += ["| GPUs | CPU ms/s | of it in NVML calls | calls/s | without the calls |", "|--:|--:|--:|--:|--:|"]
     lines += [
@@ -174,9 +174,9 @@ def cost_text(size: str, one: Mapping[str, float], many: Mapping[str, float]) ->
     lines.append("")
     lines.append(
         f"16 GPUs may cost {allowed:.1f} ms/s (1.5 x 1 GPU, plus the calls); they cost {many['cpu_ms_per_s']:.1f}: "
-        f"{'holds' if held else 'does NOT hold'}."
+        f"{'holds' if within else 'does NOT hold'}."
     )
-    return "\n".join(lines), held
+    return "\n".join(lines), within
 
 
 def main() -> int:
@@ -206,18 +206,18 @@ def main() -> int:
         gpustat = json.loads(run([str(python), "-m", "gpustat", "--json"], env))
         run([str(python), "-m", "nvitop", "-1"], env)
         found = rows_of(mine, nvitop, gpustat)
-        told = [cost_text(size, *costs(folder, env, args.seconds, size)) for size in SIZES]
+        rows = [cost_text(size, *costs(folder, env, args.seconds, size)) for size in SIZES]
         versions = run([str(python), "-m", "pip", "list", "--format", "json"], {})
     known = {one["name"]: one["version"] for one in json.loads(versions)}
     head = ", ".join(f"{name} {known.get(name, '?')}" for name in PEERS)
-    parts = "\n\n".join(text for text, _ in told)
+    parts = "\n\n".join(text for text, _ in rows)
     page = f"{table(found)}\n\nBeside {head}, on the rig's library.\n\n{parts}\n"
     print(page)
     if args.write:
         PAGE.write_text(
             f"{__doc__.splitlines()[0]}\n\nWritten by `python -m tests.bench.gpu_exactness --write`.\n\n{page}"
         )
-    return 0 if all(held for _, held in told) and all(row.equal for row in found) else 1
+    return 0 if all(held for _, held in rows) and all(row.equal for row in found) else 1
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def has_torch() -> bool:
 
 
 def under(load: str) -> str:
-    """What nvidia-smi and we say in the same seconds of one load, and the calls' costs."""
+    """nvidia-smi's and our figures in the same seconds of one load, and the calls' costs."""
     child = None
     if load != "idle":
         code = (
@@ -96,7 +96,7 @@ def under(load: str) -> str:
             child.kill()
             child.wait()
     lines = [f"## {load}, {SECONDS} s", "", "nvidia-smi:", "", "```", smi, "```", ""]
-    lines += [f"iotop-ai, GPU {i}: {said(one)}" for i, one in enumerate(rates.values())]
+    lines += [f"iotop-ai, GPU {i}: {as_text(one)}" for i, one in enumerate(rates.values())]
     lines += ["", "| call | uses | median us | p95 us |", "|--|--:|--:|--:|"]
     lines += [
         f"| {name} | {cost.calls} | {cost.median_us:.0f} | {cost.p95_us:.0f} |" for name, cost in sorted(costs.items())
@@ -104,8 +104,8 @@ def under(load: str) -> str:
     return "\n".join(lines)
 
 
-def said(rates: GpuRates) -> str:
-    """Every figure that is known."""
+def as_text(rates: GpuRates) -> str:
+    """Every known figure."""
     return ", ".join(f"{name} {value:.4g}" for name, value in rates._asdict().items() if value is not None)
 
 

@@ -1,4 +1,4 @@
-"""What a machine is busy with while monitors are measured, by the names that ``--load`` takes."""
+"""The work of the machine while monitors are measured, by the names that ``--load`` takes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _OVER = 'mount --bind "$0/diskstats" /proc/diskstats && mount --bind "$0/block" 
 
 
 class Given(NamedTuple):
-    """What a load asks of how the programs are started. before: words in front of their command line."""
+    """How a load starts the programs. before: words in front of their command line."""
 
     environment: Mapping[str, str] = {}
     before: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ def _running(*calls: list[str]) -> Iterator[None]:
 
 
 def _until_gone(group: int) -> None:
-    """Wait until nobody of a group is left: thousands that end would be part of what is measured next."""
+    """Wait until a group has no process left: thousands of exits would disturb the next measurement."""
     with contextlib.suppress(ProcessLookupError):
         while True:
             os.killpg(group, 0)
@@ -113,7 +113,7 @@ def _until_gone(group: int) -> None:
 
 @contextlib.contextmanager
 def sleepers(count: int) -> Iterator[None]:
-    """That many more processes, asleep."""
+    """This many more processes, asleep."""
     script = f"i=0; while [ $i -lt {count} ]; do sleep 100000 & i=$((i+1)); done; echo ready; wait"
     with _running(["sh", "-c", script]):
         yield
@@ -121,7 +121,7 @@ def sleepers(count: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def family(name: str) -> Iterator[None]:
-    """A Python program with 31 children of that name ("-": its own), which makes them a job's loaders or not."""
+    """A Python program with 31 children of that name ("-": its own), which decides whether they count as loaders."""
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         script = Path(folder) / "train.py"
         script.write_text(_FAMILY)
@@ -166,7 +166,7 @@ def devices() -> Iterator[Given]:
     """1,000 block devices, 100 of them busy: made files mounted over /proc/diskstats and /sys/block for the program."""
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
         block = Path(folder) / "block"
-        # Virtio disks, which have no SMART that somebody would ask a thousand times for.
+        # Virtio disks, which have no SMART to query a thousand times.
         for i, letters in enumerate(islice(product(ascii_lowercase, repeat=3), DEVICES)):
             queue = block / f"vd{''.join(letters)}" / "queue"
             queue.mkdir(parents=True)
@@ -200,5 +200,5 @@ def load_of(name: str) -> Iterator[Given]:
 
 
 def title_of(name: str) -> str:
-    """What a load is, for a heading."""
+    """A load as a heading."""
     return f"{int(name):,} extra processes" if name.isdecimal() else LOADS[name][1]

@@ -54,7 +54,7 @@ WARM = 6
 
 
 class Work(NamedTuple):
-    """One part set up. before: what makes the next step's input, not counted; step: what is counted."""
+    """One part, set up. before: makes the next step's input, not counted; step: is counted."""
 
     before: Callable[[], None]
     step: Callable[[], None]
@@ -167,7 +167,7 @@ def judged_processes(count: int, folder: Path) -> Work:
 
 
 class Paper:
-    """A terminal of one theme: remembers what stands on it and takes only what changed."""
+    """A terminal of one theme: remembers its cells and takes only changed ones."""
 
     def __init__(self, width: int = WIDTH, height: int = HEIGHT) -> None:
         self._size = width, height
@@ -257,7 +257,7 @@ PARTS = (
 
 
 def mark() -> None:
-    """Call what a counter of instructions watches for."""
+    """Call the function that a counter of instructions watches."""
     os.getpriority(os.PRIO_PROCESS, 0)
 
 
@@ -374,7 +374,7 @@ def report(rounds: int) -> str:
     """The section of the document."""
 
     def pair(times: list[float]) -> str:
-        # The difference of two sizes is lost in their noise where an item takes next to nothing.
+        # For a very cheap item the difference of two sizes is less than their noise.
         middle = f"{statistics.median(times):.2f}"
         return f"< {middle}" if min(times) <= 0 else f"{min(times):.2f} ({middle})"
 

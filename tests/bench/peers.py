@@ -1,4 +1,4 @@
-"""Other programs: how they are started beside ours and what they print."""
+"""Other programs: their start and their output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def version_line(*argv: str) -> str:
 
 
 def machine() -> str:
-    """One line about where the figures come from."""
+    """One line about the machine that the figures come from."""
     model = next(
         (
             line.split(":", 1)[1].strip()
@@ -59,7 +59,7 @@ def start(argv: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def output(process: subprocess.Popen[str], timeout_s: float) -> str:
-    """What it printed. Raises RuntimeError on another exit code than 0."""
+    """The output. Raises RuntimeError on another exit code than 0."""
     out, err = process.communicate(timeout=timeout_s)
     if process.returncode:
         raise RuntimeError(f"{process.args!r} ended with {process.returncode}: {err.strip()[-400:]}")
@@ -89,7 +89,7 @@ def parse_pidstat(text: str) -> dict[int, dict[str, float]]:
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: Mapping[int, bool] | None = None) -> str:
-    """A table with padded cells, so that it reads as text too; numbers to the right unless told otherwise."""
+    """A table with padded cells, so that it is readable as text; numbers to the right unless requested otherwise."""
     sides = right or {}
     widths = [max(len(row[i]) for row in [list(header), *[list(r) for r in rows]]) for i in range(len(header))]
 

@@ -1,4 +1,4 @@
-"""The monitors that are measured beside each other, each at 1 Hz, and ours in its several forms."""
+"""The monitors that are measured beside each other, each at 1 Hz, and ours in several forms."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from tests.bench.peers import installed
 
 
 class Program(NamedTuple):
-    """A monitor at 1 Hz. shows: bytes of its screen, without escape sequences, that are data and no frame; b"" where
-    it has no screen. keys: pressed once it shows them. version: what prints its version, () for ours in another form.
+    """A monitor at 1 Hz.
+
+    shows: bytes of its screen, without escape sequences, that are data and not its frame; b"" without a screen. keys:
+    pressed once it shows them. version: prints its version, () for ours in another form.
     """
 
     name: str
@@ -64,7 +66,7 @@ def _path(program: str) -> str | None:
 
 
 def one_hertz(folder: Path) -> str:
-    """A home whose settings make those refresh each second (AT_HOME) that take it from a file only."""
+    """A home whose settings make the programs of AT_HOME refresh each second, as they take that from a file only."""
     for name in AT_HOME:
         place = folder / "home" / ".config" / name
         place.mkdir(parents=True, exist_ok=True)

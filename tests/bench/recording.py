@@ -1,4 +1,4 @@
-"""What a recording takes: bytes, CPU, time to open and to seek, memory.
+"""The cost of a recording: bytes, CPU, time to open and to seek, memory.
 
 ``python -m tests.bench.recording [--ticks 181] [--hours 24] [--write]``. The servers are made (tests/bench/server.py),
 the last rows are this machine. Exit 1 when a time, a CPU or a memory limit is exceeded; sizes are published as they
@@ -106,7 +106,7 @@ def live(ticks: int) -> Iterator[Frame]:
 
 
 def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
-    """The rows, and what exceeds a limit."""
+    """The rows, and the exceeded limits."""
     rows, over = [], []
     plan = [
         *((load, 100, 8, 64, 1) for load in WORDS),
@@ -132,7 +132,7 @@ def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
 
 
 def ring_rows(ticks: int) -> list[list[str]]:
-    """What looking back takes: CPU of the ring's thread and how far it would reach."""
+    """The cost of looking back: CPU of the ring's thread and its span."""
     rows = []
     for load, processes in (("idle", 100), ("two", 100), ("idle", 1000), ("all", 1000)):
         server = Server(load, processes=processes)
@@ -232,46 +232,38 @@ def document(size_rows: list[list[str]], ring: list[list[str]], read_rows: list[
     return f"""# What a recording takes
 
 Measured {today} on {machine()} with `python -m tests.bench.recording --write`.
-The load was {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores: above one a core, times are partly waits. The format
-is described in [recording-format.md](recording-format.md).
+The load was {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores: above one per core, times include waits. The
+format: [recording-format.md](recording-format.md).
 
 ## Bytes and CPU
 
 {ticks} Snapshots (121 of this machine, which was in use), command lines as names. "made" machines are
-`tests/bench/server.py`: numbers that move as those of a training server do, in a job 4 workers a GPU read all the time;
-idle GPUs still draw power and count energy, cores wake, daemons read. Packed is gzip, as rotation does it, a member a
-keyframe. CPU is the recorder's thread.
+those of `tests/bench/server.py`, whose numbers change like a training server's. Packed: gzip, one member per keyframe.
+CPU: the recorder's thread.
 
 {markdown(HEADS, size_rows)}
 
-The aim at 1 s is not reached. A changed number costs about 4 packed bytes: gzip must point back at its first digits
-and then write the others, as every number is written whole, so that anybody can read a line from its keyframe on. A
-keyframe a minute is a quarter of an idle machine's bytes. Always-on recording (`-d 10 --burst 1`) reaches the aim of an
-idle machine, and takes 1 s steps only while something happens.
-
-What was tried on the made server (packed bytes a Snapshot; idle, 2 disks busy):
+The aim at 1 s is not reached. A changed number costs about 4 packed bytes, because every number is written whole, so
+that a reader can start at any keyframe. Always-on recording (`-d 10 --burst 1`) reaches the aim of an idle machine.
+Alternatives, in packed bytes a Snapshot (idle, 2 disks busy):
 
 | way | idle | 2 disks busy | |
 |---|---:|---:|---|
-| each core's idle time, times to 10 µs, gzip as usual | 738 | 2,312 | before |
-| idle time of all cores together, coarser times | 505 | 2,022 | done |
-| and gzip without short matches (Z_FILTERED) | 479 | 1,889 | done |
-| and a slower search for matches (zopfli, 5 rounds) | 426 | 1,697 | a package more, 1 s of CPU a minute |
-| xz instead of gzip, of the first row | 495 | 1,538 | not what every tool unpacks; not reached either |
-| columns instead of lines, of the first row | 624 | 1,722 | not readable as it grows |
-| columns of differences, of the first row | 445 | 1,142 | the least; even that does not reach the aim |
+| as it is | 479 | 1,889 | |
+| with a slower search for matches (zopfli, 5 rounds) | 426 | 1,697 | one more package, 1 s of CPU a minute |
+| xz instead of gzip | 495 | 1,538 | not unpacked by every tool |
+| columns of differences | 445 | 1,142 | not readable while it grows |
 
 ## Looking back while live
 
-The ring holds the last hour, {RING_BYTES >> 20} MB at most; how far that reaches:
+The last hour in memory, {RING_BYTES >> 20} MB at most, and its reach:
 
 {markdown(RING_HEADS, ring)}
 
 ## Opening and seeking
 
 A day of the made server with two busy disks, each time in a fresh process, the worst of five places. Both are indexed
-by a look at each keyframe: a packed one says how long it is, a plain one how long the block before it is. A plain file
-of before that is read through once, about 0.2 s a GB that lies in memory.
+by their keyframes alone; a plain file of an older version is read once, at about 0.2 s a GB from memory.
 
 {markdown(READ_HEADS, read_rows)}
 """
@@ -290,7 +282,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     read_rows, over_read = reading(args.hours)
     text = document(size_rows, ring, read_rows, args.ticks)
     if args.write:
-        # What was measured by hand stays.
+        # Measurements by hand stay.
         _, mark, rest = DOCUMENT.read_text().partition("\n## Diagnosing")
         DOCUMENT.write_text(text + mark + rest)
     print(text)

@@ -1,7 +1,7 @@
-"""What the screen costs now and at an earlier commit, on the same machine in the same minutes.
+"""The cost of the screen now and at an earlier commit, on the same machine in the same minutes.
 
 ``python -m tests.bench.screen --before COMMIT [--rounds 3] [--seconds 12] [--write]`` as root in a git checkout. Exit 1
-when a refresh is dearer than the earlier one by more than a tenth, 2 when this machine cannot tell.
+when a refresh costs over a tenth more than the earlier one, 2 when this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def pair(values: list[float]) -> str:
 
 
 def row(what: str, before: list[Run], now: list[Run]) -> tuple[tuple[str, ...], float, float]:
-    """The cells; how much dearer a refresh is, by the minimum; the bytes a second."""
+    """The cells; by how much a refresh costs more, by the minimum; the bytes a second."""
     share = min(r.cpu_ms for r in now) / min(r.cpu_ms for r in before)
     sent = [statistics.median(r.bytes_per_refresh * r.refreshes_per_s for r in runs) for runs in (before, now)]
     cells = (what, *(pair([r.cpu_ms for r in runs]) for runs in (before, now)), f"{share:.2f}")
@@ -81,11 +81,11 @@ def row(what: str, before: list[Run], now: list[Run]) -> tuple[tuple[str, ...], 
 
 HEAD = """# What a refresh of the screen costs
 
-`python -m tests.bench.screen --before {commit}` (as root): the whole program live in tmux at one refresh a second, with
-collection, diagnosis and drawing, in a CPU control group of its own; milliseconds of one core a refresh over
-{seconds:.0f} s after start-up, minimum and, in brackets, median of {rounds} rounds, the two versions in turns. Bytes
-are what reaches the terminal in a second, medians. "Before" is the version without the actions, detail screens, tree,
-query, themes and palette. Busy: 8 programs write 5 MB/s each with a flush every time.
+`python -m tests.bench.screen --before {commit}` (as root): the whole program in tmux at one refresh a second, in its
+own CPU control group; milliseconds of one core a refresh over {seconds:.0f} s after start-up, minimum and, in
+brackets, median of {rounds} rounds, the two versions in turns. Bytes: those sent to the terminal a second, medians.
+"Before" is the version without actions, detail screens, tree, query, themes and palette. Busy: 8 programs write 5 MB/s
+each and flush.
 
 Measured {date} on {machine}.
 
@@ -93,7 +93,7 @@ Measured {date} on {machine}.
 
 
 def main() -> int:
-    """Measure both, print, say whether it became dearer."""
+    """Measure both, print, and say whether it costs more."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.screen", description=__doc__)
     parser.add_argument("--before", required=True, metavar="COMMIT")
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,7 +1,7 @@
-"""A training server made of numbers: 16 disks, GPUs, processes, as its Snapshots would be one a second.
+"""A training server made of numbers: 16 disks, GPUs and processes, as Snapshots one second apart.
 
-What moves, how far and how evenly follows real machines: idle GPUs still draw power and count energy, daemons wake,
-each core's idle ticks grow by 100 and a little, readings are taken some microseconds apart.
+Its changes follow real machines: idle GPUs still draw power and count energy, daemons wake, each core's idle ticks grow
+by 100 and a little, readings are some microseconds apart.
 """
 
 from __future__ import annotations
@@ -138,13 +138,13 @@ class Server:
         )
 
     def reading(self, value: object, took_us: int) -> Reading:
-        """Taken now, some time after the one before."""
+        """Taken now, some time after the previous one."""
         took = int(took_us * 1000 * self.random.lognormvariate(0, 0.15))
         self.clock += took + self.random.randrange(5000)
         return Reading(value, Status.OK, at_ns=self.clock, took_ns=took)
 
     def snapshot(self) -> Snapshot:
-        """The next one: what else happened in the seconds since the last is taken in first."""
+        """The next one; first adds everything else that happened in the seconds since the last."""
         for _ in range(self.every - 1):
             for grows in (self._block, self._cpu, self._memory, self._pressure, self._gpu, self._network):
                 grows()

@@ -1,9 +1,9 @@
-"""How soon the screen is there: ``python -m tests.bench.start [--rounds 20] [--stages] [--write]``.
+"""Time until the screen is usable: ``python -m tests.bench.start [--rounds 20] [--stages] [--write]``.
 
 The program runs on a pseudo-terminal of 120x40. First data: from ``exec`` until the terminal has received a figure.
 Keys: ``?`` is typed at once, until its help is on the screen. CPU: user and system time of the process until then.
-Minimum and median of the rounds. ``--stages`` counts instead what each stage of a start loads, in instructions and
-memory, which no other load changes (needs valgrind); ``--write`` puts that into docs/cost.md.
+Minimum and median of the rounds. ``--stages`` counts instead the instructions and memory of each stage of a start,
+which no other load changes (needs valgrind); ``--write`` puts that into docs/cost.md.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _PEAK = "\nprint(open('/proc/self/status').read().split('VmHWM:')[1].split()[0],
 
 
 class Stage(NamedTuple):
-    """What was done up to its end: instructions in user space, peak memory in MB."""
+    """A stage: instructions in user space and peak memory in MB until its end."""
 
     name: str
     instructions: int
@@ -81,16 +81,16 @@ def stages() -> list[Stage]:
             words = [sys.executable, "-c", "import gc; gc.disable()\n" + "\n".join(steps) + _PEAK]
             subprocess.run(words, env=environment, capture_output=True, check=True)  # compiles
             peak = subprocess.run(words, env=environment, capture_output=True, check=True).stdout
-            counted = subprocess.run(
+            perf = subprocess.run(
                 ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words],
                 env=environment,
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            found = _COLLECTED.search(counted.stderr)
+            found = _COLLECTED.search(perf.stderr)
             if found is None:
-                raise RuntimeError(counted.stderr[-2000:])
+                raise RuntimeError(perf.stderr[-2000:])
             out.append(Stage(name, int(found[1]), int(peak) / 1024))
     return out
 

@@ -1,4 +1,4 @@
-"""The real program, end to end: what it prints, on which stream, and its exit code."""
+"""The real program, end to end: its output, on which stream, and its exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cli.program import PLAIN, TOP, command, iotop
 
 
 def complaint(*arguments: str, **environment: str) -> str:
-    """The one line on stderr of a run that has no answer."""
+    """The line on stderr of a run without an answer."""
     done = iotop(*arguments, **environment)
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
@@ -38,7 +38,7 @@ def test_help_has_examples_and_every_command() -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--device", "ALL")])
-def test_the_bare_command_without_a_terminal_names_what_works(arguments: tuple[str, ...]) -> None:
+def test_the_bare_command_without_a_terminal_names_the_alternatives(arguments: tuple[str, ...]) -> None:
     line = complaint(*arguments)
     assert line.startswith("usage:")
     assert "-b" in line
@@ -46,10 +46,10 @@ def test_the_bare_command_without_a_terminal_names_what_works(arguments: tuple[s
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("-d", "0.01", "-b"), "0.1 to 3600"),
-        (("-d", "soon", "-b"), "no duration"),
+        (("-d", "soon", "-b"), "is not a duration"),
         (("-b", "-n", "0"), "not a count"),
         (("-n", "3"), "-b"),
         (("--nonsense",), "unrecognized"),
@@ -58,10 +58,10 @@ def test_the_bare_command_without_a_terminal_names_what_works(arguments: tuple[s
         (("--theme", "puce"), "cvd"),
     ],
 )
-def test_wrong_usage_is_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_is_one_line(arguments: tuple[str, ...], message: str) -> None:
     line = complaint(*arguments)
     assert line.startswith("usage:")
-    assert said in line
+    assert message in line
 
 
 def test_an_unknown_device_names_those_that_exist() -> None:
@@ -153,7 +153,7 @@ def test_ctrl_c_before_any_block() -> None:
     assert interrupted(after_a_block=False) == (130, "")
 
 
-def test_a_full_disk_behind_stdout_is_one_line() -> None:
+def test_stdout_on_a_full_disk_is_one_line() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             command("-b", "-n", "1", "-d", "0.1"),

@@ -1,4 +1,4 @@
-"""Progress is told to a terminal only, not too often, and leaves nothing behind."""
+"""Progress is printed only to a terminal, not too often, and is erased at the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shown(fd: int) -> bytes:
         return b""
 
 
-def test_what_is_done_soon_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_step_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, other = Steps(), terminal(monkeypatch)
     with Progress(clock, after_s=1.0) as tell:
         clock.now_ns = 900_000_000
@@ -52,7 +52,7 @@ def test_what_is_done_soon_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(other) == b"\r\x1b[K"
 
 
-def test_nothing_is_told_where_nobody_reads(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_there_is_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(Steps()) as tell:
         tell("a", now=True)
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""A secret in a process's command line, in a mark or in an error stands in nothing that is written or printed."""
+"""A secret in a process's command line, in a mark or in an error is in nothing that is written or printed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LINES = (
 
 @pytest.fixture(scope="module")
 def planted() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Processes that hold the secret in their command lines, as /proc shows them."""
+    """Processes with the secret in their command lines, as /proc shows them."""
     children = [subprocess.Popen(argv, executable=sys.executable) for argv in LINES]
     try:
         for child in children:
@@ -44,14 +44,14 @@ def planted() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def assert_hidden(raw: bytes, shown: bool = True) -> None:
-    """shown: the planted processes are in it, so that the secret is absent because it was hidden."""
+    """shown: the planted processes are in the text, so the secret is absent because it was hidden."""
     assert S.encode() not in raw, raw[max(0, raw.index(S.encode()) - 200) :][:300]
     if shown:
         assert b"curl" in raw
 
 
 @pytest.mark.parametrize("level", ["names", "redacted"])
-def test_no_recording_and_no_export_holds_it(
+def test_recordings_and_exports_have_no_secret(
     planted: list[subprocess.Popen[bytes]], tmp_path: Path, level: str
 ) -> None:
     file = tmp_path / "a.iotop.jsonl"
@@ -76,7 +76,9 @@ def test_no_recording_and_no_export_holds_it(
         assert_hidden((done.stdout + done.stderr).encode(), shown=False)
 
 
-def test_an_export_hides_what_a_recording_holds_in_full(planted: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
+def test_an_export_hides_the_secrets_of_a_full_recording(
+    planted: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
     file = tmp_path / "full.iotop.jsonl"
     assert iotop("record", "-o", str(file), "--cmdline", "full", "-d", "0.5", "--duration", "4").returncode == 0
     assert S.encode() in file.read_bytes()
@@ -97,7 +99,7 @@ def test_an_export_hides_what_a_recording_holds_in_full(planted: list[subprocess
     ],
     ids=["snapshot", "batch", "why", "diagnose"],
 )
-def test_nothing_printed_holds_it(
+def test_printed_text_has_no_secret(
     planted: list[subprocess.Popen[bytes]], arguments: tuple[str, ...], level: str
 ) -> None:
     done = iotop(*arguments, IOTOP_AI_CMDLINE=level)
@@ -105,7 +107,7 @@ def test_nothing_printed_holds_it(
     assert_hidden((done.stdout + done.stderr).encode(), shown=arguments[0] == "snapshot")
 
 
-def test_a_command_that_is_recorded_is_named_without_it(tmp_path: Path) -> None:
+def test_the_name_of_a_recorded_command_has_no_secret(tmp_path: Path) -> None:
     file = tmp_path / "a.iotop.jsonl"
     argv = ("record", "-o", str(file), "--cmdline", "redacted", "--", "sh", "-c", f"true --token {S}")
     done = iotop(*argv)
@@ -142,10 +144,10 @@ def test_a_log_holds_no_secret_and_no_escape(tmp_path: Path, monkeypatch: pytest
     assert_hidden(raw, shown=False)
 
 
-def test_a_file_name_steers_no_terminal(tmp_path: Path) -> None:
+def test_a_file_name_cannot_control_the_terminal(tmp_path: Path) -> None:
     log, odd = tmp_path / "log.csv", tmp_path / "a\x1b[2J\x9b7mb"
     log.write_text("index, utilization.gpu [%]\n0, 5 %\n0, 6 %\n")
-    told = [
+    printed = [
         iotop("import", "--nvidia-smi", str(log), "--start", "2026-11-21T14:32:05Z", "--interval", "1", "-o", str(odd)),
         iotop("export", "--allow-root", str(odd), "-o", f"{odd}.csv", "--table", "gpus"),
         iotop("export", "--allow-root", str(odd), "-o", f"{odd}.csv", "--table", "gpus"),
@@ -155,7 +157,7 @@ def test_a_file_name_steers_no_terminal(tmp_path: Path) -> None:
         iotop("export", "--format", "\x1b[2J", str(odd)),
         iotop("\x1b[2J"),
     ]
-    assert any(str(tmp_path) in done.stderr for done in told)
-    for done in told:
+    assert any(str(tmp_path) in done.stderr for done in printed)
+    for done in printed:
         assert "\x1b" not in done.stderr + done.stdout
         assert "\x9b" not in done.stderr + done.stdout

@@ -1,4 +1,4 @@
-"""What is read without a pattern, so that a start compiles none, is what its pattern says."""
+"""Parsers without a pattern, so that a start compiles none, equal the pattern."""
 
 from __future__ import annotations
 

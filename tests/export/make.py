@@ -1,4 +1,4 @@
-"""Frames from two Snapshots made by hand, for the tests of what is written out."""
+"""Frames from two Snapshots made by hand, for the tests of exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever two Snapshots hold: between() never raises and no rate is negative."""
+"""For any two Snapshots: between() never raises and no rate is negative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small arithmetic and the parsers of what people type."""
+"""The small arithmetic and the parsers of users' input."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_clean_keeps_what_is_harmless() -> None:
         ),
     ],
 )
-def test_clean_leaves_no_heap_of_marks_and_nothing_invisible(text: str, shown: str) -> None:
+def test_clean_limits_marks_and_replaces_invisible_characters(text: str, shown: str) -> None:
     assert clean(text) == shown
     assert clean(shown) == shown or shown[-1] == "�"
 
 
 def test_no_character_that_unicode_calls_ignorable_passes() -> None:
-    """Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15.1, whatever Python's own version knows."""
+    """Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15.1, independent of Python's own version."""
     ranges = (
         *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
         *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF)),

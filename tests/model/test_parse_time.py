@@ -1,4 +1,4 @@
-"""Times as people type them, against the span of a recording."""
+"""Times as users type them, relative to the span of a recording."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_no_times(text: str) -> None:
         parse_time_ns(text, BEGIN, END, ZONE)
 
 
-def told(text: str) -> int | str:
+def parsed(text: str) -> int | str:
     try:
         return parse_time_ns(text, BEGIN, END, ZONE)
     except UsageError as error:
@@ -74,6 +74,6 @@ def told(text: str) -> int | str:
 
 
 @given(st.text(max_size=20))
-def test_any_text_is_a_time_or_one_line_that_says_why_not(text: str) -> None:
-    answer = told(text)
+def test_any_text_is_a_time_or_a_one_line_error(text: str) -> None:
+    answer = parsed(text)
     assert isinstance(answer, int) or answer.isprintable()

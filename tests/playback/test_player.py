@@ -1,4 +1,4 @@
-"""A tape shows at every moment what the live screen showed, whichever way it got there."""
+"""At every position a cursor shows the same as the live screen, however it got there."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tests.tui.recorded import record, recorder_of, written
 SEEDS = range(3)
 
 
-def walk(tape: FrameCursor) -> list[Frame]:
+def walk(cursor: FrameCursor) -> list[Frame]:
     """Everything from the first Frame on."""
-    out = [tape.seek(0)]
-    while (after := tape.forward()) is not None:
+    out = [cursor.seek(0)]
+    while (after := cursor.forward()) is not None:
         out.append(after)
     return out
 
 
-def walk_back(tape: FrameCursor) -> list[Frame]:
+def walk_back(cursor: FrameCursor) -> list[Frame]:
     """Everything from the last Frame back, oldest first."""
-    out = [tape.seek(tape.end_wall_ns())]
-    while (before := tape.back()) is not None:
+    out = [cursor.seek(cursor.end_wall_ns())]
+    while (before := cursor.back()) is not None:
         out.append(before)
     return out[::-1]
 
@@ -50,32 +50,32 @@ def test_both_ways_through_a_file_are_the_live_frames(tmp_path: Path, seed: int)
 def test_any_order_of_going_and_stepping(tmp_path: Path, packed: bool) -> None:
     live = list(frames(session(7, 200)))
     path = record(tmp_path / "a.iotop.jsonl", live)
-    tape = FrameCursor([FileRecording(compress(path) if packed else path)])
+    cursor = FrameCursor([FileRecording(compress(path) if packed else path)])
     pick = random.Random(1)
     at = 0
-    tape.seek(0)
+    cursor.seek(0)
     for _ in range(40):
         if pick.random() < 0.4:
             at = pick.randrange(len(live))
-            # Between two Snapshots the one before is shown.
-            assert tape.seek(live[at].snapshot.wall_ns + 1) == live[at]
+            # Between two Snapshots the earlier one is shown.
+            assert cursor.seek(live[at].snapshot.wall_ns + 1) == live[at]
         elif pick.random() < 0.5:
             at = min(len(live) - 1, at + 1)
-            assert (tape.forward() or tape.frame) == live[at]
+            assert (cursor.forward() or cursor.frame) == live[at]
         else:
             at = max(0, at - 1)
-            assert (tape.back() or tape.frame) == live[at]
-        assert tape.frame == live[at]
+            assert (cursor.back() or cursor.frame) == live[at]
+        assert cursor.frame == live[at]
 
 
 def test_a_time_outside_is_the_nearest_end(tmp_path: Path) -> None:
     live = list(frames(session(1, 20)))
-    tape = FrameCursor([FileRecording(record(tmp_path / "a", live))])
-    assert tape.seek(0) == live[0]
-    assert tape.back() is None
-    assert tape.seek(2**62) == live[-1]
-    assert tape.forward() is None
-    assert tape.frame == live[-1]
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    assert cursor.seek(0) == live[0]
+    assert cursor.back() is None
+    assert cursor.seek(2**62) == live[-1]
+    assert cursor.forward() is None
+    assert cursor.frame == live[-1]
 
 
 def test_sessions_of_one_file_follow_each_other(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_sessions_of_one_file_follow_each_other(tmp_path: Path) -> None:
     assert walk_back(FrameCursor([FileRecording(path)])) == first + second
 
 
-def test_a_rotated_chain_is_one_tape(tmp_path: Path) -> None:
+def test_a_rotated_chain_is_played_as_one(tmp_path: Path) -> None:
     live = list(frames(session(3, 100)))
     record(tmp_path / "1", live[:80])
     one = FileRecording(str(tmp_path / "1"))
@@ -108,41 +108,41 @@ def test_a_rotated_chain_is_one_tape(tmp_path: Path) -> None:
     assert walk_back(FrameCursor(chain)) == live
 
 
-def test_a_part_that_is_begun_later_goes_on_from_the_last(tmp_path: Path) -> None:
+def test_a_later_part_continues_the_last(tmp_path: Path) -> None:
     live = list(frames(session(3, 100)))
     ring = Ring()
     for frame in live[:80]:
         ring.put(frame)
     path = record(tmp_path / "1", live[:80])
     waiting: list[FileRecording] = []
-    tape = FrameCursor([FileRecording(path)], lambda: waiting.pop() if waiting else None)
-    tape.seek(2**62)
-    assert tape.forward() is None
+    cursor = FrameCursor([FileRecording(path)], lambda: waiting.pop() if waiting else None)
+    cursor.seek(2**62)
+    assert cursor.forward() is None
     preroll = ring.preroll("full", live[80].snapshot.at_ns)
     ring.close()
     waiting.append(FileRecording(record(tmp_path / "2", live[80:], preroll=preroll)))
-    assert [tape.forward() for _ in live[80:]] == live[80:]
+    assert [cursor.forward() for _ in live[80:]] == live[80:]
 
 
-def test_what_is_appended_is_read_on(tmp_path: Path) -> None:
+def test_appended_frames_are_read(tmp_path: Path) -> None:
     live = list(frames(session(4, 150)))
     recorder = recorder_of(FileSink(str(tmp_path / "a")))
     for frame in live[:50]:
         recorder.put(frame)
     written(recorder, 50)
-    tape = FrameCursor([FileRecording(str(tmp_path / "a"))])
-    assert walk(tape) == live[:50]
-    assert tape.forward() is None
+    cursor = FrameCursor([FileRecording(str(tmp_path / "a"))])
+    assert walk(cursor) == live[:50]
+    assert cursor.forward() is None
     for frame in live[50:]:
         recorder.put(frame)
     written(recorder, 150)
-    assert [tape.forward() for _ in live[50:]] == live[50:]
-    assert tape.forward() is None
+    assert [cursor.forward() for _ in live[50:]] == live[50:]
+    assert cursor.forward() is None
     assert recorder.close()
-    assert tape.forward() is None
+    assert cursor.forward() is None
 
 
-def test_the_ring_is_a_tape_that_goes_on() -> None:
+def test_the_ring_is_played_and_grows() -> None:
     live = list(frames(session(5, 140)))
     ring = Ring()
     for frame in live[:100]:
@@ -150,48 +150,48 @@ def test_the_ring_is_a_tape_that_goes_on() -> None:
     assert ring.drained()
     held = ring.recording()
     assert held is not None
-    tape = FrameCursor([held])
-    assert tape.seek(live[99].snapshot.wall_ns - 1) == live[98]
+    cursor = FrameCursor([held])
+    assert cursor.seek(live[99].snapshot.wall_ns - 1) == live[98]
     for frame in live[100:]:
         ring.put(frame)
     assert ring.drained()
-    assert [tape.forward() for _ in live[99:]] == live[99:]
-    assert tape.forward() is None
-    assert walk_back(tape) == live
+    assert [cursor.forward() for _ in live[99:]] == live[99:]
+    assert cursor.forward() is None
+    assert walk_back(cursor) == live
     ring.close()
 
 
 def test_the_keyframe_is_shown_before_the_rest_is_decoded(tmp_path: Path) -> None:
     live = list(frames(session(6, 120)))
-    tape = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     early: list[Frame] = []
-    found = tape.seek(live[100].snapshot.wall_ns, early.append)
+    found = cursor.seek(live[100].snapshot.wall_ns, early.append)
     assert found == live[100]
     assert [(f.snapshot, f.sample, f.verdict) for f in early] == [
         (live[60].snapshot, live[60].sample, live[60].verdict)
     ]
 
 
-def test_work_that_is_given_up_leaves_the_tape_where_it_was(tmp_path: Path) -> None:
+def test_a_cancelled_seek_keeps_the_position(tmp_path: Path) -> None:
     live = list(frames(session(6, 200)))
-    tape = FrameCursor([FileRecording(record(tmp_path / "a", live))])
-    tape.seek(0)
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    cursor.seek(0)
     with pytest.raises(Cancelled):
-        tape.seek(live[150].snapshot.wall_ns, cancelled=lambda: True)
-    assert tape.frame == live[0]
-    assert tape.forward() == live[1]
+        cursor.seek(live[150].snapshot.wall_ns, cancelled=lambda: True)
+    assert cursor.frame == live[0]
+    assert cursor.forward() == live[1]
 
 
 def test_graphs_reach_back_behind_the_history(tmp_path: Path) -> None:
     live = list(frames(session(8, 200)))
-    tape = FrameCursor([FileRecording(record(tmp_path / "a", live))])
-    frame = tape.seek(live[190].snapshot.wall_ns)
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    frame = cursor.seek(live[190].snapshot.wall_ns)
     first = frame.history[0].at_ns
     wanted = [f.sample._replace(processes=Rated()) for f in live if f.snapshot.at_ns < first]
-    past = tape.past(frame, 60)
+    past = cursor.past(frame, 60)
     assert 0 < len(past) <= 60
     assert list(past) == wanted[-len(past) :]
-    assert list(tape.past(frame, 10_000)) == wanted
+    assert list(cursor.past(frame, 10_000)) == wanted
 
 
 def test_a_recording_of_a_pre_roll_alone_is_refused(tmp_path: Path) -> None:

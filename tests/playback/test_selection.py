@@ -1,4 +1,4 @@
-"""What was counted while it was recorded gives the same diagnosis as folding the whole recording anew."""
+"""Recorded totals give the same diagnosis as folding the whole recording anew."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def folded(path: Path | str, begin: str | None = None, end: str | None = None) -
 
 
 class Counted:
-    """By what was counted, where that is there."""
+    """By recorded totals, where there are any."""
 
     def __init__(self, path: Path | str, begin: str | None = None, end: str | None = None) -> None:
         self.diagnosis = Diagnosis()
@@ -58,21 +58,21 @@ class Counted:
 
 def same(path: Path | str, begin: str | None = None, end: str | None = None) -> Counted:
     """Asserts that both ways agree in every figure."""
-    counted, whole = Counted(path, begin, end), folded(path, begin, end)
-    assert counted.diagnosis.totals() == whole.totals()
-    assert counted.diagnosis.as_object() == whole.as_object()
-    return counted
+    totals, whole = Counted(path, begin, end), folded(path, begin, end)
+    assert totals.diagnosis.totals() == whole.totals()
+    assert totals.diagnosis.as_object() == whole.as_object()
+    return totals
 
 
 def agree_on_kept(name: str, folder: Path) -> None:
     """Both ways agree on a kept recording of a real cause, at keyframes at odd moments."""
     live = list(frames(snapshots(VERDICTS / name)))
     path = record(folder / "a.iotop.jsonl", live, keyframe_every=13)
-    counted = same(path)
-    assert counted.tallies == (len(live) - 1) // 13
-    assert counted.frames == len(live) - 13 * counted.tallies
-    assert counted.last is not None
-    assert counted.last.verdict == live[-1].verdict
+    totals = same(path)
+    assert totals.tallies == (len(live) - 1) // 13
+    assert totals.frames == len(live) - 13 * totals.tallies
+    assert totals.last is not None
+    assert totals.last.verdict == live[-1].verdict
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -108,9 +108,9 @@ def test_a_chain_of_parts(tmp_path: Path) -> None:
     rotated.write(live)
     rotated.close()
     assert len(rotated.parts) > 1
-    counted = same(rotated.path)
-    assert counted.tallies > 0
-    assert counted.frames < len(live)
+    totals = same(rotated.path)
+    assert totals.tallies > 0
+    assert totals.frames < len(live)
 
 
 def test_a_reboot_and_an_append_in_one_file(tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_a_reboot_and_an_append_in_one_file(tmp_path: Path) -> None:
     assert same(path).tallies == 9
 
 
-def test_behind_a_gap_nothing_is_counted(tmp_path: Path) -> None:
-    """Who recorded saw more than the file holds: its own count would be of something else."""
+def test_totals_behind_a_gap_are_not_used(tmp_path: Path) -> None:
+    """The recorder saw more than the file has: its totals would differ."""
     live = list(frames(session(6, 200)))
     recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0, keyframe_every=20)
     for frame in live:
@@ -141,13 +141,13 @@ def test_behind_a_gap_nothing_is_counted(tmp_path: Path) -> None:
     assert sum(line.startswith(TOTALS) for line in lines) == blocks - gaps
 
 
-def test_what_other_rules_counted_is_not_believed(tmp_path: Path) -> None:
+def test_totals_of_other_rules_are_not_used(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     record(path, list(frames(session(7, 90))), keyframe_every=20)
     assert Counted(path).tallies == 4
     path.write_bytes(path.read_bytes().replace(stamp().encode(), b"0-other", 1))
-    counted = same(path)
-    assert (counted.tallies, counted.frames) == (0, 90)
+    totals = same(path)
+    assert (totals.tallies, totals.frames) == (0, 90)
 
 
 def test_a_file_whose_writer_was_killed(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_line_of_another_program(tmp_path: Path, bad: dict[str, Any]) -> None:
         Counted(path)
 
 
-def test_a_part_of_what_stalled(tmp_path: Path) -> None:
+def test_a_part_of_a_stall(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", stalling(), keyframe_every=30)
     for begin, end in ((None, None), ("+40s", None), (None, "+95s"), ("+31s", "+89s")):
         same(path, begin, end)

@@ -1,4 +1,4 @@
-"""Made GPU machines: eight H100 of which three are in trouble, and one that computes."""
+"""Made GPU machines: eight H100 of which three have a problem, and one that computes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def with_details(made: list[Snapshot], **more: object) -> list[Snapshot]:
 
 
 def eight_snapshots(count: int = 61) -> list[Snapshot]:
-    """2 is too hot, 5 sits in an x8 link, 7 spins and waits; the others compute."""
+    """2 is too hot, 5 is in an x8 link, 7 spins and waits; the others compute."""
 
     def at(second: int) -> Machine:
         gpus = [computing(n, second) for n in range(8)]

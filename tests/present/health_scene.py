@@ -78,9 +78,7 @@ def machine(running: int | None = None) -> Machine:
             "nvme2n1": answer(None, Status.FAILED, "smartctl did not answer within 20 s and was killed"),
             "nvme3n1": answer(sysfs, Status.DENIED, "reading SMART needs root", SUDOERS),
             "sdb": answer(saved("sata_ok_from_dump.json", "/dev/sdb", "sat"), Status.ASLEEP, "the disk sleeps"),
-            "vda": answer(
-                None, Status.UNSUPPORTED, "a virtio disk has no SMART here: its health is the host's to read"
-            ),
+            "vda": answer(None, Status.UNSUPPORTED, "a virtio disk has no SMART here: read its health on the host"),
         },
     )
 

@@ -29,7 +29,7 @@ HOST = Host("gpu07", "made-boot", "6.18", 1000, "alice", False)
 
 
 class Disk(NamedTuple):
-    """A device and what it does in one second: requests, bytes, mean await in ms, share of time busy."""
+    """A device and its work in one second: requests, bytes, mean await in ms, share of time busy."""
 
     info: BlockInfo
     reads: int = 0
@@ -42,7 +42,7 @@ class Disk(NamedTuple):
 
 
 class Proc(NamedTuple):
-    """A process and what it does in one second: bytes, cores, share of time blocked on block I/O."""
+    """A process and its work in one second: bytes, cores, share of time blocked on block I/O."""
 
     pid: int
     name: str
@@ -176,7 +176,7 @@ def _value(before: Snapshot | None, name: str) -> object:
 
 
 def snapshot(m: Machine, before: Snapshot | None = None, seconds: float = 1.0, interval_s: float = 1.0) -> Snapshot:
-    """The machine's Snapshot ``seconds`` after ``before``, its counters grown by what it does; the first at 1,000 s."""
+    """The machine's Snapshot ``seconds`` after ``before``, its counters grown by its work; the first at 1,000 s."""
     seconds = seconds if before else 0.0
     at_ns = before.at_ns + round(seconds * NS) if before else START_NS
     old_block = _value(before, "block") or {}
@@ -247,7 +247,7 @@ def snapshot(m: Machine, before: Snapshot | None = None, seconds: float = 1.0, i
 
 
 def snapshots(machine: Callable[[int], Machine], count: int) -> list[Snapshot]:
-    """``count`` Snapshots a second apart; ``machine`` says what it did in second i."""
+    """``count`` Snapshots a second apart; ``machine`` returns the work of second i."""
     out: list[Snapshot] = []
     for i in range(count):
         out.append(snapshot(machine(i), out[-1] if out else None))
@@ -255,7 +255,7 @@ def snapshots(machine: Callable[[int], Machine], count: int) -> list[Snapshot]:
 
 
 def unsure() -> Verdict:
-    """The verdict that claims nothing."""
+    """The verdict without a claim."""
     return Verdict((Finding("unknown", Severity.INFO, 0.0),), 10.0, 10.0, 6, 6)
 
 
@@ -272,7 +272,7 @@ def frame(taken: list[Snapshot], verdict: Verdict | None = None, carry: FoldStat
 
 
 def older(taken: list[Snapshot]) -> tuple[Sample, ...]:
-    """The Samples that a Frame of these Snapshots no longer holds: View.past."""
+    """The Samples that a Frame of these Snapshots no longer has: View.past."""
     samples: list[Sample] = []
     before = None
     for now in taken:

@@ -1,6 +1,6 @@
-"""Whole machines as Frames: a starved 8-GPU node, a healthy one, one that is not fully seen, one without a GPU.
+"""Whole machines as Frames: a starved 8-GPU node, a healthy one, a partly unknown one, one without a GPU.
 
-Each is made once in a process, for it takes most of a second; nobody changes a Frame.
+Each is made once per process, as that takes most of a second; no test changes a Frame.
 """
 
 from __future__ import annotations

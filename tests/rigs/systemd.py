@@ -1,4 +1,4 @@
-"""A real systemd as init of a container: the machine's own files below an overlay that is thrown away."""
+"""A real systemd as init of a container: the machine's own files below an overlay that is discarded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Box:
         self.init = init
 
     def run(self, *words: str) -> str:
-        """What a command prints in there. Raises CalledProcessError."""
+        """The output of a command in the container. Raises CalledProcessError."""
         argv = ["nsenter", "-t", str(self.init), "-m", "-u", "-i", "-n", "-p", *words]
         return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=100).stdout
 
@@ -64,7 +64,7 @@ def _init_of(nspawn: int) -> int | None:
 
 @contextmanager
 def booted(place: Path, units: dict[str, str], wanted: Sequence[str]) -> Iterator[Box]:
-    """A container that has started ``wanted`` of ``units`` (name: text) and nothing else of the machine's services."""
+    """A container that has started ``wanted`` of ``units`` (name: text) and none of the machine's other services."""
     memory, root = place / "memory", place / "root"
     memory.mkdir()
     root.mkdir()
@@ -81,7 +81,7 @@ def booted(place: Path, units: dict[str, str], wanted: Sequence[str]) -> Iterato
             needed = " ".join(["dbus.service", "systemd-journald.service", *wanted])
             for name, text in {**units, TARGET: f"[Unit]\nWants={needed}\n"}.items():
                 (folder / name).write_text(text)
-            (folder / "systemd-tmpfiles-setup.service").symlink_to("/dev/null")  # it empties /tmp, checkouts and all
+            (folder / "systemd-tmpfiles-setup.service").symlink_to("/dev/null")  # it would empty /tmp
             argv = ["systemd-nspawn", "-D", str(root), "-b", "-M", NAME, "--register=no", "--keep-unit"]
             argv += ["--capability=all", "--link-journal=no", "--resolv-conf=off", "--timezone=off"]
             with (memory / "log").open("wb") as log:
@@ -90,7 +90,7 @@ def booted(place: Path, units: dict[str, str], wanted: Sequence[str]) -> Iterato
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env={**os.environ, "SYSTEMD_NSPAWN_TMPFS_TMP": "0"},  # a checkout below /tmp stays in sight
+                    env={**os.environ, "SYSTEMD_NSPAWN_TMPFS_TMP": "0"},  # keep a checkout below /tmp visible
                 )
             try:
                 until(lambda: nspawn.poll() is not None or _init_of(nspawn.pid) is not None, "no init came up")

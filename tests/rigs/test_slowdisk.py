@@ -1,4 +1,4 @@
-"""The slow disks are as slow as they are set: read by the kernel's own counters."""
+"""The slow disks are as slow as configured, by the kernel's own counters."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_throttled_disk(tmp_path: Path) -> None:
     with ThrottledDisk(tmp_path, 16) as disk:
         group = disk.group
         disk.limit(read_iops=50)
-        # Some requests always wait for the throttle, also while one reader waits for a core.
+        # Some requests always wait for the throttle, even while a reader waits for a core.
         rate, wait_ms, busy = observe(disk.name, disk.popen, disk.node, 1.5, depth=4)
     assert rate == pytest.approx(50, rel=0.1)
     assert wait_ms == pytest.approx(4 * 20, rel=0.15)
@@ -76,7 +76,7 @@ def test_throttled_disk(tmp_path: Path) -> None:
     assert not disk.image.exists()
 
 
-def test_where_a_reader_waits_tells_its_state_alone(tmp_path: Path) -> None:
+def test_only_the_state_shows_where_a_reader_waits(tmp_path: Path) -> None:
     if why := why_no_throttled_disk(tmp_path):
         pytest.skip(why)
     looks: list[tuple[int, bytes]] = []

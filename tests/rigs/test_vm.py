@@ -67,15 +67,15 @@ def test_values_are_those_that_smartctl_prints(machine: Machine) -> None:
     code, disks = health(machine)
     assert code == 0
     nvme, sata, scsi = disks["nvme0n1"], disks["sda"], disks["sdb"]
-    told = smartctl(machine, "/dev/nvme0")
-    log = told["nvme_smart_health_information_log"]
+    state = smartctl(machine, "/dev/nvme0")
+    log = state["nvme_smart_health_information_log"]
     assert (nvme["status"], nvme["severity"], nvme["assessment"]) == ("ok", "ok", "PASS")
     assert {name: nvme[name] for name in ("model", "serial", "firmware")} == {
-        "model": told["model_name"],
+        "model": state["model_name"],
         "serial": "RIGNVME01",
-        "firmware": told["firmware_version"],
+        "firmware": state["firmware_version"],
     }
-    assert nvme["temperature_celsius"] == told["temperature"]["current"]
+    assert nvme["temperature_celsius"] == state["temperature"]["current"]
     for ours, theirs in (
         ("available_spare_percent", "available_spare"),
         ("used_percent", "percentage_used"),
@@ -85,25 +85,25 @@ def test_values_are_those_that_smartctl_prints(machine: Machine) -> None:
         ("error_log_entries", "num_err_log_entries"),
     ):
         assert nvme[ours] == log[theirs], ours
-    # What is read meanwhile is counted by the disk.
+    # The disk counts the reads meanwhile.
     assert 0 <= log["data_units_read"] * 512_000 - nvme["read_bytes"] <= 8 * 512_000
-    told = smartctl(machine, "/dev/sda")
-    rows = {row["id"]: row for row in told["ata_smart_attributes"]["table"]}
+    state = smartctl(machine, "/dev/sda")
+    rows = {row["id"]: row for row in state["ata_smart_attributes"]["table"]}
     assert [row["id"] for row in sata["attributes"]] == list(rows)
     for row in sata["attributes"]:
         theirs = rows[row["id"]]
         assert (row["name"], row["value"], row["worst"]) == (theirs["name"], theirs["value"], theirs["worst"])
         assert (row["threshold"], row["raw"]) == (theirs.get("thresh"), theirs["raw"]["value"])
     assert (sata["severity"], sata["serial"]) == ("ok", "RIGSATA01")
-    assert sata["temperature_celsius"] == told["temperature"]["current"]
-    told = smartctl(machine, "/dev/sdb")
+    assert sata["temperature_celsius"] == state["temperature"]["current"]
+    state = smartctl(machine, "/dev/sdb")
     assert (scsi["status"], scsi["severity"], scsi["reason"]) == ("unsupported", None, "this device has no SMART")
-    assert (scsi["model"], scsi["serial"]) == (told["scsi_model_name"], "RIGSCSI01")
-    assert scsi["temperature_celsius"] == (told["temperature"]["current"] or None)
+    assert (scsi["model"], scsi["serial"]) == (state["scsi_model_name"], "RIGSCSI01")
+    assert scsi["temperature_celsius"] == (state["temperature"]["current"] or None)
     assert disks["vda"]["status"] == "unsupported"
 
 
-def test_without_permission_the_sudoers_lines_are_told_beside_what_sysfs_knows(machine: Machine) -> None:
+def test_without_permission_the_sudoers_lines_are_shown(machine: Machine) -> None:
     dropped = f"setpriv --bounding-set -sys_admin,-sys_rawio {sys.executable}"
     code, text = machine.run(f"{PROGRAM.replace(sys.executable, dropped)} health nvme0n1", LONG_S)
     assert code == 2, text
@@ -113,7 +113,7 @@ def test_without_permission_the_sudoers_lines_are_told_beside_what_sysfs_knows(m
 
 
 def test_the_screen_and_the_exit_code_follow_the_disk(machine: Machine) -> None:
-    """A critical warning at run time, the disk pulled out and put in again, a self-test: on the real screen."""
+    """A critical warning at run time, the disk unplugged and plugged in again, a self-test: on the real screen."""
     machine.run(f"cd {TOP} && tmux -L rig -f /dev/null new-session -d -x 100 -y 30 '{sys.executable} -m iotop_ai'")
     until(machine, lambda text: "h:health" in text)
     press(machine, "h")
@@ -134,14 +134,14 @@ def test_the_screen_and_the_exit_code_follow_the_disk(machine: Machine) -> None:
     assert health(machine, "nvme0n1")[0] == 2
     machine.plug_nvme()
     until(machine, lambda text: "nvme0n1" in text and "2 ok" in text)
-    # The same serial number: what was known before the unplugging is still known.
+    # The same serial number keeps its history.
     assert len(health(machine, "nvme0n1")[1]["nvme0n1"]["past"]) >= 2
 
     press(machine, "End", "Home")
     for name in ("nvme0n1", "sda"):
         text = until(machine, lambda text, name=name: f"── {name} " in text)  # type: ignore[misc]
         if name == "nvme0n1":
-            assert "T:self-test" not in text  # this smartctl cannot begin an NVMe's
+            assert "T:self-test" not in text  # this smartctl cannot start an NVMe's
             press(machine, "Down")
     press(machine, "T")
     assert "about 2 min" in until(machine, lambda text: "Type short or long" in text)
@@ -150,5 +150,8 @@ def test_the_screen_and_the_exit_code_follow_the_disk(machine: Machine) -> None:
     press(machine, "Enter")
     until(machine, lambda text: "Short offline" in text and "Completed without error" in text)
     press(machine, "q")
-    told = [json.loads(line) for line in machine.run("cat /root/.local/state/iotop-ai/audit.jsonl")[1].splitlines()]
-    assert [line["result"] for line in told if line["target"].startswith("sda")] == ["asked", "short self-test begun"]
+    entries = [json.loads(line) for line in machine.run("cat /root/.local/state/iotop-ai/audit.jsonl")[1].splitlines()]
+    assert [line["result"] for line in entries if line["target"].startswith("sda")] == [
+        "asked",
+        "short self-test begun",
+    ]

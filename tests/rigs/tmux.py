@@ -108,7 +108,7 @@ class Terminal:
         return "\n".join(self.screen())
 
     def mode(self) -> dict[str, str]:
-        """What a program that ends must have given back: alternate screen, cursor, mouse, cursor keys."""
+        """The modes that a program must restore at its end: alternate screen, cursor, mouse, cursor keys."""
         names = ("alternate_on", "cursor_flag", "mouse_any_flag", "mouse_sgr_flag", "keypad_cursor_flag", "pane_pid")
         values = self.tmux("display-message", "-p", " ".join(f"#{{{n}}}" for n in names)).split()
         return dict(zip(names, values, strict=True))
@@ -141,7 +141,7 @@ class Terminal:
         self.tmux("pipe-pane", "-O", f"exec cat >> '{path}'")
 
     def wait_until(self, seen: Callable[[str], object], timeout_s: float = LONG_S, what: str = "") -> str:
-        """The first screen for which ``seen`` is true. Raises AssertionError with the screen that was there instead."""
+        """The first screen for which ``seen`` is true. Raises AssertionError with the last screen."""
         end = time.monotonic() + timeout_s
         while True:
             text = self.text()

@@ -55,11 +55,11 @@ def values(snapshots: list[Snapshot]) -> dict[str, Any]:
 
 
 def session() -> list[Frame]:
-    """What is recorded: a small busy server, with events of several kinds."""
+    """The recorded session: a small busy server, with events of several kinds."""
     server = Server("two", processes=12, gpus=2, disks=2, cores=2)
     snapshots = [server.snapshot() for _ in range(TICKS)]
-    told = [(1, "mark", "epoch 1"), (30, "device_added", "sdz"), (60, "process_ended", "python3 (pid 1000): SIGKILL")]
-    for i, kind, text in told:
+    events = [(1, "mark", "epoch 1"), (30, "device_added", "sdz"), (60, "process_ended", "python3 (pid 1000): SIGKILL")]
+    for i, kind, text in events:
         at = snapshots[i]
         snapshots[i] = at._replace(events=(Event(at.at_ns - 5, at.wall_ns - 5, kind, text),))
     return list(frames(snapshots))

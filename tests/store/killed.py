@@ -1,6 +1,6 @@
 """Records made Snapshots of many processes as fast as the file takes them, until it is killed.
 
-``python -m tests.store.killed FILE PROCESSES``: each written Snapshot's number goes to standard output.
+``python -m tests.store.killed FILE PROCESSES``: prints each written Snapshot's number to standard output.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random but plausible sessions: counters that grow, resets, slow Readings, gaps, processes that come and go."""
+"""Random but plausible sessions: counters that grow, resets, slow Readings, gaps, starting and ending processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECOND = 1_000_000_000
 
 
 class Machine:
-    """A machine that is looked at once a tick."""
+    """A machine that is read once a tick."""
 
     def __init__(self, seed: int, boot: str = "boot-1") -> None:
         self.random = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Command lines as people type them: those that hold a secret, which is always marked, and those that hold none."""
+"""Command lines as users type them: those with a secret, which is always marked, and those without one."""
 
 from __future__ import annotations
 

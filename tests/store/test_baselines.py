@@ -1,4 +1,4 @@
-"""What was learned of a disk outlives the monitor, counts as history, and never as more than it is."""
+"""A learned baseline outlives the monitor and counts as history only."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_it_comes_back_in_another_boot(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_day_on_it_still_helps_until_the_days_own_is_there(tmp_path: Path) -> None:
+def test_after_a_day_it_still_helps_until_there_is_a_new_one(tmp_path: Path) -> None:
     kept = Baselines(tmp_path)
     kept.keep({"S1": taught()}, INFOS, 100 * HOUR_NS, WALL_S)
     now_ns = 50 * HOUR_NS
@@ -57,11 +57,11 @@ def test_a_day_on_it_still_helps_until_the_days_own_is_there(tmp_path: Path) -> 
     assert with_minute(one, now_ns, 9.0).minutes == 21
     assert with_minute(one, now_ns + PART_NS, 9.0).minutes == 1
     assert kept.read(now_ns, WALL_S + OLDEST_S + 60) == {}
-    # A clock that was set back: what is from later counts as of now.
+    # A clock that was set back: later times count as now.
     assert kept.read(now_ns, WALL_S - 86_400)["S1"].sizes[1].parts[-1][0] == now_ns // PART_NS
 
 
-def test_others_are_kept_and_what_has_no_serial_number_is_not(tmp_path: Path) -> None:
+def test_other_disks_are_kept_and_disks_without_serial_number_are_not(tmp_path: Path) -> None:
     kept = Baselines(tmp_path)
     assert not kept.keep({"sda": taught()}, {"sda": INFO._replace(serial="")}, HOUR_NS, WALL_S)
     assert not kept.keep({"S1": DeviceBaseline()}, INFOS, HOUR_NS, WALL_S)
@@ -93,7 +93,7 @@ def test_another_kind_of_file_is_refused_and_replaced(tmp_path: Path, text: str)
     assert kept.read(0, WALL_S).keys() == {"S1"}
 
 
-def test_what_was_learned_here_comes_first() -> None:
+def test_this_sessions_baseline_takes_precedence() -> None:
     here, before = taught(15, 9.0), taught(20, 2.0)
     assert seeded({"S1": here}, {"S1": before}) == {"S1": here}
     running = DeviceBaseline(minute=7, reads=3)
@@ -102,8 +102,8 @@ def test_what_was_learned_here_comes_first() -> None:
     assert seeded(known, {}) is known
 
 
-def told(known: dict[str, DeviceBaseline]) -> list[Snapshot]:
-    """A session whose second Snapshot tells what was known before."""
+def snapshots(known: dict[str, DeviceBaseline]) -> list[Snapshot]:
+    """A session whose second Snapshot has the earlier baselines."""
     out = []
     for number, made in enumerate(session(31, 90)):
         infos = {name: info._replace(serial="S1") for name, info in (made.disks.value or {}).items()}
@@ -114,19 +114,19 @@ def told(known: dict[str, DeviceBaseline]) -> list[Snapshot]:
     return out
 
 
-def test_a_replay_knows_what_the_live_screen_knew(tmp_path: Path) -> None:
-    live: list[Frame] = list(frames(told({"S1": taught(20, 0.3)})))
+def test_a_replay_has_the_baselines_of_the_live_screen(tmp_path: Path) -> None:
+    live: list[Frame] = list(frames(snapshots({"S1": taught(20, 0.3)})))
     assert "S1" not in live[0].carry.learned
     sizes = [sum(size.minutes for size in frame.carry.learned["S1"].sizes) for frame in live[1:]]
     assert min(sizes) == sizes[0] == 20
     path = record(tmp_path / "a.iotop.jsonl", live, keyframe_every=20)
     shown = list(frames(ReplaySource(path, allow_root=True)))
     assert shown == live
-    unknown = list(frames(told({})))
+    unknown = list(frames(snapshots({})))
     assert not any(size.minutes for one in unknown[1].carry.learned.values() for size in one.sizes)
 
 
-def test_the_live_machine_tells_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_source_reports_baselines_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from iotop_ai.model.settings import Settings
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

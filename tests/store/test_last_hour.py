@@ -1,4 +1,4 @@
-"""Looking back while live: the ring shows what the live screen showed, forgets the oldest and keeps secrets."""
+"""Looking back while live: the ring equals the live screen, drops the oldest and keeps secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def filled(live: list[Frame], **options: float) -> Ring:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_moment_is_what_the_live_screen_showed(seed: int) -> None:
+def test_any_moment_equals_the_live_screen(seed: int) -> None:
     live = list(frames(session(seed, 200)))
     ring = filled(live)
     recording = ring.recording()
@@ -71,7 +71,7 @@ def test_waiting_frames_are_packed_when_a_user_looks_back() -> None:
     assert list(frames(again.items())) == live
 
 
-def test_the_oldest_goes_first_and_the_span_tells() -> None:
+def test_the_oldest_block_is_dropped_first() -> None:
     live = list(frames(session(3, 400)))
     ring = filled(live, most_bytes=120_000)
     state = ring.state()
@@ -142,7 +142,7 @@ def test_nothing_leaves_it_unredacted() -> None:
     ring.close()
 
 
-def test_an_empty_one_says_so() -> None:
+def test_an_empty_ring_is_reported() -> None:
     ring = Ring()
     assert ring.recording() is None
     assert ring.preroll("names", 1) == ()

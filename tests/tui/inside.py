@@ -42,7 +42,7 @@ def closed(folder: Path) -> bool:
 
 
 def ended(child: int) -> None:
-    """Wait for the process to be gone."""
+    """Wait for the process to exit."""
     end = time.monotonic() + 20
     while os.path.exists(f"/proc/{child}"):
         assert time.monotonic() < end, "still running"

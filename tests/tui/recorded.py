@@ -18,7 +18,7 @@ from tests.tui import scene
 
 
 def recorder_of(sink: FileSink, **options: Any) -> Recorder:
-    """A recorder that leaves nothing out."""
+    """A recorder that redacts nothing."""
     return Recorder(sink, Clock(), cmdline="full", min_free_bytes=0, **options)
 
 
@@ -36,7 +36,7 @@ def record(path: Path, live: Sequence[Frame], **options: Any) -> str:
     recorder = recorder_of(FileSink(str(path)), **options)
     for count, frame in enumerate(live, 1):
         recorder.put(frame)
-        if count % 50 == 0:  # its queue drops what it cannot hold
+        if count % 50 == 0:  # a full queue drops Frames
             written(recorder, count)
     assert recorder.close()
     assert (recorder.state().dropped, recorder.state().trouble) == (0, "")

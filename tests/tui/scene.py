@@ -1,4 +1,4 @@
-"""Made Snapshots for the screen: two disks, a loop, processes, some with names that try to steer the terminal."""
+"""Made Snapshots for the screen: two disks, a loop, processes, some with names that try to control the terminal."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ DISKS = ("sda", "sdb", "nvme0n1")
 
 
 def block(n: int) -> dict[BlockKey, BlockCounters]:
-    """sda reads 100 requests of 128 KiB a second at 20 ms; the others rest, sdb after a little work."""
+    """sda reads 100 requests of 128 KiB a second at 20 ms; the others are idle, sdb after a little work."""
     busy = BlockCounters(100 * n, 0, 25_600 * n, 2_000 * n, 0, 0, 0, 0, 3, 990 * n, 2_000 * n, 0, 0, 0, 0, 0, 0)
     calm = BlockCounters(7 * n, 0, 56 * n, 7 * n, 0, 0, 0, 0, 0, 5 * n, 7 * n, 0, 0, 0, 0, 0, 0)
     still = BlockCounters(9, 0, 72, 9, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""The real app over made Frames, and what is on its screen."""
+"""The real app over made Frames, and the text on its screen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iotop_ai.tui.messages import FrameReady
 async def showing(
     shown: list[Frame], size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[MonitorApp, Pilot[None]]]:
-    """The app with the last of the Frames on its screen, each shown in its turn."""
+    """The app with the last of the Frames on its screen, each shown in turn."""
     app = MonitorApp(shown[0], (), MemoryRecording(), View(), "dark")
     async with app.run_test(size=size) as pilot:
         for one in shown[1:]:
@@ -28,12 +28,12 @@ async def showing(
 
 
 def text(app: MonitorApp) -> str:
-    """What is on the screen, as the compositor has it."""
+    """The text on the screen, from the compositor."""
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 async def follows_and_pauses(app: MonitorApp, pilot: Pilot[None], first: Frame, second: Frame) -> None:
-    """The screen in front shows what comes, holds still while it is paused, and takes a longer interval."""
+    """The screen in front shows new Frames, stands still while paused, and takes a longer interval."""
     before = text(app)
     app.post_message(FrameReady(first))
     await pilot.pause()

@@ -1,4 +1,4 @@
-"""The real app on made Snapshots: every key does what it says."""
+"""The real app on made Snapshots: every key has its effect."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ SIZES = [(80, 24), (160, 48)]
 
 
 class Upstream(MemoryRecording):
-    """A source that remembers what the screen asked of it."""
+    """A source that records the screen's requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Upstream(MemoryRecording):
 
 
 class Shown:
-    """An app with its pilot and what it asked of its source."""
+    """An app with its pilot and its requests to the source."""
 
     def __init__(self, app: MonitorApp, pilot: Pilot[None], source: Upstream) -> None:
         self.app, self.pilot, self.source = app, pilot, source
@@ -64,7 +64,7 @@ class Shown:
 
 
 def rows(app: MonitorApp) -> list[str]:
-    """What is on the screen, as the compositor has it."""
+    """The text on the screen, from the compositor."""
     return [strip.text for strip in app.screen._compositor.render_strips()]
 
 
@@ -256,14 +256,14 @@ async def test_accumulated() -> None:
         assert (await shown.press("a")).base is None
 
 
-async def test_pause_goes_on_receiving() -> None:
+async def test_a_paused_screen_goes_on_receiving() -> None:
     async with showing() as shown:
         assert (await shown.press("space")).mode == "paused"
         shown.app.post_message(FrameReady(made_frames(8)[-1]))
         await shown.pilot.pause()
         assert shown.app.main.frame.snapshot.seq == 4
         assert shown.app.main.newest.snapshot.seq == 7
-        assert (await shown.press("n")).device  # keys go on working on what is shown
+        assert (await shown.press("n")).device  # keys still act on the shown Frame
         assert (await shown.press("space")).mode == "live"
         assert shown.app.main.frame.snapshot.seq == 7
 
@@ -438,7 +438,7 @@ async def test_a_picture_shows_no_more_than_names() -> None:
 
     async with showing((250, 48)) as shown:
         await shown.press("P")
-        assert "failed: nothing may be written" in "\n".join(shown.screen())
+        assert "failed: this screen may not write" in "\n".join(shown.screen())
         shown.app._save = save
         before = "\n".join(shown.screen())
         await shown.press("f12")

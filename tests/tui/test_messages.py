@@ -12,7 +12,7 @@ from tests.tui.scene import made_frames
 
 
 class Box:
-    """An app that never looks at its messages, or that takes each at once."""
+    """An app that never handles its messages, or that handles each at once."""
 
     def __init__(self, takes: bool) -> None:
         self.takes = takes
@@ -37,7 +37,7 @@ def followed(takes: bool) -> tuple[Box, list[Frame]]:
     return box, made
 
 
-def test_a_screen_that_is_stuck_has_one_frame_waiting_and_that_is_the_newest() -> None:
+def test_a_stuck_screen_has_only_the_newest_frame_waiting() -> None:
     box, made = followed(takes=False)
     first, last = box.held
     assert isinstance(first, FrameReady)
@@ -47,6 +47,6 @@ def test_a_screen_that_is_stuck_has_one_frame_waiting_and_that_is_the_newest() -
     assert first.take() is made[-1]
 
 
-def test_a_screen_that_is_in_time_gets_every_frame() -> None:
+def test_a_fast_screen_gets_every_frame() -> None:
     box, made = followed(takes=True)
     assert box.taken == list(made)

@@ -1,4 +1,4 @@
-"""What keys change in a View."""
+"""Changes of a View by keys."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_the_cursor_stays_in_sight() -> None:
     assert moved(View(), keys, 1, 4, enter="process:gone").cursor == "process:0"
 
 
-def test_typing_takes_only_what_can_be_seen() -> None:
+def test_only_visible_characters_are_typed() -> None:
     assert typed("ab", "c", "c") == "abc"
     assert typed("ab", "backspace", "\x7f") == "a"
     assert typed("ab", "ctrl+u", None) == ""

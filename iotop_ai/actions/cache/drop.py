@@ -86,8 +86,8 @@ def drop_caches(
 
 
 def _bytes(levels: Levels) -> str:
-    known = (("Cached", levels.cached_bytes), ("SReclaimable", levels.slab_reclaimable_bytes))
-    return ", ".join(f"{name} {value}" for name, value in known if value is not None)
+    dropped = (("Cached", levels.cached_bytes), ("SReclaimable", levels.slab_reclaimable_bytes))
+    return ", ".join(f"{name} {value}" for name, value in dropped if value is not None)
 
 
 def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:

@@ -128,10 +128,10 @@ def _copy_link(entry: Entry, folder: int, name: str) -> None:
         os.symlink(to, name, dir_fd=folder)
     except FileExistsError:
         try:
-            there = os.readlink(name, dir_fd=folder)
+            target_link = os.readlink(name, dir_fd=folder)
         except OSError:
-            there = None
-        if there != to:
+            target_link = None
+        if target_link != to:
             raise
 
 
@@ -178,8 +178,8 @@ def _open_part(folder: Folder, part: str, found: os.stat_result) -> tuple[int, i
         here = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
         if not stat.S_ISREG(here.st_mode):
             break
-        ours = folder.held and here.st_uid == os.geteuid() and here.st_nlink == 1
-        if ours and here.st_size <= found.st_size and here.st_mtime_ns >= found.st_mtime_ns:
+        trusted = folder.held and here.st_uid == os.geteuid() and here.st_nlink == 1
+        if trusted and here.st_size <= found.st_size and here.st_mtime_ns >= found.st_mtime_ns:
             out = os.open(part, flags, dir_fd=folder.handle)
             if os.path.samestat(os.fstat(out), here):
                 return out, here.st_size

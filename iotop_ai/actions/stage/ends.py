@@ -106,15 +106,15 @@ def _pin(path: str) -> Pinned:
             kind = os.fstat(found)
             if stat.S_ISLNK(kind.st_mode):
                 try:
-                    to = os.readlink("", dir_fd=found)
+                    target = os.readlink("", dir_fd=found)
                 finally:
                     os.close(found)
                 links += 1
                 if links > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                 owners.add(kind.st_uid)
-                left += _parts(to)
-                if to.startswith("/"):
+                left += _parts(target)
+                if target.startswith("/"):
                     os.close(here)
                     here, names = os.open("/", _LOOK | os.O_DIRECTORY), []
             elif stat.S_ISDIR(kind.st_mode):

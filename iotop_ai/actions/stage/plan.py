@@ -53,7 +53,7 @@ def plan(
     """
     tree = Tree(ends.pinned)
     sample = Sample()
-    files = size = folders = links = back = others = there = there_bytes = differing = 0
+    files = size = folders = links = back = others = copied = copied_bytes = differing = 0
     first_differing = ""
     with Target(ends, change=False) as target:
         if ends.pinned.name == ".":
@@ -74,15 +74,15 @@ def plan(
                 folder, name = target.place(entry.path)
                 same = same_file(entry, folder.handle, name)
                 if same:
-                    there += 1
-                    there_bytes += entry.stat.st_size
+                    copied += 1
+                    copied_bytes += entry.stat.st_size
                 elif same is False:
                     differing += 1
                     first_differing = first_differing or entry.path
                 if files % FILES_PER_PROGRESS == 0:
                     on_progress(files, size)
     made = Plan(
-        clean(ends.source), clean(ends.target), files, size, folders, links, back, others, there, there_bytes,
+        clean(ends.source), clean(ends.target), files, size, folders, links, back, others, copied, copied_bytes,
         differing, clean(first_differing), tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
     )  # fmt: skip
     return _with_room(made, ends, root), sample.paths

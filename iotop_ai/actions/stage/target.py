@@ -114,8 +114,8 @@ class Target:
         why = self._why_not(handle, here, parent, found, made)
         if why:
             raise InputError(f"{self.shown(path)} {why}")
-        ours = made or parent.held
-        mode = mode_of(found) if ours else None
+        trusted = made or parent.held
+        mode = mode_of(found) if trusted else None
         if made and not parent.held:
             if self._root:
                 os.fchown(handle, found.st_uid, found.st_gid)
@@ -123,7 +123,7 @@ class Target:
         elif self._change and not self._root and here.st_mode & _OWNER_WRITES != _OWNER_WRITES:
             mode = stat.S_IMODE(here.st_mode) if mode is None else mode
             os.fchmod(handle, here.st_mode & 0o777 | _OWNER_WRITES)
-        return Folder(path, handle, self._held(os.fstat(handle)), name, found, ours and self._root, mode)
+        return Folder(path, handle, self._held(os.fstat(handle)), name, found, trusted and self._root, mode)
 
     def _why_not(self, handle: int, here: os.stat_result, parent: Folder, found: os.stat_result, made: bool) -> str:
         if here.st_dev != self._device:
@@ -135,10 +135,10 @@ class Target:
             return (
                 "is not the folder just created, or gets another owner there; choose a place that only you may change"
             )
-        mine = {os.geteuid()}
+        trusted_owners = {os.geteuid()}
         if self._root:
-            mine = {0, found.st_uid} if parent.held else {found.st_uid}
-        if here.st_uid not in mine:
+            trusted_owners = {0, found.st_uid} if parent.held else {found.st_uid}
+        if here.st_uid not in trusted_owners:
             return "exists and belongs to another user; choose another folder"
         if self._root and here.st_mode & _OTHERS_WRITE & ~found.st_mode:
             return "is writable by users other than its owner; chmod go-w it, or choose another folder"
@@ -159,8 +159,8 @@ class Target:
 
     def _still_there(self, folder: Folder, parent: int) -> None:
         try:
-            there = os.stat(folder.name, dir_fd=parent, follow_symlinks=False)
-            if os.path.samestat(there, os.fstat(folder.handle)):
+            named = os.stat(folder.name, dir_fd=parent, follow_symlinks=False)
+            if os.path.samestat(named, os.fstat(folder.handle)):
                 return
         except FileNotFoundError:
             pass

@@ -63,13 +63,13 @@ def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
     if folder < 0:
         return os.strerror(errno.ENOENT)
     try:
-        there = os.open(name, _READ, dir_fd=folder)
+        copy_fd = os.open(name, _READ, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
             return _NOT_REGULAR
         raise
     try:
-        found = os.fstat(there)
+        found = os.fstat(copy_fd)
         if not stat.S_ISREG(found.st_mode):
             return _NOT_REGULAR
         if found.st_size != entry.stat.st_size:
@@ -77,14 +77,14 @@ def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
         if not content:
             return ""
         # Cached pages prove nothing about the disk.
-        os.posix_fadvise(there, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(copy_fd, 0, 0, os.POSIX_FADV_DONTNEED)
         source = entry.open()
         try:
-            return "" if _digest(source, found.st_size) == _digest(there, found.st_size) else "different content"
+            return "" if _digest(source, found.st_size) == _digest(copy_fd, found.st_size) else "different content"
         finally:
             os.close(source)
     finally:
-        os.close(there)
+        os.close(copy_fd)
 
 
 def _digest(handle: int, size: int) -> bytes:

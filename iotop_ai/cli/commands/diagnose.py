@@ -18,7 +18,7 @@ from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_inpu
 from iotop_ai.present.job.time_words import NOT_RECORDED, table_of
 from iotop_ai.present.text.units import clock, percent
 from iotop_ai.present.text.units import duration as length
-from iotop_ai.present.verdict import headline as words
+from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
 from iotop_ai.present.verdict.plain_text import LABEL, ruled_out_text
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.store.format.codec import TotalsLine
@@ -119,9 +119,9 @@ def _finding(one: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator
     verdict = last.verdict._replace(findings=(one, *others), watched_s=last.verdict.needed_s)
     yield _line(one.state.value, _sentence(verdict, last))
     texts = (
-        ("because", words.text_of(words.because(verdict, last))),
+        ("because", text_of(because(verdict, last))),
         ("not", ruled_out_text(verdict)),
-        ("do", words.text_of(words.advice(verdict, last))),
+        ("do", text_of(advice(verdict, last))),
     )
     for label, text in texts:
         if text:
@@ -130,8 +130,8 @@ def _finding(one: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator
 
 def _sentence(verdict: Verdict, last: Frame) -> str:
     one = verdict.primary
-    ends = [words.text_of(words.confidence(verdict, last)), one.class_id]
-    return "; ".join(filter(None, (words.text_of(words.headline(verdict, last)), *ends)))
+    ends = [text_of(confidence(verdict, last)), one.class_id]
+    return "; ".join(filter(None, (text_of(headline(verdict, last)), *ends)))
 
 
 def _line(label: str, text: str) -> str:

@@ -92,9 +92,9 @@ def _lines(collector: GpuCollector, clock: Clock) -> list[GpuLine]:
     try:
         table = collector.read()
         details, _ = collector.details()
-    except Unavailable as lack:
-        remedy = f" ({lack.remedy})" if lack.remedy else ""
-        raise UnknownError(f"{lack.reason}{remedy}") from None
+    except Unavailable as error:
+        remedy = f" ({error.remedy})" if error.remedy else ""
+        raise UnknownError(f"{error.reason}{remedy}") from None
     if not table:
         raise UnknownError("no GPU found")
     wall_ns = clock.wall_ns()

@@ -92,10 +92,10 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     clock = Clock()
     # The user named the file that the shell opened as stdin.
     chain = Chain(path, allow_root=args.allow_root or args.file == STDIN)
-    tape = FrameCursor(chain.parts, chain.next_part)
+    cursor = FrameCursor(chain.parts, chain.next_part)
     if args.file == STDIN:
         os.close(keys_from_terminal())
-    begin, end = tape.begin_wall_ns, tape.end_wall_ns()
+    begin, end = cursor.begin_wall_ns, cursor.end_wall_ns()
     grows = args.file != STDIN and chain.grows(clock.wall_ns() - end)
     chain.follows = grows
     wall_ns = end if grows else begin
@@ -110,10 +110,10 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
             "speed": factor, "interval_s": chain.parts[-1].header.interval_s,
         }  # fmt: skip
 
-        def deck(app: MessageReceiver) -> PlaybackThread:
-            return PlaybackThread(tape, app, clock, playing=playing, speed=factor, follows=grows)
+        def make_playback(app: MessageReceiver) -> PlaybackThread:
+            return PlaybackThread(cursor, app, clock, playing=playing, speed=factor, follows=grows)
 
-        return Opening(tape.seek(wall_ns), (), MemoryRecording(), view, deck=deck)
+        return Opening(cursor.seek(wall_ns), (), MemoryRecording(), view, make_playback=make_playback)
 
     return run_screen(settings, opening, chain.close)
 

@@ -1,4 +1,4 @@
-"""/proc/diskstats, each tick: raw lines compared with the ones before, only changed lines parsed."""
+"""/proc/diskstats, each tick: compares the raw lines with the previous ones and parses only changed lines."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from iotop_ai.model.block.counters import BlockCounters, BlockKey
 from iotop_ai.model.clean import clean_bytes
 
 MOST_KEPT = 256
-"""Descriptors of diskseq kept open, of devices that do I/O; the rest are opened each time."""
+"""How many diskseq files of active devices stay open; the others are opened at each read."""
 _DIGITS = "0123456789"
 _IN_FLIGHT = BlockCounters._fields.index("in_flight")
 _UNDERFLOWN = 1 << 31
-"""From here on an unsigned 32-bit count was counted down below 0."""
+"""An unsigned 32-bit count at or above this has gone below 0."""
 
 
 def disk_of(name: str, names: Container[str]) -> str:
@@ -30,12 +30,12 @@ def disk_of(name: str, names: Container[str]) -> str:
 
 
 def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
-    """(major, minor, name, counters) of one line; None for what is no device's full line.
+    """(major, minor, name, counters) of a line; None for an incomplete line.
 
     Sample: `` 254       0 vda 32443 9626 2122210 4852 8818 14773 1892664 3423 0 3600 8578 3971 51 90360 243 1530 58``.
-    14 columns (before 4.18), 18 (4.18 to 5.4) and 20 are known, further ones ignored. The 7 columns that kernels
-    before 2.6.25 print for a partition hold no times: they are left out. Requests in flight below 0 (printed as
-    4294967295), which some drivers count down once too often, are unknown. Source: block/genhd.c diskstats_show.
+    14 columns (before 4.18), 18 (4.18 to 5.4) and 20 are known, further ones ignored. Kernels before 2.6.25 print 7
+    columns without times for a partition: such lines are left out. Requests in flight below 0 (printed as 4294967295)
+    are unknown: some drivers decrement that count once too often. Source: block/genhd.c diskstats_show.
     """
     fields = line.split()
     count = len(fields)
@@ -57,8 +57,8 @@ def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
 class BlockCollector:
     """The counters of every block device and partition, in the file's order.
 
-    generation: grows whenever a device came, went or was replaced under its name.
-    numbers: kernel name to (major, minor) as of the newest read. changed: names whose line moved in that read.
+    generation: grows whenever a device is added, removed or replaced under its name. numbers: kernel name to (major,
+    minor) at the newest read. changed: names whose line changed in that read.
     """
 
     field = "block"
@@ -101,11 +101,11 @@ class BlockCollector:
 
     @property
     def keys(self) -> tuple[BlockKey, ...]:
-        """Identities in the file's order, as of the newest read."""
+        """Identities in the file's order, at the newest read."""
         return tuple(self._table)
 
     def _update(self, lines: list[bytes]) -> bool:
-        """Parse only what differs; False when devices came, went or were replaced."""
+        """Parse only changed lines; False when devices were added, removed or replaced."""
         if len(lines) != len(self._lines):
             return False
         moved: dict[BlockKey, BlockCounters] = {}
@@ -158,13 +158,13 @@ class BlockCollector:
         self._table, self._keys = table, keys
 
     def _diskseq(self, disk: str, keep: bool) -> int:
-        """/sys/block/DISK/diskseq; 0 before kernel 5.15 and without /sys. keep: hold it open, the disk does I/O."""
+        """/sys/block/DISK/diskseq; 0 before kernel 5.15 and without /sys. keep: keep it open, as the disk does I/O."""
         kept = self._kept.get(disk)
         if kept is not None:
             try:
                 return int(kept.read())
             except (OSError, ValueError):
-                # ENODEV: that device went. The name may belong to another by now.
+                # ENODEV: the device was removed. Another device may have the name by now.
                 self._kept.pop(disk).close()
         if disk in self._unnumbered:
             return 0
@@ -187,7 +187,7 @@ class BlockCollector:
         return number
 
     def close(self) -> None:
-        """Give the descriptors back; a later read opens them again."""
+        """Close the descriptors; a later read opens them again."""
         for file in (self._file, *self._kept.values()):
             if file is not None:
                 file.close()

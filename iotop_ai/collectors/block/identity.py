@@ -1,4 +1,4 @@
-"""What one block device is, from its folder in /sys: read_device; nothing about its neighbours."""
+"""The identity of one block device, from its folder in /sys, without its neighbours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KIND = {
     "dm-": "dm", "loop": "loop", "ram": "ram", "zram": "zram", "sr": "rom", "scd": "rom", "fd": "floppy", "zd": "zvol",
     "ublkb": "ublk", "zloop": "zloop",
 }  # fmt: skip
-"""What stands before the number in a kernel name."""
+"""By the part of a kernel name before its number."""
 _CONTROLLER = pattern(r"nvme\d+")
 _NETWORK_DISKS = ("nbd", "rbd", "drbd")
 _GENERATIONS = {"2.5": 1, "5.0": 2, "5": 2, "8.0": 3, "8": 3, "16.0": 4, "32.0": 5, "64.0": 6}
@@ -23,7 +23,7 @@ _DM_KINDS = (("LVM-", "LVM"), ("CRYPT-", "crypt"), ("mpath-", "mpath"), ("DMRAID
 
 
 def kind_of(name: str, partition_of: str = "") -> str:
-    """The kind of a device by its kernel name; "disk" for all that has no name of its own class."""
+    """The kind of a device by its kernel name; "disk" for a name without a class of its own."""
     if partition_of:
         return "partition"
     if name.startswith("md"):
@@ -35,9 +35,9 @@ def kind_of(name: str, partition_of: str = "") -> str:
 
 
 def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partition_of: str = "") -> BlockInfo:
-    """Everything that /sys says about one device without privileges; what it does not say keeps its default.
+    """Everything that /sys lists about one device without privileges; a missing value keeps its default.
 
-    numbers: (major, minor) where they are known already. Raises nothing: a device that went is all unknown.
+    numbers: (major, minor) if already known. Never raises: all values of a removed device are unknown.
     """
     base = _folder(name, partition_of)
     major, minor = numbers or _numbers(root, base)
@@ -61,7 +61,7 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
         transport=_transport(root, name, kind, base),
         rotational=_flag(root, queue + "rotational"),
         queue_depth=_queue_depth(root, base) if kind not in ("dm", "md", "ram", "zram", "zvol") else None,
-        scheduler=_chosen(root.text_or(queue + "scheduler")),
+        scheduler=_active_scheduler(root.text_or(queue + "scheduler")),
         read_ahead_bytes=None if read_ahead_kib is None else read_ahead_kib * 1024,
         stats_off=_flag(root, queue + "iostats") is False,
         write_cache=root.text_or(queue + "write_cache"),
@@ -75,8 +75,8 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
         "zram": _named,
         "ram": _named,
         "zvol": _named,
-        "ublk": _served,
-        "zloop": _served,
+        "ublk": _unknown_backing,
+        "zloop": _unknown_backing,
     }.get(kind, _disk)
     return special(root, base, info)
 
@@ -97,7 +97,7 @@ def _flag(root: Root, path: str) -> bool | None:
     return None if number is None else number != 0
 
 
-def _chosen(scheduler: str) -> str:
+def _active_scheduler(scheduler: str) -> str:
     """The name in brackets of ``none [mq-deadline] kyber``; "none" alone has no brackets on some kernels."""
     _, bracket, rest = scheduler.partition("[")
     return rest.partition("]")[0] if bracket else scheduler
@@ -181,8 +181,8 @@ def _disk(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     return info._replace(detail=_disk_detail(root, base, info))
 
 
-def _served(root: Root, base: str, info: BlockInfo) -> BlockInfo:
-    """A program or a folder of files answers for it, which the kernel does not show (drivers/block/ublk_drv.c)."""
+def _unknown_backing(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+    """Backed by a program or a folder of files that the kernel does not show (drivers/block/ublk_drv.c)."""
     return info._replace(detail=f"{info.kind}, backing unknown")
 
 
@@ -225,7 +225,7 @@ def _serial(root: Root, base: str) -> str:
 
 
 def nvme_controller(root: Root, base: str) -> str:
-    """The folder of the NVMe controller (the first one of a multipath head); "" when it cannot be told."""
+    """The folder of the NVMe controller (the first one of a multipath head); "" when unknown."""
     device = base + "/device"
     if root.exists(device + "/transport") or root.exists(device + "/device"):
         return device
@@ -235,11 +235,12 @@ def nvme_controller(root: Root, base: str) -> str:
 
 
 def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
-    """The controllers that lead to an NVMe disk, by the links of its device; () when they cannot be told.
+    """The controllers that lead to an NVMe disk, by the links of its device; () when unknown.
 
-    The numbers of disk and controller are counted apart: a disk is named after its subsystem from Linux 4.15 on, which
-    takes its first controller's number only since 5.4 (733e4b69d508), and a path's "c" was an id of the device's own.
-    Of a multipath head those of its subsystem that have a path to it. Source: drivers/nvme/host/{core,multipath}.c.
+    Disks and controllers are numbered separately: since Linux 4.15 a disk is named after its subsystem, which takes its
+    first controller's number only since 5.4 (733e4b69d508), and before 4.15 the "c" of a path's name was an id of the
+    device itself. For a multipath head: the controllers of its subsystem with a path to it. Source:
+    drivers/nvme/host/{core,multipath}.c.
     """
     device = base + "/device"
     if root.exists(device + "/transport") or root.exists(device + "/device"):
@@ -255,19 +256,19 @@ def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
 
 
 def _pcie_link(root: Root, base: str) -> tuple[str, str]:
-    """("4x4" now, "4x4" at best): generation x lanes; at best is the lesser of the device and the port above it."""
+    """("4x4" now, "4x4" at best): generation x lanes; the best is the lower of the device's and the port's above it."""
     controller = nvme_controller(root, base)
     if not controller:
         return "", ""
     device, port = controller + "/device/", controller + "/device/../"
     now = _link(root, device, "current")
-    able = [link for link in (_link(root, device, "max"), _link(root, port, "max")) if link is not None]
-    best = (min(g for g, _ in able), min(w for _, w in able)) if able else None
+    limits = [link for link in (_link(root, device, "max"), _link(root, port, "max")) if link is not None]
+    best = (min(g for g, _ in limits), min(w for _, w in limits)) if limits else None
     return _link_text(now), _link_text(best)
 
 
 def _link(root: Root, folder: str, which: str) -> tuple[int, int] | None:
-    """(generation, lanes) from ``16.0 GT/s PCIe`` and ``4``; None where there is no such link."""
+    """(generation, lanes) from ``16.0 GT/s PCIe`` and ``4``; None without such a link."""
     speed = root.text_or(f"{folder}{which}_link_speed").partition(" ")[0]
     width = root.number_or_none(f"{folder}{which}_link_width")
     generation = _GENERATIONS.get(speed)

@@ -1,4 +1,4 @@
-"""AMD GPUs: by the amdgpu driver's files in sysfs, with amdsmi's word where that library is installed.
+"""AMD GPUs: from the amdgpu driver's files in sysfs, and from amdsmi where that library is installed.
 
 Source: https://docs.kernel.org/gpu/amdgpu/thermal.html and driver-misc.html. ``pcie_bw`` is never read: the driver
 sleeps a second in it.
@@ -36,13 +36,13 @@ class AmdCards:
         self._handles: dict[str, Any] = {}
 
     def cards(self) -> tuple[str, ...]:
-        """Ids of the cards there are now; () without any."""
+        """Ids of the present cards; () without any."""
         self._folders = {}
         for name in self._root.names(DRM):
             folder = f"{DRM}/{name}/device"
             if not (name.startswith("card") and name[4:].isdigit()):
                 continue
-            # A display-only part has no memory of its own: no GPU to train on.
+            # A display-only part has no memory of its own and cannot train.
             if self._root.text_or(f"{folder}/vendor") == AMD and self._root.number_or_none(
                 f"{folder}/mem_info_vram_total"
             ):
@@ -53,7 +53,7 @@ class AmdCards:
         return tuple(self._folders)
 
     def state(self, card: str) -> GpuState:
-        """One card now; what its kernel or model does not tell is None."""
+        """One card now; None for a value that its kernel or model does not provide."""
         folder, link = self._folders[card], self._links[card]
         number = self._root.number_or_none
         hwmon = self._hwmon(folder)
@@ -140,12 +140,12 @@ class AmdCards:
     def _throttle(self, card: str, folder: str) -> int | None:
         try:
             raw = self._root.once(f"{folder}/gpu_metrics", _METRICS_BYTES)
-        except OSError:  # an older kernel or model has none
+        except OSError:  # an older kernel or model lacks the file
             return None
         return self._throttles.setdefault(card, Throttle()).bits(raw)
 
     def _link(self, folder: str) -> str:
-        """The device whose link is the slot's."""
+        """The device that reports the slot's link."""
         edge, _ = edge_of(self._root, self._slot(folder))
         return f"{DEVICES}/{edge}" if edge and self._root.exists(f"{DEVICES}/{edge}/current_link_speed") else folder
 
@@ -153,16 +153,16 @@ class AmdCards:
         return self._root.number_or_none(f"{hwmon}/{name}_{kind}") if hwmon and name else None
 
     def _core_sensor(self, hwmon: str) -> tuple[str, str | None]:
-        """(sensor, its label where it is not the edge): MI300 and its kin have none at the edge."""
+        """(sensor, its label unless it is the edge): MI300 and similar boards have no edge sensor."""
         if edge := self._labelled(hwmon, "temp", "edge"):
             return edge, None
         junction = self._labelled(hwmon, "temp", "junction")
         return (junction, "junction") if junction else ("temp1", None)
 
     def _labelled(self, hwmon: str, kind: str, label: str) -> str:
-        """The sensor of that label: temp1_label = edge, temp2 = junction, temp3 = mem; freq1 = sclk, freq2 = mclk.
+        """The sensor with this label; "" when there is none.
 
-        "" when there is none.
+        temp1_label = edge, temp2 = junction, temp3 = mem; freq1 = sclk, freq2 = mclk.
         """
         names = (f"{kind}{i}" for i in range(1, 4))
         return next((name for name in names if hwmon and self._root.text_or(f"{hwmon}/{name}_label") == label), "")
@@ -181,7 +181,7 @@ def _percent(value: int | None) -> int | None:
 
 
 def load_smi() -> Any:
-    """The amdsmi module, begun; None where it is not installed or finds no driver."""
+    """The initialised amdsmi module; None where it is not installed or finds no driver."""
     try:
         import amdsmi  # type: ignore[import-not-found, unused-ignore]
 
@@ -203,9 +203,9 @@ def smi_handles(smi: Any) -> dict[str, Any]:
 
 
 def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
-    """The state with what amdsmi knows where sysfs was silent.
+    """The state with amdsmi's values in place of those that sysfs lacks.
 
-    Source: amdsmi_interface.py of 7.0.2, where a figure that the board does not have is "N/A".
+    Source: amdsmi_interface.py of 7.0.2, where a figure that the board lacks is "N/A".
     """
 
     def ask(function: str, key: str) -> int | None:
@@ -216,7 +216,7 @@ def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
         return answer if type(answer) is int else None
 
     busy, memory = ask("amdsmi_get_gpu_activity", "gfx_activity"), ask("amdsmi_get_gpu_activity", "umc_activity")
-    # MI300 and later tell the current power only, older boards the mean.
+    # MI300 and later report the current power only, older boards the mean.
     watts = ask("amdsmi_get_power_info", "current_socket_power")
     if watts is None:
         watts = ask("amdsmi_get_power_info", "average_socket_power")

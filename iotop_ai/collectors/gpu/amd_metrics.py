@@ -1,7 +1,8 @@
-"""What holds an AMD GPU's clocks back, from its firmware's table ``gpu_metrics``.
+"""Why an AMD GPU's clocks are lowered, from its firmware's table ``gpu_metrics``.
 
-Source: drivers/gpu/drm/amd/include/kgd_pp_interface.h (struct gpu_metrics_v*; the first four bytes say which) and
-drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h (SMU_THROTTLER_*_BIT). What a model does not tell is all ones.
+Source: drivers/gpu/drm/amd/include/kgd_pp_interface.h (struct gpu_metrics_v*, chosen by the first four bytes) and
+drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h (SMU_THROTTLER_*_BIT). A value that a model does not report has all bits
+set.
 """
 
 from __future__ import annotations
@@ -11,31 +12,31 @@ import struct
 from iotop_ai.model.gpu.amd_throttle import OTHER, UNNAMED
 
 _INDEPENDENT: dict[tuple[int, int], int] = {(1, 3): 112, (2, 2): 120, (2, 3): 120, (2, 4): 120}
-"""Format and content revision to the place of indep_throttle_status, 64 bits of one meaning for every model."""
+"""Format and content revision to the offset of indep_throttle_status: 64 bits with the same meaning on every model."""
 _OF_THE_MODEL: dict[tuple[int, int], int] = {
     (1, 0): 68, (1, 1): 68, (1, 2): 68, (1, 4): 40, (1, 5): 104, (2, 0): 112, (2, 1): 108,
 }  # fmt: skip
-"""To the place of throttle_status, 32 bits whose meaning is the model's own."""
+"""The same to the offset of throttle_status: 32 bits whose meaning depends on the model."""
 _RESIDENCIES: dict[tuple[int, int], int] = {(1, 6): 104}
-"""To the place of accumulation_counter, behind which prochot, ppt, socket_thm, vr_thm and hbm_thm count time."""
+"""The same to the offset of accumulation_counter; prochot, ppt, socket_thm, vr_thm and hbm_thm follow it."""
 _RESIDENCY_BITS = (47, 0, 32, 38, 34)
 
 
 class Throttle:
-    """Reads one card's tables, one after another: newer ones tell counters, of which those that grew hold it back."""
+    """Decodes one card's successive tables. In newer formats a reason applies while its counter grows."""
 
     def __init__(self) -> None:
         self._before: tuple[int, ...] | None = None
 
     def bits(self, raw: bytes) -> int | None:
-        """SMU_THROTTLER_* bits now, or OTHER for a reason that only the model knows; None where it does not tell."""
+        """SMU_THROTTLER_* bits now, or OTHER for a reason specific to the model; None when not reported."""
         if len(raw) < 4:
             return None
         version = (raw[2], raw[3])
         if (at := _INDEPENDENT.get(version)) is not None:
-            return _known(raw, at, "<Q")
+            return _unpack(raw, at, "<Q")
         if (at := _OF_THE_MODEL.get(version)) is not None:
-            found = _known(raw, at, "<I")
+            found = _unpack(raw, at, "<I")
             return found and OTHER
         at = _RESIDENCIES.get(version)
         if at is None or len(raw) < at + 24:
@@ -47,7 +48,7 @@ class Throttle:
         return sum(1 << bit for bit, grew in zip(_RESIDENCY_BITS, grown, strict=True) if grew)
 
 
-def _known(raw: bytes, at: int, form: str) -> int | None:
+def _unpack(raw: bytes, at: int, form: str) -> int | None:
     size = struct.calcsize(form)
     if len(raw) < at + size:
         return None

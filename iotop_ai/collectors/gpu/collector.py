@@ -68,7 +68,7 @@ class GpuCollector:
         self._xids: list[XidEvent] = []
         self._last_xid: dict[str, XidEvent] = {}
         self._lock = threading.Lock()
-        self._newest: tuple[GpuTable, int] | Unavailable = Unavailable(Status.PENDING, "NVML is being asked")
+        self._newest: tuple[GpuTable, int] | Unavailable = Unavailable(Status.PENDING, "NVML has not answered yet")
         self._returned_ns: int | None = None
         self._asked_ns: int | None = None
         self._alive_ns: int | None = None
@@ -223,11 +223,11 @@ class GpuCollector:
         elif self._reopen_ns is None:
             self._plan_reopening()
 
-    def _read_one(self, uuid: str, gone: GpuUnavailable | None) -> Reading[GpuState]:
+    def _read_one(self, uuid: str, error: GpuUnavailable | None) -> Reading[GpuState]:
         start_ns = self._alive_ns = self._clock.monotonic_ns()
         try:
-            if gone is not None:
-                raise gone
+            if error is not None:
+                raise error
             state = self._nvml.state(uuid)
         except GpuUnavailable as lack:
             end_ns = self._clock.monotonic_ns()
@@ -266,7 +266,7 @@ class GpuCollector:
     def _take_events(self) -> None:
         if self._watch is None:
             return
-        found = self._watch.taken()
+        found = self._watch.take_events()
         for event in found:
             self._last_xid[event.uuid] = event
         if found:

@@ -1,4 +1,4 @@
-"""AMD's and Intel's cards in one sweep, with who works on them."""
+"""AMD's and Intel's cards in one sweep, with the processes that use them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from iotop_ai.model.gpu.state import ENGINE_TIMES, GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
 
 LOOK_EVERY = 5
-NOT_ALL = "other users' processes on it are not seen"
+NOT_ALL = "other users' processes on it cannot be seen"
 
 
 class DrmSweep:
-    """Reads all cards at once; which there are, and their limits, every fifth time. Used by one thread."""
+    """Reads all cards at once; lists them and reads their limits in every fifth sweep. Used by one thread."""
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
@@ -29,7 +29,7 @@ class DrmSweep:
         self._amd = AmdCards(root, clock)
         self._intel = IntelCards(root, clock)
         self._of: dict[str, AmdCards | IntelCards] = {}
-        self._smi_sought = False
+        self._smi_loaded = False
         self._sweeps = 0
         self._names: tuple[str, ...] = ()
         self._clients = DrmClients(root, clock)
@@ -55,8 +55,8 @@ class DrmSweep:
 
     def _look(self) -> None:
         names = self._amd.cards()
-        if names and not self._smi_sought and self._root.live:
-            self._smi_sought = True
+        if names and not self._smi_loaded and self._root.live:
+            self._smi_loaded = True
             self._amd = AmdCards(self._root, self._clock, load_smi())
             names = self._amd.cards()
         self._of = {**dict.fromkeys(names, self._amd), **dict.fromkeys(self._intel.cards(), self._intel)}
@@ -72,13 +72,13 @@ class DrmSweep:
 def with_use(
     state: GpuState, use: DeviceUse | None, rocm: Mapping[int, int] | None, at_ns: int | None, *, all_: bool
 ) -> GpuState:
-    """The state with who works on it. all_: whether every process was seen; times of some would be too little."""
+    """The state with its processes. all_: every process was seen; engine times of only some would be too low."""
     found = {one.pid: one for one in (use.processes if use is not None else ())}
     for pid, held in (rocm or {}).items():
-        drawn = found.get(pid, GpuProcess(pid, 0, "compute"))
-        # Its time of computing is not told: 0 % would be wrong.
-        found[pid] = drawn._replace(kind="compute", memory_bytes=max(held, drawn.memory_bytes or 0), sm_percent=None)
-    # Where others' processes are not seen, none found is not the same as none there.
+        client = found.get(pid, GpuProcess(pid, 0, "compute"))
+        # Its compute time is unknown: 0 % would be wrong.
+        found[pid] = client._replace(kind="compute", memory_bytes=max(held, client.memory_bytes or 0), sm_percent=None)
+    # Where other users' processes cannot be seen, an empty list proves nothing.
     state = state._replace(processes=tuple(found[pid] for pid in sorted(found)) if found or all_ else None)
     if not all_ or use is None or not use.busy_ns:
         return state

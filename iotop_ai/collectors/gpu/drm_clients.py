@@ -1,7 +1,7 @@
-"""Who works on the GPUs of the amdgpu, i915 and xe drivers, and for how long: /proc/PID/fdinfo of open DRM devices.
+"""Processes on GPUs of the amdgpu, i915 and xe drivers and their GPU time: /proc/PID/fdinfo of open DRM devices.
 
-Source: https://docs.kernel.org/gpu/drm-usage-stats.html; amdgpu_fdinfo.c, xe_drm_client.c, i915_drm_client.c. Other
-users' processes are seen by root alone. What ROCm computes is not counted there; its processes and their memory are in
+Source: https://docs.kernel.org/gpu/drm-usage-stats.html; amdgpu_fdinfo.c, xe_drm_client.c, i915_drm_client.c. Only root
+sees other users' processes. ROCm's computing is not counted there; its processes and their memory are in
 /sys/class/kfd/kfd/proc (kfd_process.c).
 """
 
@@ -13,7 +13,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuProcess
 
 LOOK_EVERY = 5
-"""A fifth of all processes is looked through in each sweep for devices that they have opened."""
+"""Each sweep searches a fifth of all processes for open devices."""
 _DEVICE = "/dev/dri/"
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _OWN_MEMORY = ("vram", "local")
@@ -31,7 +31,7 @@ _KFD = "sys/class/kfd/kfd"
 
 
 class Client(NamedTuple):
-    """One opened device. engines: name to (busy so far, of how much: ns of one clock, or cycles of so many)."""
+    """One opened device. engines: name to (busy, total): ns and None, or cycles and all cycles."""
 
     device: str
     number: str
@@ -41,18 +41,18 @@ class Client(NamedTuple):
 
 
 def parse_client(lines: list[str]) -> Client | None:
-    """One fdinfo file; None when it is none of a GPU with an address.
+    """One fdinfo file; None unless it belongs to a GPU with an address.
 
     Sample: drm-pdev: 0000:03:00.0 / drm-client-id: 12 / drm-engine-gfx: 4500 ns / drm-memory-vram: 1024 KiB
     """
-    told = {key: value.split() for key, _, value in (line.partition(":") for line in lines) if value.strip()}
-    if "drm-pdev" not in told or "drm-client-id" not in told:
+    fields = {key: value.split() for key, _, value in (line.partition(":") for line in lines) if value.strip()}
+    if "drm-pdev" not in fields or "drm-client-id" not in fields:
         return None
     memory: dict[str, dict[str, int]] = {}
     busy: dict[str, int] = {}
     whole: dict[str, int] = {}
     capacities: dict[str, int] = {}
-    for key, words in told.items():
+    for key, words in fields.items():
         if not key.startswith("drm-") or not words[0].isdecimal():
             continue
         number, (kind, _, name) = int(words[0]), key[4:].partition("-")
@@ -66,25 +66,25 @@ def parse_client(lines: list[str]) -> Client | None:
             whole[name.removeprefix("cycles-")] = number
     held = memory.get("resident") or memory.get("memory") or {}
     engines = {name: (number, whole.get(name)) for name, number in busy.items() if name in ENGINES}
-    return Client(told["drm-pdev"][0], told["drm-client-id"][0], sum(held.values()), engines, capacities)
+    return Client(fields["drm-pdev"][0], fields["drm-client-id"][0], sum(held.values()), engines, capacities)
 
 
 class DeviceUse(NamedTuple):
-    """One GPU's. processes: memory and share of time since the sweep before. busy_ns: by our names; grows."""
+    """The use of one GPU. processes: memory, and share of time since the last sweep. busy_ns: by our names; grows."""
 
     processes: tuple[GpuProcess, ...]
     busy_ns: dict[str, int]
 
 
 class DrmClients:
-    """Counts growing times by engine from clients that come and go. Used by one thread."""
+    """Sums the busy times of each engine over clients that open and close devices. Used by one thread."""
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
         self._clock = clock
         self._sweep = 0
         self._open: dict[int, list[str]] = {}
-        self._known: dict[tuple[str, str, str], tuple[int, int | None]] = {}
+        self._last_busy: dict[tuple[str, str, str], tuple[int, int | None]] = {}
         self._busy: dict[str, dict[str, int]] = {}
         self.at_ns: int | None = None
 
@@ -93,51 +93,51 @@ class DrmClients:
         self._look()
         before_ns, self.at_ns = self.at_ns, self._clock.monotonic_ns()
         span_ns = 0 if before_ns is None else self.at_ns - before_ns
-        found: dict[tuple[str, str], tuple[int, Client]] = {}
+        clients: dict[tuple[str, str], tuple[int, Client]] = {}
         for pid in sorted(self._open):
             for number in self._open[pid]:
                 client = parse_client(self._root.lines(f"proc/{pid}/fdinfo/{number}"))
-                # One opened device may be in the hands of many: of those who inherited it, the first has it.
+                # Processes may share an inherited open device: count it for the first one.
                 if client is not None:
-                    found.setdefault((client.device, client.number), (pid, client))
+                    clients.setdefault((client.device, client.number), (pid, client))
         processes: dict[str, dict[int, GpuProcess]] = {}
-        known: dict[tuple[str, str, str], tuple[int, int | None]] = {}
-        for pid, client in found.values():
-            worked = self._note(client, span_ns, known)
+        busy: dict[tuple[str, str, str], tuple[int, int | None]] = {}
+        for pid, client in clients.values():
+            worked = self._note(client, span_ns, busy)
             share = None if not span_ns else min(100, round(100 * worked / span_ns))
-            mine = processes.setdefault(client.device, {})
-            old = mine.get(pid)
-            mine[pid] = GpuProcess(
+            device_processes = processes.setdefault(client.device, {})
+            old = device_processes.get(pid)
+            device_processes[pid] = GpuProcess(
                 pid,
                 client.memory_bytes + ((old.memory_bytes or 0) if old else 0),
                 "graphics",
                 share if old is None or share is None else min(100, share + (old.sm_percent or 0)),
             )
-        self._known = known
+        self._last_busy = busy
         return {
             device: DeviceUse(tuple(processes.get(device, {}).values()), dict(self._busy.get(device, {})))
             for device in {*self._busy, *processes}
         }
 
-    def _note(self, client: Client, span_ns: int, known: dict[tuple[str, str, str], tuple[int, int | None]]) -> int:
-        """Add what a client's engines did since the sweep before; how long its main ones worked."""
-        busy, worked = self._busy.setdefault(client.device, {}), 0
+    def _note(self, client: Client, span_ns: int, seen: dict[tuple[str, str, str], tuple[int, int | None]]) -> int:
+        """Add the work of a client's engines since the previous sweep; returns the time of its main engines."""
+        totals, worked = self._busy.setdefault(client.device, {}), 0
         for name, (number, whole) in client.engines.items():
             key = (client.device, client.number, name)
-            old = self._known.get(key, (0, 0 if whole is not None else None))
-            # A driver may tell less than before for a while: the larger value holds (drm-usage-stats).
-            known[key] = max(number, old[0]), whole
+            old = self._last_busy.get(key, (0, 0 if whole is not None else None))
+            # A driver may report less than before for a while: keep the larger value (drm-usage-stats).
+            seen[key] = max(number, old[0]), whole
             grown = max(0, number - old[0])
             if whole is not None and old[1] is not None:
                 grown = int(grown / (whole - old[1]) * span_ns) if whole > old[1] else 0
             field = ENGINES[name]
             grown = min(grown // client.capacities.get(name, 1), span_ns)
-            busy[field] = busy.get(field, 0) + grown
+            totals[field] = totals.get(field, 0) + grown
             worked += grown if field in _MAIN else 0
         return worked
 
     def _look(self) -> None:
-        """Look through a part of the processes; the first time through all."""
+        """Search a part of the processes; the first time all."""
         first, turn = self._sweep == 0, self._sweep % LOOK_EVERY
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
@@ -154,7 +154,7 @@ class DrmClients:
 
 
 def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
-    """PCI address of each GPU of ROCm to its processes' pids and their bytes in its memory.
+    """PCI address of each ROCm GPU to the pids of its processes and their bytes of its memory.
 
     Source: /sys/class/kfd/kfd/topology/nodes/N/{gpu_id,properties} (location_id is bus, device and function) and
     /sys/class/kfd/kfd/proc/PID/vram_ID.
@@ -165,9 +165,9 @@ def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
         words = dict(
             line.split(" ", 1) for line in root.lines(f"{_KFD}/topology/nodes/{node}/properties") if " " in line
         )
-        place = words.get("location_id", "")
-        if number and place.isdecimal() and words.get("domain", "0").isdecimal():
-            at = int(place)
+        location = words.get("location_id", "")
+        if number and location.isdecimal() and words.get("domain", "0").isdecimal():
+            at = int(location)
             devices[number] = f"{int(words.get('domain', '0')):04x}:{at >> 8 & 255:02x}:{at >> 3 & 31:02x}.{at & 7}"
     out: dict[str, dict[int, int]] = {device: {} for device in devices.values()}
     for pid in root.names(f"{_KFD}/proc") if devices else []:

@@ -1,8 +1,8 @@
-"""Intel's GPU cards by the i915 and xe drivers' files in sysfs: clock, what holds it back, energy, temperature, link.
+"""Intel's GPU cards, from the i915 and xe drivers' sysfs files: clock, throttle reasons, energy, temperature, link.
 
 Source: drivers/gpu/drm/i915/gt/intel_gt_sysfs_pm.c, drivers/gpu/drm/xe/{xe_gt_freq,xe_gt_throttle}.c, i915_hwmon.c and
-xe_hwmon.c. How busy it is comes from /proc/PID/fdinfo (drm_clients.py). A GPU that is part of the processor sits on the
-root bus and is not listed: it is not used for training.
+xe_hwmon.c. The busy time comes from /proc/PID/fdinfo (drm_clients.py). An integrated GPU (on the root bus) is not
+listed: it is not used for training.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REASONS = {
 
 
 class IntelCards:
-    """The cards there are, by PCI address."""
+    """The present cards, by PCI address."""
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
@@ -33,7 +33,7 @@ class IntelCards:
         self._links: dict[str, str] = {}
 
     def cards(self) -> tuple[str, ...]:
-        """Ids of the cards there are now; () without any."""
+        """Ids of the present cards; () without any."""
         self._folders, self._links = {}, {}
         for name in self._root.names(DRM):
             folder = f"{DRM}/{name}"
@@ -41,15 +41,15 @@ class IntelCards:
                 continue
             if self._root.text_or(f"{folder}/device/vendor") != INTEL:
                 continue
-            told = dict(line.split("=", 1) for line in self._root.lines(f"{folder}/device/uevent") if "=" in line)
-            edge, bridge = edge_of(self._root, told.get("PCI_SLOT_NAME", ""))
-            if told.get("DRIVER") in ("i915", "xe") and bridge:
-                card = f"Intel-{told['PCI_SLOT_NAME']}"
+            properties = dict(line.split("=", 1) for line in self._root.lines(f"{folder}/device/uevent") if "=" in line)
+            edge, bridge = edge_of(self._root, properties.get("PCI_SLOT_NAME", ""))
+            if properties.get("DRIVER") in ("i915", "xe") and bridge:
+                card = f"Intel-{properties['PCI_SLOT_NAME']}"
                 self._folders[card], self._links[card] = folder, f"{DEVICES}/{edge}"
         return tuple(self._folders)
 
     def state(self, card: str) -> GpuState:
-        """One card now; what its kernel or model does not tell is None."""
+        """One card now; None for a value that its kernel or model does not provide."""
         folder, link = self._folders[card], self._links[card]
         number = self._root.number_or_none
         hwmon = self._hwmon(folder)
@@ -85,14 +85,14 @@ class IntelCards:
         return card.removeprefix("Intel-")
 
     def _reasons(self, *places: str) -> int | None:
-        """places: of each driver the beginning of its files' names, with what stands before a reason's."""
-        for start, before in zip(places[::2], places[1::2], strict=True):
+        """places: for each driver the start of its files' names, and the prefix of a reason's name."""
+        for start, prefix in zip(places[::2], places[1::2], strict=True):
             status = self._root.number_or_none(f"{start}status")
             if status is None:
                 continue
             bits = 0
             for reason, bit in _REASONS.items() if status else ():
-                bits |= bit if self._root.number_or_none(f"{start}{before}{reason}") else 0
+                bits |= bit if self._root.number_or_none(f"{start}{prefix}{reason}") else 0
             return bits
         return None
 

@@ -49,8 +49,8 @@ class PidMapping:
             direct = {pid: found for pid in missing if (found := self._direct(pid)) is not None}
             lost = [pid for pid in missing if pid not in direct]
             if lost and not self._first:
-                taken = {f.pid for f in direct.values()} | {f.pid for _, f in self._found.values()}
-                direct |= self._by_device(lost, minor, taken)
+                mapped = {f.pid for f in direct.values()} | {f.pid for _, f in self._found.values()}
+                direct |= self._by_device(lost, minor, mapped)
             for pid in missing:
                 self._found[uuid, pid] = self._sweep, direct.get(pid, LocalProcess(None, ""))
         out = []
@@ -71,11 +71,11 @@ class PidMapping:
             return LocalProcess(pid, status.get("Cpus_allowed_list", ""))
         return None
 
-    def _by_device(self, lost: list[int], minor: int | None, taken: set[int | None]) -> dict[int, LocalProcess]:
+    def _by_device(self, lost: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
         """By the process's other PIDs (NSpid), else the only remaining process that has the GPU open."""
         holding = {}
         for name in self._root.names("proc"):
-            if name.isdigit() and int(name) not in taken and (status := self._holding(int(name), minor)) is not None:
+            if name.isdigit() and int(name) not in mapped and (status := self._holding(int(name), minor)) is not None:
                 holding[int(name)] = status
         out: dict[int, LocalProcess] = {}
         for pid in lost:

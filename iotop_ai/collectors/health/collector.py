@@ -69,7 +69,7 @@ class SmartCollector:
     ) -> None:
         self._root = root
         self._asks = root.live or (root.elsewhere and not root.foreign)
-        """Whether the disks of /dev are those of the trees."""
+        """Whether /dev has the disks of these /proc and /sys."""
         self._clock = clock
         self._settings = settings
         self._timeout_s = timeout_s
@@ -106,7 +106,7 @@ class SmartCollector:
         if lack is not None:
             raise Unavailable(lack.status, lack.reason, lack.remedy)
         if self._table is None:
-            raise Unavailable(Status.PENDING, "the disks are being looked for")
+            raise Unavailable(Status.PENDING, "the disks are not listed yet")
         table, self._read_at = self._table, self._changed_at
         return table
 
@@ -163,7 +163,7 @@ class SmartCollector:
                 tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
                 if due or names != known or tests:
                     self._round(disks, frozenset() if due else known - tests, scan=due or names != known)
-                    # The round's scan found and queried the disks behind controllers.
+                    # The round's scan has queried the disks behind controllers.
                     known = names | {disk.name for disk in self._behind}
                 if due:
                     due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
@@ -186,7 +186,7 @@ class SmartCollector:
     def _round(self, disks: tuple[Disk, ...], known: frozenset[str], scan: bool) -> None:
         """Query the disks that are not in ``known`` and forget removed ones. scan: run smartctl --scan-open again."""
         old = self._table or {}
-        pending: Reading[SmartState] = Reading(None, Status.PENDING, "not asked yet")
+        pending: Reading[SmartState] = Reading(None, Status.PENDING, "not queried yet")
         table = {disk.name: self._without(disk) if not disk.device else old.get(disk.name, pending) for disk in disks}
         self._publish(table)
         asked = [disk for disk in disks if disk.device and disk.name not in known]
@@ -206,8 +206,8 @@ class SmartCollector:
             self._scanned = self._scan(smartctl)
             own = [disk for disk in disks if disk not in self._behind]
             self._behind = self._wanted(behind_controllers(self._scanned, own))
-            there = {disk.name for disk in (*own, *self._behind)}
-            table = {name: table.get(name, pending) for name in there}
+            present = {disk.name for disk in (*own, *self._behind)}
+            table = {name: table.get(name, pending) for name in present}
             asked = [disk for disk in (*own, *self._behind) if disk.device and (disk.name not in known)]
         self._tests_due = {name: at_ns for name, at_ns in self._tests_due.items() if name in table}
         for disk in with_scanned_types(asked, self._scanned):
@@ -279,7 +279,7 @@ class SmartCollector:
         response: dict[str, Any] = {}
         try:
             if not (is_device(disk.device) and is_type(disk.kind)):
-                raise Unavailable(Status.UNSUPPORTED, "a kind of device that is not asked")
+                raise Unavailable(Status.UNSUPPORTED, "devices of this kind are not queried")
             request = {**self._request("read", smartctl, disk.device), "device": disk.device, "type": disk.kind}
             response = self._helper.ask(request, _CALLS_A_DISK * self._timeout_s + 5)
             if response.get("refused"):
@@ -302,7 +302,7 @@ class SmartCollector:
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
 
     def _with_past(self, state: SmartState, disk: Disk) -> SmartState:
-        """The state with its history and the kernel's error counts, judged by all of it."""
+        """The state with its history and the kernel's error counts, judged by all of these."""
         errors, timeouts = kernel_counts(self._root, disk.name)
         state = state._replace(io_errors=errors, io_timeouts=timeouts)
         if self._history is None:
@@ -331,7 +331,7 @@ class SmartCollector:
 
 
 def _unjudged(response: Mapping[str, Any], disk: Disk) -> SmartState | None:
-    """What a disk without SMART told nonetheless (a SCSI disk: who it is, its temperature); None for nothing."""
+    """The known values of a SCSI disk without SMART (its identity and temperature); None without any."""
     answer = parse_json(str(response.get("out", "")))
     if answer is None or not ({"model_name", "scsi_model_name"} & answer.keys()):
         return None

@@ -3,7 +3,7 @@
     python -m iotop_ai.collectors.health.helper
     {"id": 1, "do": "scan", "smartctl": "/usr/sbin/smartctl", "timeout_s": 20}
     {"id": 2, "do": "read", "smartctl": "…", "device": "/dev/sda", "type": "sat", "sudo": false, "timeout_s": 20}
-    {"id": 3, "do": "short", …}: begin a self-test; also "long", and "abort"
+    {"id": 3, "do": "short", …}: start a self-test; also "long", and "abort"
 
 A response has the request's id; ``error`` when the request could not be served, else for all ``out``, ``stderr``,
 ``status`` (of smartctl; null when it was killed), ``timed_out`` and ``refused`` (by sudo), and for ``read`` pySMART's

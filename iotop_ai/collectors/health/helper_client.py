@@ -95,14 +95,14 @@ class SmartProcess:
         return answer
 
     def interrupt(self) -> None:
-        """Make the helper end, from any thread; the thread that waits for its answer sees it and cleans up."""
+        """End the helper, from any thread; the thread that waits for its response notices that and cleans up."""
         child = self._child
         if child is not None:
             with contextlib.suppress(ProcessLookupError):
                 child.terminate()
 
     def stop(self) -> None:
-        """End the helper and the smartctl that it runs: asked first, killed after a second. Safe to call twice."""
+        """End the helper and its smartctl: a request first, a kill after a second. Safe to call twice."""
         child, self._child = self._child, None
         if child is None:
             return

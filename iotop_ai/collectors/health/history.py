@@ -1,7 +1,7 @@
 """Earlier health readings by serial number, so that growth is known across restarts and renamed disks.
 
 One file per serial number in ``health/`` of the state folder, mode 0600. Each write makes a new file, flushes it and
-renames it over the old one: after a power cut or a kill one of both is there, whole. A lock separates two monitors. An
+renames it over the old one: after a power cut or a kill one complete file exists. A lock separates two monitors. An
 unreadable file is renamed and reported, not overwritten.
 """
 
@@ -77,7 +77,7 @@ class HealthHistory:
         """Store the state; returns it with ``earlier``, ``past`` and ``history_note``."""
         wall_s = self._clock.wall_ns() // 1_000_000_000
         if not state.serial:
-            return state._replace(read_wall_s=wall_s, history_note="no history: the disk tells no serial number")
+            return state._replace(read_wall_s=wall_s, history_note="no history: the disk reports no serial number")
         now = point_of(state, wall_s)
         try:
             known = call_with_timeout(
@@ -240,7 +240,7 @@ def parse_history(raw: bytes) -> Known:
             raise ValueError("a point of another length")
         figures = {name: value for name, value in zip(fields, row, strict=True) if name in _FIELDS}
         if type(figures["wall_s"]) is not int or any(_no_figure(value) for value in figures.values()):
-            raise ValueError("a point that is no figure")
+            raise ValueError("a point that is not a number")
         points.append(HealthPoint(**figures))
     points.sort(key=lambda point: point.wall_s)
     return Known(_word(whole, "serial"), _word(whole, "model"), tuple(points))

@@ -1,8 +1,8 @@
 """smartctl's answer about one disk as a SmartState. Pure.
 
-The JSON keys are smartmontools' own (smartctl 7.0 and newer); where JSON and pySMART both answer, JSON wins. The
+The JSON keys are smartmontools' own (smartctl 7.0 and newer); where JSON and pySMART both have a value, JSON wins. The
 exit status is a bit mask (smartctl(8)): bits 0 and 1 mean that there is no data, 2 to 7 are findings about the disk,
-and exactly 3 is what ``-n standby,3`` gives for a disk that sleeps.
+and exactly 3 is the result of ``-n standby,3`` for a sleeping disk.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WHEN_FAILED = {"now": "now", "failing_now": "now", "past": "past", "in_the_past
 
 
 def parse_json(text: str) -> dict[str, Any] | None:
-    """smartctl's JSON object; None when the text is none (smartctl older than 7.0, or an empty answer)."""
+    """smartctl's JSON object; None for other text (smartctl older than 7.0, or an empty answer)."""
     import json
 
     try:
@@ -49,7 +49,7 @@ def parse_json(text: str) -> dict[str, Any] | None:
 
 
 def parse_scan(answer: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
-    """(device, type) of each entry of ``--scan-open``, as smartctl orders them; entries without either are left out.
+    """(device, type) of each complete entry of ``--scan-open``, in smartctl's order.
 
     Sample: {"devices": [{"name": "/dev/sda", "info_name": "/dev/sda [SAT]", "type": "sat", "protocol": "ATA"}]}
     """
@@ -62,32 +62,32 @@ def parse_scan(answer: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
 
 
 def messages_of(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """What smartctl had to say, cleaned and shortened."""
+    """smartctl's messages, cleaned and shortened."""
     rows = _rows(_get(answer, "smartctl", "messages"))
     return tuple(clean(row["string"], _LONGEST_MESSAGE) for row in rows if isinstance(row.get("string"), str))
 
 
 def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
-    """Why this answer holds no health; None when it does.
+    """Why this answer has no health data; None when it has some.
 
-    The remedy of a refusal for lack of permission is left to the caller, who knows user and path.
+    The remedy for a missing permission is left to the caller, which knows user and path.
     """
     exit_status = _int(answer, "smartctl", "exit_status") or 0
     messages = messages_of(answer)
-    said = "; ".join(messages) or clean(stderr.strip(), _LONGEST_MESSAGE)
+    text = "; ".join(messages) or clean(stderr.strip(), _LONGEST_MESSAGE)
     if exit_status == ASLEEP_EXIT:
         return Unavailable(Status.ASLEEP, "the disk sleeps and is left asleep")
     if exit_status & _NO_DATA:
-        if _DENIED.search(said):
+        if _DENIED.search(text):
             return Unavailable(Status.DENIED, "reading SMART needs root")
-        if volume := _VOLUME.search(said):
+        if volume := _VOLUME.search(text):
             remedy = f"--smart-type {volume[1]}={volume[2]},N for each disk N behind it (see smartctl(8))"
             return Unavailable(Status.UNSUPPORTED, VOLUME, remedy)
-        if _UNKNOWN_KIND.search(said):
-            return Unavailable(Status.UNSUPPORTED, said, "name its type: smartctl -d TYPE (see smartctl(8))")
-        if _MISSING.search(said):
-            return Unavailable(Status.ABSENT, f"no device node here: {said}")
-        return Unavailable(Status.FAILED, said or f"smartctl ended with status {exit_status}")
+        if _UNKNOWN_KIND.search(text):
+            return Unavailable(Status.UNSUPPORTED, text, "give its type: smartctl -d TYPE (see smartctl(8))")
+        if _MISSING.search(text):
+            return Unavailable(Status.ABSENT, f"no device node here: {text}")
+        return Unavailable(Status.FAILED, text or f"smartctl ended with status {exit_status}")
     if _get(answer, "smart_support", "available") is False:
         return Unavailable(Status.UNSUPPORTED, "this device has no SMART")
     if _get(answer, "smart_support", "enabled") is False:
@@ -99,8 +99,8 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
 def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None, device: str, kind: str) -> SmartState:
     """One disk's state from smartctl's JSON and pySMART's view of the same disk; either may be None.
 
-    view: keys model, serial, firmware, assessment, temperature, rotation_rpm, messages, attributes, tests, text,
-    as smart_helper sends them. Raises Unavailable when neither says anything.
+    view: keys model, serial, firmware, assessment, temperature, rotation_rpm, messages, attributes, tests, text, as
+    sent by helper.py. Raises Unavailable when neither has data.
     """
     if answer is None and not (view and (view.get("model") or view.get("assessment"))):
         raise Unavailable(Status.FAILED, "smartctl's output could not be read")
@@ -171,22 +171,22 @@ def _view_text(view: Mapping[str, Any], key: str) -> str:
 
 
 def _view_messages(view: Mapping[str, Any]) -> tuple[str, ...]:
-    said = view.get("messages")
-    return tuple(clean(str(m), _LONGEST_MESSAGE) for m in said) if isinstance(said, list) else ()
+    messages = view.get("messages")
+    return tuple(clean(str(m), _LONGEST_MESSAGE) for m in messages) if isinstance(messages, list) else ()
 
 
 def _assessment(answer: object, view: Mapping[str, Any]) -> str | None:
     passed = _get(answer, "smart_status", "passed")
     if isinstance(passed, bool):
         return "PASS" if passed else "FAIL"
-    said = view.get("assessment")
-    return said if said in ("PASS", "WARN", "FAIL") else None
+    word = view.get("assessment")
+    return word if word in ("PASS", "WARN", "FAIL") else None
 
 
 def _temperature(answer: object, view: Mapping[str, Any]) -> int | None:
     found = _int(answer, "temperature", "current")
     found = _int(view, "temperature") if found is None else found
-    # A disk without a sensor says 0, and no disk runs at the freezing point.
+    # A disk without a sensor reports 0, and no disk runs at the freezing point.
     return found or None
 
 
@@ -216,8 +216,8 @@ def _error_log_entries(answer: object, log: object) -> int | None:
 def _scsi_uncorrected(answer: object) -> int | None:
     kinds = ("read", "write", "verify")
     found = [_int(answer, "scsi_error_counter_log", kind, "total_uncorrected_errors") for kind in kinds]
-    known = [count for count in found if count is not None]
-    return sum(known) if known else None
+    counts = [count for count in found if count is not None]
+    return sum(counts) if counts else None
 
 
 def _units(log: object, key: str) -> int | None:
@@ -225,47 +225,40 @@ def _units(log: object, key: str) -> int | None:
     return None if units is None else units * NVME_UNIT_BYTES
 
 
+def _attribute(number: int, row: Mapping[str, Any], raw: int | None, raw_text: str, prefail: bool) -> SmartAttribute:
+    return SmartAttribute(
+        number,
+        _text(row, "name"),
+        _int(row, "value"),
+        _int(row, "worst"),
+        _int(row, "thresh"),
+        raw,
+        raw_text,
+        _WHEN_FAILED.get(_text(row, "when_failed").lower(), ""),
+        prefail,
+    )
+
+
 def _attributes(answer: object) -> tuple[SmartAttribute, ...]:
-    found = []
-    for row in _rows(_get(answer, "ata_smart_attributes", "table")):
-        number = _int(row, "id")
-        if number is None:
-            continue
-        found.append(
-            SmartAttribute(
-                number,
-                _text(row, "name"),
-                _int(row, "value"),
-                _int(row, "worst"),
-                _int(row, "thresh"),
-                _int(row, "raw", "value"),
-                _text(row, "raw", "string"),
-                _WHEN_FAILED.get(_text(row, "when_failed").lower(), ""),
-                _get(row, "flags", "prefailure") is True,
-            )
+    return tuple(
+        _attribute(
+            number,
+            row,
+            _int(row, "raw", "value"),
+            _text(row, "raw", "string"),
+            _get(row, "flags", "prefailure") is True,
         )
-    return tuple(found)
+        for row in _rows(_get(answer, "ata_smart_attributes", "table"))
+        if (number := _int(row, "id")) is not None
+    )
 
 
 def _view_attributes(view: Mapping[str, Any]) -> tuple[SmartAttribute, ...]:
     found = []
     for row in _rows(view.get("attributes")):
-        number = _int(row, "id")
-        if number is None:
-            continue
-        raw_text = _text(row, "raw")
+        number, raw_text = _int(row, "id"), _text(row, "raw")
         leading = re.match(r"\d+", raw_text)
-        found.append(
-            SmartAttribute(
-                number,
-                _text(row, "name"),
-                _int(row, "value"),
-                _int(row, "worst"),
-                _int(row, "thresh"),
-                int(leading.group()) if leading else None,
-                raw_text,
-                _WHEN_FAILED.get(_text(row, "when_failed").lower(), ""),
-                _text(row, "type").lower() == "pre-fail",
-            )
-        )
+        if number is not None:
+            prefail = _text(row, "type").lower() == "pre-fail"
+            found.append(_attribute(number, row, int(leading.group()) if leading else None, raw_text, prefail))
     return tuple(found)

@@ -19,7 +19,7 @@ def find_smartctl(given: str, live: bool = True) -> str:
     """
     given = given or os.environ.get(VARIABLE, "")
     if not given and not live:
-        raise Unavailable(Status.ABSENT, "a captured machine's disks cannot be asked")
+        raise Unavailable(Status.ABSENT, "a captured machine's disks cannot be queried")
     if not given:
         if found := find_program("smartctl"):
             return found

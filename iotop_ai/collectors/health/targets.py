@@ -14,12 +14,12 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.health.smart import SmartState
 
-VOLUME_ASKED = "a RAID volume: the disks behind it are asked"
+VOLUME_ASKED = "a RAID volume: the disks behind it are queried"
 _NVME_HEAD = pattern(r"nvme\d+n\d+")
 _SCSI = pattern(r"(?:sd[a-z]+|hd[a-z])")
 WITHOUT: tuple[tuple[str, str], ...] = (
-    ("vd", "a virtio disk has no SMART here: its health is the host's to read"),
-    ("xvd", "a Xen disk has no SMART here: its health is the host's to read"),
+    ("vd", "a virtio disk has no SMART here: read its health on the host"),
+    ("xvd", "a Xen disk has no SMART here: read its health on the host"),
     ("mmcblk", "smartctl does not read eMMC and SD cards"),
 )
 """(name prefix of disks that are never queried, reason)."""

@@ -1,10 +1,10 @@
-"""Marks that other programs send: a Unix datagram socket for each monitor.
+"""Marks from other programs: a Unix datagram socket for each monitor.
 
-The socket is PID.sock in ``marks.d`` of a folder that only its owner may enter, or what IOTOP_AI_SOCKET names. It has
-mode 0600, the kernel tells which user sent (SO_PASSCRED, unix(7)), and only root and our own user are heard. A message
-is one JSON object of at most 4 KiB: ``{"kind": "mark", "text": "epoch 3"}``.
+The socket is PID.sock in ``marks.d`` of a folder that only its owner may enter, or the path in IOTOP_AI_SOCKET. It has
+mode 0600, the kernel reports the sending user (SO_PASSCRED, unix(7)), and only root and our own user are accepted. A
+message is one JSON object of at most 4 KiB: ``{"kind": "mark", "text": "epoch 3"}``.
 
-A name is taken only where nothing stands under it, or a socket of our own user on which no process listens any more.
+A path is used only if nothing has it, or a socket of our own user without a listener.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ SOCKET_VARIABLE = "IOTOP_AI_SOCKET"
 LARGEST_BYTES = 4096
 LONGEST_TEXT = 200
 PER_SECOND = 10
-"""Marks of one process that are taken in a second."""
+"""Accepted marks of one process in a second."""
 _CREDENTIALS = struct.Struct("3i")
 _MOST_SENDERS = 1000
 _UNLINK_S = 0.3
 _LONGEST_NAME = 80
-"""An address of a socket has 107 bytes, in which the folder's descriptor stands too."""
+"""A socket's address has 107 bytes, which include the folder's descriptor."""
 _TRIES = 3
 
 
 def marks_folder(environment: Mapping[str, str], euid: int) -> str | None:
-    """Where this user's monitors listen; None for a user without a runtime folder."""
+    """The folder of this user's sockets; None for a user without a runtime folder."""
     if euid == 0:
         return "/run/iotop-ai/marks.d"
     runtime = environment.get("XDG_RUNTIME_DIR") or f"/run/user/{euid}"
@@ -48,7 +48,7 @@ def marks_folder(environment: Mapping[str, str], euid: int) -> str | None:
 
 
 def parse_mark(raw: bytes) -> str | None:
-    """The text of a message; None for what is none."""
+    """The text of a message; None for an invalid one."""
     import json
 
     try:
@@ -60,14 +60,14 @@ def parse_mark(raw: bytes) -> str | None:
 
 
 class RateLimit:
-    """At most PER_SECOND a second of each process."""
+    """Accepts at most PER_SECOND marks a second from each process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: dict[int, tuple[int, int]] = {}
 
-    def take(self, pid: int) -> bool:
-        """Whether this process may send one more now."""
+    def allows(self, pid: int) -> bool:
+        """Count a mark of this process; whether it is within the limit."""
         second = self._clock.monotonic_ns() // 10**9
         began, count = self._seen.get(pid, (second, 0))
         if began != second:
@@ -81,13 +81,13 @@ class RateLimit:
 
 
 class MarksSocket:
-    """Listens on a thread and hands each mark's text to ``take``. Raises OSError or IotopError when it cannot."""
+    """Listens on a thread and passes each mark's text to ``take``. Raises OSError or IotopError when it cannot."""
 
     def __init__(self, path: str, clock: Clock, take: Callable[[str], None]) -> None:
         self.path = path
         self._take = take
         self._uids = {0, os.geteuid()}
-        self._allowance = RateLimit(clock)
+        self._limit = RateLimit(clock)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -105,13 +105,13 @@ class MarksSocket:
         self._thread.start()
 
     def _bind(self) -> tuple[int, int]:
-        """Bind under a temporary name and give the socket its own by a link, which replaces nothing; its inode."""
+        """Bind under a temporary name and link it to the real one without replacing any file; returns the inode."""
         check_free(self._folder, self._name, self.path)
         new = f".{self._name[:60]}.{os.getpid()}.{threading.get_ident():x}"
         remove_dead_socket(self._folder, new)
         before = os.umask(0o177)
         try:
-            self._socket.bind(_way(self._folder, new))
+            self._socket.bind(_fd_path(self._folder, new))
         finally:
             os.umask(before)
         try:
@@ -125,19 +125,19 @@ class MarksSocket:
             os.unlink(new, dir_fd=self._folder)
 
     def close(self) -> None:
-        """Stop listening and take the socket's name away; what was sent by now is still handed on."""
+        """Stop listening and unlink the socket; marks sent before that are still passed on."""
         if self._closing:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            call_with_timeout(_UNLINK_S, "marks", self._take_away)
+            call_with_timeout(_UNLINK_S, "marks", self._unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join(1.0)
         self._socket.close()
 
-    def _take_away(self) -> None:
-        """Remove the name, if it is still ours."""
+    def _unlink(self) -> None:
+        """Unlink the path if it is still our socket."""
         try:
             if _inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._here:
                 os.unlink(self._name, dir_fd=self._folder)
@@ -151,31 +151,31 @@ class MarksSocket:
                 raw, sent, flags, _ = self._socket.recvmsg(LARGEST_BYTES, room)
             except OSError as error:
                 if not self._closing:
-                    log.warning("marks are not heard any more: %s", error)
+                    log.warning("listening for marks ended: %s", error)
                 return
-            if not raw and self._closing:  # nobody can send any more, and what was sent is read
+            if not raw and self._closing:  # the shutdown, after all sent marks
                 return
-            if flags & socket.MSG_TRUNC or not self._may(sent):
+            if flags & socket.MSG_TRUNC or not self._is_allowed(sent):
                 continue
             text = parse_mark(raw)
             if text is not None:
                 self._take(text)
 
-    def _may(self, sent: list[tuple[int, int, bytes]]) -> bool:
+    def _is_allowed(self, sent: list[tuple[int, int, bytes]]) -> bool:
         for level, kind, data in sent:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
                 pid, uid, _ = _CREDENTIALS.unpack(data[: _CREDENTIALS.size])
-                return uid in self._uids and self._allowance.take(pid)
+                return uid in self._uids and self._limit.allows(pid)
         return False
 
 
 def listen(clock: Clock, take: Callable[[str], None], environment: Mapping[str, str]) -> MarksSocket | None:
-    """The socket of this monitor; None where there is no place for one. Raises OSError or IotopError."""
+    """The socket of this monitor; None without a folder for it. Raises OSError or IotopError."""
     return call_with_timeout(HOME_TIMEOUT_S, "marks", lambda: _listen(clock, take, environment))
 
 
 def check_socket_variable(environment: Mapping[str, str]) -> None:
-    """Refuse a name in IOTOP_AI_SOCKET under which no socket can be made, and say why. Raises UsageError."""
+    """Raise UsageError with the reason if IOTOP_AI_SOCKET holds a path that cannot become a socket."""
     path = environment.get(SOCKET_VARIABLE)
     if not path:
         return
@@ -186,45 +186,45 @@ def check_socket_variable(environment: Mapping[str, str]) -> None:
         finally:
             os.close(folder)
     except OSError as error:
-        raise UsageError(f"{SOCKET_VARIABLE} names {clean(path)}: {error.strerror}") from None
+        raise UsageError(f"{SOCKET_VARIABLE} is {clean(path)}: {error.strerror}") from None
     except IotopError as error:
-        raise UsageError(f"{SOCKET_VARIABLE} is of no use: {error}") from None
+        raise UsageError(f"{SOCKET_VARIABLE} cannot be used: {error}") from None
 
 
 def check_free(folder: int, name: str, path: str) -> None:
-    """Raise UsageError unless nothing stands under a name or a socket of our own that no process listens on."""
+    """Raise UsageError unless the name is free or a socket of our own without a listener."""
     if len(name) > _LONGEST_NAME:
-        raise UsageError(f"{clean(path)}: the name of a socket has {_LONGEST_NAME} characters at most")
+        raise UsageError(f"{clean(path)}: a socket's name may have at most {_LONGEST_NAME} characters")
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return
     if why := _why_not_dead(folder, name, found):
-        raise UsageError(f"{clean(path)} is left alone: {why}; name a file that does not exist")
+        raise UsageError(f"{clean(path)} is not replaced: {why}; use a path that does not exist")
 
 
 def _why_not_dead(folder: int, name: str, found: os.stat_result) -> str:
-    """Why what stands under a name is not a socket of ours that no process listens on; "" when it is one."""
+    """Why a file may not be replaced; "" for a socket of our own without a listener."""
     if not stat.S_ISSOCK(found.st_mode):
         return "it is not a socket"
     if found.st_uid != os.geteuid():
         return f"it belongs to user {found.st_uid}"
-    asking = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     try:
-        asking.connect(_way(folder, name))
+        probe.connect(_fd_path(folder, name))
     except ConnectionRefusedError:
         return ""
-    except OSError as error:  # it is of another kind (EPROTOTYPE), or may not be asked
+    except OSError as error:  # a socket of another kind (EPROTOTYPE), or no permission
         return f"a program may listen there ({error.strerror})"
     finally:
-        asking.close()
+        probe.close()
     return "a program listens there"
 
 
 def remove_dead_socket(folder: int, name: str) -> None:
-    """Remove a socket of our own user that no process listens on any more; anything else stays.
+    """Remove a socket of our own user without a listener; keep anything else.
 
-    It gets another name first and is judged under that: what another process puts under the name meanwhile stays.
+    It is renamed before it is checked again, so that a file that another process puts there meanwhile stays.
     """
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -243,7 +243,7 @@ def _inode(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _way(folder: int, name: str) -> str:
+def _fd_path(folder: int, name: str) -> str:
     """A file of an open folder as a path, for calls that take no descriptor; short enough for any socket's address."""
     return f"/proc/self/fd/{folder}/{name}"
 
@@ -269,33 +269,33 @@ def _own_folder(path: str) -> None:
 
 
 def send_mark(text: str, environment: Mapping[str, str]) -> int:
-    """Send a mark to every monitor of this user; to how many it went.
+    """Send a mark to every monitor of this user; returns the number of those that it reached.
 
-    Raises UsageError for an empty or too long text. A monitor whose queue is full counts as not reached.
+    Raises UsageError for an empty or too long text. A monitor whose queue is full does not count.
     """
-    shown = clean(text.strip(), LONGEST_TEXT)
-    if not shown:
+    cleaned = clean(text.strip(), LONGEST_TEXT)
+    if not cleaned:
         raise UsageError("a mark needs a text")
     import json
 
-    message = json.dumps({"kind": "mark", "text": shown}, ensure_ascii=False).encode()
+    message = json.dumps({"kind": "mark", "text": cleaned}, ensure_ascii=False).encode()
     sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     try:
         sender.setblocking(False)
-        named = environment.get(SOCKET_VARIABLE)
-        if named:
-            return int(_sent_to(sender, message, named))
+        path = environment.get(SOCKET_VARIABLE)
+        if path:
+            return int(_send_to(sender, message, path))
         folder = marks_folder(environment, os.geteuid())
         return 0 if folder is None else send_to_all(sender, message, folder)
     finally:
         sender.close()
 
 
-def _sent_to(sender: socket.socket, message: bytes, path: str) -> bool:
-    """Send to the socket that the user names; nothing is taken away there. Raises UsageError for what is not one."""
+def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
+    """Send to the socket of IOTOP_AI_SOCKET; whether it was sent. Raises UsageError for a file of another kind."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
-            raise UsageError(f"{SOCKET_VARIABLE} names {clean(path)}, which is not a socket; name that of a monitor")
+            raise UsageError(f"{SOCKET_VARIABLE} is {clean(path)}, which is not a socket; use a monitor's socket")
         sender.sendto(message, path)
     except OSError:
         return False
@@ -303,7 +303,7 @@ def _sent_to(sender: socket.socket, message: bytes, path: str) -> bool:
 
 
 def send_to_all(sender: socket.socket, message: bytes, path: str) -> int:
-    """Send to every socket of our own folder; to how many it went. Those of killed monitors are taken away."""
+    """Send to every socket of our own folder; returns how many it reached. Removes those of killed monitors."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -314,7 +314,7 @@ def send_to_all(sender: socket.socket, message: bytes, path: str) -> int:
             if not name.endswith(".sock") or name.startswith("."):
                 continue
             try:
-                sender.sendto(message, _way(folder, name))
+                sender.sendto(message, _fd_path(folder, name))
                 count += 1
             except ConnectionRefusedError:
                 remove_dead_socket(folder, name)

@@ -1,9 +1,9 @@
-"""Files that this program makes or goes on with, and recordings that root reads: never those of another user.
+"""Files that this program creates or appends to, and recordings that root reads: never another user's.
 
-On a shared machine another user may put a symbolic link, a fifo, a hard link or a file of its own where one of ours is
-expected. A new file is made with O_EXCL and O_NOFOLLOW, an existing one is judged on its open descriptor, and the way
-to either is walked folder by folder: a symbolic link that another user put into a folder that all may write is not
-followed (fs.protected_symlinks of the kernel does the same, but may be off).
+On a shared machine another user may put a symbolic link, a fifo, a hard link or a file of its own in our file's place.
+A new file is created with O_EXCL and O_NOFOLLOW, an existing one is checked on its open descriptor, and the path to
+either is opened folder by folder: a symbolic link that another user put into a folder that all may write to is not
+followed (the kernel's fs.protected_symlinks does the same, but may be off).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 
 _MOST_LINKS = 40
-"""Symbolic links on the way to one file; as many as the kernel follows."""
-_WAY = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Symbolic links followed in one path; as many as the kernel follows."""
+_PATH_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHARED = stat.S_IWOTH | stat.S_ISVTX
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _TRIES = 3
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""What a filesystem without hard links answers."""
+"""Errors of a filesystem without hard links."""
 
 
 def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:
-    """A descriptor (O_PATH) of the folder that holds a file, and the file's name in it; the caller closes it.
+    """(descriptor, opened with O_PATH, of the folder that holds a file, the file's name in it); the caller closes it.
 
-    Raises InputError for a link of another user on the way and, if ``writing``, for a folder in which every user may
-    replace every file; OSError where the way ends.
+    Raises InputError for another user's link in the path and, if ``writing``, for a folder in which every user may
+    replace every file; OSError where the path ends early.
     """
     folder, name = os.path.split(path)
     if not name or name in (".", ".."):
@@ -40,26 +40,26 @@ def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:
     try:
         mode = os.fstat(here).st_mode
         if writing and mode & _SHARED == stat.S_IWOTH:
-            raise InputError(f"{clean(folder or '.')}: anybody may write there; choose a folder of your own")
+            raise InputError(f"{clean(folder or '.')}: every user may write there; choose a folder of your own")
     except BaseException:
         os.close(here)
         raise
     return here, name
 
 
-def _folder(way: str, path: str) -> int:
-    """The folder at the end of a way. path: as the user named it."""
-    here = os.open("/" if way.startswith("/") else ".", _WAY | os.O_DIRECTORY)
-    parts, links = way.split("/")[::-1], 0
+def _folder(folder: str, path: str) -> int:
+    """The folder of this path. path: as the user typed it, for messages."""
+    here = os.open("/" if folder.startswith("/") else ".", _PATH_FLAGS | os.O_DIRECTORY)
+    parts, links = folder.split("/")[::-1], 0
     try:
         while parts:
             part = parts.pop()
             if part in ("", "."):
                 continue
-            step = os.open(part, _WAY, dir_fd=here)
+            step = os.open(part, _PATH_FLAGS, dir_fd=here)
             found = os.fstat(step)
             if not stat.S_ISLNK(found.st_mode):
-                here = _instead(here, step)
+                here = _replace_fd(here, step)
                 continue
             os.close(step)
             links += 1
@@ -67,12 +67,12 @@ def _folder(way: str, path: str) -> int:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             around = os.fstat(here)
             if around.st_mode & stat.S_IWOTH and found.st_uid not in (os.geteuid(), around.st_uid):
-                raise InputError(f"{clean(path)}: the link {clean(part)} on the way to it belongs to another user")
+                raise InputError(f"{clean(path)}: the link {clean(part)} in this path belongs to another user")
             target = os.readlink(part, dir_fd=here)
             if target.startswith("/"):
-                here = _instead(here, os.open("/", _WAY | os.O_DIRECTORY))
+                here = _replace_fd(here, os.open("/", _PATH_FLAGS | os.O_DIRECTORY))
             parts += target.split("/")[::-1]
-        # A step onto what is not a folder fails at the next; the last one has no next.
+        # A component that is not a folder fails at the next one; the last component has no next one.
         if not stat.S_ISDIR(os.fstat(here).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     except BaseException:
@@ -81,13 +81,13 @@ def _folder(way: str, path: str) -> int:
     return here
 
 
-def _instead(before: int, after: int) -> int:
+def _replace_fd(before: int, after: int) -> int:
     os.close(before)
     return after
 
 
 def create(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
-    """A new file, open. Raises FileExistsError, other OSError, InputError as ``parent_of``."""
+    """The descriptor of a new file. Raises FileExistsError, other OSError, and InputError as ``parent_of``."""
     folder, name = parent_of(path)
     try:
         return os.open(name, flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
@@ -96,9 +96,9 @@ def create(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
 
 
 def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
-    """A file of our own, open with O_APPEND; a new one where there is none.
+    """A file of our own, opened with O_APPEND; created where there is none.
 
-    Raises InputError for one that another user owns, may write or has linked under a second name, OSError.
+    Raises OSError, and InputError for one that another user owns, may write, or has given a second name.
     """
     folder, name = parent_of(path)
     try:
@@ -120,7 +120,7 @@ def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> in
         os.close(folder)
     try:
         if why := why_not_own_file(os.fstat(fd)):
-            raise InputError(f"{clean(path)} is not written to: {why}")
+            raise InputError(f"{clean(path)} may not be written: {why}")
     except BaseException:
         os.close(fd)
         raise
@@ -128,7 +128,7 @@ def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> in
 
 
 def why_not_own_file(found: os.stat_result) -> str:
-    """Why an existing file is not one to go on with; "" when it is."""
+    """Why an existing file may not be appended to; "" when it may."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
     if found.st_uid != os.geteuid():
@@ -141,19 +141,19 @@ def why_not_own_file(found: os.stat_result) -> str:
 
 
 def create_part(name: str, folder: int, shown: str = "") -> int:
-    """A new temporary file, open and locked (flock) as long as it is. folder: a descriptor; shown: its name in errors.
+    """A new temporary file, open and locked (flock) while it is open. folder: a descriptor; shown: its name in errors.
 
-    What a process of ours that has died left under this name is taken away: its lock is gone. Raises FileExistsError
-    where it is another user's or is being written, other OSError.
+    Replaces a file of this name that a process of ours left behind when it died: that one is not locked any more.
+    Raises FileExistsError where it is another user's or is being written, and other OSError.
     """
     for _ in range(_TRIES):
         try:
             fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         except FileExistsError:
-            if not _left_over(name, folder):
+            if not _remove_left_over(name, folder):
                 raise FileExistsError(errno.EEXIST, f"{shown or name} is in the way", shown or name) from None
             continue
-        # In the moment before the lock, another process of ours may take it for a left-over.
+        # Before the lock, another process of ours may take it for a left-over.
         if _locked(fd) and is_named(fd, name, folder):
             return fd
         os.close(fd)
@@ -161,7 +161,7 @@ def create_part(name: str, folder: int, shown: str = "") -> int:
 
 
 def _locked(fd: int) -> bool:
-    """Lock a file; False where another process has. A filesystem without locks is as if it were ours."""
+    """Lock a file; False where another process holds the lock. True on a filesystem without locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -171,8 +171,8 @@ def _locked(fd: int) -> bool:
     return True
 
 
-def _left_over(name: str, folder: int) -> bool:
-    """Take a left-over away; whether the name is free now."""
+def _remove_left_over(name: str, folder: int) -> bool:
+    """Remove a left-over; whether the name is free now."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
@@ -196,7 +196,7 @@ def _left_over(name: str, folder: int) -> bool:
 
 
 def give_name(fd: int, part: str, name: str, folder: int, *, replace: bool) -> None:
-    """Give a whole temporary file its name. fd: that file, still open.
+    """Rename a complete temporary file. fd: that file, still open.
 
     Raises FileExistsError where the name is taken, without ``replace``; other OSError.
     """
@@ -204,7 +204,7 @@ def give_name(fd: int, part: str, name: str, folder: int, *, replace: bool) -> N
         raise FileNotFoundError(errno.ENOENT, "another process has replaced it while it was being written", part)
     if not replace:
         try:
-            # Unlike a rename, a link does not replace what has come to be there meanwhile.
+            # Unlike a rename, a link does not replace a file that appeared meanwhile.
             os.link(part, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
             raise
@@ -218,19 +218,19 @@ def give_name(fd: int, part: str, name: str, folder: int, *, replace: bool) -> N
 
 
 def is_named(fd: int, name: str, folder: int | None = None) -> bool:
-    """Whether an open file is the one that stands under a name."""
+    """Whether the name still belongs to this open file."""
     try:
         named = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    mine = os.fstat(fd)
-    return (named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino)
+    opened = os.fstat(fd)
+    return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
 
 
 def open_as_root(path: str) -> int:
-    """A recording for root, who may read every file and can be lured to one: only what root alone can have put there.
+    """A recording for root: only a file that root alone can have put there, as another user's link could lead anywhere.
 
-    Raises InputError that names --allow-root, OSError.
+    Raises OSError, and InputError that names --allow-root.
     """
     flag = "--allow-root opens it"
     folder, name = parent_of(path, writing=False)
@@ -239,7 +239,7 @@ def open_as_root(path: str) -> int:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise InputError(f"a symbolic link, which root does not follow: name the file itself, or {flag}") from None
+            raise InputError(f"a symbolic link, which root does not follow: give the file itself, or {flag}") from None
         raise
     finally:
         os.close(folder)
@@ -251,5 +251,5 @@ def open_as_root(path: str) -> int:
         why = "other users may write it"
     if why and stat.S_ISREG(found.st_mode):
         os.close(fd)
-        raise InputError(f"{why}, and root could be lured to any file; {flag}")
+        raise InputError(f"{why}, who could lead root to any file; {flag}")
     return fd

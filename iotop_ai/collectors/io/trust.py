@@ -43,7 +43,7 @@ def why_untrusted(path: str) -> str:
         if found.st_uid != 0:
             return f"{clean(one)} belongs to user {found.st_uid}, not to root"
         if not stat.S_ISLNK(found.st_mode) and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return f"others than root may write {clean(one)}"
+            return f"users other than root may write {clean(one)}"
     return ""
 
 
@@ -85,4 +85,4 @@ def drop_untrusted_variables(environ: MutableMapping[str, str]) -> str:
         del environ[name]
     flags = [f"{UNTRUSTED_VARIABLES[name]} in place of {name}" for name in named if UNTRUSTED_VARIABLES[name]]
     use = f"; use {', '.join(flags)}" if flags else ""
-    return f"warning: not believed as root, since user {uid} may have set it: {', '.join(named)}{use}"
+    return f"warning: ignored as root, since user {uid} may have set it: {', '.join(named)}{use}"

@@ -41,7 +41,7 @@ class ClocksCollector:
             self._find()
         cpus = self._cpus or []
         if not cpus:
-            raise Unavailable(Status.ABSENT, "no core tells its clock or its throttling")
+            raise Unavailable(Status.ABSENT, "no core reports its clock or its throttling")
         turn = (cpus + cpus)[self._next : self._next + min(MOST_A_READING, len(cpus))]
         self._next = (self._next + len(turn)) % len(cpus)
         for cpu in turn:
@@ -92,4 +92,4 @@ class ClocksCollector:
             return None
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Nothing is open."""

@@ -15,8 +15,8 @@ from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.machine.filesystem import FilesystemUsage, is_remote
 from iotop_ai.model.reading import Reading, Status
 
-ASK_NS = 10_000_000_000
-PATIENCE_NS = 2_000_000_000
+QUERY_EVERY_NS = 10_000_000_000
+ANSWER_LIMIT_NS = 2_000_000_000
 _MEMORY_PATHS = ("/dev/shm", "/tmp")
 _IMAGES = frozenset(("squashfs", "iso9660", "erofs", "cramfs", "udf"))
 
@@ -29,7 +29,7 @@ class Mounted(Protocol):
     mounts: tuple[Mount, ...]
 
 
-def mounts_to_ask(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
+def mounts_to_query(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
     """One mount of each filesystem whose fullness matters.
 
     Left out: read-only images, tmpfs except /dev/shm and /tmp, overlays except a container's root, and further mounts
@@ -52,7 +52,7 @@ class _StatvfsCall:
     every_s = 0.0
 
     def __init__(self, path: str, statvfs: Statvfs, clock: Clock) -> None:
-        self.asked_ns = clock.monotonic_ns()
+        self.started_ns = clock.monotonic_ns()
         self.answer: Reading[FilesystemUsage] | None = None
         self._path = path
         self._statvfs = statvfs
@@ -72,13 +72,13 @@ class _StatvfsCall:
         return FilesystemUsage(s.f_blocks * block, s.f_bfree * block, s.f_bavail * block, s.f_files, s.f_ffree)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Nothing is open."""
 
 
 class _MountState(NamedTuple):
     newest: Reading[FilesystemUsage]
     call: _StatvfsCall | None
-    asked_ns: int | None
+    queried_ns: int | None
 
 
 class FilesystemCollector:
@@ -96,24 +96,24 @@ class FilesystemCollector:
         self._clock = clock
         self._mounts = mounts
         self._statvfs = statvfs
-        self._asked: dict[str, _MountState] = {}
-        self._of: tuple[Mount, ...] | None = None
+        self._states: dict[str, _MountState] = {}
+        self._all_mounts: tuple[Mount, ...] | None = None
         self._selected: tuple[Mount, ...] = ()
         self._newest: dict[str, Reading[FilesystemUsage]] = {}
 
     def read(self) -> dict[str, Reading[FilesystemUsage]]:
         """The newest Readings by mount point, pending until a mount's first answer; the same object while unchanged."""
         now = self._clock.monotonic_ns()
-        asked: dict[str, _MountState] = {}
-        if self._mounts.mounts is not self._of:
-            self._of, self._selected = self._mounts.mounts, mounts_to_ask(self._mounts.mounts)
+        states: dict[str, _MountState] = {}
+        if self._mounts.mounts is not self._all_mounts:
+            self._all_mounts, self._selected = self._mounts.mounts, mounts_to_query(self._mounts.mounts)
         for mount in self._selected:
-            asked[mount.path] = self._follow(
-                mount, self._asked.get(mount.path, _MountState(Reading(), None, None)), now
+            states[mount.path] = self._follow(
+                mount, self._states.get(mount.path, _MountState(Reading(), None, None)), now
             )
         # The thread of a stuck mount that was unmounted lazily ends when the kernel releases it.
-        self._asked = asked
-        newest = {path: each.newest for path, each in asked.items()}
+        self._states = states
+        newest = {path: each.newest for path, each in states.items()}
         if newest != self._newest:
             self._newest = newest
         return self._newest
@@ -122,15 +122,15 @@ class FilesystemCollector:
         call = state.call
         if call is not None:
             if call.answer is not None:
-                return _MountState(call.answer, None, state.asked_ns)
-            silent_ns = now - call.asked_ns
-            if silent_ns < PATIENCE_NS:
+                return _MountState(call.answer, None, state.queried_ns)
+            silent_ns = now - call.started_ns
+            if silent_ns < ANSWER_LIMIT_NS:
                 return state
             reason = f"no answer for {silent_ns / 1e9:.0f} s"
             remedy = f"look at the server of {mount.source}" if is_remote(mount.fstype, mount.source) else ""
             newest: Reading[FilesystemUsage] = Reading(None, Status.FAILED, reason, remedy, now, silent_ns)
             return state._replace(newest=newest)
-        if state.asked_ns is not None and now - state.asked_ns < ASK_NS:
+        if state.queried_ns is not None and now - state.queried_ns < QUERY_EVERY_NS:
             return state
         call = _StatvfsCall(self._root.place(mount.path), self._statvfs, self._clock)
         call.start()

@@ -221,6 +221,6 @@ def _without_disk(mount: Mount) -> str:
     if fstype in IN_MEMORY:
         return f"{fstype}: it lies in memory"
     if is_fuse(fstype):
-        known = fuse_is_remote(fstype, source) is False
-        return f"{fstype}: " + ("its server does not say on which disk" if known else "unknown whether it is remote")
-    return f"{source} is no known block device"
+        is_local = fuse_is_remote(fstype, source) is False
+        return f"{fstype}: " + ("its server does not say on which disk" if is_local else "unknown whether it is remote")
+    return f"{source} is not a known block device"

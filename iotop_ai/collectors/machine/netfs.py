@@ -18,17 +18,17 @@ _SENDS_AT = {b"tcp": 5, b"rdma": 5, b"udp": 2, b"local": 4}
 
 
 class Mounted(Protocol):
-    """What is needed of the mounts' collector."""
+    """The part of MountsCollector that is used here."""
 
     mounts: tuple[Mount, ...]
 
 
 def parse_mountstats(raw: bytes) -> dict[str, NfsMount]:
-    """Mount point to the counters of each NFS mount; other filesystems' lines and broken blocks are left out.
+    """Mount point to the counters of each NFS mount; other filesystems and broken blocks are left out.
 
     Sample: ``device srv:/data mounted on /data with fstype nfs4 statvers=1.1``, then indented lines: ``age: 85``,
-    ``bytes: 8 numbers``, ``xprt: tcp ...`` (one for each connection of nconnect), ``READ: 8 or 9 numbers``.
-    Source: fs/nfs/super.c nfs_show_stats, net/sunrpc/stats.c rpc_clnt_show_stats.
+    ``bytes: 8 numbers``, ``xprt: tcp ...`` (one for each connection of nconnect), ``READ: 8 or 9 numbers``. Source:
+    fs/nfs/super.c nfs_show_stats, net/sunrpc/stats.c rpc_clnt_show_stats.
     """
     found: dict[str, NfsMount] = {}
     for block in raw.split(b"\ndevice "):
@@ -113,15 +113,15 @@ class NetfsCollector:
         self._root = root
         self._mounts = mounts
         self._file: KeptFile | None = None
-        self._of: tuple[Mount, ...] | None = None
+        self._seen_mounts: tuple[Mount, ...] | None = None
         self._has_nfs = False
         self._by_minor: dict[str, Mount] = {}
 
     def read(self) -> NetfsTable:
-        """The table now. NFS is looked for only while the mounts name one: mountstats lists every mount."""
+        """The table now. Reads mountstats only while NFS is mounted, as it lists every mount."""
         mounts = self._mounts.mounts
-        if mounts is not self._of:
-            self._of = mounts
+        if mounts is not self._seen_mounts:
+            self._seen_mounts = mounts
             self._has_nfs = any(m.fstype in ("nfs", "nfs4") for m in mounts)
             fuse = [m for m in mounts if m.fstype.startswith("fuse") and m.device.startswith("0:")]
             self._by_minor = {m.device.partition(":")[2]: m for m in reversed(fuse)}
@@ -133,7 +133,7 @@ class NetfsCollector:
         devices = {mount.path: mount.device for mount in mounts}
         found: dict[tuple[str, str], NfsMount] = {}
         for path, mount in parse_mountstats(self._file.read()).items():
-            # A bind mount or an autofs twin repeats the counters of one superblock: its shortest path stands for it.
+            # Bind mounts and autofs repeat the counters of one superblock: keep its shortest path.
             key = (mount.source, devices.get(path) or path)
             if key not in found or len(path) < len(found[key].mount):
                 found[key] = mount
@@ -165,7 +165,7 @@ class NetfsCollector:
             return None
 
     def close(self) -> None:
-        """Give the descriptor back; a later read opens it again."""
+        """Close the descriptor; a later read opens it again."""
         if self._file is not None:
             self._file.close()
         self._file = None

@@ -1,8 +1,8 @@
-"""How much of a file lies in the page cache: cachestat(2), else mincore(2).
+"""How much of a file is in the page cache: cachestat(2), else mincore(2).
 
-Sources: https://man7.org/linux/man-pages/man2/mincore.2.html and the kernel's mm/filemap.c. cachestat is there since
-Linux 6.5. Both tell only who owns the file or may write it (the kernel's answer to a side channel); of others' files
-nothing is known, which is None and never 0.
+Sources: https://man7.org/linux/man-pages/man2/mincore.2.html and the kernel's mm/filemap.c. cachestat exists since
+Linux 6.5. Both answer only for a user that owns the file or may write it (against a side channel); for other files the
+answer is None, never 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from iotop_ai.model.machine.page_cache import Cached, Levels
 CACHESTAT = 451
 """The same number on every architecture but alpha."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-TELL_EVERY = 200
+FILES_PER_PROGRESS = 200
 _WINDOW = 1 << 30
 _PROT_READ, _MAP_SHARED = 1, 1
 _FAILED = ctypes.c_void_p(-1).value
@@ -38,14 +38,14 @@ class _CacheStat(ctypes.Structure):
 
 
 class Resident(NamedTuple):
-    """Bytes of one file in memory. dirty_bytes: not yet written out; None where mincore was asked."""
+    """Bytes of one file in memory. dirty_bytes: not written out yet; None from mincore."""
 
     bytes: int
     dirty_bytes: int | None
 
 
 class PageCache:
-    """Asks the kernel about open files. how: "cachestat", "mincore" or "auto", which finds out once."""
+    """Queries the kernel about open files. how: "cachestat", "mincore" or "auto", which finds out once."""
 
     def __init__(self, how: str = "auto") -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -58,15 +58,16 @@ class PageCache:
         self.how = how
 
     def resident(self, handle: int) -> Resident | None:
-        """What of the file lies in memory; None where this user is not told. Raises OSError."""
+        """The part of the file in memory; None where this user may not know. Raises OSError."""
         found = os.fstat(handle)
         if self.how != "mincore":
-            told = _CacheStat()
-            if not self._libc.syscall(CACHESTAT, handle, ctypes.byref(_Range(0, 0)), ctypes.byref(told), 0):
+            answer = _CacheStat()
+            if not self._libc.syscall(CACHESTAT, handle, ctypes.byref(_Range(0, 0)), ctypes.byref(answer), 0):
                 self.how = "cachestat"
                 whole = -(-found.st_size // PAGE_BYTES)
                 return Resident(
-                    min(min(told.cache, whole) * PAGE_BYTES, found.st_size), (told.dirty + told.writeback) * PAGE_BYTES
+                    min(min(answer.cache, whole) * PAGE_BYTES, found.st_size),
+                    (answer.dirty + answer.writeback) * PAGE_BYTES,
                 )
             number = ctypes.get_errno()
             if number == errno.EPERM and self.how == "cachestat":
@@ -75,7 +76,7 @@ class PageCache:
                 raise OSError(number, os.strerror(number))
             if number == errno.ENOSYS:
                 self.how = "mincore"
-        # mincore answers "all of it" about files of others.
+        # mincore reports other users' files as wholly in memory.
         if os.geteuid() not in (0, found.st_uid) and not _writable(handle):
             return None
         return Resident(min(self._mincore(handle, found.st_size), found.st_size), None)
@@ -94,13 +95,13 @@ class PageCache:
             finally:
                 self._libc.munmap(at, length)
             raw = table.raw
-            # The lowest bit says it; the others are undefined.
+            # Only the lowest bit is defined.
             pages += len(raw) - raw.count(b"\0") if raw.strip(b"\0\1") == b"" else sum(byte & 1 for byte in raw)
         return pages * PAGE_BYTES
 
 
-def read_cached(top: str, cache: PageCache, tell: Callable[[Cached], None] = lambda _: None) -> Cached:
-    """Look at every file below ``top``. tell: called with what is known so far, now and then. Raises OSError."""
+def read_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None] = lambda _: None) -> Cached:
+    """Examine every file below ``top``. on_progress: called now and then with the result so far. Raises OSError."""
     tree = Tree(top)
     files = size = resident = unknown = unknown_bytes = 0
     seen: set[tuple[int, int]] = set()
@@ -117,17 +118,17 @@ def read_cached(top: str, cache: PageCache, tell: Callable[[Cached], None] = lam
         files += 1
         size += entry.stat.st_size
         try:
-            told = _of(entry.open(), cache) if entry.stat.st_size else Resident(0, 0)
+            found = _read_resident(entry.open(), cache) if entry.stat.st_size else Resident(0, 0)
         except OSError as error:
             tree.lose(entry.path, error)
-            told = None
-        if told is None:
+            found = None
+        if found is None:
             unknown += 1
             unknown_bytes += entry.stat.st_size
         else:
-            resident += told.bytes
-        if files % TELL_EVERY == 0:
-            tell(so_far())
+            resident += found.bytes
+        if files % FILES_PER_PROGRESS == 0:
+            on_progress(so_far())
     return so_far()
 
 
@@ -135,7 +136,7 @@ def _writable(handle: int) -> bool:
     return os.access(f"/proc/self/fd/{handle}", os.W_OK, effective_ids=True)
 
 
-def _of(handle: int, cache: PageCache) -> Resident | None:
+def _read_resident(handle: int, cache: PageCache) -> Resident | None:
     try:
         return cache.resident(handle)
     finally:
@@ -143,7 +144,7 @@ def _of(handle: int, cache: PageCache) -> Resident | None:
 
 
 def seen_before(seen: set[tuple[int, int]], found: os.stat_result) -> bool:
-    """Whether a file came already under another name; only files with several names are remembered."""
+    """Whether a file was seen under another name; only files with several names are remembered."""
     if found.st_nlink < 2:
         return False
     key = found.st_dev, found.st_ino
@@ -161,9 +162,9 @@ def read_levels(root: Root) -> Levels:
 
 
 def read_memory_room(root: Root) -> int | None:
-    """Bytes that the memory limits of our own cgroup and those above it leave for data; None without a limit.
+    """Bytes left for data under the memory limits of our own cgroup and those above it; None without a limit.
 
-    Page cache and tmpfs count in it; cache that gives way is taken as free.
+    Page cache and tmpfs count as used; reclaimable cache counts as free.
     """
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))
@@ -174,9 +175,9 @@ def read_memory_room(root: Root) -> int | None:
 
 
 def room_for_data(memory: Levels, cgroup_room_bytes: int | None) -> int | None:
-    """Bytes that files may take in memory before something else has to go; None unknown.
+    """Bytes that files may take in memory before something else is evicted; None unknown.
 
-    MemAvailable, which counts what is cached already, or what the cgroups leave where that is less.
+    MemAvailable, which includes cached files, or the cgroups' room where that is less.
     """
     available = memory.available_bytes
     return available if available is None or cgroup_room_bytes is None else min(available, cgroup_room_bytes)

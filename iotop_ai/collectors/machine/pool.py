@@ -15,21 +15,21 @@ from iotop_ai.model.reading import Status
 SPL = "proc/spl/kstat/zfs"
 BTRFS = "sys/fs/btrfs"
 LLITE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
-"""The second since Lustre 2.11."""
+"""The second path since Lustre 2.11."""
 MOST_SETS = 256
-"""Datasets of one pool whose counts are added up."""
+"""Datasets of one pool whose counts are summed."""
 _SIZE = 16_384
 _BTRFS_NAMES = (b"write_errs", b"read_errs", b"flush_errs", b"corruption_errs", b"generation_errs")
 
 
 class Mounted(Protocol):
-    """What is needed of the mounts' collector."""
+    """The part of MountsCollector that is used here."""
 
     mounts: tuple[Mount, ...]
 
 
 def parse_kstat(raw: bytes) -> dict[bytes, int]:
-    """Name to number of a named kstat: ``hits  4  1234`` below a line of the table's own and one of titles."""
+    """Name to number of a named kstat: ``hits  4  1234``, after a header line and one of titles."""
     out = {}
     for line in raw.splitlines():
         words = line.split()
@@ -57,7 +57,7 @@ def parse_llite(raw: bytes) -> Moved:
             count[words[0]] = int(words[1])
             if words[3] == b"[bytes]" and len(words) >= 7 and words[6].isdigit():
                 moved[words[0]] = int(words[6])
-    # A count that is not listed has not happened yet: only a file without any line says nothing.
+    # A count that is not listed is still 0, unless the file has no line at all.
     none = None if not count and b"snapshot_time" not in raw else 0
     return Moved(
         moved.get(b"read_bytes", none),
@@ -69,7 +69,7 @@ def parse_llite(raw: bytes) -> Moved:
 
 
 class PoolCollector:
-    """What the kernel counts of the mounted pools and clients."""
+    """The kernel's counts of the mounted pools and clients."""
 
     field = "pools"
     every_s = 2.0
@@ -77,15 +77,15 @@ class PoolCollector:
     def __init__(self, root: Root, clock: Clock, mounts: Mounted) -> None:
         self._root = root
         self._mounts = mounts
-        self._of: tuple[Mount, ...] | None = None
+        self._seen_mounts: tuple[Mount, ...] | None = None
         self._pools: tuple[str, ...] = ()
         self._types: frozenset[str] = frozenset()
 
     def read(self) -> PoolTable:
-        """The counts now. Raises Unavailable where neither is mounted."""
+        """The counts now. Raises Unavailable where none is mounted."""
         mounts = self._mounts.mounts
-        if mounts is not self._of:
-            self._of = mounts
+        if mounts is not self._seen_mounts:
+            self._seen_mounts = mounts
             self._types = frozenset(mount.fstype for mount in mounts) & {"zfs", "btrfs", "lustre"}
             self._pools = tuple(dict.fromkeys(m.source.split("/")[0] for m in mounts if m.fstype == "zfs"))
         if not self._types:
@@ -98,7 +98,7 @@ class PoolCollector:
         )
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Nothing is open."""
 
     def _raw(self, relative: str) -> bytes:
         try:

@@ -405,7 +405,7 @@ class ProcessCollector:
         """Store changed io and add its growth to ``moved``; returns the bytes that grew in this tick."""
         denied: list[ProcessEntry] = []
         read = written = 0
-        gone = False
+        unreadable = False
         for entry, raw in changed:
             key = entry.key
             if isinstance(raw, bytes):
@@ -430,14 +430,14 @@ class ProcessCollector:
                     ):
                         self._io_since[key] = at
             elif raw.errno in ENDED:
-                gone = True
+                unreadable = True
                 self._end(entry)
             elif raw.errno in FORBIDDEN:
                 denied.append(entry)
             elif key in self._io.now:  # out of memory or descriptors: keep the older record and its time
                 self._io_stale[key] = stale.get(key, before)
         self._deny(denied)
-        if gone or denied:
+        if unreadable or denied:
             self._sweep.drop()
         return IoBytes(read, written)
 

@@ -51,7 +51,7 @@ class Acknowledged:
             return None
         with os.fdopen(handle, "rb") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
-                raise ValueError("belongs to somebody else")
+                raise ValueError("belongs to another user")
             return file.read(_LARGEST + 1)
 
     def add(self, identity: str, value: str, wall_s: int) -> None:

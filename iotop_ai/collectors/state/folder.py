@@ -81,7 +81,7 @@ def open_folder(folder: Path | str) -> int:
     try:
         found = os.fstat(handle)
         if found.st_uid != os.geteuid():
-            raise PermissionError(1, "belongs to somebody else", str(folder))
+            raise PermissionError(1, "belongs to another user", str(folder))
         if stat.S_IMODE(found.st_mode) & 0o077:
             os.fchmod(handle, 0o700)
     except OSError:

@@ -108,12 +108,12 @@ def gpu_objects(frame: Frame) -> list[Object] | None:
     out = []
     for uuid, reading in table.items():
         state = reading.value
-        known = rates.get(uuid)
+        gpu_rates = rates.get(uuid)
         out.append(
             merged(
                 {"uuid": uuid},
                 reading_object(reading),
-                rates_object(known) if known is not None else {},
+                rates_object(gpu_rates) if gpu_rates is not None else {},
                 # The state's exact integers override equal figures of the rates.
                 _gpu_state(state, frame) if state is not None else {},
             )

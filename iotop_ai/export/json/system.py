@@ -151,9 +151,9 @@ def _cgroups(frame: Frame) -> list[Object] | None:
     out = []
     for path, group in table.groups.items():
         levels = {name: value for name, value in group.memory._asdict().items() if name != "refaults"}
-        known = rates.get(path)
-        figures: Object = {} if known is None else dict(rates_object(known))
-        figures["devices"] = {} if known is None else {n: rates_object(r) for n, r in known.devices.items()}
+        rate = rates.get(path)
+        figures: Object = {} if rate is None else dict(rates_object(rate))
+        figures["devices"] = {} if rate is None else {n: rates_object(r) for n, r in rate.devices.items()}
         jobs = [key.pid for key, own in table.jobs.items() if own == path]
         out.append(merged({"path": path, "jobs": jobs}, levels, group.cpu._asdict(), figures))
     return out
@@ -166,10 +166,10 @@ def _nfs(frame: Frame) -> list[Object] | None:
     rates = frame.sample.netfs.value or {}
     out = []
     for mount, now in table.nfs.items():
-        known = rates.get(mount)
+        rate = rates.get(mount)
         figures: Object = {}
-        if known is not None:
-            figures = merged(rates_object(known), {"ops": {op: rates_object(r) for op, r in known.ops.items()}})
+        if rate is not None:
+            figures = merged(rates_object(rate), {"ops": {op: rates_object(r) for op, r in rate.ops.items()}})
         out.append(merged({"mount": mount, "source": now.source, "fstype": now.fstype}, figures))
     return out
 

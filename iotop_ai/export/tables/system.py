@@ -68,8 +68,8 @@ def _cpu(frame: Frame) -> Row:
     if table is None or rates is None:
         return (None,) * (len(CoreRates._fields) + 5)
     busiest = None if rates.busiest is None else rates.cores[rates.busiest].busy_ratio
-    known = (len(table.cores), table.allowed, rates.busiest, busiest, table.load1)
-    return (*metric_cells(rates.all, CoreRates), *known)
+    figures = (len(table.cores), table.allowed, rates.busiest, busiest, table.load1)
+    return (*metric_cells(rates.all, CoreRates), *figures)
 
 
 def _processes(frame: Frame) -> Row:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from iotop_ai.model.errors import UnknownError
 
@@ -20,6 +20,15 @@ _MARKER = "braille"
 _ASCII_MARKER = "*"
 _LEAST_WIDTH, _LEAST_HEIGHT = 30, 6
 _TICKS = 5
+
+
+class _Chart(NamedTuple):
+    title: str
+    lines: list[list[tuple[float, float]]]
+    size: tuple[int, int]
+    top: float
+    span: tuple[float, float]
+    marker: str
 
 
 def runs(points: Sequence[Point]) -> list[list[tuple[float, float]]]:
@@ -64,7 +73,7 @@ def chart(title: str, points: Sequence[Point], width: int, height: int, ascii_on
     span = (points[0][0], max(points[-1][0], points[0][0] + 1))
     marker = _ASCII_MARKER if ascii_only else _MARKER
     draw = _draw_5 if hasattr(plotext, "plot") else _draw_6
-    text = _SGR.sub("", draw(plotext, title, lines, (width, height), top, span, marker))
+    text = _SGR.sub("", draw(plotext, _Chart(title, lines, (width, height), top, span, marker)))
     rows = [row.rstrip() for row in text.splitlines()]
     text = "\n".join(rows).strip("\n")
     return text.translate(_TO_ASCII) if ascii_only else text
@@ -75,49 +84,33 @@ def _ticks(low: float, high: float) -> tuple[list[float], list[str]]:
     return at, [f"{value:.3g}" if value < 10 else f"{value:.0f}" for value in at]
 
 
-def _draw_5(
-    plotext: Any,
-    title: str,
-    lines: list[list[tuple[float, float]]],
-    size: tuple[int, int],
-    top: float,
-    span: tuple[float, float],
-    marker: str,
-) -> str:
+def _draw_5(plotext: Any, chart: _Chart) -> str:
     plotext.clear_figure()
     plotext.limit_size(False, False)
-    plotext.plot_size(*size)
+    plotext.plot_size(*chart.size)
     plotext.theme("clear")
-    for line in lines:
-        plotext.plot([x for x, _ in line], [y for _, y in line], marker=marker)
-    plotext.title(title)
-    plotext.ylim(0, top)
-    plotext.xlim(*span)
-    plotext.yticks(*_ticks(0, top))
-    plotext.xticks(*_ticks(*span))
+    for line in chart.lines:
+        plotext.plot([x for x, _ in line], [y for _, y in line], marker=chart.marker)
+    plotext.title(chart.title)
+    plotext.ylim(0, chart.top)
+    plotext.xlim(*chart.span)
+    plotext.yticks(*_ticks(0, chart.top))
+    plotext.xticks(*_ticks(*chart.span))
     return str(plotext.build())
 
 
-def _draw_6(
-    plotext: Any,
-    title: str,
-    lines: list[list[tuple[float, float]]],
-    size: tuple[int, int],
-    top: float,
-    span: tuple[float, float],
-    marker: str,
-) -> str:
+def _draw_6(plotext: Any, chart: _Chart) -> str:
     figure = plotext.figure
     plotext.terminal.limit(False, False)
     figure.clear()
-    figure.plot_size(*size)
+    figure.plot_size(*chart.size)
     figure.theme("colorless")
-    for line in lines:
-        signal = figure.signal([x for x, _ in line], [y for _, y in line], marker=marker)
+    for line in chart.lines:
+        signal = figure.signal([x for x, _ in line], [y for _, y in line], marker=chart.marker)
         signal.lines()
         figure.draw(signal)
-    figure.title(title)
-    for axis, limits in (("y", (0.0, top)), ("x", span)):
+    figure.title(chart.title)
+    for axis, limits in (("y", (0.0, chart.top)), ("x", chart.span)):
         ruler = figure.ruler(axis)
         ruler.lim(*limits)
         ruler.ticks(*_ticks(*limits))

@@ -41,7 +41,7 @@ def health_lines(disks: Mapping[str, Reading[SmartState]]) -> list[str]:
 
 def _row(name: str, reading: Reading[SmartState]) -> list[str]:
     state = reading.value
-    known = state is not None and reading.status in (Status.OK, Status.ASLEEP)
+    has_figures = state is not None and reading.status in (Status.OK, Status.ASLEEP)
     word = verdict_word(reading)
     if state is None:
         return [field(name), word, *[UNKNOWN] * 6, reading.reason or UNDEFINED]
@@ -54,7 +54,7 @@ def _row(name: str, reading: Reading[SmartState]) -> list[str]:
         state.media_errors,
     )
     cells = [UNKNOWN if figure is None else str(figure) for figure in figures]
-    if known:
+    if has_figures:
         cells = [
             UNDEFINED if cell == UNKNOWN and not applies else cell
             for cell, applies in zip(cells, _applicable(state), strict=True)
@@ -110,8 +110,8 @@ def history_text(name: str, model: str, points: Sequence[HealthPoint], width: in
     out = [f"{name} {model}: {len(points)} readings, days before the newest"]
     for figure, title in CHARTS:
         line = [((point.wall_s - newest) / DAY_S, getattr(point, figure)) for point in points]
-        known = [value for _, value in line if value is not None]
-        if known and (figure in _ALWAYS or any(known)):
+        values = [value for _, value in line if value is not None]
+        if values and (figure in _ALWAYS or any(values)):
             if ascii_only:
                 title = title.replace("°", "")
             out += ["", _plotted(title, line, width, ascii_only)]

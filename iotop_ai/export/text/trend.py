@@ -92,8 +92,8 @@ def _rate_mib(rates: BlockRates) -> float | None:
 
 
 def _gpu_percent(sample: Sample) -> float | None:
-    known = [gpu.busy_ratio for gpu in (sample.gpu.value or {}).values() if gpu.busy_ratio is not None]
-    return 100 * sum(known) / len(known) if known else None
+    busy = [gpu.busy_ratio for gpu in (sample.gpu.value or {}).values() if gpu.busy_ratio is not None]
+    return 100 * sum(busy) / len(busy) if busy else None
 
 
 def _cpu_percent(sample: Sample) -> float | None:

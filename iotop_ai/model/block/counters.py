@@ -20,7 +20,7 @@ SECTOR_BYTES = 512
 class BlockKey(NamedTuple):
     """A device's identity: its kernel name and /sys/block/X/diskseq (0 where the kernel has none).
 
-    A re-plugged or re-attached device of the same name has another diskseq. A partition carries its disk's.
+    A device that was re-plugged or re-attached under its old name has another diskseq. A partition has its disk's.
     """
 
     name: str
@@ -30,8 +30,8 @@ class BlockKey(NamedTuple):
 class BlockCounters(NamedTuple):
     """Columns 4 to 20 of one line of /proc/diskstats, as printed. None: the kernel prints fewer columns.
 
-    Sectors are 512 B always. ``*_ms`` are unsigned 32-bit and wrap; ``in_flight`` is the only level; None in a log
-    that does not tell it.
+    Sectors are always 512 B. ``*_ms`` are unsigned 32-bit and wrap; only ``in_flight`` is a level, None in a log
+    without it.
     """
 
     rd_ios: int
@@ -54,11 +54,11 @@ class BlockCounters(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """One line of mountinfo that matters: where, which filesystem, from what.
+    """A relevant line of mountinfo: mount point, type and source.
 
-    device: "254:0", st_dev of the superblock as mountinfo prints it ("0:39" for btrfs, NFS, overlay), "" unknown.
-    root: the part of the filesystem that is mounted here; not "/" for a bind mount or a btrfs subvolume.
-    layers: an overlay's upper and lower folders, as paths of whoever mounted it.
+    device: "254:0", st_dev of the superblock as mountinfo prints it ("0:39" for btrfs, NFS, overlay), "" unknown. root:
+    the part of the filesystem that is mounted here; not "/" for a bind mount or a btrfs subvolume. layers: an overlay's
+    upper and lower folders, as paths in the namespace that mounted it.
     """
 
     path: str
@@ -71,25 +71,22 @@ class Mount(NamedTuple):
 
 
 class BlockInfo(NamedTuple):
-    """What a device is; changes only when hardware, mounts or settings do.
+    """A device's identity and settings; they change only with hardware, mounts or settings.
 
     kind: disk, partition, dm, md, loop, ublk, zloop, ram, zram, rom, floppy, zvol, nvme-path (a hidden path of a
-    multipath head).
-    label: the name people use (dm name, LVM volume); equals the kernel name otherwise.
-    detail: "LVM", "crypt", "mpath", "raid1 degraded", "SATA SSD", "NVMe", "HDD", "virtio", the file behind a loop.
-    parent: the whole disk of a partition, the head of an nvme-path. slaves/holders: kernel names.
-    transport: nvme, ata, scsi, usb, virtio, xen, mmc, loop, virtual, unknown.
-    rotational: as the kernel says (means something on SCSI/ATA only).
-    queue_depth: the smaller of queue/nr_requests and the device's own depth. stats_off: queue/iostats is 0.
-    pcie: of an NVMe, "4x4" (generation x width) now, pcie_max what device and slot could.
-    md_sync: an md array's running resync/check/recover, "" when idle.
-    below: of a loop, the devices that hold its file; () when it is unattached or the file is on no local disk.
-    backing_fstype: of a loop, the filesystem of its file ("ext4", "fuse.sshfs"), "" unknown.
-    write_cache: "write back" when what was written may be lost until it is flushed, "write through", "" unknown.
-    controllers: of an NVMe disk or path, the controllers that lead to it ("nvme1"), whose numbers may differ from the
-    disk's; None not recorded.
-    fua: whether one write can be asked past that cache. wbt_us: the latency of reads for which the kernel holds
-    background writes back, 0 when it does not, None unknown (queue/write_cache, fua and wbt_lat_usec:
+    multipath head). label: a readable name (dm name, LVM volume), else the kernel name. detail: "LVM", "crypt",
+    "mpath", "raid1 degraded", "SATA SSD", "NVMe", "HDD", "virtio", the file behind a loop. parent: the whole disk of a
+    partition, the head of an nvme-path. slaves/holders: kernel names. transport: nvme, ata, scsi, usb, virtio, xen,
+    mmc, loop, virtual, unknown. rotational: the kernel's value (meaningful for SCSI/ATA only). queue_depth: the smaller
+    of queue/nr_requests and the device's own depth. stats_off: queue/iostats is 0.
+
+    pcie: for an NVMe disk the current "4x4" (generation x width), pcie_max the limit of device and slot. md_sync: an md
+    array's running resync/check/recover, "" when idle. below: for a loop, the devices of its file; () when it is
+    unattached or the file is on no local disk. backing_fstype: for a loop, the filesystem of its file ("ext4",
+    "fuse.sshfs"), "" unknown. write_cache: "write back" when writes may be lost until a flush, "write through", ""
+    unknown. controllers: for an NVMe disk or path, its controllers ("nvme1"), whose numbers may differ from the disk's;
+    None not recorded. fua: whether a single write can bypass that cache. wbt_us: the read latency above which the
+    kernel throttles background writes, 0 for no throttling, None unknown (queue/write_cache, fua and wbt_lat_usec:
     https://docs.kernel.org/admin-guide/abi-stable.html).
     """
 
@@ -126,7 +123,7 @@ class BlockInfo(NamedTuple):
 
     @property
     def stats_remedy(self) -> str:
-        """What switches the I/O accounting of a device on."""
+        """The command that switches a device's I/O accounting on."""
         return f"echo 1 > /sys/block/{(self.parent or self.name).replace('/', '!')}/queue/iostats"
 
 
@@ -176,7 +173,7 @@ _MS_FIELDS = frozenset(i for i, name in enumerate(BlockCounters._fields) if name
 
 
 def is_reset(before: BlockCounters, after: BlockCounters) -> bool:
-    """Whether any count field fell: the device was re-created, re-attached or re-initialised between."""
+    """Whether a count has fallen: the device was re-created, re-attached or re-initialised meanwhile."""
     for i in _COUNT_FIELDS:
         old, new = before[i], after[i]
         if old is not None and new is not None and new < old:
@@ -200,7 +197,7 @@ def _kind_rates(
 
 
 def _ms(before: int | None, after: int | None) -> int | None:
-    """Growth of a uint32 ms field across a wrap; None beyond half its range, where it may as well have fallen."""
+    """Growth of a uint32 ms field across a wrap; None for more than half its range, as it may have fallen instead."""
     grown = delta_u32(before, after)
     return None if grown is None or grown >= U32 // 2 else grown
 
@@ -208,8 +205,8 @@ def _ms(before: int | None, after: int | None) -> int | None:
 def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
     """The rates of one device between two readings of the same identity, ``seconds`` apart (> 0).
 
-    A reset gives all None but in_flight: a wrong number is worse than none for one interval. The ms fields are
-    taken modulo 2**32, which holds because no count field fell.
+    After a reset all but in_flight is None for one interval. The ms fields are subtracted modulo 2**32, which is valid
+    because no count has fallen.
     """
     if None not in before and None not in after:
         grown = [*map(sub, after, before)]
@@ -220,7 +217,7 @@ def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) 
 
 
 def _plain_rates(grown: list[int], in_flight: int | None, seconds: float) -> BlockRates:
-    """The rates where every counter is known and grew by what it says, as on nearly every reading."""
+    """The rates where every counter is known and has only increased, as in nearly every reading."""
     rd_ios, rd_merges, rd_sectors, rd_ms, wr_ios, wr_merges, wr_sectors, wr_ms = grown[:_IN_FLIGHT]
     busy_ms, queue_ms, dc_ios, dc_merges, dc_sectors, dc_ms, fl_ios, fl_ms = grown[_IN_FLIGHT + 1 :]
     all_ios = rd_ios + wr_ios + dc_ios
@@ -257,7 +254,7 @@ def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) 
     dc_sectors = delta(before.dc_sectors, after.dc_sectors)
     rd_ms, wr_ms = _ms(before.rd_ms, after.rd_ms), _ms(before.wr_ms, after.wr_ms)
     dc_ms, fl_ms = _ms(before.dc_ms, after.dc_ms), _ms(before.fl_ms, after.fl_ms)
-    # iostat's combined figures leave flushes out; a kernel without discards did none.
+    # iostat's combined figures leave flushes out; a kernel without discards has had none.
     all_ios = total(rd_ios, wr_ios, dc_ios or 0)
     all_ms = total(rd_ms, wr_ms, dc_ms or 0)
     all_sectors = total(rd_sectors, wr_sectors, dc_sectors or 0)
@@ -296,10 +293,10 @@ IDLE_BLOCK_RATES = BlockRates(
 def block_rates(
     before: BlockTable | None, after: BlockTable, seconds: float | None, infos: Mapping[str, BlockInfo] | None = None
 ) -> dict[BlockKey, BlockRates]:
-    """Rates of every device present in ``after``; unknown where ``before`` has no equal key.
+    """Rates of every device in ``after``; unknown where ``before`` lacks an equal key.
 
-    The head of an NVMe multipath device that the kernel does not count gets the sum of its paths. Where a device's
-    I/O accounting is off, counters that stand still say nothing; some drivers (zram, brd) count all the same.
+    The head of an NVMe multipath device that the kernel does not count gets the sum of its paths. If a device's I/O
+    accounting is off, constant counters mean nothing; some drivers (zram, brd) count all the same.
     """
     if before is None or seconds is None or seconds <= 0:
         return {key: UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight) for key, now in after.items()}
@@ -319,7 +316,7 @@ def block_rates(
     for head, paths in heads.items():
         out[head] = head_rates([(before.get(path), after[path]) for path in paths], seconds)
     if heads:
-        # The paths count no partitions: what passed which of the head's is not known.
+        # The paths do not count the head's partitions separately.
         parts = tuple(f"{head.name}p" for head in heads)
         out.update({key: UNKNOWN_BLOCK_RATES for key in after if key.name.startswith(parts) and not any(after[key])})
     return out
@@ -335,9 +332,9 @@ def nvme_head(name: str) -> str:
 
 
 def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
-    """Multipath heads whose counters stand at zero while their paths' do not, with those paths.
+    """Multipath heads whose counters are zero while their paths' are not, with those paths.
 
-    Kernels before 6.2 count I/O on the paths only (d4d957b53d91); from then on the head counts itself.
+    Kernels before 6.2 count I/O on the paths only (d4d957b53d91); later ones count the head itself.
     """
     paths: dict[str, list[BlockKey]] = {}
     for key in table:
@@ -355,24 +352,24 @@ def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
 def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seconds: float) -> BlockRates:
     """The rates of a multipath head from its paths' (before, after).
 
-    busy_ratio is None where several paths did something: their times overlap by an unknown amount. All is None but
-    in_flight when a path is new or was reset, because its share of the interval is unknown.
+    busy_ratio is None when several paths were active: their times overlap by an unknown amount. All but in_flight is
+    None when a path is new or was reset, because its share of the interval is unknown.
     """
     moved = 0
     sums: list[int | None] = [0] * len(BlockCounters._fields)
     in_flight: int | None = 0
-    known = True
+    complete = True
     for before, after in pairs:
         in_flight = total(in_flight, after.in_flight)
         if before is None or is_reset(before, after):
-            known = False
+            complete = False
             continue
         grown = [
             _ms(a, b) if i in _MS_FIELDS else delta(a, b) for i, (a, b) in enumerate(zip(before, after, strict=True))
         ]
         moved += any(grown)
         sums = [total(a, b) for a, b in zip(sums, grown, strict=True)]
-    if not known:
+    if not complete:
         return UNKNOWN_BLOCK_RATES._replace(in_flight=in_flight)
     zero = BlockCounters(*[0] * len(sums))
     whole = BlockCounters(*sums)  # type: ignore[arg-type]  # an unknown sum stays unknown in its rates
@@ -381,16 +378,16 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
 
 
 def is_leaf(info: BlockInfo) -> bool:
-    """Whether the device's bytes are counted in totals: physical or bottom-most, no partition, no hidden path.
+    """Whether the device counts in totals: physical or at the bottom of its stack, not a partition or a hidden path.
 
-    A loop over a local file is charged once more on the disk below it, so it is not a leaf; neither are ublk and zloop,
-    of which the kernel does not say what is below. zram and ram are memory.
+    A loop over a local file is charged again on the disk below it, so it is not a leaf; neither are ublk and zloop,
+    whose lower devices the kernel does not list. zram and ram are memory.
     """
     return info.kind in ("disk", "rom", "floppy") and not info.slaves
 
 
 class BlockTotals(NamedTuple):
-    """Sums over the leaves: each byte once. None when there is no leaf or one leaf's rate is unknown."""
+    """Sums over the leaves: each byte once. None without a leaf or with an unknown rate of a leaf."""
 
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
@@ -401,15 +398,15 @@ class BlockTotals(NamedTuple):
 def block_totals(rates: Mapping[BlockKey, BlockRates], infos: Iterable[BlockInfo]) -> BlockTotals:
     """Whole-machine totals over leaves only. A leaf whose statistics are off counts nothing and is left out."""
     leaves = {info.name for info in infos if is_leaf(info) and not info.stats_off}
-    chosen = [r for key, r in rates.items() if key.name in leaves]
+    counted = [r for key, r in rates.items() if key.name in leaves]
     return BlockTotals(
-        _sum([r.read_bytes_per_s for r in chosen]),
-        _sum([r.write_bytes_per_s for r in chosen]),
-        _sum([r.reads_per_s for r in chosen]),
-        _sum([r.writes_per_s for r in chosen]),
+        _sum([r.read_bytes_per_s for r in counted]),
+        _sum([r.write_bytes_per_s for r in counted]),
+        _sum([r.reads_per_s for r in counted]),
+        _sum([r.writes_per_s for r in counted]),
     )
 
 
 def _sum(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if values and len(known) == len(values) else None
+    complete = [value for value in values if value is not None]
+    return sum(complete) if values and len(complete) == len(values) else None

@@ -1,4 +1,4 @@
-"""What reads of a device took so far: histograms of one-minute means, small enough to be kept in every keyframe."""
+"""Past read times of a device: histograms of one-minute means, small enough for every keyframe."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Baseline(NamedTuple):
 
     @property
     def minutes(self) -> int:
-        """How many minutes it holds."""
+        """The number of minutes in it."""
         return sum(count for _, bins in self.parts for _, count in bins)
 
     def low_ms(self, share: float = 0.1) -> float | None:
-        """The read time below which that share of the minutes lies: the middle of its bin. None without any."""
+        """The read time below which this share of the minutes lies (the middle of its bin); None without minutes."""
         counts: dict[int, int] = {}
         for _, bins in self.parts:
             for place, count in bins:
@@ -46,8 +46,10 @@ class Baseline(NamedTuple):
 
 
 class DeviceBaseline(NamedTuple):
-    """One device's. minute: number of the running minute, None when it is not counted; reads, wait_us, size_bytes:
-    sums of it so far. sizes: a Baseline for each size bucket.
+    """The baseline of one device.
+
+    minute: number of the current minute, None when it does not count; reads, wait_us, size_bytes: its sums so far.
+    sizes: a Baseline for each size bucket.
     """
 
     minute: int | None = None
@@ -74,7 +76,7 @@ def size_of(size_bytes: float) -> int:
 
 
 def with_minute(baseline: Baseline, at_ns: int, wait_ms: float) -> Baseline:
-    """With one more minute; what is older than a day and a little falls out."""
+    """The baseline with one more minute; minutes older than about a day are dropped."""
     number, place = at_ns // PART_NS, bin_of(wait_ms)
     kept = [part for part in baseline.parts if number - PARTS < part[0] < number]
     newest = next((bins for part, bins in baseline.parts if part == number), ())

@@ -1,6 +1,6 @@
-"""How block devices stand on each other: partitions, md, dm, multipath, loops; and which mounts lie on them.
+"""The stacking of block devices (partitions, md, dm, multipath, loops) and the mounts on them.
 
-Pure questions to a table of BlockInfo. A name that the table does not hold is answered with nothing.
+Pure functions of a table of BlockInfo; for an unknown name they return nothing.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo, Mount
 
 BlockInfos = Mapping[str, BlockInfo]
-"""Kernel name to what the device is."""
+"""Kernel name to the device's identity."""
 
 _HIDDEN_KINDS = frozenset(("loop", "ram", "zram", "rom", "floppy"))
 _FOLDED_KINDS = frozenset(("partition", "nvme-path"))
 
 
 def hidden_when_idle(info: BlockInfo) -> bool:
-    """Whether the device is shown only while it does something: loops, memory, removable drives, empty slots."""
+    """Whether the device is shown only while it is active: loops, memory, removable drives, empty slots."""
     return info.kind in _HIDDEN_KINDS or info.size_bytes == 0
 
 
 def below_of(info: BlockInfo) -> tuple[str, ...]:
-    """The devices directly under this one: a partition's disk, slaves, what holds a loop's file."""
+    """The devices directly below this one: a partition's disk, slaves, a loop file's devices."""
     return (info.parent,) if info.kind == "partition" else info.slaves or info.below
 
 
 def leaves_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
-    """The physical devices that carry ``name``, itself when nothing is below; each once, in order of the tree."""
+    """The physical devices of ``name``, itself if nothing is below it; each once, in order of the tree."""
     leaves: dict[str, None] = {}
     seen: set[str] = set()
 
@@ -52,7 +52,7 @@ def partitions_of(name: str, infos: BlockInfos) -> tuple[str, ...]:
 
 
 def mounts_on(name: str, infos: BlockInfos) -> tuple[Mount, ...]:
-    """Mounts of the device and of everything that stands on it, nearest first, each path once."""
+    """Mounts of the device and of every device above it, nearest first, each path once."""
     found: dict[str, Mount] = {}
     queue, seen = [name], {name}
     while queue:
@@ -68,10 +68,10 @@ def mounts_on(name: str, infos: BlockInfos) -> tuple[Mount, ...]:
 
 
 class DeviceRow(NamedTuple):
-    """One device's place in a list.
+    """A device's place in a list.
 
-    title: its label, with the number of disks under it where there are several ("md0 x4").
-    depth: 0 stands alone; 1 folds under ``under``. member: a disk or path whose bytes its row above shows already.
+    title: its label, with the number of disks below it if there are several ("md0 x4"). depth: 0 has its own row; 1
+    folds under ``under``. member: a disk or path whose bytes are part of the row above.
     """
 
     name: str
@@ -83,11 +83,11 @@ class DeviceRow(NamedTuple):
 
 
 def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[DeviceRow, ...]:
-    """Every device of ``names`` (else of the table) once: whole devices, each followed by what folds under it.
+    """Every device of ``names`` (else of the table) once: whole devices, each followed by those that fold under it.
 
-    An array or volume over several disks stands alone and its disks fold under it, but for a disk that serves
-    something else as well. What stands on one disk (partitions, volumes, crypt) folds under that disk, what stands
-    on an array under the array. Devices that hide when idle come last. Order is otherwise that of ``names``.
+    An array or volume over several disks has its own row and its disks fold under it, except a disk that is also used
+    otherwise. Devices on one disk (partitions, volumes, crypt) fold under that disk, devices on an array under the
+    array. Devices that hide when idle come last. Otherwise the order is that of ``names``.
     """
     tree = _Tree(infos)
     under: dict[str, list[DeviceRow]] = {}
@@ -107,13 +107,13 @@ def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[Devic
             member = info.kind == "nvme-path" or name in tree.leaves(home)
             under.setdefault(home, []).append(row._replace(depth=1, under=home, member=member))
     alone.sort(key=lambda row: row.hidden_when_idle)
-    placed = {row.name for row in alone}
-    orphans = [row._replace(depth=0, under="") for home, rows in under.items() if home not in placed for row in rows]
+    listed = {row.name for row in alone}
+    orphans = [row._replace(depth=0, under="") for home, rows in under.items() if home not in listed for row in rows]
     return tuple(row for top in (*alone, *orphans) for row in (top, *under.get(top.name, ())))
 
 
 class _Tree:
-    """The relations of one table, each worked out once."""
+    """The relations of one table, each computed once."""
 
     def __init__(self, infos: BlockInfos) -> None:
         self._infos = infos
@@ -125,13 +125,13 @@ class _Tree:
                 self._partitions.setdefault(info.parent, []).append(info.name)
 
     def leaves(self, name: str) -> tuple[str, ...]:
-        """``leaves_below``, remembered."""
+        """``leaves_below``, cached."""
         if name not in self._leaves:
             self._leaves[name] = leaves_below(name, self._infos)
         return self._leaves[name]
 
     def tops(self, name: str) -> list[str]:
-        """The md and dm devices that use ``name`` or its partitions and are used by none themselves."""
+        """The topmost md and dm devices that use ``name`` or its partitions."""
         tops: dict[str, None] = {}
         seen, queue = {name}, [name]
         while queue:
@@ -146,9 +146,9 @@ class _Tree:
         return list(tops)
 
     def home(self, name: str) -> str:
-        """The device under which ``name`` folds; itself when it stands alone."""
+        """The device under which ``name`` folds; itself if it has its own row."""
         if name not in self._homes:
-            self._homes[name] = name  # ends a circle, which a table torn between two states may hold
+            self._homes[name] = name  # ends a cycle, which a table read during a change may have
             self._homes[name] = self._find_home(name)
         return self._homes[name]
 
@@ -169,7 +169,7 @@ class _Tree:
         return homes.pop() if len(homes) == 1 and not serves_more else name
 
     def widest(self, name: str) -> str:
-        """The lowest device of a stack that already spans all of its disks: the array under its crypt and volumes."""
+        """The lowest device of a stack that spans all of its disks: the array under its crypt and volumes."""
         width = len(self.leaves(name))
         seen = {name}
         while True:
@@ -188,7 +188,7 @@ class _Tree:
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
     """The mount that holds an absolute path: the longest mount point that is a prefix; None when there is none.
 
-    The path is compared as it is: links are resolved by whoever can read them.
+    The path is compared as it is: the caller resolves links.
     """
     best: Mount | None = None
     for mount in mounts:
@@ -199,13 +199,13 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
 
 
 def devices_of_mount(mount: Mount, infos: BlockInfos) -> tuple[str, ...]:
-    """Kernel names of the devices that the filesystem lies on directly: one, or several for btrfs; () when remote."""
+    """Kernel names of the filesystem's own devices: one, or several for btrfs; () when remote."""
     named = tuple(i.name for i in infos.values() if mount.device and f"{i.major}:{i.minor}" == mount.device)
     return named or tuple(i.name for i in infos.values() if any(m.path == mount.path for m in i.mounts))
 
 
 def chain_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
-    """From a device down to its leaf, for a path's hops: ("dm-0", "md0", "nvme0n1"); the first of several slaves."""
+    """A device and those below it down to its leaf: ("dm-0", "md0", "nvme0n1"); of several slaves the first."""
     chain = []
     while name in infos and name not in chain:
         chain.append(name)

@@ -1,4 +1,4 @@
-"""What the bits of an AMD GPU's throttle status mean. Pure.
+"""The meaning of the bits of an AMD GPU's throttle status. Pure.
 
 Source: drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT.
 """
@@ -6,7 +6,7 @@ Source: drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT.
 from __future__ import annotations
 
 OTHER = 1 << 63
-"""Not the kernel's: the model holds its clocks back for a reason that only its own tables name."""
+"""Not a kernel bit: a reason that only the model's own tables define."""
 UNNAMED = (1 << 64) - 1
 _POWER, _HOT, _PROCHOT = 0x4, 0x20, 0x40
 """As nvmlClocksEventReasons: SwPowerCap, SwThermalSlowdown, HwThermalSlowdown."""
@@ -18,11 +18,11 @@ GROUPS: tuple[tuple[int, int, str, int], ...] = (
     (38, 45, "temperature of the voltage regulators", _HOT),
     (46, 47, "the board's overheat signal", _PROCHOT),
 )
-"""First and last bit, what they mean in words, and which of NVML's reasons that is; of two the first has a bit."""
+"""First and last bit, their meaning, and NVML's reason for it; of two that match, the first counts."""
 
 
 def words(bits: int) -> str:
-    """As "power limit, memory temperature"; "" when nothing holds it back."""
+    """As "power limit, memory temperature"; "" when the clocks are not lowered."""
     out = []
     for first, last, word, _ in GROUPS:
         mask = (1 << last + 1) - (1 << first)
@@ -33,7 +33,7 @@ def words(bits: int) -> str:
 
 
 def clock_reasons(bits: int) -> int:
-    """The bits as NVML would tell them, so that one rule judges every GPU."""
+    """The bits as NVML's, so that one rule judges every GPU."""
     out = 0
     for first, last, _, reason in GROUPS:
         if bits & ((1 << last + 1) - (1 << first)):

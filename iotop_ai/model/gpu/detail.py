@@ -1,4 +1,4 @@
-"""What changes rarely about a GPU: its limits, its health, its place in the machine.
+"""A GPU's rarely changing facts: limits, health, topology.
 
 Source: nvml.h; /sys/bus/pci/devices (https://docs.kernel.org/admin-guide/abi-testing.html).
 """
@@ -12,14 +12,14 @@ from iotop_ai.model.reading import Reading
 
 
 class GpuDetail(NamedTuple):
-    """One GPU's slow figures, read every fifth sweep. None: this GPU or driver does not say.
+    """One GPU's slow figures, read every fifth sweep. None: this GPU or driver does not report it.
 
     slowdown_celsius, shutdown_celsius: nvmlDeviceGetTemperatureThreshold. slot_max_generation, slot_max_width: of the
     bridge above it, from sysfs; device_max_*: of the GPU alone. ecc_*: errors since the driver was loaded (volatile)
-    and of the board's life (total). rows_*: remapped rows; pages_pending: retired pages that wait for a reset.
+    and over the board's lifetime (total). rows_*: remapped rows; pages_pending: retired pages that wait for a reset.
     recovery: field 230, 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset. fabric_state: nvmlGpuFabricState, 3 is
-    complete; fabric_status: an NVML error code, 0 is well. numa_node: None also where the machine has but one.
-    cpus: the CPUs near it ("0-63"). compute_mode: 0 default, 3 one process only.
+    complete; fabric_status: an NVML error code, 0 is success. numa_node: None also on a machine with one node. cpus:
+    the local CPUs ("0-63"). compute_mode: 0 default, 3 one process only.
     """
 
     uuid: str
@@ -61,13 +61,13 @@ class GpuDetail(NamedTuple):
     nvmlDeviceGetMemoryErrorCounter of NVML_MEMORY_LOCATION_SRAM. Uncorrected: parity and SECDED."""
     sram_uncorrected: int | None = None
     sram_exceeded: bool | None = None
-    """Whether the board's life has seen more of them than NVIDIA lets pass: it is to be replaced."""
+    """Whether the board's lifetime count of these exceeds NVIDIA's limit: the board has to be replaced."""
     nvlink_crc_errors: int | None = None
     """Over all links since the driver was loaded: damaged flits and data (fields 38 and 45, or 163 of each link)."""
     nvlink_replays: int | None = None
     """Field 52, or 161 of each link."""
     nvlink_recoveries: int | None = None
-    """Times that a link had to be trained anew: field 59, or 162 of each link, or 215 of NVLink 5."""
+    """Retrainings of a link: field 59, or 162 of each link, or 215 of NVLink 5."""
 
 
 GpuDetails = Mapping[str, Reading[GpuDetail]]

@@ -1,4 +1,4 @@
-"""GPUs as NVML shows them. Source: nvml.h; https://docs.nvidia.com/deploy/nvml-api/."""
+"""GPUs as NVML reports them. Source: nvml.h; https://docs.nvidia.com/deploy/nvml-api/."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ ENGINE_TIMES = ("graphics_ns", "compute_ns", "copy_ns", "decoder_ns", "encoder_n
 _READ_AT = {
     "energy_mj": "energy_at_ns", "pcie_replays": "replays_at_ns", **dict.fromkeys(ENGINE_TIMES, "engines_at_ns"),
 }  # fmt: skip
-"""The counters with a call of their own, and the field with its time; all others are of the one for field values."""
+"""Counters with their own call, and the field with its time; the others come from the call for field values."""
 SLOWED_REASONS = 0x8 | 0x20 | 0x40 | 0x80
 """nvmlClocksEventReasons: hardware slowdown, software and hardware thermal slowdown, power brake."""
 
 
 class GpuProcess(NamedTuple):
-    """A process on a GPU. memory_bytes None: NVML does not say. kind: compute, graphics, mps.
+    """A process on a GPU. memory_bytes None: not reported. kind: compute, graphics, mps.
 
-    pid: as in our /proc where it was found there, else the number that NVML gives. found: whether it is ours to look
-    up (False: NVML counts pids of another namespace, and that pid here is another process).
-    sm_percent: share of the SMs that ran its kernels, of the driver's newest sample; None when not reported. instance:
-    the MIG GPU instance. cpus: the CPUs that it may run on ("0-63"), "" unknown.
+    pid: its pid in our /proc, else NVML's number. found: whether it is in our /proc (False: NVML reports pids of
+    another namespace, and this pid here is another process). sm_percent: share of the SMs that ran its kernels, in the
+    driver's newest sample; None when not reported. instance: the MIG GPU instance. cpus: its allowed CPUs ("0-63"), ""
+    unknown.
     """
 
     pid: int
@@ -40,10 +40,10 @@ class GpuProcess(NamedTuple):
 
 
 class GpuEarlier(NamedTuple):
-    """A figure that this sweep did not read: when it was read, and its reading before that.
+    """A figure that this sweep did not read: the time of its reading, and the reading before that.
 
-    A counter's rate is (now - before) / (at_ns - before_at_ns), so a slow call keeps a rate of its own without any
-    other Snapshot. before None: a level, or the first reading.
+    A counter's rate is (now - before) / (at_ns - before_at_ns), so a slow call has its own rate without any other
+    Snapshot. before None: a level, or the first reading.
     """
 
     field: str
@@ -67,10 +67,10 @@ class GpuInstance(NamedTuple):
 
 
 class GpuState(NamedTuple):
-    """One GPU at one moment. number: NVML's index. None: this GPU or driver does not say (NOT_SUPPORTED and kin).
+    """One GPU at one moment. number: NVML's index. None: this GPU or driver does not report it (NOT_SUPPORTED etc.).
 
-    Percent as NVML gives it (integers 0..100); power in mW, energy in mJ since the driver was loaded.
-    clock_reasons: bit mask of nvmlClocksEventReasons*.
+    Percent as in NVML (integers 0..100); power in mW, energy in mJ since the driver was loaded. clock_reasons: bit mask
+    of nvmlClocksEventReasons*.
     """
 
     uuid: str
@@ -106,9 +106,9 @@ class GpuState(NamedTuple):
     busy_samples: int | None = None
     """Samples of the driver's utilisation buffer that were read so far; grows."""
     gap_samples: int | None = None
-    """Those of them below 10 %: the GPU had nothing to do; grows."""
+    """Those of them below 10 %: the GPU was idle; grows."""
     power_cap_ns: int | None = None
-    """Time held back by the power limit: field 74. Like the four below, ns since the driver was loaded."""
+    """Time throttled by the power limit: field 74. Like the four below, ns since the driver was loaded."""
     sync_boost_ns: int | None = None
     sw_thermal_ns: int | None = None
     hw_thermal_ns: int | None = None
@@ -117,7 +117,7 @@ class GpuState(NamedTuple):
     """Bytes that the GPU sent over PCIe: field 197; grows. Received: field 198."""
     pcie_rx_bytes: int | None = None
     pcie_tx_kib_per_s: int | None = None
-    """nvmlDeviceGetPcieThroughput: a window of 20 ms; only where nothing else tells."""
+    """nvmlDeviceGetPcieThroughput: a window of 20 ms; only without another source."""
     pcie_rx_kib_per_s: int | None = None
     pcie_replays: int | None = None
     nvlink_tx_kib: int | None = None
@@ -133,7 +133,7 @@ class GpuState(NamedTuple):
     gpm_nvlink_tx_mib_per_s: float | None = None
     gpm_nvlink_rx_mib_per_s: float | None = None
     last_xid: int | None = None
-    """The newest Xid event seen on this GPU since we watch; None: none seen."""
+    """The newest Xid event of this GPU since our start; None without one."""
     last_xid_at_ns: int | None = None
     instances: tuple[GpuInstance, ...] | None = None
     earlier: tuple[GpuEarlier, ...] = ()
@@ -144,7 +144,7 @@ class GpuState(NamedTuple):
     fields_at_ns: int | None = None
     """When power_cap_ns to power_brake_ns, PCIe's and NVLink's counters were read, by one call."""
     temperature_sensor: str | None = None
-    """What temperature_celsius is of, where it is not the usual sensor: "junction" on an AMD card without edge."""
+    """The sensor of temperature_celsius if it is not the usual one: "junction" on an AMD card without edge."""
     decoder_percent: int | None = None
     """How busy the video decoder (NVDEC) was in the driver's last sampling period: nvmlDeviceGetDecoderUtilization."""
     encoder_percent: int | None = None
@@ -154,7 +154,7 @@ class GpuState(NamedTuple):
     ofa_percent: int | None = None
     """The optical flow accelerator: nvmlDeviceGetOfaUtilization."""
     throttle_bits: int | None = None
-    """AMD: SMU_THROTTLER_* bits of gpu_metrics; clock_reasons has the same in NVML's words."""
+    """AMD: SMU_THROTTLER_* bits of gpu_metrics; clock_reasons has the same as NVML's bits."""
     graphics_ns: int | None = None
     """AMD and Intel: time that its graphics engine worked for all that have it open (/proc/PID/fdinfo, drm-engine-*)
     since we watch; grows. None where other users' processes cannot be read."""
@@ -176,7 +176,9 @@ class GpuRates(NamedTuple):
 
     busy_ratio: Annotated[float | None, Metric("ratio", "Share of time with at least one kernel running.", "GPU-Util")]
     memory_busy_ratio: Annotated[float | None, Metric("ratio", "Share of time its memory was read or written.")]
-    memory_used_bytes: Annotated[float | None, Metric("B", "Memory in use, reserved left out where the driver tells.")]
+    memory_used_bytes: Annotated[
+        float | None, Metric("B", "Memory in use, without reserved memory where the driver reports it.")
+    ]
     memory_total_bytes: Annotated[float | None, Metric("B", "Memory of the device.")]
     temperature_celsius: Annotated[float | None, Metric("celsius", "Core temperature.")]
     power_watts: Annotated[float | None, Metric("W", "Mean power, from the energy counter where there is one.")]
@@ -196,10 +198,10 @@ class GpuRates(NamedTuple):
     nvlink_tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent over all its NVLinks per second.")] = None
     nvlink_rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes received over all of them per second.")] = None
     power_cap_ratio: Annotated[
-        float | None, Metric("ratio", "Share of time held back by the power limit; normal at full load.")
+        float | None, Metric("ratio", "Share of time throttled by the power limit; normal at full load.")
     ] = None
     sync_boost_ratio: Annotated[
-        float | None, Metric("ratio", "Share of time held back to the slowest GPU of its group.")
+        float | None, Metric("ratio", "Share of time held to the slowest GPU of its group.")
     ] = None
     sw_thermal_ratio: Annotated[
         float | None, Metric("ratio", "Share of time slowed because GPU or memory was too hot.")
@@ -210,9 +212,9 @@ class GpuRates(NamedTuple):
     ] = None
     pcie_replays_per_s: Annotated[float | None, Metric("1/s", "PCIe packets sent again per second.")] = None
     slowed: bool | None = None
-    """Whether the driver names heat or the power supply's brake as what holds its clock back at this reading."""
+    """Whether heat or the power brake lowers its clock at this reading, according to the driver."""
     pcie_generation: int | None = None
-    """Of the link at this reading. Like its width it is here for rules, which look at a window of readings."""
+    """Of the link at this reading; like its width, for the rules' window."""
     pcie_width: int | None = None
     decoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video decoder was (NVDEC, fdinfo).")] = None
     encoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video encoder was (NVENC, fdinfo).")] = None
@@ -247,7 +249,7 @@ class _Growth(NamedTuple):
     late_before: frozenset[str]
 
     def grown(self, field: str) -> tuple[int | None, float | None]:
-        """How much a counter grew, and over how many seconds."""
+        """(growth of a counter, the seconds in which it grew)."""
         value: int | None = getattr(self.now, field)
         if field in self.late:
             one = self.late[field]
@@ -284,7 +286,7 @@ def _rates(growth: _Growth) -> GpuRates:
     mean_mw = speed("energy_mj")
     power_mw = now.power_mw if mean_mw is None else mean_mw
     gaps, _ = grown("gap_samples")
-    taken, _ = grown("busy_samples")
+    samples, _ = grown("busy_samples")
     return GpuRates(
         _first(_scaled(now.utilization_percent, 100), _most(share("graphics_ns"), share("compute_ns"))),
         _scaled(now.memory_activity_percent, 100),
@@ -294,7 +296,7 @@ def _rates(growth: _Growth) -> GpuRates:
         _scaled(power_mw, 1000),
         _scaled(now.power_limit_mw, 1000),
         _scaled(now.sm_mhz, 1),
-        quotient(gaps, taken),
+        quotient(gaps, samples),
         _scaled(now.gpm_sm_percent, 100),
         _scaled(now.gpm_occupancy_percent, 100),
         _scaled(now.gpm_tensor_percent, 100),

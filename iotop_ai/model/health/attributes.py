@@ -1,9 +1,9 @@
-"""What ATA attributes mean, in a few words, and which of them count what the rules judge. Pure.
+"""The meaning of ATA attributes in a few words, and those that count what the rules judge. Pure.
 
 Sources: the names and raw formats in smartmontools' drive database (drivedb.h; ata_format_attr_raw_value of
 atacmds.cpp), and
 https://en.wikipedia.org/wiki/Self-Monitoring,_Analysis_and_Reporting_Technology#Known_ATA_S.M.A.R.T._attributes; a
-vendor may count something else under the same number, which smartctl then names otherwise.
+vendor may use a number for something else, under another name in smartctl's output.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MEANINGS: dict[int, str] = {
     182: "flash erases that failed",
     183: "link speed lowered, or bad blocks at run time",
     184: "errors between cache and host",
-    187: "errors that could not be corrected, told to the host",
+    187: "uncorrectable errors reported to the host",
     188: "commands that took too long: cable, power or the disk",
     189: "heads that flew too high",
     190: "temperature of the case, as 100 - °C or °C",
@@ -96,18 +96,18 @@ _WORD = 0xFFFF
 
 
 def counts(number: int, name: str, model: str = "") -> bool:
-    """Whether the attribute counts what its number usually means; one without a name does."""
+    """Whether the attribute has the usual meaning of its number; one without a name does not."""
     if _FALSE.search(name) or (number == 197 and _FALSE_PENDING.match(model)):
         return False
     return not name or re.search(COUNTED[number], name, re.IGNORECASE) is not None
 
 
 def count_of(rows: Iterable[SmartAttribute], number: int, model: str = "") -> int | None:
-    """The count that an attribute of ``COUNTED`` holds; None when the disk has none or counts something else there.
+    """The count of an attribute of ``COUNTED``; None when the disk lacks it or counts something else there.
 
-    It is the first number that smartctl prints: of the 48 bits a vendor may use the upper ones for something else
-    (Fujitsu and Toshiba, attribute 5: 8589934592000 is "0 (2000 0)"). 188 is the lowest of three words of 16 bits,
-    which is printed last ("1 1 5").
+    It is the first number that smartctl prints: of the 48 bits a vendor may use the upper ones otherwise (Fujitsu and
+    Toshiba, attribute 5: 8589934592000 is "0 (2000 0)"). 188 is the lowest of three words of 16 bits, which is printed
+    last ("1 1 5").
     """
     row = next((one for one in rows if one.id == number), None)
     if row is None or not counts(number, row.name, model):
@@ -128,7 +128,7 @@ def hours_of(rows: Iterable[SmartAttribute]) -> int | None:
 
 
 def meaning(number: int, name: str = "") -> str:
-    """What an attribute counts; "" when its number is not known or its name says that it counts something else."""
+    """The meaning of an attribute; "" when its number is unknown or its name shows that it counts something else."""
     if number in COUNTED and not counts(number, name):
         return "not a count of bad sectors: its firmware misleads" if _FALSE.search(name) else ""
     return MEANINGS.get(number, "")

@@ -1,4 +1,4 @@
-"""How a disk's figures changed since an earlier reading, and how long it will last at that rate. Pure."""
+"""Growth of a disk's figures since an earlier reading, and its remaining life at that rate. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _COPIED = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
 
 class Growth(NamedTuple):
-    """By how much a figure grew, and over how many seconds."""
+    """How much a figure grew, and over how many seconds."""
 
     by: int
     seconds: float
 
     @property
     def per_day(self) -> float:
-        """Growth in 24 h; what was seen in less than a day counts whole."""
+        """Growth in 24 h; growth over less than a day counts in full."""
         return self.by / max(1.0, self.seconds / DAY_S)
 
     @property
     def per_hour(self) -> float:
-        """Growth in an hour; what was seen in less than an hour counts whole."""
+        """Growth in an hour; growth over less than an hour counts in full."""
         return self.by / max(1.0, self.seconds / 3600)
 
     @property
@@ -40,13 +40,13 @@ def span(seconds: float) -> str:
         return f"{seconds:.0f} s"
     if seconds < 7200:
         return f"{seconds / 60:.0f} min"
-    # What lies next to a day is called one: readings are minutes apart.
+    # About a day is called a day: readings are minutes apart.
     hours = seconds / 3600
     return "24 h" if 22 <= hours <= 26 else f"{hours:.0f} h" if hours < 48 else f"{hours / 24:.0f} d"
 
 
 def growth(state: SmartState, name: str) -> Growth | None:
-    """By how much the field ``name`` grew since ``earlier``; None when it did not, fell, or one of both is unknown."""
+    """Growth of the field ``name`` since ``earlier``; None when it did not grow, fell, or a value is unknown."""
     if state.earlier is None or state.read_wall_s is None:
         return None
     now, before = getattr(state, name), getattr(state.earlier, name)
@@ -57,18 +57,18 @@ def growth(state: SmartState, name: str) -> Growth | None:
 
 
 def point_of(state: SmartState, wall_s: int) -> HealthPoint:
-    """What is remembered of a reading."""
+    """The part of a reading that is remembered."""
     return HealthPoint(wall_s, **{name: getattr(state, name) for name in _COPIED})
 
 
 def nearest(points: tuple[HealthPoint, ...], wall_s: int, ago_s: int = DAY_S) -> HealthPoint | None:
-    """Of the points before ``wall_s`` the one nearest to ``ago_s`` before it; None when there is none."""
+    """The point before ``wall_s`` that is nearest to ``ago_s`` before it; None when there is none."""
     before = [point for point in points if point.wall_s < wall_s]
     return min(before, key=lambda point: abs(wall_s - ago_s - point.wall_s), default=None)
 
 
 def past_of(points: tuple[HealthPoint, ...], wall_s: int, most: int = PAST_POINTS) -> tuple[PastPoint, ...]:
-    """The points up to ``wall_s`` for curves, oldest first: all, or the newest of each of ``most`` stretches."""
+    """The points up to ``wall_s`` for curves, oldest first: all, or the newest in each of ``most`` equal spans."""
     known = [point for point in points if point.wall_s <= wall_s]
     if len(known) > most:
         first, last = known[0].wall_s, known[-1].wall_s
@@ -78,9 +78,9 @@ def past_of(points: tuple[HealthPoint, ...], wall_s: int, most: int = PAST_POINT
 
 
 def wear_left_days(state: SmartState) -> float | None:
-    """Days until 100 % of the rated life is used at the rate of the known past.
+    """Days until 100 % of the rated life is used, at the known rate.
 
-    None when that is past, when there was no wear, or when the past is shorter than a week.
+    None when that is past, when there was no wear, or when the known time is shorter than a week.
     """
     known = [(point.wall_s, point.used_percent) for point in state.past if point.used_percent is not None]
     if state.used_percent is None or state.used_percent >= 100 or state.read_wall_s is None or not known:

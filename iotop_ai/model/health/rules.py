@@ -1,7 +1,7 @@
-"""What a disk's own figures mean: rules, each with its source and threshold, and the severity they add up to. Pure.
+"""The meaning of a disk's own figures: rules, each with its source and threshold, and the resulting severity. Pure.
 
-Growth counts more than level: a count of years ago says little, one that rises today says that it goes on. An NVMe's
-error log count is no ground for alarm: hosts fill it with commands that the drive does not know.
+Growth counts more than level: an old count says little, one that rises today is a running problem. An NVMe's error log
+count is not a reason for an alarm: hosts fill it with commands that the drive does not support.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Check = Callable[[SmartState], tuple[str, ...]]
 
 
 class Rule(NamedTuple):
-    """id: stable. threshold: in words, with its number. says: the clauses that hold of a state, () when it does not."""
+    """id: stable. threshold: as text, with its number. says: the clauses that apply to a state, () for none."""
 
     id: str
     severity: str
@@ -60,20 +60,26 @@ class Rule(NamedTuple):
 def judged(state: SmartState) -> SmartState:
     """The state with its severity, judgements and reasons, the worst first and growth before level.
 
-    severity is unknown when there is nothing to judge by.
+    severity is unknown when there is nothing to judge.
     """
     found = [Judgement(rule.id, rule.severity, text) for rule in RULES for text in rule.says(state)]
     found.sort(key=lambda one: -_ORDER.index(one.severity))
     kept: list[Judgement] = []
     for one in found:
-        # Of several rules about one figure only the worst is heard.
+        # Of several rules about one figure only the worst counts.
         subject = _SUBJECTS.get(one.rule)
         if subject is None or all(_SUBJECTS.get(other.rule) != subject for other in kept):
             kept.append(one)
     worst = max((_ORDER.index(one.severity) for one in kept), default=0)
-    told = (state.assessment, state.attributes or None, state.critical_warning, state.used_percent, state.reallocated)
-    known = worst > 0 or any(figure is not None for figure in told)
-    severity = ("ok", WARNING, CRITICAL)[worst] if known else "unknown"
+    figures = (
+        state.assessment,
+        state.attributes or None,
+        state.critical_warning,
+        state.used_percent,
+        state.reallocated,
+    )
+    can_judge = worst > 0 or any(figure is not None for figure in figures)
+    severity = ("ok", WARNING, CRITICAL)[worst] if can_judge else "unknown"
     return state._replace(severity=severity, judgements=tuple(kept), reasons=tuple(one.text for one in kept))
 
 
@@ -83,7 +89,7 @@ def count(number: int, what: str) -> str:
 
 
 def _level(name: str, what: str, least: int = 1) -> Check:
-    """A count that is at least ``least``, with its growth where it is known."""
+    """A count of at least ``least``, with its growth if known."""
 
     def says(state: SmartState) -> tuple[str, ...]:
         value: int | None = getattr(state, name)
@@ -111,7 +117,7 @@ def _noun(state: SmartState, what: str) -> str:
     return "uncorrected error" if what == "uncorrectable sector" and state.protocol != "ata" else what
 
 
-def _said(word: str, text: str) -> Check:
+def _assessed(word: str, text: str) -> Check:
     return lambda state: (text,) if state.assessment == word else ()
 
 
@@ -134,7 +140,7 @@ def _other_bits(state: SmartState) -> tuple[str, ...]:
 
 def _spare(state: SmartState) -> tuple[str, ...]:
     spare, limit = state.available_spare_percent, state.spare_threshold_percent
-    # 0 % spare with a limit of 0 % is a drive (an emulated one) that keeps no such account.
+    # An emulated drive without this figure reports 0 % spare with a limit of 0 %.
     if spare is None or limit is None or not (spare or limit) or spare > limit + SPARE_MARGIN_PERCENT:
         return ()
     return (f"{spare} % spare blocks left, limit {limit} %",)
@@ -174,7 +180,7 @@ def _crc_grows(state: SmartState) -> tuple[str, ...]:
 
 
 def _crc(state: SmartState) -> tuple[str, ...]:
-    # A total since the disk was made: it speaks about the cable, and only while it grows.
+    # A lifetime total: it is about the cable, and only while it grows.
     return (
         (count(state.crc_errors, "CRC error") + " so far: cable or backplane, not the disk",)
         if state.crc_errors
@@ -188,7 +194,7 @@ def _self_test(state: SmartState) -> tuple[str, ...]:
 
 
 def _limits(state: SmartState) -> tuple[int | None, int | None]:
-    """The first degrees that are too warm and critical."""
+    """(the first degree that is too warm, the first that is critical)."""
     if state.protocol == "nvme" or state.rotation_rpm == 0:
         return state.warning_celsius or FLASH_WARNING_CELSIUS, state.critical_celsius
     # A disk is warm above 50 and in danger above 60 °C; the limits are the last good degrees.
@@ -213,7 +219,7 @@ RULES: tuple[Rule, ...] = (
         CRITICAL,
         SMARTCTL,
         "overall status FAILED (smart_status.passed false)",
-        _said("FAIL", "the disk itself says that it is failing"),
+        _assessed("FAIL", "the disk itself says that it is failing"),
     ),
     Rule(
         "prefail-now",
@@ -258,7 +264,9 @@ RULES: tuple[Rule, ...] = (
     Rule("media-grows", CRITICAL, NVME, "media errors grow", _grows("media_errors", "media error", 0)),
     Rule("worn-out", CRITICAL, NVME, f"percentage used >= {USED_CRITICAL_PERCENT}", _worn_out),
     Rule("hot", CRITICAL, OURS, f"above {DISK_CRITICAL_CELSIUS} °C (HDD), or from the SSD's own critical limit", _hot),
-    Rule("overall-warns", WARNING, "pySMART, assessment", "assessment WARN", _said("WARN", "the disk itself warns")),
+    Rule(
+        "overall-warns", WARNING, "pySMART, assessment", "assessment WARN", _assessed("WARN", "the disk itself warns")
+    ),
     Rule(
         "attribute-now",
         WARNING,

@@ -6,7 +6,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class SmartAttribute(NamedTuple):
-    """One ATA attribute. threshold/value/worst: None where the row has none. failed: "", "now", "past"."""
+    """One ATA attribute. threshold/value/worst: None where the row lacks it. failed: "", "now", "past"."""
 
     id: int
     name: str
@@ -20,7 +20,7 @@ class SmartAttribute(NamedTuple):
 
 
 class SelfTest(NamedTuple):
-    """One entry of a disk's self-test log, in its own words. passed None: aborted, or still running.
+    """One entry of a disk's self-test log, in the disk's words. passed None: aborted, or still running.
 
     kind: "Short offline", "Extended", ... hours: power-on hours when it ended.
     """
@@ -32,7 +32,7 @@ class SelfTest(NamedTuple):
 
 
 class ErrorEntry(NamedTuple):
-    """One entry of a disk's error log. number: the disk's own count; hours: power-on hours, where it tells them."""
+    """One entry of a disk's error log. number: the disk's own count; hours: power-on hours, None if not reported."""
 
     number: int | None
     hours: int | None
@@ -40,7 +40,7 @@ class ErrorEntry(NamedTuple):
 
 
 class HealthPoint(NamedTuple):
-    """The figures of an earlier time by which growth is judged. wall_s: Unix seconds."""
+    """Earlier figures, for judging growth. wall_s: Unix seconds."""
 
     wall_s: int
     power_on_hours: int | None = None
@@ -68,7 +68,7 @@ class PastPoint(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What one rule of model/health/rules.py says of a disk. severity: note, warning or critical."""
+    """The result of one rule of model/health/rules.py for a disk. severity: note, warning or critical."""
 
     rule: str
     severity: str
@@ -76,24 +76,25 @@ class Judgement(NamedTuple):
 
 
 class SmartState(NamedTuple):
-    """One disk's answer. assessment: "PASS", "WARN", "FAIL" (pySMART's words), None when the disk does not say.
+    """One disk's answer.
 
-    protocol: ata, nvme, scsi. NVMe figures None on others; bytes are exact (data units x 512,000).
-    severity: ok, warning, critical, or unknown when the disk reports nothing to judge by; reasons: clauses with their
-    number ("312 reallocated sectors"), the worst first. A reason may stand beside ok: it explains, it does not warn.
+    assessment: "PASS", "WARN", "FAIL" (pySMART's words), None when not reported. protocol: ata, nvme, scsi. NVMe
+    figures are None for others; bytes are exact (data units x 512,000). severity: ok, warning, critical, or unknown
+    when there is nothing to judge; reasons: clauses with their number ("312 reallocated sectors"), the worst first. A
+    state that is ok may have a reason: it explains, it does not warn.
+
     reallocated, reported_uncorrectable, command_timeouts, pending, uncorrectable, crc_errors: the counts of ATA
-    attributes 5, 187, 188 (low 16 bits), 197, 198, 199 (smart_attributes.count_of), None where the vendor counts
-    something else under the number; SCSI fills reallocated with the grown defect list and uncorrectable with the total
-    of its error counters.
-    device_type: what ``-d`` was given. warning_celsius, critical_celsius: the disk's own limits.
-    self_test_left_percent: of a running self-test; None when none runs. exit_status: smartctl's bit mask.
-    judgements: what ``reasons`` say, each with its rule and severity, in the same order.
-    read_wall_s: when the disk was asked, Unix seconds; earlier: the known reading nearest to 24 h before that; past:
-    temperature and wear over all that is known, oldest first, this reading last. history_note: why there is no
-    earlier reading where one could be, "" when all is well.
-    self_tests: whether the disk runs self-tests, None when it does not say; test_short_minutes, test_long_minutes: how
-    long it says that they take. self_test_log, error_log: the newest first.
-    io_errors, io_timeouts: requests that failed or timed out since the start of the kernel, by its own count.
+    attributes 5, 187, 188 (low 16 bits), 197, 198, 199 (model/health/attributes.py: count_of), None where the vendor
+    counts something else under the number; for SCSI, reallocated is the grown defect list and uncorrectable the total
+    of its error counters. device_type: the argument of ``-d``. warning_celsius, critical_celsius: the disk's own
+    limits. self_test_left_percent: of a running self-test; None when none runs. exit_status: smartctl's bit mask.
+    judgements: those behind ``reasons``, with rule and severity, in the same order.
+
+    read_wall_s: time of the query, Unix seconds; earlier: the known reading nearest to 24 h before that; past:
+    temperature and wear over all known time, oldest first, this reading last. history_note: why an earlier reading is
+    missing, "" otherwise. self_tests: whether the disk runs self-tests, None when not reported; test_short_minutes,
+    test_long_minutes: the disk's estimates of their duration. self_test_log, error_log: newest first. io_errors,
+    io_timeouts: requests that failed or timed out since boot, by the kernel's count.
     """
 
     device: str

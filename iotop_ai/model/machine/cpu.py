@@ -12,8 +12,7 @@ from iotop_ai.model.metric import Metric
 class CpuTicks(NamedTuple):
     """One cpu line of /proc/stat in ticks; guest time is inside user and nice.
 
-    idle None: not kept of this core. It is the rest of the time, and its digits are most of what an idle machine with
-    many cores would record.
+    idle None: not kept for this core, as it is the rest of the time and would be most of an idle machine's recording.
     """
 
     user: int
@@ -27,9 +26,10 @@ class CpuTicks(NamedTuple):
 
 
 class CpuTable(NamedTuple):
-    """All cores. cores: core number to ticks. allowed: cores that this process may run on; physical: None unknown.
+    """All cores.
 
-    total: the sum over ``cores`` with its idle time, where theirs is not kept. clk_tck: ticks a second.
+    cores: core number to ticks. allowed: cores that this process may run on; physical: None unknown. total: the sum
+    over ``cores`` with its idle time, where theirs is not kept. clk_tck: ticks a second.
     """
 
     cores: Mapping[int, CpuTicks]
@@ -52,7 +52,7 @@ class CoreRates(NamedTuple):
 
     @property
     def free_ratio(self) -> float | None:
-        """Share of time that was there to be used: neither busy nor stolen; waiting for I/O counts as free."""
+        """Share of available time: neither busy nor stolen; waiting for I/O counts as free."""
         return None if self.busy_ratio is None else max(0.0, 1.0 - self.busy_ratio - (self.steal_ratio or 0.0))
 
 
@@ -70,11 +70,11 @@ class CpuRates(NamedTuple):
 def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> CoreRates:
     """Shares from two readings of one core. iowait and idle may fall by a tick (kernel): then 0 for that part.
 
-    ticks: how many lie between the readings, for a core whose idle time is not kept.
+    ticks: the number between the readings, for a core whose idle time is not kept.
     """
     user0, nice0, system0, idle0, iowait0, irq0, softirq0, steal0 = before
     user1, nice1, system1, idle1, iowait1, irq1, softirq1, steal1 = after
-    # Written out: it runs for each of many cores each second, and for each of a minute when a recording is entered.
+    # Written out for speed: it runs for each of many cores each second.
     user = (user1 - user0 if user1 > user0 else 0) + (nice1 - nice0 if nice1 > nice0 else 0)
     system = system1 - system0 if system1 > system0 else 0
     system += (irq1 - irq0 if irq1 > irq0 else 0) + (softirq1 - softirq0 if softirq1 > softirq0 else 0)
@@ -109,7 +109,7 @@ def without_idle(table: CpuTable) -> CpuTable:
 
 
 def _added(cores: Iterable[CpuTicks]) -> CpuTicks:
-    """The sum; idle None where a core's is."""
+    """The sum; idle is None if a core's is."""
     sums = [None if None in column else sum(column) for column in zip(*cores, strict=True)]
     return CpuTicks(*sums)  # type: ignore[arg-type]  # None is only the idle time
 
@@ -130,6 +130,6 @@ def cpu_rates(before: CpuTable | None, after: CpuTable, seconds: float | None) -
     elif both:
         old, new = (_added(t.cores[n] for n in both) for t in (before, after))
         mean = core_rates(old, new, ticks * len(both))
-    known = {n: c.busy_ratio for n, c in cores.items() if c.busy_ratio is not None}
-    busiest = max(known, key=lambda n: known[n], default=None)
+    busy = {n: c.busy_ratio for n, c in cores.items() if c.busy_ratio is not None}
+    busiest = max(busy, key=lambda n: busy[n], default=None)
     return CpuRates(mean, cores, busiest)

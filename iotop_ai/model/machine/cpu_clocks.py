@@ -1,4 +1,4 @@
-"""How fast the CPU's cores run, and how often heat slowed them.
+"""Clock speeds of the CPU's cores, and their thermal throttling.
 
 Sources: https://docs.kernel.org/admin-guide/pm/cpufreq.html (scaling_cur_freq, base_frequency, cpuinfo_max_freq),
 Documentation/ABI/testing/sysfs-devices-system-cpu (thermal_throttle/*_throttle_count).
@@ -14,9 +14,9 @@ from iotop_ai.model.metric import Metric
 
 
 class ClockState(NamedTuple):
-    """Frequencies in kHz over the cores that report one. base_khz: without turbo; top_khz: with it.
+    """Frequencies in kHz over the cores that report one. base_khz: without turbo; top_khz: with turbo.
 
-    core_throttles, package_throttles: how often heat slowed a core and a package, added up; grow. None: unknown.
+    core_throttles, package_throttles: thermal throttles of cores and packages, summed; grow. None: unknown.
     """
 
     least_khz: int | None = None
@@ -29,7 +29,7 @@ class ClockState(NamedTuple):
 
 
 class ClockRates(NamedTuple):
-    """The cores' clocks. Idle cores run slowly: only what throttles tells that heat is why."""
+    """The cores' clocks. Idle cores run slowly: only the throttle counts prove that heat is the cause."""
 
     least_mhz: Annotated[float | None, Metric("MHz", "The slowest core's clock (scaling_cur_freq).")]
     mean_mhz: Annotated[float | None, Metric("MHz", "Mean clock of the cores.")]
@@ -37,10 +37,10 @@ class ClockRates(NamedTuple):
     base_mhz: Annotated[float | None, Metric("MHz", "The clock without turbo (base_frequency, else CPPC's nominal).")]
     top_mhz: Annotated[float | None, Metric("MHz", "The highest clock (cpuinfo_max_freq).")]
     core_throttles_per_s: Annotated[
-        float | None, Metric("1/s", "Times that heat slowed a core, all cores (core_throttle_count).")
+        float | None, Metric("1/s", "Thermal throttles of all cores (core_throttle_count).")
     ]
     package_throttles_per_s: Annotated[
-        float | None, Metric("1/s", "Times that heat slowed a package, all of them (package_throttle_count).")
+        float | None, Metric("1/s", "Thermal throttles of all packages (package_throttle_count).")
     ]
 
 

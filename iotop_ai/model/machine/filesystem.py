@@ -1,4 +1,4 @@
-"""Fullness of the mounts that matter, statvfs in bytes and inodes; and which filesystems come from elsewhere."""
+"""Fullness of the relevant mounts (statvfs, bytes and inodes), and which filesystems are remote."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NETWORK = (
     *("nfs", "cifs", "smb", "lustre", "ceph", "gluster", "beegfs", "gpfs", "afs", "orangefs", "weka", "panfs"),
     *("9p", "virtiofs"),
 )
-"""Beginnings of the types of filesystems whose data comes from another machine."""
+"""Prefixes of the types of remote filesystems."""
 
 
 IN_MEMORY = frozenset(("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"))
@@ -30,25 +30,25 @@ _FUSE_REMOTE = (
     *("lizardfs", "saunafs", "cvmfs", "quobyte", "objectivefs", "ossfs", "cosfs", "obsfs", "dfuse", "curvefs"),
     *("smbnetfs", "jindo", "cunofs", "onedriver", "google-drive", "yas3fs", "tigrisfs", "fluid"),
 )
-"""Beginnings of the names of FUSE servers that fetch from another machine."""
+"""Prefixes of the names of FUSE servers with remote data."""
 _FAR = pattern(r"[^/\s]+:.*")
-"""What stands for another machine as a mount's source: "host:/dir", "user@host:", "s3://bucket", "remote:path"."""
+"""A mount's source that names another machine: "host:/dir", "user@host:", "s3://bucket", "remote:path"."""
 
 
 def is_fuse(fstype: str) -> bool:
-    """Whether a program of this machine answers for the filesystem; fuseblk lies on a block device all the same."""
+    """Whether a program of this machine serves the filesystem; fuseblk is on a block device all the same."""
     return fstype == "fuse" or fstype.startswith("fuse.")
 
 
 def fuse_is_remote(fstype: str, source: str) -> bool | None:
-    """Whether a FUSE server fetches from another machine, by its name and its source; None where neither tells.
+    """Whether a FUSE server's data is remote, by its name and its source; None when unknown.
 
-    The kernel knows neither: the subtype ("fuse.sshfs") and the source are what the server calls itself.
+    The kernel does not know: the subtype ("fuse.sshfs") and the source are the server's own names.
     """
     name = fstype.partition(".")[2].lower()
     if name in _FUSE_HERE or name.endswith(".appimage"):
         return False
-    # Without a subtype the source is the server's name, or what it wants to be shown as.
+    # Without a subtype the source is the server's name, or any text that it chose.
     if (name or source.lower()).startswith(_FUSE_REMOTE) or _FAR.fullmatch(source):
         return True
     if source.startswith("/") or source.lower() in _FUSE_HERE:
@@ -57,16 +57,17 @@ def fuse_is_remote(fstype: str, source: str) -> bool | None:
 
 
 def is_remote(fstype: str, source: str = "") -> bool:
-    """Whether a filesystem's data is known to come from another machine, so that asking it may hang."""
+    """Whether a filesystem is known to be remote, so that a query may hang."""
     if is_fuse(fstype):
         return fuse_is_remote(fstype, source) is True
-    return fstype.startswith(NETWORK) and fstype != "nfsd"  # that one is the server's own
+    return fstype.startswith(NETWORK) and fstype != "nfsd"  # the server's own control filesystem
 
 
 class FilesystemUsage(NamedTuple):
-    """statvfs of one mount. used counts reserved blocks as used by root only: used = total - free, as df does.
+    """statvfs of one mount.
 
-    inodes_total 0: the filesystem has no fixed number of inodes.
+    used: total - free, as in df: blocks reserved for root count as used only by root. inodes_total 0: the filesystem
+    has no fixed number of inodes.
     """
 
     total_bytes: int
@@ -83,5 +84,5 @@ class FilesystemUsage(NamedTuple):
 
     @property
     def inodes_used_ratio(self) -> float | None:
-        """Share of inodes in use, 0..1; None where their number is not fixed."""
+        """Share of inodes in use, 0..1; None without a fixed number of inodes."""
         return quotient(self.inodes_total - self.inodes_free, self.inodes_total)

@@ -1,4 +1,4 @@
-"""Device errors in the kernel's log since the monitor started to read it."""
+"""Device errors in the kernel's log since the monitor started reading it."""
 
 from __future__ import annotations
 

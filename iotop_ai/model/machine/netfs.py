@@ -30,7 +30,7 @@ class NfsOp(NamedTuple):
 class NfsMount(NamedTuple):
     """One NFS mount. *_bytes from the ``bytes:`` line, sends/backlog from ``xprt:`` (all connections together).
 
-    ops: by name ("READ"). age_s: seconds since it was mounted, None where mountstats does not say.
+    ops: by name ("READ"). age_s: seconds since it was mounted, None without an ``age:`` line.
     """
 
     mount: str
@@ -49,9 +49,9 @@ class NfsMount(NamedTuple):
 
 
 class FuseMount(NamedTuple):
-    """One FUSE connection: requests waiting now. mount "" where it could not be joined to a mount.
+    """One FUSE connection: requests waiting now. mount: "" when unknown.
 
-    waiting: None while fusectl is not mounted, or the connection is another user's.
+    waiting: None while fusectl is not mounted, or for another user's connection.
     """
 
     mount: str
@@ -86,7 +86,7 @@ UNKNOWN_NFS_OP = NfsOpRates(*[None] * len(NfsOpRates._fields))
 
 
 class NfsRates(NamedTuple):
-    """One NFS mount. ops: those that completed in the interval, READ and WRITE always."""
+    """One NFS mount. ops: those that completed in the interval; READ and WRITE always."""
 
     ops_per_s: Annotated[float | None, Metric("1/s", "RPC requests sent per second.", "ops/s")]
     backlog: Annotated[float | None, Metric("count", "Mean client backlog per request.", "rpc bklog")]
@@ -125,9 +125,9 @@ def _is_remount(before: NfsMount, after: NfsMount) -> bool:
 
 
 def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRates:
-    """One mount's figures; data-cache hits as nfsiostat counts them, kept within 0 and 1.
+    """One mount's figures; data-cache hits as nfsiostat counts them, limited to 0..1.
 
-    A younger age is another mount of the same name: nothing is known of the interval.
+    A younger age is another mount of the same name: then the interval is unknown.
     """
     if _is_remount(before, after):
         return NfsRates(None, None, None, None, None, {})

@@ -11,11 +11,11 @@ from iotop_ai.model.metric import Metric
 
 
 class LinkCounters(NamedTuple):
-    """One NIC or one InfiniBand port ("mlx5_0/1"). Bytes (InfiniBand's 4-byte words are multiplied out).
+    """One NIC or one InfiniBand port ("mlx5_0/1"). Bytes (InfiniBand's 4-byte words are converted).
 
-    bits_per_s: link speed, None unknown or down. state: up, down, active, ... as the kernel says. kind: nic, ib.
-    place: the device that carries the bytes ("0000:18:00.0"), "" when they pass another link as well (a bond's, a
-    bridge's, a VLAN's); None not recorded.
+    bits_per_s: link speed, None unknown or down. state: up, down, active, ... as in the kernel. kind: nic, ib. place:
+    the device that carries the bytes ("0000:18:00.0"), "" when they also pass another link (of a bond, bridge or VLAN);
+    None not recorded.
     """
 
     rx_bytes: int
@@ -67,8 +67,8 @@ def network_rates(
 def received_bytes_per_s(links: Mapping[str, LinkCounters], rates: Mapping[str, LinkRates]) -> float | None:
     """Bytes that the machine receives per second, each once; None when no link's are known.
 
-    An RDMA port and the network interface of the same device may count the same bytes (IPoIB, RoCE of an uplink), or
-    different ones: the larger count is what came at least.
+    An RDMA port and the network interface of the same device may count the same bytes (IPoIB, RoCE of an uplink) or
+    different ones: the larger count is a lower bound of the sum.
     """
     places: dict[str, dict[str, float]] = {}
     for name, rate in rates.items():

@@ -1,4 +1,4 @@
-"""The page cache: what of a dataset lies in it, and what dropping or evicting did."""
+"""The page cache: how much of a dataset it holds, and the effect of a drop or an eviction."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Levels(NamedTuple):
 
 
 class Cached(NamedTuple):
-    """What of a dataset lies in memory.
+    """The part of a dataset in memory.
 
-    files, size_bytes: of its regular files, each counted once however many names it has. resident_bytes: of those of
-    which it is known; unknown_files, unknown_bytes: of the others. unreadable: entries that could not be looked at,
-    first_unreadable: one of them and why. elsewhere: folders on other filesystems, left out.
+    files, size_bytes: of its regular files, each counted once however many names it has. resident_bytes: over the files
+    whose state is known; unknown_files, unknown_bytes: the others. unreadable: entries that could not be examined,
+    first_unreadable: one of them with its error. elsewhere: folders left out because they are on other filesystems.
     """
 
     top: str
@@ -39,17 +39,17 @@ class Cached(NamedTuple):
 
     @property
     def known_bytes(self) -> int:
-        """Bytes of the files of which it is known."""
+        """Bytes of the files whose state is known."""
         return self.size_bytes - self.unknown_bytes
 
     @property
     def resident_ratio(self) -> float | None:
-        """Share in memory of what is known; None when nothing is, or nothing has a size."""
+        """Share of the known bytes that is in memory; None without known bytes."""
         return self.resident_bytes / self.known_bytes if self.known_bytes > 0 else None
 
 
 class Effect(NamedTuple):
-    """What a drop did. sync_s: writing out what was dirty; drop_s: the drop itself."""
+    """The effect of a drop. sync_s: duration of the write-out; drop_s: of the drop itself."""
 
     level: int
     before: Levels
@@ -59,9 +59,10 @@ class Effect(NamedTuple):
 
 
 class Evicted(NamedTuple):
-    """What an eviction did. files: asked for; before_bytes, after_bytes: in memory, of those of which it is known.
+    """The effect of an eviction.
 
-    unknown_files: evicted, but this user may not read how much of them was or is in memory.
+    files: all of them; before_bytes, after_bytes: in memory, over the files whose state is known. unknown_files:
+    evicted, but this user may not know how much of them was or is in memory.
     """
 
     top: str

@@ -1,8 +1,8 @@
-"""Filesystems that lie on no block device of their own: ZFS and btrfs pools, Lustre clients.
+"""Filesystems without a block device of their own: ZFS and btrfs pools, Lustre clients.
 
 Sources: OpenZFS module/os/linux/spl/spl-kstat.c, module/zfs/arc.c (arcstats), dataset_kstats.c (objset-0x*);
-fs/btrfs/sysfs.c (devinfo/*/error_stats), https://docs.kernel.org/admin-guide/btrfs.html;
-Lustre Operations Manual, "Monitoring Client Activity" (llite.*.stats).
+fs/btrfs/sysfs.c (devinfo/*/error_stats), https://docs.kernel.org/admin-guide/btrfs.html; Lustre Operations Manual,
+"Monitoring Client Activity" (llite.*.stats).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iotop_ai.model.metric import Metric
 
 
 class ArcCounters(NamedTuple):
-    """ZFS's cache. hits, misses grow; size_bytes now, limit_bytes at most (c_max)."""
+    """ZFS's cache. hits, misses grow; size_bytes: now; limit_bytes: the maximum (c_max)."""
 
     hits: int | None = None
     misses: int | None = None
@@ -25,7 +25,7 @@ class ArcCounters(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What programs read and wrote; all grow. opens: of files, where they are counted."""
+    """Programs' reads and writes; all grow. opens: files opened, if counted."""
 
     read_bytes: int | None = None
     write_bytes: int | None = None
@@ -35,7 +35,7 @@ class Moved(NamedTuple):
 
 
 class BtrfsErrors(NamedTuple):
-    """Errors of a mounted btrfs since they were last reset, all its devices. label: "" without one."""
+    """Errors of a mounted btrfs since their last reset, over all its devices. label: "" without one."""
 
     label: str = ""
     write: int | None = None
@@ -46,7 +46,7 @@ class BtrfsErrors(NamedTuple):
 
     @property
     def whole(self) -> int | None:
-        """All of them; None where they are not reported (before Linux 5.14)."""
+        """All of them; None before Linux 5.14, which does not report them."""
         return total(*self[1:])
 
 
@@ -60,7 +60,7 @@ class PoolTable(NamedTuple):
 
 
 class MovedRates(NamedTuple):
-    """One ZFS pool or Lustre client: what programs read and wrote, with what its cache served."""
+    """One ZFS pool or Lustre client: programs' reads and writes, including those served by its cache."""
 
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second (objset nread, llite read_bytes).")]
     write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second (nwritten, write_bytes).")]
@@ -70,17 +70,17 @@ class MovedRates(NamedTuple):
 
 
 class PoolRates(NamedTuple):
-    """ZFS's cache and what each pool and client moves. zfs, lustre: as in the table."""
+    """ZFS's cache, and the rates of each pool and client. zfs, lustre: as in the table."""
 
     arc_hit_ratio: Annotated[float | None, Metric("ratio", "Share of ZFS's reads that its cache (ARC) served.")]
     arc_bytes: Annotated[int | None, Metric("B", "Size of the ARC (arcstats size).")]
-    arc_limit_bytes: Annotated[int | None, Metric("B", "What it may grow to (arcstats c_max).")]
+    arc_limit_bytes: Annotated[int | None, Metric("B", "Its size limit (arcstats c_max).")]
     zfs: Mapping[str, MovedRates]
     lustre: Mapping[str, MovedRates]
 
 
 def pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | None) -> PoolRates:
-    """Rates of one interval; unknown of what has no earlier reading, and of a count that fell."""
+    """Rates of one interval; unknown without an earlier reading, and for a count that fell."""
     old, now = (before and before.arc) or ArcCounters(), after.arc or ArcCounters()
     hits, misses = delta(old.hits, now.hits), delta(old.misses, now.misses)
     return PoolRates(

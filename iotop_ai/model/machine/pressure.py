@@ -15,7 +15,7 @@ from iotop_ai.model.metric import Metric
 
 
 class PressureTotals(NamedTuple):
-    """One pressure file's totals in µs. full: None where the kernel prints none (cpu on old kernels)."""
+    """One pressure file's totals in µs. full: None where the kernel does not print it (cpu on old kernels)."""
 
     some_us: int
     full_us: int | None

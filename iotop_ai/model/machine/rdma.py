@@ -15,7 +15,7 @@ from iotop_ai.model.metric import Metric
 
 
 class RdmaCounters(NamedTuple):
-    """One port's growing counts under the kernel's names; None: the driver does not count it."""
+    """One port's growing counts under the kernel's names; None: not counted by the driver."""
 
     symbol_error: int | None = None
     link_downed: int | None = None
@@ -50,17 +50,17 @@ class RdmaRates(NamedTuple):
 
 
 CONGESTION = 3
-"""The last counts, which tell of congestion."""
+"""The last counts, which indicate congestion."""
 
 
 def rdma_rates(
     before: Mapping[str, RdmaCounters] | None, after: Mapping[str, RdmaCounters], seconds: float | None
 ) -> dict[str, RdmaRates]:
-    """Rates of every port; unknown without an earlier reading of it, and of a count that fell."""
+    """Rates of every port; unknown without an earlier reading, and for a count that fell."""
     out = {}
     for port, now in after.items():
         old = RdmaCounters() if before is None else before.get(port, RdmaCounters())
         rates = [per_second(delta(was, count), seconds) for was, count in zip(old, now, strict=True)]
-        known = [rate for rate in rates[:-CONGESTION] if rate is not None]
-        out[port] = RdmaRates._make((*rates, sum(known) if known else None))
+        errors = [rate for rate in rates[:-CONGESTION] if rate is not None]
+        out[port] = RdmaRates._make((*rates, sum(errors) if errors else None))
     return out

@@ -1,4 +1,4 @@
-"""Staging: a dataset copied to where it is read faster, first planned and measured, at last verified."""
+"""Staging: copying a dataset to faster storage, after a plan and a measurement and with a verification."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ FASTER = 1.2
 
 
 class Plan(NamedTuple):
-    """What a copy would do. source, target: whole paths; the target is the new path of the same name.
+    """The plan of a copy.
 
-    there_*: already copied, of the same size and time. differing: files of the target that are others; first_differing
-    is one. links: symbolic links, copied as they are; back_links: of these those that lead back into the source.
-    others: pipes, sockets and devices, left out. room_bytes: what may be written until the floor is reached, None
-    unknown; inodes: files that may be made, None where the filesystem sets no number. memory: whether the target lies
-    in memory, which then holds room_bytes at most. swap: whether that memory can be swapped out. same_disk: what both
-    ends lie on, "" when that is not the same or not known.
+    source, target: whole paths; the target is the new path of the same name. there_*: already copied, with the same
+    size and time. differing: other files of the target with these names; first_differing is one. links: symbolic links,
+    copied as they are; back_links: those of them that lead back into the source. others: pipes, sockets and devices,
+    left out. room_bytes: bytes that may be written above the floor, None unknown; inodes: files that may be created,
+    None without a limit. memory: whether the target is in memory, which then holds room_bytes at most. swap: whether
+    that memory can be swapped out. same_disk: the storage common to both ends, "" when none or unknown.
     """
 
     source: str
@@ -62,10 +62,10 @@ class Plan(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """Bytes per second, measured past the page cache on a sample; None could not be measured.
+    """Bytes per second, measured past the page cache on a sample; None if not measurable.
 
-    sample_files, sample_bytes: what of the source was read. direct: whether the page cache was gone round (O_DIRECT)
-    rather than emptied of the sample first. too_small: whether the sample is too small to compare by.
+    sample_files, sample_bytes: the part of the source that was read. direct: whether the page cache was bypassed
+    (O_DIRECT) instead of emptied of the sample first. too_small: whether the sample is too small for a comparison.
     """
 
     source_read: float | None = None
@@ -78,19 +78,22 @@ class Speed(NamedTuple):
 
     @property
     def gain(self) -> float | None:
-        """How many times as fast the target reads; None unknown."""
+        """The target's read speed over the source's; None unknown."""
         if self.too_small or not (self.source_read and self.target_read):
             return None
         return self.target_read / self.source_read
 
     def seconds(self, left_bytes: int) -> float | None:
-        """How long the copy takes; None unknown."""
+        """Duration of the copy; None unknown."""
         rates = [rate for rate in (self.source_read, self.target_write) if rate]
         return left_bytes / min(rates) if len(rates) == 2 else None
 
 
 class Verified(NamedTuple):
-    """What was compared. checked_files, checked_bytes: by content; the others by size. wrong: that are not alike."""
+    """The result of the comparison.
+
+    checked_files, checked_bytes: compared by content; the others by size. wrong: files that differ.
+    """
 
     files: int = 0
     checked_files: int = 0

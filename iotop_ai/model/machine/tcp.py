@@ -1,4 +1,4 @@
-"""TCP of the machine: segments sent and sent again.
+"""TCP of the machine: segments sent and retransmitted.
 
 Source: the Tcp lines of /proc/net/snmp, RFC 4022 (tcpOutSegs, tcpRetransSegs, tcpInErrs),
 https://docs.kernel.org/networking/snmp_counter.html.
@@ -14,7 +14,7 @@ from iotop_ai.model.metric import Metric
 
 
 class TcpCounters(NamedTuple):
-    """Growing counts of one network namespace. out_segments leaves out those that are sent again."""
+    """Growing counts of one network namespace. out_segments is without retransmitted ones."""
 
     out_segments: int | None
     retransmitted: int | None
@@ -31,7 +31,7 @@ class TcpRates(NamedTuple):
 
 
 def tcp_rates(before: TcpCounters | None, after: TcpCounters, seconds: float | None) -> TcpRates:
-    """Rates of one interval; the ratio is unknown where nothing was sent."""
+    """Rates of one interval; the ratio is unknown where no segment was sent."""
     old = before or TcpCounters(None, None, None)
     sent, again, errors = (delta(was, now) for was, now in zip(old, after, strict=True))
     return TcpRates(

@@ -1,4 +1,4 @@
-"""Who is blocked in the kernel (state D) at one moment."""
+"""Processes that are blocked in the kernel (state D) at one moment."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 
 class Wait(NamedTuple):
-    """A process of which at least one looked-at thread was in state D. blocked of looked: threads."""
+    """A process with at least one sampled thread in state D. blocked of looked: threads."""
 
     blocked: int
     looked: int
 
 
 def waits_of(table: ProcessTable | None) -> Mapping[ProcessKey, Wait]:
-    """Processes in state D at this reading; kernel threads are left out, {} when nothing is known.
+    """Processes in state D at this reading, without kernel threads; {} when nothing is known.
 
-    A process whose threads were looked at counts by them, any other by its main thread. Source: /proc/PID/stat
-    field 3 and /proc/PID/task/TID/stat.
+    A process with sampled threads counts by these, any other by its main thread. Source: /proc/PID/stat field 3 and
+    /proc/PID/task/TID/stat.
     """
     if table is None:
         return {}

@@ -166,7 +166,7 @@ def _only_other(debt: Debt, heirs: _Heirs, _: _Parents | None) -> ProcessKey | N
 
 
 class _Parents:
-    """Who has a pid, with the ppid of each: the living, those that just vanished, those that are waited for."""
+    """The owners of a pid, each with its ppid: living processes, those that just vanished, and those with debts."""
 
     def __init__(
         self, before: ProcessTable, after: ProcessTable, gone: Iterable[ProcessKey], waiting: Iterable[Debt]

@@ -1,7 +1,7 @@
 """Exact per-process rates between two readings.
 
-Each record has its own time: io is swept every tick, stat in cohorts. What was not read again carries the rate of
-the Sample before on; what was read and is the same has the rate 0.
+Each record has its own time: io is swept every tick, stat in cohorts. A record that was not read again keeps the rate
+of the previous Sample; one that was read and is the same has the rate 0.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class _Pair(NamedTuple):
 def process_rates(
     before: Reading[ProcessTable] | None, after: Reading[ProcessTable], last: Rated[ProcessSample] | None
 ) -> Rated[ProcessSample]:
-    """Rates of the processes that did something, that are blocked, or of which too little is known.
+    """Rates of the processes that were active, are blocked, or of which too little is known.
 
-    Without a usable earlier table nothing is known, and the rates are empty with ``seconds`` None.
+    Without a usable earlier table the rates are empty with ``seconds`` None.
     """
     table = after.value
     if table is None:
@@ -67,7 +67,7 @@ def process_rates(
         return Rated(ProcessSample({}), after.at_ns, None, renewed=True)
     old = last.value if last is not None else None
     pair = _Pair(older, table, old, last is not None and old is not None and last.seconds is not None)
-    # Here, as a start has no pair.
+    # Imported here: not needed at start-up.
     from iotop_ai.model.process.inherited_io import settle
 
     settled = settle(older, table, old)
@@ -81,7 +81,7 @@ def process_rates(
 
 
 def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
-    """Processes that may have a rate; the others were read, or are known from before, and did nothing."""
+    """Processes that may have a rate; the others were read, or are known, and were idle."""
     before, after, old, idle = pair
     if not idle:
         return list(after.stat)
@@ -122,10 +122,10 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> _IoRates:
     seconds = (until - since) / 1e9
     if seconds <= 0:
         return _UNKNOWN_IO
-    taken = settled.taken.get(key)
-    if taken is not None:
-        older = ProcessIo(*map(add, older, taken))
-    # A counter that fell says nothing.
+    inherited = settled.taken.get(key)
+    if inherited is not None:
+        older = ProcessIo(*map(add, older, inherited))
+    # A counter that fell gives no rate.
     rates = [(b - a) / seconds if b >= a else None for a, b in zip(older, new, strict=True)]
     rchar, wchar, syscr, syscw, read, write, cancelled = rates
     return read, write, cancelled, rchar, wchar, syscr, syscw
@@ -156,19 +156,19 @@ def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
 
 
 def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, bool, int | None]:
-    """(share of time blocked on block I/O, whether it is the main thread's alone, of how many threads if of some)."""
+    """(share of time blocked on block I/O, whether only the main thread counts, number of threads if only some do)."""
     before, after, part = pair.before, pair.after, None
     looked, looked_before = after.threads.get(key), before.threads.get(key)
     new, older = after.stat[key], before.stat.get(key)
     if looked is not None and looked_before is not None:
-        earlier, counted = dict(looked_before.blkio_ticks), after.delay_counted(key)
-        # A thread of a process that started too early may have started late enough.
+        earlier, is_counted = dict(looked_before.blkio_ticks), after.delay_counted(key)
+        # A process may have started before accounting was on, and its threads after.
         amounts = [
-            delta(earlier[tid], ticks) for tid, ticks in looked.blkio_ticks if tid in earlier and (counted or ticks)
+            delta(earlier[tid], ticks) for tid, ticks in looked.blkio_ticks if tid in earlier and (is_counted or ticks)
         ]
-        known = [amount for amount in amounts if amount is not None]
+        growths = [amount for amount in amounts if amount is not None]
         seconds = (after.stat_at_ns - before.stat_at_ns) / 1e9
-        grown, main_only = max(known, default=None), False
+        grown, main_only = max(growths, default=None), False
         part = len(looked.blkio_ticks) if len(looked.blkio_ticks) < new.threads else None
     else:
         grown, main_only = delta(older.blkio_ticks if older else 0, new.blkio_ticks), new.threads > 1

@@ -21,9 +21,9 @@ _RELEASE = pattern(r"(\d+)\.(\d+)")
 
 
 def has_delay_switch(kernel: str) -> bool | None:
-    """Whether a kernel of this release has kernel.task_delayacct, which Linux 5.14 brought; None of no release.
+    """Whether a kernel of this release has kernel.task_delayacct (since Linux 5.14); None without a release.
 
-    Until then delay accounting is on unless the kernel was booted with ``nodelayacct`` (e4042ad49235, 0cd7c741f01d).
+    Before, delay accounting is on unless the kernel was booted with ``nodelayacct`` (e4042ad49235, 0cd7c741f01d).
     """
     found = _RELEASE.match(kernel)
     return None if found is None else (int(found[1]), int(found[2])) >= _SWITCHED_SINCE
@@ -42,9 +42,9 @@ class ProcessKey(NamedTuple):
 
 
 class ProcessIo(NamedTuple):
-    """The seven fields of /proc/PID/io, in the file's order. Bytes but for syscr/syscw (calls).
+    """The seven fields of /proc/PID/io, in the file's order.
 
-    At wait() the kernel adds a reaped child's whole io to its parent's.
+    Bytes except syscr/syscw (calls). At wait() the kernel adds a reaped child's whole io to its parent's.
     """
 
     rchar: int
@@ -57,10 +57,10 @@ class ProcessIo(NamedTuple):
 
 
 class ProcessStat(NamedTuple):
-    """The fields of /proc/PID/stat that matter, in the kernel's units (ticks of 1/clk_tck s).
+    """The relevant fields of /proc/PID/stat, in the kernel's units (ticks of 1/clk_tck s).
 
     state and blkio_ticks are the main thread's (stat of a process prints its leader's state; blkio_ticks is the
-    leader's own delay, 0 while delay accounting is off and of a task that started meanwhile).
+    leader's own delay, 0 while delay accounting is off and for a task that started meanwhile).
     """
 
     state: str
@@ -91,7 +91,7 @@ class ProcessInfo(NamedTuple):
 
 
 class ThreadLook(NamedTuple):
-    """One look at the threads of a process whose io moved and that has more than one thread.
+    """A sample of the threads of a multi-threaded process whose io has changed.
 
     states: ((letter, count), ...), most frequent first. blkio_ticks: ((tid, ticks), ...).
     """
@@ -105,7 +105,7 @@ _RESTS = frozenset("SI")
 
 
 def awake(stat: ProcessStat) -> bool:
-    """Whether the main thread is in another state than asleep (S) or idle (I): what a table's stat is flagged with."""
+    """Whether the main thread is not asleep (S) or idle (I): the flag of a table's stat."""
     return stat.state not in _RESTS
 
 
@@ -118,34 +118,35 @@ def blocked(stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessKey]:
 
 
 def states(stat: Mapping[ProcessKey, ProcessStat]) -> dict[str, int]:
-    """How many main threads are in each state; those asleep (S) and idle (I) may be left out."""
+    """Number of main threads in each state; those asleep (S) and idle (I) may be left out."""
     awake_ones = _flagged(stat)
     return Counter(map(_STATE, stat.values() if awake_ones is None else [stat[key] for key in awake_ones]))
 
 
 def _flagged(stat: Mapping[ProcessKey, ProcessStat]) -> Collection[ProcessKey] | None:
-    """Those that are awake, where the mapping knows them."""
+    """The awake ones, where the mapping knows them."""
     return stat.flagged if isinstance(stat, TrackedDict) else None
 
 
 class ProcessTable(NamedTuple):
     """One reading of all processes, as two sweeps with a time each.
 
-    io_at_ns / the time of every record in ``io``, but for those in ``io_stale`` (not read in this sweep: the older
-    sweep's time). stat_at_ns: time of this tick's stat sweep, which renews the records of cohort
-    ``seq % cohorts`` (pid % cohorts) and of processes whose io changed; ``stat_at`` holds the time of the newest
-    sweep of each cohort, ``stat_out`` the time of records last read outside their cohort's turn.
-    io: absent for a process in ``denied``. Unchanged records are the same objects as in the Snapshot before.
-    threads: only of multi-threaded processes whose io moved. wchan: only where readable and not "0", of processes
-    in state D or whose io moved; the main thread's.
-    gone: processes of the Snapshot before that have ended since. exits: the exit code (0 to 255) or minus the signal
-    of those in ``gone`` of which it is known, and of zombies; for the others it is unknown how they ended.
-    complete: every process was listed (False under hidepid, where others cannot be seen).
-    delayacct: whether the kernel accounts for delays, None unknown. delayacct_since: the start time in ticks from which
-    on it counts every task's, None where it counts all.
+    io_at_ns: the time of every record in ``io``, except those in ``io_stale`` (not read in this sweep: the older
+    sweep's time). stat_at_ns: time of this tick's stat sweep, which renews the records of cohort ``seq % cohorts`` (pid
+    % cohorts) and of processes whose io changed; ``stat_at`` has the time of the newest sweep of each cohort,
+    ``stat_out`` the time of records last read outside their cohort's turn. io: absent for a process in ``denied``.
+    Unchanged records are the same objects as in the previous Snapshot. threads: only of multi-threaded processes whose
+    io changed. wchan: only where readable and not "0", of processes in state D or whose io changed; the main thread's.
+
+    gone: processes of the previous Snapshot that have ended since. exits: the known exit codes (0 to 255), or minus the
+    signal, of those in ``gone`` and of zombies. complete: every process was listed (False under hidepid, which hides
+    others). delayacct: whether the kernel accounts for delays, None unknown. delayacct_since: the start time in ticks
+    since which it counts every task, None if it counts all.
+
     adaptive: not every io is read in every sweep. io_at: the time of each cohort's (pid % cohorts) newest io, () where
-    all are of ``io_at_ns``; io_out: the time of those read outside their cohort's turn. io_since: of those left alone
-    for a while, from when on they did what they did since, where that is known to be later than their last reading.
+    all have ``io_at_ns``; io_out: the time of those read outside their cohort's turn. io_since: for processes that were
+    not read for a while, the start of the time in which their growth happened, where that is known to be later than
+    their last reading.
     """
 
     io: Mapping[ProcessKey, ProcessIo]
@@ -172,11 +173,11 @@ class ProcessTable(NamedTuple):
     delayacct_since: int | None = None
 
     def blocked(self) -> list[ProcessKey]:
-        """Those whose main thread is in state D, by pid."""
+        """Those with a main thread in state D, by pid."""
         return blocked(self.stat)
 
     def delay_counted(self, key: ProcessKey) -> bool:
-        """Whether the kernel counts this process's delays: it started while that was on, or its ticks have moved."""
+        """Whether the kernel counts this process's delays: it started while accounting was on, or has ticks."""
         if not self.delayacct:
             return False
         if self.delayacct_since is None or key.start_ticks >= self.delayacct_since:
@@ -217,7 +218,7 @@ class ProcessRates(NamedTuple):
         Metric(
             "ratio",
             "Share of time blocked on block I/O, 0 to 1, of its most blocked thread. Unknown while delay accounting is "
-            "off, and of what started meanwhile until its count has moved.",
+            "off, and for a process that started meanwhile until its count grows.",
         ),
     ]
     major_faults_per_s: Annotated[float | None, Metric("1/s", "Faults that needed I/O, per second.", "majflt/s")]
@@ -243,7 +244,7 @@ class Debt(NamedTuple):
 
 
 class ProcessSample(NamedTuple):
-    """The processes with a non-zero or unknown rate or in state D; the rest is idle and stands in the Snapshot.
+    """The processes with a non-zero or unknown rate or in state D; all others are idle and only in the Snapshot.
 
     debts: unsettled ones, which wait one further Snapshot. ancestors of a debt are found through ``ppids``.
     """

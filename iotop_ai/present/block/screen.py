@@ -141,7 +141,7 @@ def _because(device: BlockDevice, recent: DeviceWindow) -> str:
     """Read awaits against the normal, over the window of the verdict."""
     facts = recent.facts
     if facts is None:
-        return "nothing is known of it yet" if device.info is not None else "its identity is not known"
+        return "nothing is known about it yet" if device.info is not None else "its identity is not known"
     when = f"in {recent.seconds:.0f} s"
     if facts.read_await_ms is None or not facts.reads_per_s:
         text = f"nothing was read {when}"

@@ -289,9 +289,9 @@ def _fullness(frame: Frame, name: str) -> str:
     """Use% of the fullest filesystem on the device; "-" without one."""
     usage = frame.snapshot.filesystems.value or {}
     readings = [usage[m.path] for m in devices.mounts(name, frame) if m.path in usage]
-    known = [r.value.used_ratio for r in readings if r.value is not None and r.value.used_ratio is not None]
-    if known:
-        return percent(max(known))
+    ratios = [r.value.used_ratio for r in readings if r.value is not None and r.value.used_ratio is not None]
+    if ratios:
+        return percent(max(ratios))
     return UNKNOWN if readings else UNDEFINED
 
 

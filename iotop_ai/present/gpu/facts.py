@@ -75,10 +75,10 @@ def _link_errors(detail: GpuDetail) -> Field:
     counts = (
         (detail.nvlink_crc_errors, "CRC"), (detail.nvlink_replays, "replays"), (detail.nvlink_recoveries, "recoveries")
     )  # fmt: skip
-    known = [(count, word) for count, word in counts if count is not None]
-    if not any(count for count, _ in known):
-        return Field("link errors", "none" if known else "", "", "zero")
-    return Field("link errors", ", ".join(f"{count} {word}" for count, word in known if count), "", "strong")
+    reported = [(count, word) for count, word in counts if count is not None]
+    if not any(count for count, _ in reported):
+        return Field("link errors", "none" if reported else "", "", "zero")
+    return Field("link errors", ", ".join(f"{count} {word}" for count, word in reported if count), "", "strong")
 
 
 def _health(state: GpuState, detail: GpuDetail) -> list[Field]:

@@ -66,16 +66,16 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
         graph("capped", "%", lambda r: r.power_cap_ratio),
         graph("throttle", "%", throttle_ratio, limit=_HOT_SHARE),
     ]
-    known = [one for one in graphs if one.data.peak is not None]
+    drawable = [one for one in graphs if one.data.peak is not None]
     # Where not all fit, the last are left out: those of limits come first, those always at 0 last.
-    return sorted(known, key=lambda one: 2 if not one.data.peak else 0 if one.label in _FIRST else 1)
+    return sorted(drawable, key=lambda one: 2 if not one.data.peak else 0 if one.label in _FIRST else 1)
 
 
 def throttle_ratio(rates: GpuRates) -> float | None:
     """Share of time at a lowered clock because of heat or a power brake; None without a counter."""
     ratios = (rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio)
-    known = [ratio for ratio in ratios if ratio is not None]
-    return max(known) if known else None
+    drawable = [ratio for ratio in ratios if ratio is not None]
+    return max(drawable) if drawable else None
 
 
 def gpu_graph_rows(frame: Frame, view: View, uuid: str, width: int, height: int) -> list[Line]:

@@ -117,7 +117,7 @@ def _busy(text: str, rates: GpuRates, context: GpuContext) -> Meaning:
         return Meaning("fair", f"{text}: the SMs have room", "text")
     if share is None:
         return Meaning("busy", f"{text}: some kernel runs; neither watts nor SM activity is known", "unsure")
-    return Meaning("by_watts", f"{text}: computing, as far as watts tell", "ok")
+    return Meaning("by_watts", f"{text}: computing, judging by watts", "ok")
 
 
 def _idle(state: GpuState, rates: GpuRates, context: GpuContext) -> Meaning:

@@ -48,10 +48,10 @@ def figure_rows(state: SmartState, width: int) -> list[Line]:
     ]  # fmt: skip
     columns = 3 if width >= 140 else 2 if width >= 72 else 1
     step = (width - 1) // columns
-    known = [(label, text) for label, text in facts if text is not None]
+    labelled = [(label, text) for label, text in facts if text is not None]
     # A text too long for a column has a row of its own, so that it is not cut.
-    narrow = [(label, text) for label, text in known if cells(text) <= step - _LABEL]
-    wide = [(label, text) for label, text in known if cells(text) > step - _LABEL]
+    narrow = [(label, text) for label, text in labelled if cells(text) <= step - _LABEL]
+    wide = [(label, text) for label, text in labelled if cells(text) > step - _LABEL]
     out = [rule(width, "figures")]
     for i in range(0, len(narrow), columns):
         pairs = []

@@ -71,9 +71,9 @@ def _mode(view: View) -> list[Span]:
 
 
 def _recording(view: View) -> list[Span]:
-    if view.recorded is None:
+    if view.recording is None:
         return []
-    state = view.recorded
+    state = view.recording
     minutes, seconds = divmod(int(state.seconds), 60)
     hours, minutes = divmod(minutes, 60)
     passed = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"

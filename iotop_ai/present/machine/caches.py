@@ -110,7 +110,7 @@ def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
     if share is not None:
         out.append(f"in memory: {percent(share)} % ({amount(dataset.resident_bytes)})")
     if room_bytes is None:
-        out.append("? how much memory is available is not known")
+        out.append("? available memory is unknown")
     elif dataset.size_bytes <= room_bytes:
         left = amount(max(0, dataset.size_bytes - dataset.resident_bytes))
         out.append(f"fits: {amount(room_bytes)} of memory are available; {left} are still to be read once")

@@ -18,9 +18,9 @@ def plan_text(plan: Plan) -> list[str]:
     reserve = f"{amount(plan.floor_bytes)} stay free"
     room = f"{amount(plan.room_bytes)} of room ({where}, {reserve})"
     if plan.fits is None:
-        out.append(f"? whether it fits: {where} does not say how much room there is")
+        out.append(f"? unknown whether it fits: {where} does not report its free space")
     elif plan.fits is False and plan.room_bytes is not None and plan.left_bytes <= plan.room_bytes:
-        out.append(f"does not fit: {plan.inodes} more files may be made there")
+        out.append(f"does not fit: {plan.inodes} more files can be created there")
     elif plan.fits is False:
         out.append(f"does not fit: {room}")
     else:
@@ -51,7 +51,7 @@ def speed_text(speed: Speed, plan: Plan) -> list[str]:
     elif speed.too_small:
         out.append("? cannot tell whether the target is faster: the sample is too small")
     elif speed.gain is None:
-        out.append("? whether the target is faster could not be measured")
+        out.append("? could not measure whether the target is faster")
     elif speed.gain >= FASTER:
         out.append(f"the target reads {_times(speed.gain)} as fast")
     else:

@@ -17,7 +17,7 @@ LISTED = 4
 _CHOICES = (
     ("term int hup", "ask it to end; most programs clean up first"),
     ("kill", "end it at once: nothing is saved"),
-    ("stop cont", "halt it, let it go on; also usr1, usr2"),
+    ("stop cont", "stop it, continue it; also usr1, usr2"),
     ("nice 10", "its turn at the CPU: -20 first, 19 last"),
     ("io idle", "only while the disk is free; also io best 0-7"),
 )
@@ -135,7 +135,7 @@ def delay_body(view: DelayView, width: int) -> tuple[list[Row], list[Row]]:
     head = [
         *labelled("now", f"{state} (kernel.task_delayacct)", width, text_token="strong"),
         *labelled("shows", "IO-wait%: how long each process waited for a disk", width),
-        *labelled("counts", "only what starts while it is on: restart a job to see its waits", width),
+        *labelled("counts", "only tasks that start while it is on: restart a job to see its waits", width),
         *labelled(
             "costs", "a little CPU at each switch of tasks; it stays so until the next boot", width, token="warn"
         ),

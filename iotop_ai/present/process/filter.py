@@ -233,9 +233,9 @@ class _Parser:
             return _is_tagged if word.lower() == _TAGGED else _matching(_Search(_bare(word)))
         field, sign = _field(word), self.next()
         if field is None:
-            raise _QueryError(f"{word} is none of {' '.join(FIELDS)}")
+            raise _QueryError(f"{word} is not one of {' '.join(FIELDS)}")
         if not self.more():
-            raise _QueryError(f"{field} {sign} what?")
+            raise _QueryError(f"a value is missing after {field} {sign}")
         return _comparison(field, sign, _bare(self.next()))
 
 

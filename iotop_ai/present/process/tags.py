@@ -36,10 +36,10 @@ def existing_tags(tagged: Tags, *snapshots: Snapshot) -> Tags:
     While looking back, the picture and now are two Snapshots; a process in either keeps its tag.
     """
     tables = [snapshot.processes.value for snapshot in snapshots]
-    known = [table.info for table in tables if table is not None]
-    if not tagged or len(known) < len(tables):
+    infos = [table.info for table in tables if table is not None]
+    if not tagged or len(infos) < len(tables):
         return tagged
-    existing = frozenset(key for key in tagged if any(key in info for info in known))
+    existing = frozenset(key for key in tagged if any(key in info for info in infos))
     return tagged if existing == tagged else existing
 
 

@@ -59,7 +59,7 @@ _PANELS = Hint("panels", "show or hide a panel", 7, f"panel.{PANEL_KEYS[-1]}")
 
 APP_ACTIONS: tuple[Action, ...] = (
     _key("ctrl+c", "quit", "Quit", "app.interrupt", priority=True),
-    _key("ctrl+z", "suspend_process", "Suspend to the shell; fg comes back", "app.suspend", priority=True),
+    _key("ctrl+z", "suspend_process", "Suspend to the shell; fg returns", "app.suspend", priority=True),
     _key("q,f10", "quit", "Quit", "app.quit", Hint("", "quit"), above=Hint("quit", "quit")),
     _key(
         "colon,ctrl+p",
@@ -118,7 +118,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key("g", "gpu", "GPU screen", "gpu.open", Hint("GPU", "GPU screen", 2)),
     _key("h", "health", "Disks' health", "health.open", Hint("health", "disks' health", 2)),
     _key("L", "theme", "Next theme", "theme.next", Hint("theme", "next theme", 8)),
-    _key("enter", "open", "Open the row", "row.open", Hint("why", "open what has the focus")),
+    _key("enter", "open", "Open the row", "row.open", Hint("why", "open the focused panel")),
     _key("n", "device(1)", "Next device", "device.next"),
     _key(
         "b", "device(-1)", "Previous device", "device.previous", Hint("disk", "previous, next disk", 1, "device.next")
@@ -138,7 +138,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key(
         "less_than_sign",
         "sort(-1)",
-        "Sort by the column before",
+        "Sort by the previous column",
         "sort.previous",
         Hint("sort", "sort by another column", 3, "sort.next"),
     ),
@@ -159,7 +159,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key(
         "y", "copy_row", "Copy the row, or every tagged process", "row.copy", Hint("", "copy the row, or all tagged", 9)
     ),
-    _key("o", "only_active", "Only what is active", "rows.active", Hint("active", "only what is active", 4)),
+    _key("o", "only_active", "Only active rows", "rows.active", Hint("active", "only active rows", 4)),
     _key("a", "accumulate", "Accumulated", "rows.accumulate", Hint("sums", "sums since now, or rates", 5)),
     _key(
         "space",
@@ -202,7 +202,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key(
         "x",
         "acknowledge",
-        "Acknowledge what never clears by itself",
+        "Acknowledge a failing disk or GPU",
         "verdict.acknowledge",
         Hint("", "acknowledge a failing part", 7),
     ),
@@ -240,22 +240,41 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key("end", "cursor(1000000)", "Last", "cursor.last"),
 )
 
+
+def _help(screen: str) -> Action:
+    return _key("question_mark,f1", "help", "Help", f"{screen}.help", Hint("help", "help, also F1"))
+
+
+def _time(screen: str) -> tuple[Action, ...]:
+    """Pause, interval, the keys of time and help of a screen that follows the main one."""
+    longer = Hint("interval", "interval, or speed", pair=f"{screen}.shorter")
+    return (
+        _key("space", "pause", "Pause", f"{screen}.pause", Hint("pause", "pause, or play")),
+        _key("plus", "interval(1)", "Longer interval", f"{screen}.longer", longer),
+        _key("minus", "interval(-1)", "Shorter interval", f"{screen}.shorter"),
+        *DETAIL_ACTIONS,
+        _key("end", "app.time('now')", "Back to now", f"{screen}.now", Hint("", "back to now")),
+        _help(screen),
+    )
+
+
+def _scroll(screen: str, word: str, text: str) -> tuple[Action, ...]:
+    """The keys that move through a list or page. word, text: of the hint for up and down."""
+    return (
+        _key("down", "move(1)", "Down", f"{screen}.down"),
+        _key("up", "move(-1)", "Up", f"{screen}.up", Hint(word, text, pair=f"{screen}.down")),
+        _key("pagedown", "page(1)", "Page down", f"{screen}.page_down"),
+        _key("pageup", "page(-1)", "Page up", f"{screen}.page_up", Hint("", "by a page", pair=f"{screen}.page_down")),
+        _key("home", "move(-1000000)", "First", f"{screen}.first", Hint("", "first, last", pair=f"{screen}.last")),
+        _key("end", "move(1000000)", "Last", f"{screen}.last"),
+    )
+
+
 GPU_ACTIONS: tuple[Action, ...] = (
     _key("escape,g", "back", "Back", "gpu.back", Hint("back", "back, also g")),
     _key("n,right", "gpu(1)", "Next GPU", "gpu.next"),
     _key("b,left", "gpu(-1)", "Previous GPU", "gpu.previous", Hint("GPU", "previous, next GPU", pair="gpu.next")),
-    _key("space", "pause", "Pause", "gpu.pause", Hint("pause", "pause, or play")),
-    _key(
-        "plus",
-        "interval(1)",
-        "Longer interval",
-        "gpu.longer",
-        Hint("interval", "interval, or speed", pair="gpu.shorter"),
-    ),
-    _key("minus", "interval(-1)", "Shorter interval", "gpu.shorter"),
-    *DETAIL_ACTIONS,
-    _key("end", "app.time('now')", "Back to now", "gpu.now", Hint("", "back to now")),
-    _key("question_mark,f1", "help", "Help", "gpu.help", Hint("help", "help, also F1")),
+    *_time("gpu"),
 )
 
 DEVICE_ACTIONS: tuple[Action, ...] = (
@@ -269,18 +288,7 @@ DEVICE_ACTIONS: tuple[Action, ...] = (
         Hint("disk", "previous, next device", pair="disk.next"),
     ),
     _key("h", "health", "The disk's health", "disk.health", Hint("health", "its health")),
-    _key("space", "pause", "Pause", "disk.pause", Hint("pause", "pause, or play")),
-    _key(
-        "plus",
-        "interval(1)",
-        "Longer interval",
-        "disk.longer",
-        Hint("interval", "interval, or speed", pair="disk.shorter"),
-    ),
-    _key("minus", "interval(-1)", "Shorter interval", "disk.shorter"),
-    *DETAIL_ACTIONS,
-    _key("end", "app.time('now')", "Back to now", "disk.now", Hint("", "back to now")),
-    _key("question_mark,f1", "help", "Help", "disk.help", Hint("help", "help, also F1")),
+    *_time("disk"),
 )
 
 HEALTH_ACTIONS: tuple[Action, ...] = (
@@ -289,50 +297,40 @@ HEALTH_ACTIONS: tuple[Action, ...] = (
     _key("enter", "open", "Open the disk", "health.disk", Hint("open", "open the disk")),
     _key("n,right", "disk(1)", "Next disk", "health.next"),
     _key("b,left", "disk(-1)", "Previous disk", "health.previous", Hint("disk", "previous, next", pair="health.next")),
-    _key("down", "move(1)", "Down", "health.down"),
-    _key("up", "move(-1)", "Up", "health.up", Hint("disk", "disk; or scroll", pair="health.down")),
-    _key("pagedown", "page(1)", "Page down", "health.page_down"),
-    _key("pageup", "page(-1)", "Page up", "health.page_up", Hint("", "by a page", pair="health.page_down")),
-    _key("home", "move(-1000000)", "First", "health.first", Hint("", "first, last", pair="health.last")),
-    _key("end", "move(1000000)", "Last", "health.last"),
+    *_scroll("health", "disk", "disk; or scroll"),
     _key("T", "test", "Self-test", "health.test", Hint("self-test", "self-test")),
-    _key("u", "ask", "Ask the disks now", "health.ask", Hint("ask now", "ask the disks now")),
+    _key("u", "ask", "Query the disks now", "health.ask", Hint("ask now", "query the disks now")),
     *DETAIL_ACTIONS,
-    _key("question_mark,f1", "help", "Help", "health.help", Hint("help", "help, also F1")),
+    _help("health"),
 )
 
 REASON_ACTIONS: tuple[Action, ...] = (
     _key("escape,enter", "back", "Back", "reason.back", Hint("back", "back, also Enter")),
-    _key("down", "move(1)", "Down", "reason.down"),
-    _key("up", "move(-1)", "Up", "reason.up", Hint("scroll", "scroll", pair="reason.down")),
-    _key("pagedown", "page(1)", "Page down", "reason.page_down"),
-    _key("pageup", "page(-1)", "Page up", "reason.page_up", Hint("", "by a page", pair="reason.page_down")),
-    _key("home", "move(-1000000)", "First", "reason.first", Hint("", "first, last", pair="reason.last")),
-    _key("end", "move(1000000)", "Last", "reason.last"),
+    *_scroll("reason", "scroll", "scroll"),
     _key("c", "below('copy')", "Copy the verdict", "reason.copy", Hint("copy", "copy the verdict")),
     _key(
         "x",
         "below('acknowledge')",
-        "Acknowledge what never clears by itself",
+        "Acknowledge a failing disk or GPU",
         "reason.acknowledge",
         Hint("acknowledge", "acknowledge"),
     ),
     _key("j", "below('job', 1)", "Next job", "reason.job", Hint("job", "next job")),
     _key("space", "below('pause')", "Pause, or play", "reason.pause", Hint("", "pause, or play")),
     *DETAIL_ACTIONS,
-    _key("question_mark,f1", "help", "Help", "reason.help", Hint("help", "help, also F1")),
+    _help("reason"),
 )
 
 JOBS_ACTIONS: tuple[Action, ...] = (
     _key("escape,J", "back", "Back", "jobs.back", Hint("back", "back, also J")),
-    _key("enter", "choose", "Let the verdict be about this job", "jobs.choose", Hint("choose it", "verdict about it")),
+    _key("enter", "choose", "Choose this job for the verdict", "jobs.choose", Hint("choose it", "choose for verdict")),
     _key("down", "move(1)", "Down", "jobs.down"),
     _key("up", "move(-1)", "Up", "jobs.up", Hint("job", "job", pair="jobs.down")),
     _key("home", "move(-1000000)", "First", "jobs.first", Hint("", "first, last", pair="jobs.last")),
     _key("end", "move(1000000)", "Last", "jobs.last"),
     _key("j", "next", "Next job", "jobs.next", Hint("next", "next job")),
     *DETAIL_ACTIONS,
-    _key("question_mark,f1", "help", "Help", "jobs.help", Hint("help", "help, also F1")),
+    _help("jobs"),
 )
 
 SCREENS: dict[str, tuple[Action, ...]] = {

@@ -94,8 +94,8 @@ def _of(sample: Sample, key: BlockKey) -> BlockRates | None:
 
 def _busy(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries) -> Graph:
     def gpu(sample: Sample) -> float | None:
-        known = [r.busy_ratio for r in (sample.gpu.value or {}).values() if r.busy_ratio is not None]
-        return sum(known) / len(known) if known else None
+        busy = [r.busy_ratio for r in (sample.gpu.value or {}).values() if r.busy_ratio is not None]
+        return sum(busy) / len(busy) if busy else None
 
     def cpu(sample: Sample) -> float | None:
         return None if sample.cpu.value is None else sample.cpu.value.all.busy_ratio

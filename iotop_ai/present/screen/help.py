@@ -116,7 +116,7 @@ def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
     if most == 1 and len(keys) == len(columns) == 1 and len(keys[0]) + len(columns[0]) < room:
         return [*first, _Page(_lines([[*keys[0], [], *columns[0]]], width, each), "every key")]
     out = first
-    for group, about in ((keys, "more keys"), (columns, "what columns mean")):
+    for group, about in ((keys, "more keys"), (columns, "column meanings")):
         out += [_Page(_lines(group[at : at + most], width, each), about) for at in range(0, len(group), most)]
     return out
 

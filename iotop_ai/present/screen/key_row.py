@@ -124,8 +124,8 @@ def _separator(labels: Sequence[str]) -> str:
 @panel
 def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """One row: the keys, or the filter or time being typed."""
-    if view.asking is not None:
-        return [_typing(width, "@", view.asking, "go", "leave", hint="14:32  -3m  45%")]
+    if view.time_input is not None:
+        return [_typing(width, "@", view.time_input, "go", "leave", hint="14:32  -3m  45%")]
     if view.typing:
         return [_typing(width, "/", view.pattern, "keep", "clear")]
     right: list[Span] = []

@@ -85,13 +85,13 @@ class View(NamedTuple):
     """Playback speed."""
     back_s: float = 0.0
     """While looking back: seconds before now."""
-    recorded: RecordingState | None = None
+    recording: RecordingState | None = None
     """The recording in progress; None without one."""
     readonly: bool = False
     """Whether the keys that change the machine are off."""
     remote: bool = False
     """Whether the source is a live remote machine, which takes no requests."""
-    asking: str | None = None
+    time_input: str | None = None
     """The time being typed; None outside the input row."""
     keymap: Keymap = ()
     """The actions whose keys are not the defaults."""

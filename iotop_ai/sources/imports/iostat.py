@@ -237,5 +237,5 @@ class _Import:
             self._interval_s,
             host_of(ORIGIN, self._run, report.host or self._options.host, report.kernel),
             block=Reading(table, Status.OK, "", "", self._at_ns),
-            disks=Reading(infos, Status.OK, "as their names tell: imported", "", self._at_ns),
+            disks=Reading(infos, Status.OK, "by their names: imported", "", self._at_ns),
         )

@@ -169,14 +169,14 @@ def _names(text: str | None) -> bool:
 
 
 def _state(identity: str, position: int, cells: dict[str, str]) -> GpuState:
-    known: dict[str, Any] = {}
-    for theirs, (ours, read) in _FIELDS.items():
-        if theirs in cells and known.get(ours) is None:
-            known[ours] = read(cells[theirs])
+    figures: dict[str, Any] = {}
+    for column, (field, read) in _FIELDS.items():
+        if column in cells and figures.get(field) is None:
+            figures[field] = read(cells[column])
     index = number(cells["index"]) if "index" in cells else None
     name = cells.get("name") or cells.get("gpu_name") or ""
     bus = cells.get("pci.bus_id") or cells.get("gpu_bus_id") or ""
-    return GpuState(identity, position if index is None else int(index), clean(name), bus_id=clean(bus), **known)
+    return GpuState(identity, position if index is None else int(index), clean(name), bus_id=clean(bus), **figures)
 
 
 def _lost(cells: dict[str, str]) -> str:

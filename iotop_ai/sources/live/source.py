@@ -43,7 +43,11 @@ if TYPE_CHECKING:
     from iotop_ai.sources.live.events import DescendantTracker
     from iotop_ai.sources.live.slow_collectors import SlowCollectors
 
-_LATER = {"gpu": "NVML is being asked", "gpu_slow": "NVML is being asked", "smart": "the disks are being looked for"}
+_LATER = {
+    "gpu": "NVML has not answered yet",
+    "gpu_slow": "NVML has not answered yet",
+    "smart": "the disks are not listed yet",
+}
 SLEPT_NS = 100_000_000
 """A smaller step is not a sleep of the machine, as the two clocks are read one after the other."""
 
@@ -152,7 +156,7 @@ class LiveSource:
             self._marks = listen(self._clock, lambda text: self.add_event("mark", text), os.environ)
         except (OSError, IotopError) as error:
             why = (error.strerror if isinstance(error, OSError) else str(error)) or "no socket"
-            self._marks_reading = Reading(None, Status.FAILED, clean(f"marks are not heard: {why}"), "", at_ns)
+            self._marks_reading = Reading(None, Status.FAILED, clean(f"marks cannot be received: {why}"), "", at_ns)
         else:
             if self._marks is not None:
                 self._marks_reading = Reading(True, Status.OK, at_ns=at_ns)
@@ -247,8 +251,8 @@ class LiveSource:
 
     def _read(self, paced: ScheduledCollector, at_ns: int, step: int) -> Reading[Any]:
         self._in_flight = (paced.field, at_ns)
-        taken = paced.reading(at_ns, self._rounder.fine_ns(paced.field, step), TOOK_NS)
-        return self._rounder.reading(paced.field, taken, step)
+        reading = paced.reading(at_ns, self._rounder.fine_ns(paced.field, step), TOOK_NS)
+        return self._rounder.reading(paced.field, reading, step)
 
     def _suspended(self) -> int | None:
         """How long the machine has slept, without the small difference between the readings of two clocks."""

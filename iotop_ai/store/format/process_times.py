@@ -28,9 +28,9 @@ def _prediction(
     if not cohorts or after.stat_at_ns == before.stat_at_ns:
         return {"io_at_ns": io_at_ns, "stat_at": before.stat_at, "stat_out": before.stat_out}
     turn = (before.stat_at.index(max(before.stat_at)) + 1) % cohorts
-    there = after.stat
-    out = {key: at for key, at in before.stat_out.items() if key.pid % cohorts != turn and key in there}
-    out.update((key, after.stat_at_ns) for key in moved if key.pid % cohorts != turn and key in there)
+    present = after.stat
+    out = {key: at for key, at in before.stat_out.items() if key.pid % cohorts != turn and key in present}
+    out.update((key, after.stat_at_ns) for key in moved if key.pid % cohorts != turn and key in present)
     stat_at = tuple(after.stat_at_ns if i == turn else at for i, at in enumerate(before.stat_at))
     return {"io_at_ns": io_at_ns, "stat_at": stat_at, "stat_out": out}
 

@@ -179,7 +179,7 @@ class PlainBlocks:
         self.index: list[Block] = []
         self._end = 0
         self._session = 0
-        # The header and event lines right before the end of what is indexed; they belong to the next block.
+        # The header and event lines at the end of the indexed part; they belong to the next block.
         self._lead = self._lead_sessions = 0
         self._lead_end = -1
         if os.pread(fd, len(HEADER), 0) != HEADER:

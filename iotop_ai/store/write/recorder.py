@@ -34,7 +34,7 @@ HUNG_S = 5.0
 """The state reports a write that takes longer. The queue holds two minutes at 1 s; then Snapshots are lost."""
 MIN_FREE_BYTES = 64 << 20
 READER_GONE = "the reader has gone"
-ARGUMENTS_LEFT_OUT = "arguments of commands not written from here on: with them a line is longer than 16 MiB"
+ARGUMENTS_LEFT_OUT = "command arguments left out from here on: with them a line is longer than 16 MiB"
 
 
 class Sink(Protocol):

@@ -120,9 +120,9 @@ class DropCachesScreen(KernelSwitchScreen):
         elif drop.choice == EVICT:
             self._enter_path(os.path.expanduser(self.text.strip()))
         elif drop.how is None:
-            self._complain("what is permitted is still being asked")
+            self._complain("permissions are still being checked")
         elif not may_choose(drop, drop.choice):
-            self._complain("that is not permitted; 4 takes one dataset out of memory")
+            self._complain("not permitted; 4 evicts one dataset")
             self.text = ""
         elif self.text.strip() != caches.WORD:
             self._complain(f"the word is {caches.WORD}; Esc leaves it")
@@ -133,7 +133,7 @@ class DropCachesScreen(KernelSwitchScreen):
 
     def _enter_path(self, path: str) -> None:
         if not os.path.isabs(path) or not os.path.exists(path):
-            self._complain("type the whole path of a folder or a file that is there: /data/set")
+            self._complain("type the full path of an existing folder or file: /data/set")
             return
         self._show_start("evicting ...")
         self._threads.run("evict", lambda: self._evict(path))
@@ -148,8 +148,8 @@ class DropCachesScreen(KernelSwitchScreen):
         dropped = drop_caches(level, self._root, self._clock, audit, lambda step: self._report(caches.STEPS[step]))
         self.post_message(CacheResult(dropped.outcome, dropped=dropped))
         effect = dropped.effect
-        text = caches.effect_text(effect) if effect is not None else dropped.outcome.told
-        return ActionResult.recorded(dropped.outcome.done, text)
+        text = caches.effect_text(effect) if effect is not None else dropped.outcome.full_text
+        return ActionResult.of_action(dropped.outcome.done, text)
 
     def _evict(self, path: str) -> ActionResult:
         outcome, evicted = evict(
@@ -159,8 +159,8 @@ class DropCachesScreen(KernelSwitchScreen):
             lambda now: self._report(f"evicting ... {now.files} files, {amount(now.size_bytes)},"),
         )
         self.post_message(CacheResult(outcome, evicted=evicted))
-        text = outcome.told if evicted is None else caches.evicted_text(evicted)
-        return ActionResult.recorded(outcome.done, text)
+        text = outcome.full_text if evicted is None else caches.evicted_text(evicted)
+        return ActionResult.of_action(outcome.done, text)
 
     def _report(self, text: str) -> None:
         self.post_message(ProgressUpdate(text))
@@ -176,5 +176,5 @@ class DropCachesScreen(KernelSwitchScreen):
         effect = message.dropped.effect if message.dropped is not None else None
         self.drop = self.drop._replace(doing="", effect=effect, evicted=message.evicted)
         if effect is None and message.evicted is None:
-            self._complain(message.outcome.told)
+            self._complain(message.outcome.full_text)
         self.draw()

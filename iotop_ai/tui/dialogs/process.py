@@ -45,7 +45,7 @@ class ProcessScreen(DialogScreen):
         """Run a valid command."""
         command = parse_command(self.text)
         if command is None:
-            self._complaint = "that is none of them: term, kill, nice 10, io idle ..."
+            self._complaint = "unknown command; use term, kill, nice 10, io idle ..."
             return
         root, targets = Root("/"), self._targets
         why = why_protected(targets.keys[0], root) if len(targets.keys) == 1 else ""
@@ -58,9 +58,9 @@ class ProcessScreen(DialogScreen):
             if targets.names:
                 pairs = tuple(zip(targets.keys, targets.names, strict=True))
                 each = act_on_each(command, pairs, root, Audit(Clock()))
-                return ActionResult.recorded(each.whole.done, each.whole.told, each.done)
+                return ActionResult.of_action(each.whole.done, each.whole.full_text, each.done)
             outcome = act_on(command, targets.keys, targets.name, root, Audit(Clock()))
-            return ActionResult.recorded(outcome.done, outcome.told)
+            return ActionResult.of_action(outcome.done, outcome.full_text)
 
         self._threads.run("process-act", act)
         self.leave()
@@ -106,7 +106,7 @@ class DelayScreen(KernelSwitchScreen):
             return
         if not view.how:
             unknown = view.how is None
-            self._complaint = "what is permitted is still being asked" if unknown else "that is not permitted"
+            self._complaint = "permissions are still being checked" if unknown else "that is not permitted"
             return
         if self.text.strip() != view.word:
             self._complaint, self.text = f"the word is {view.word}; Esc leaves it", ""
@@ -115,7 +115,7 @@ class DelayScreen(KernelSwitchScreen):
 
         def act() -> ActionResult:
             outcome = set_delayacct(view.word == "on", Root("/"), Audit(Clock()))
-            return ActionResult.recorded(outcome.done, outcome.told)
+            return ActionResult.of_action(outcome.done, outcome.full_text)
 
         self._threads.run("delayacct", act)
         self.leave()

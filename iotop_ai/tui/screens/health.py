@@ -187,12 +187,12 @@ class HealthScreen(LiveScreen):
         """Query every disk now, except sleeping ones."""
         if isinstance(self._source, SmartRefresher) and self.health.may_ask:
             self._source.refresh_smart()
-            self.answer("done: the disks are asked")
+            self.answer("done: the disks are being queried")
 
     def action_test(self) -> None:
         """Open the dialog, or show why no test is possible."""
         one = target_disk(self.main.frame, self.health)
-        why = f"{self._disk_in_test} is being asked" if self._disk_in_test else why_no_test(one, self.health)
+        why = f"{self._disk_in_test} is being queried" if self._disk_in_test else why_no_test(one, self.health)
         if why or one is None:
             self.answer(f"failed: {why}" if why else "failed: there is no disk")
         else:
@@ -231,7 +231,7 @@ class HealthScreen(LiveScreen):
         self._source.add_event("action", f"{message.disk}: {outcome.text}")
         if outcome.done and isinstance(self._source, SmartRefresher):
             self._source.refresh_smart()
-        self.answer(f"{'done' if outcome.done else 'failed'}: {message.disk}: {outcome.told}")
+        self.answer(f"{'done' if outcome.done else 'failed'}: {message.disk}: {outcome.full_text}")
 
     def action_help(self) -> None:
         """Open the help page."""

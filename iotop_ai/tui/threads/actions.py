@@ -21,7 +21,7 @@ class ActionResult(Message):
         super().__init__()
 
     @classmethod
-    def recorded(cls, done: bool, text: str, events: tuple[str, ...] = ()) -> Self:
+    def of_action(cls, done: bool, text: str, events: tuple[str, ...] = ()) -> Self:
         """The result of an action on the machine: if done, the recording gets ``events``, or ``text`` without them."""
         if not done:
             return cls(f"failed: {text}")

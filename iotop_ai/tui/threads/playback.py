@@ -132,7 +132,7 @@ class PlaybackThread:
         self._waiting = False
         """Whether it has played to the end and waits for more."""
         self._checked_ns = 0
-        self._thread = threading.Thread(target=self._run, name="deck", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="playback", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""

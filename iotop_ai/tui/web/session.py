@@ -79,7 +79,7 @@ class Session:
                 async with asyncio.timeout(self._idle_s):
                     message = await self._socket.receive()
             except TimeoutError:
-                return f"nothing came from the page for {self._idle_s:g} s"
+                return f"the page sent nothing for {self._idle_s:g} s"
             if message.type in (WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED):
                 return ""
             try:
@@ -87,7 +87,7 @@ class Session:
                     raise MessageError("not text, or too long")
                 packet = parse_message(message.data)
             except MessageError as error:
-                return f"the page sent what is not a message ({error})"
+                return f"the page sent an invalid message ({error})"
             if packet is not None:
                 try:
                     child.stdin.write(packet.encoded())

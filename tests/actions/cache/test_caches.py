@@ -1,4 +1,4 @@
-"""Dropping and evicting on the real kernel, and what is refused."""
+"""Dropping and evicting on the real kernel, and refusals."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_drop_is_audited_and_not_repeated_within_a_minute(tmp_path: Path) -> N
     assert machine.written == "1"
 
 
-def test_another_boot_forgets_and_a_broken_stamp_does_no_harm(tmp_path: Path) -> None:
+def test_a_stamp_of_another_boot_or_a_broken_one_is_ignored(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     assert machine.drop().outcome.done
     (tmp_path / "root/proc/sys/kernel/random/boot_id").write_text("boot-2\n")
@@ -103,7 +103,7 @@ def test_another_boot_forgets_and_a_broken_stamp_does_no_harm(tmp_path: Path) ->
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
 
 
-def test_a_stamp_is_never_read_whole_and_never_waited_for(tmp_path: Path) -> None:
+def test_a_strange_stamp_is_not_read_whole_and_does_not_block(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     assert machine.drop().outcome.done
     stamp = tmp_path / "state" / "drop-caches.json"
@@ -115,7 +115,7 @@ def test_a_stamp_is_never_read_whole_and_never_waited_for(tmp_path: Path) -> Non
     assert wait_s(machine.root, machine.clock, tmp_path / "state") == 0.0
 
 
-def test_of_a_command_that_talks_without_end_only_the_beginning_is_read(tmp_path: Path) -> None:
+def test_only_the_start_of_endless_output_is_read(tmp_path: Path) -> None:
     script = tmp_path / "sysctl"
     script.write_text(
         "#!/bin/sh\necho denied >&2\nhead -c 50000000 /dev/zero >&2\nhead -c 50000000 /dev/zero\nexit 3\n"
@@ -136,14 +136,14 @@ def test_without_an_audit_log_nothing_is_dropped(tmp_path: Path) -> None:
     assert machine.written == ""
 
 
-def test_a_level_and_a_value_that_do_not_exist(tmp_path: Path) -> None:
+def test_unknown_levels_and_values_are_refused(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     assert machine.drop(4).outcome.text == "there is no level 4: 1, 2 or 3"
     assert set_switch(DROP_CACHES, "4", machine.root)[0] == "vm.drop_caches is not set to 4"
     assert machine.written == ""
 
 
-def test_the_sudoers_line_names_each_command_whole() -> None:
+def test_the_sudoers_line_has_each_whole_command() -> None:
     line = sudoers(DROP_CACHES)
     assert " ALL=(root) NOPASSWD: " in line
     assert line.count("sysctl -w vm.drop_caches\\=") == 3
@@ -159,12 +159,12 @@ def test_the_real_page_cache_is_dropped(disk_folder: Path) -> None:
     assert read_cached(str(file), PageCache()).resident_bytes == 64 * MIB
     if not os.access("/proc/sys/vm/drop_caches", os.W_OK):
         pytest.skip("vm.drop_caches may not be written here")
-    told: list[str] = []
+    steps: list[str] = []
     clock = Clock()
     state = disk_folder / "state"
-    done = drop_caches(1, Root("/"), clock, Audit(clock, state), told.append, folder=state)
+    done = drop_caches(1, Root("/"), clock, Audit(clock, state), steps.append, folder=state)
     assert done.outcome.done, done.outcome
-    assert told == ["sync", "drop"]
+    assert steps == ["sync", "drop"]
     assert done.effect is not None
     before, after = done.effect.before, done.effect.after
     assert before.cached_bytes is not None
@@ -174,7 +174,7 @@ def test_the_real_page_cache_is_dropped(disk_folder: Path) -> None:
 
 
 @needs_nobody
-def test_nobody_is_refused_with_the_line_that_mends_it(tmp_path: Path) -> None:
+def test_an_ordinary_user_is_refused_with_the_sudoers_line(tmp_path: Path) -> None:
     code = (
         "from iotop_ai.actions.kernel_switch import *; from iotop_ai.collectors.io.root import Root\n"
         "print(right_to(DROP_CACHES, Root('/'))); print(set_switch(DROP_CACHES, '1', Root('/')))"
@@ -205,7 +205,7 @@ def test_evicting_a_dataset_leaves_the_rest_in_memory(disk_folder: Path, how: st
     assert results == ["asked", f"6 files evicted: {10 * MIB + 100} -> 0 B in memory"]
 
 
-def test_what_somebody_maps_and_locks_stays_and_is_said(disk_folder: Path) -> None:
+def test_locked_pages_stay_in_memory_and_are_reported(disk_folder: Path) -> None:
     file = disk_folder / "locked"
     file.write_bytes(os.urandom(MIB))
     code = (
@@ -228,7 +228,7 @@ def test_what_somebody_maps_and_locks_stays_and_is_said(disk_folder: Path) -> No
         holder.communicate()
 
 
-def test_a_dataset_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_dataset_is_an_error(tmp_path: Path) -> None:
     outcome, done = evict(str(tmp_path / "nowhere"), Audit(Clock(), tmp_path / "state"), PageCache())
     assert done is None
     assert outcome.text.startswith("not done: ")
@@ -256,10 +256,10 @@ def test_a_sudo_rule_is_found_and_used_and_without_one_nothing_prompts(ruled: bo
     python = next((path for path in ("/usr/bin/python3",) if os.access(path, os.X_OK)), "")
     if not python or not shutil.which("sudo") or not shutil.which("unshare"):
         pytest.skip("needs sudo, unshare and a Python outside /root")
-    told = subprocess.run(
+    result = subprocess.run(
         [python, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True, text=True
     )
-    if told.stdout != "True\n":
+    if result.stdout != "True\n":
         pytest.skip("needs a system Python of 3.11 or newer")
     value = Path("/proc/sys/kernel/task_delayacct").read_text().strip()
     line = "nobody" + sudoers(TASK_DELAYACCT).removeprefix("root") if ruled else "# no rule"

@@ -1,4 +1,4 @@
-"""Staging as root of what another user may change meanwhile: nothing outside the copy is read, written or changed."""
+"""Staging as root while another user changes the tree: nothing outside the copy is read, written or changed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() 
 
 @pytest.fixture
 def open_path() -> Iterator[Path]:
-    """A folder of root's that everybody may enter."""
+    """A folder of root's that every user may enter."""
     top = Path(tempfile.mkdtemp(prefix="iotop-ai-stage-"))
     top.chmod(0o755)
     yield top
@@ -52,7 +52,7 @@ def victim(open_path: Path) -> Path:
 
 
 def state(top: Path) -> list[tuple[object, ...]]:
-    """All that can be changed of a folder; the time of change shows a chmod and a chown that were taken back, too."""
+    """Everything that can change in a folder; its ctime also shows a chmod or chown that was undone."""
     out: list[tuple[object, ...]] = []
     for path in [top, *sorted(top.rglob("*"))]:
         found = path.lstat()
@@ -61,7 +61,7 @@ def state(top: Path) -> list[tuple[object, ...]]:
 
 
 def give(top: Path, mode: int = 0o755, uid: int = UID) -> None:
-    """Have nobody own a tree."""
+    """Give a tree to the user nobody."""
     for path in [top, *top.rglob("*")]:
         os.chown(path, uid, uid, follow_symlinks=False)
     top.chmod(mode)
@@ -103,7 +103,7 @@ for _ in itertools.count():
 
 @contextmanager
 def swapping(victim: Path, *swapped: Path) -> Iterator[None]:
-    """Nobody puts links to the victim in these places and takes them away again, as fast as it can."""
+    """The user nobody replaces these places with links to the victim and undoes that, as fast as possible."""
     argv = as_nobody(sys.executable, "-c", SWAP, str(victim), *map(str, swapped))
     child = subprocess.Popen(argv, stdout=subprocess.PIPE)
     try:
@@ -116,7 +116,7 @@ def swapping(victim: Path, *swapped: Path) -> Iterator[None]:
 
 
 def race(act: Callable[[], None]) -> tuple[int, int]:
-    """(how often it was done, how often refused) in RACE_S."""
+    """(number of copies, number of refusals) in RACE_S."""
     until = time.monotonic() + RACE_S
     done = refused = 0
     while time.monotonic() < until:
@@ -133,10 +133,10 @@ def race(act: Callable[[], None]) -> tuple[int, int]:
     [(0o755, UID, False), (0o777, 0, False), (0o755, UID, True)],
     ids=["copy", "shared", "above"],
 )
-def test_folders_swapped_for_links_lead_nothing_out_of_the_target(
+def test_folders_swapped_for_links_do_not_lead_out_of_the_target(
     open_path: Path, victim: Path, mode: int, uid: int, above: bool
 ) -> None:
-    """above: the folder that gets the copy is theirs, too, and the copy itself is swapped."""
+    """above: the user also owns the folder that gets the copy, and swaps the copy itself."""
     source, fast = make_source(open_path), open_path / "fast"
     if above:
         give(fast)
@@ -152,7 +152,7 @@ def test_folders_swapped_for_links_lead_nothing_out_of_the_target(
         moment += 10_000_000_000
         for path in source.rglob("*"):
             if path.is_file():
-                os.utime(path, ns=(moment, moment))  # each is to be copied anew
+                os.utime(path, ns=(moment, moment))  # so that each is copied again
         with places(str(source), str(fast)) as ends:
             plan(ends, ROOT)
             copy_by_ourselves(ends, lambda _: None)
@@ -179,7 +179,7 @@ def test_folders_swapped_for_links_lead_nothing_out_of_the_target(
         assert verify(ends, None).wrong == 0
 
 
-def test_a_source_swapped_for_links_gives_nothing_else_away(open_path: Path, victim: Path) -> None:
+def test_a_source_swapped_for_links_reveals_no_other_file(open_path: Path, victim: Path) -> None:
     source, fast = make_source(open_path), open_path / "fast"
     before = state(victim)
 
@@ -219,7 +219,7 @@ def verify_and_plan(source: Path, folder: Path) -> None:
         verify(ends, None)
 
 
-def test_root_goes_on_with_the_copy_of_another_users_data(open_path: Path) -> None:
+def test_root_resumes_the_copy_of_another_users_data(open_path: Path) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
     stage(source, fast)
     assert {path.stat().st_uid for path in (fast / "data").rglob("*")} == {UID}
@@ -236,7 +236,7 @@ def test_root_goes_on_with_the_copy_of_another_users_data(open_path: Path) -> No
     assert (fast / "data" / "sub").stat().st_mtime_ns == (source / "sub").stat().st_mtime_ns
 
 
-def test_an_interrupted_copy_is_roots_alone_until_it_is_whole(open_path: Path) -> None:
+def test_an_interrupted_copy_belongs_to_root_until_it_is_complete(open_path: Path) -> None:
     source, fast = make_source(open_path, size=1 << 20), open_path / "fast"
     calls = 0
 
@@ -258,7 +258,7 @@ def test_an_interrupted_copy_is_roots_alone_until_it_is_whole(open_path: Path) -
 
 
 def test_in_a_folder_of_another_user_a_part_is_never_continued(open_path: Path, victim: Path) -> None:
-    """A file of root's that was moved there under the part's name would be completed and given away."""
+    """A file of root's, moved there under the part's name, would be completed and given away."""
     source, fast = make_source(open_path, files=2), open_path / "fast"
     give(fast)
     stage(source, fast)
@@ -284,7 +284,7 @@ def test_a_folder_of_roots_that_was_moved_there_is_not_given_away(open_path: Pat
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o700)
 
 
-def test_no_right_of_a_program_is_copied(open_path: Path) -> None:
+def test_setuid_and_setgid_are_not_copied(open_path: Path) -> None:
     source, fast = make_source(open_path, files=3), open_path / "fast"
     (source / "0").chmod(0o6755)
     (source / "sub").chmod(0o1777)
@@ -294,7 +294,7 @@ def test_no_right_of_a_program_is_copied(open_path: Path) -> None:
     assert modes == [0o755, 0o755, 0o775]  # writable by all is safe with the sticky bit alone
 
 
-def test_a_pipe_in_the_place_of_a_file_keeps_nothing_waiting(open_path: Path) -> None:
+def test_a_pipe_in_place_of_a_file_does_not_block(open_path: Path) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
     stage(source, fast)
     with places(str(source), str(fast)) as ends:
@@ -309,7 +309,7 @@ def test_a_pipe_in_the_place_of_a_file_keeps_nothing_waiting(open_path: Path) ->
         assert measure(ends.pinned, sample, ends.folder, None, Clock()).sample_files == 0
 
 
-def test_a_source_that_leads_elsewhere_after_it_was_looked_up(open_path: Path, victim: Path) -> None:
+def test_a_source_replaced_after_its_lookup_is_refused(open_path: Path, victim: Path) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
     with places(str(source), str(fast)) as ends:
         source.rename(open_path / "away")
@@ -323,7 +323,7 @@ def test_a_source_that_leads_elsewhere_after_it_was_looked_up(open_path: Path, v
 
 
 @pytest.mark.parametrize("end", ["source", "folder"])
-def test_a_link_of_another_users_leads_root_only_to_what_is_theirs(open_path: Path, victim: Path, end: str) -> None:
+def test_root_follows_another_users_link_only_to_their_own_files(open_path: Path, victim: Path, end: str) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
     link = open_path / "link"
     link.symlink_to(victim)
@@ -359,7 +359,7 @@ def test_rsync_is_not_run_as_root(open_path: Path) -> None:
     assert not os.listdir(fast)
 
 
-def test_the_paths_are_those_without_links_and_dots(open_path: Path) -> None:
+def test_paths_are_resolved(open_path: Path) -> None:
     (open_path / "a" / "b").mkdir(parents=True)
     (open_path / "to").mkdir()
     (open_path / "c").symlink_to("a/b")

@@ -53,7 +53,7 @@ except UnknownError as error:
 
 
 def by_rsync(source: Path, folder: Path) -> list[str]:
-    """The argv that copies by rsync; of root as nobody, to whom both ends then belong."""
+    """The argv that copies by rsync; as root it runs as nobody, which then owns both ends."""
     argv = [sys.executable, "-c", BY_RSYNC, str(source), str(folder)]
     if not find_rsync():
         pytest.skip("needs rsync")
@@ -66,16 +66,16 @@ def by_rsync(source: Path, folder: Path) -> list[str]:
     return as_nobody(*argv)
 
 
-def copy(how: str, source: Path, folder: Path, told: list[int] | None = None) -> None:
+def copy(how: str, source: Path, folder: Path, progress: list[int] | None = None) -> None:
     """Copy the source into the folder."""
-    told = [] if told is None else told
+    progress = [] if progress is None else progress
     if how == "own":
         with places(str(source), str(folder)) as ends:
-            copy_by_ourselves(ends, told.append)
+            copy_by_ourselves(ends, progress.append)
         return
     argv = by_rsync(source, folder)
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[3])
-    told += map(int, done.stdout.split())
+    progress += map(int, done.stdout.split())
     if done.returncode:
         raise UnknownError(done.stderr)
 
@@ -159,24 +159,24 @@ def test_a_copy_is_the_dataset_and_a_second_run_copies_nothing(dataset: Path, tm
     assert (first.files, first.links, first.back_links, first.others) == (9, 2, 1, 1)
     assert first.size_bytes == first.left_bytes == 6 * MIB + 15 + 7 + 4
     assert first.fits
-    told: list[int] = []
-    copy(how, dataset, fast, told)
-    assert told
+    progress: list[int] = []
+    copy(how, dataset, fast, progress)
+    assert progress
     before = look(dataset)
     del before["pipe"]
     assert look(fast / "data") == before
     assert sorted(os.listdir(fast)) == ["data"]
     second = made(dataset, fast)
     assert (second.left_files, second.left_bytes, second.differing) == (0, 0, 0)
-    told.clear()
-    copy(how, dataset, fast, told)
-    assert not told or max(told) < MIB
+    progress.clear()
+    copy(how, dataset, fast, progress)
+    assert not progress or max(progress) < MIB
     done = verified(dataset, fast)
     assert (done.files, done.checked_files, done.wrong) == (9, 9, 0)
 
 
 @pytest.mark.parametrize("how", COPIERS)
-def test_no_right_of_a_program_is_copied(tmp_path: Path, how: str) -> None:
+def test_setuid_and_setgid_are_not_copied(tmp_path: Path, how: str) -> None:
     source, fast = tmp_path / "data", tmp_path / "fast"
     (source / "sub").mkdir(parents=True)
     fast.mkdir()
@@ -200,7 +200,7 @@ def test_a_single_file(tmp_path: Path, how: str) -> None:
     assert verified(file, fast).wrong == 0
 
 
-def test_our_own_copy_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+def test_our_own_copy_resumes_an_interrupted_one(tmp_path: Path) -> None:
     source, target = tmp_path / "data", tmp_path / "fast" / "data"
     source.mkdir()
     target.mkdir(parents=True)
@@ -208,15 +208,15 @@ def test_our_own_copy_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     (source / "big").write_bytes(content)
     part = target / part_of("big")
     part.write_bytes(content[: 5 * MIB])
-    told: list[int] = []
-    copy("own", source, target.parent, told)
-    assert told[-1] == 7 * MIB
+    progress: list[int] = []
+    copy("own", source, target.parent, progress)
+    assert progress[-1] == 7 * MIB
     assert (target / "big").read_bytes() == content
     assert not part.exists()
 
 
 @pytest.mark.parametrize("how", COPIERS)
-def test_a_killed_copy_leaves_no_half_file_and_the_next_run_ends_it(tmp_path: Path, how: str) -> None:
+def test_a_killed_copy_leaves_no_partial_file_and_the_next_run_completes_it(tmp_path: Path, how: str) -> None:
     source, fast = tmp_path / "data", tmp_path / "fast"
     source.mkdir()
     fast.mkdir()
@@ -239,7 +239,7 @@ def test_a_killed_copy_leaves_no_half_file_and_the_next_run_ends_it(tmp_path: Pa
     assert verified(source, fast).wrong == 0
 
 
-def test_what_the_target_has_of_its_own_is_not_replaced_unasked(dataset: Path, tmp_path: Path) -> None:
+def test_files_of_the_target_are_not_replaced_without_a_flag(dataset: Path, tmp_path: Path) -> None:
     fast = tmp_path / "fast"
     (fast / "data" / "sub").mkdir(parents=True)
     (fast / "data" / "sub" / "1.bin").write_bytes(b"mine")
@@ -252,7 +252,7 @@ def test_what_the_target_has_of_its_own_is_not_replaced_unasked(dataset: Path, t
     assert (fast / "data" / "kept").read_bytes() == b"also mine"
 
 
-def test_places_that_cannot_be_meant(dataset: Path, tmp_path: Path) -> None:
+def test_invalid_places_are_refused(dataset: Path, tmp_path: Path) -> None:
     fast = tmp_path / "fast"
     fast.mkdir()
     with pytest.raises(UsageError, match="lies inside"):
@@ -271,7 +271,7 @@ def test_places_that_cannot_be_meant(dataset: Path, tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_place_that_another_user_prepared(dataset: Path, tmp_path: Path) -> None:
+def test_a_place_prepared_by_another_user_is_refused(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "fast" / "data").mkdir(parents=True)
     os.chown(tmp_path / "fast" / "data", 65534, 65534)
     with pytest.raises(InputError, match="belongs to another user"):
@@ -292,7 +292,7 @@ def test_a_link_in_the_place_of_a_file_is_not_written_through(tmp_path: Path) ->
     assert victim.read_bytes() == b"precious"
 
 
-def test_a_copy_that_is_not_the_same_is_found(dataset: Path, tmp_path: Path) -> None:
+def test_a_differing_copy_is_found(dataset: Path, tmp_path: Path) -> None:
     target = tmp_path / "fast" / "data"
     target.parent.mkdir()
     copy("own", dataset, target.parent)
@@ -319,7 +319,7 @@ def test_a_sample_is_small_and_spread() -> None:
 
 
 @needs_root
-def test_memory_is_known_as_memory_and_holds_no_more_than_it_has(dataset: Path, tmp_path: Path) -> None:
+def test_a_target_in_memory_is_detected_and_limited(dataset: Path, tmp_path: Path) -> None:
     with mounted(tmp_path / "shm", "-t", "tmpfs", "-o", "size=64m", "none") as memory:
         assert filesystem_of(str(memory), ROOT) == "tmpfs"
         found = made(dataset, memory)
@@ -335,7 +335,7 @@ def test_memory_is_known_as_memory_and_holds_no_more_than_it_has(dataset: Path, 
 
 
 @needs_root
-def test_a_filesystem_that_is_too_small_is_known_before_and_said_while(tmp_path: Path) -> None:
+def test_a_too_small_filesystem_is_detected_before_and_during_the_copy(tmp_path: Path) -> None:
     source = tmp_path / "data"
     source.mkdir()
     for i in range(4):
@@ -344,7 +344,7 @@ def test_a_filesystem_that_is_too_small_is_known_before_and_said_while(tmp_path:
         found = made(source, small)
         assert found.fits is False
         assert refusal(found, None, update=True, anyway=True) == "it does not fit"
-        for how in reversed(COPIERS):  # rsync first: as nobody it could not go on in what is root's
+        for how in reversed(COPIERS):  # rsync first: as nobody it could not continue root's copy
             with pytest.raises(UnknownError, match="No space left"):
                 copy(how, source, small)
         assert verified(source, small, []).wrong >= 1
@@ -364,7 +364,7 @@ def test_a_filesystem_without_inodes_left(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("a slow disk")
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "there")
 def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
-    """The source lies on a disk that takes 20 ms a request, and its pages are in memory: only the disk may count."""
+    """The source's disk takes 20 ms a request, and its pages are in memory: only the disk may count."""
     (tmp_path / "rig").mkdir()
     with FuseDisk(tmp_path / "rig", 64) as disk:
         made_ = subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], capture_output=True, check=False)
@@ -417,7 +417,7 @@ def test_two_filesystems_of_one_disk_are_the_same_disk_and_memory_is_not(tmp_pat
             assert same_disk(ends, ROOT, Clock()) == ""
 
 
-def test_the_same_disk_is_no_gain_whatever_was_measured() -> None:
+def test_the_same_disk_is_never_a_gain() -> None:
     plan_ = Plan("/a", "/b", files=9, size_bytes=10, room_bytes=100, same_disk="vda")
     fast = Speed(source_read=1e6, target_write=1e6, target_read=2.8e6)
     assert refusal(plan_, None, update=False, anyway=False).startswith("same disk, no gain: both lie on vda")
@@ -426,7 +426,7 @@ def test_the_same_disk_is_no_gain_whatever_was_measured() -> None:
     assert not any("times" in line for line in speed_text(fast, plan_))
 
 
-def test_files_are_compared_with_files_and_a_few_tell_nothing(tmp_path: Path, disk_folder: Path) -> None:
+def test_a_small_sample_gives_no_result(tmp_path: Path, disk_folder: Path) -> None:
     data, fast = disk_folder / "data", disk_folder / "fast"
     data.mkdir()
     fast.mkdir()

@@ -24,7 +24,7 @@ def test_accumulated_counts_from_the_first_snapshot(capsys: pytest.CaptureFixtur
     assert titles[1:3] == ["r", "rkB"]
 
 
-def test_a_source_that_ends_too_early_is_no_trend() -> None:
+def test_a_source_that_ends_too_early_gives_no_trend() -> None:
     with pytest.raises(UnknownError, match="before the first interval"):
         watch(MemoryRecording(pair()[:1]), Trend(), 3)
     assert len(watch(MemoryRecording(pair()), Trend(), 3)) == 1

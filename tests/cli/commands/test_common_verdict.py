@@ -1,4 +1,4 @@
-"""``why`` and ``diagnose`` as people and scripts run them."""
+"""``why`` and ``diagnose`` as users and scripts run them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stalled(tmp_path_factory: pytest.TempPathFactory) -> str:
     return record(tmp_path_factory.mktemp("why") / "a.iotop.jsonl", stalling())
 
 
-def test_why_says_it_in_the_banners_words() -> None:
+def test_why_prints_the_banners_words() -> None:
     done = iotop("why", "--duration", "3", "-d", "0.5", "--no-smart")
     lines = done.stdout.splitlines()
     assert lines[0].split()[0] in ("UNSURE", "IDLE", "OK", "STARVED", "BLOCKED", "SLOWED", "STARTING")
@@ -45,7 +45,7 @@ def test_why_fences_for_markdown() -> None:
     assert len(lines) > 3
 
 
-def test_why_refuses_a_process_that_belongs_to_no_job() -> None:
+def test_why_refuses_a_process_without_a_job() -> None:
     done = iotop("why", "--duration", "1", "-d", "0.2", "--no-smart", "--job", "1")
     assert done.returncode == 2
     assert done.stderr.startswith("usage: process 1 is not part of a training job")
@@ -53,18 +53,18 @@ def test_why_refuses_a_process_that_belongs_to_no_job() -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "x", "-5", "9999999999"])
-def test_what_is_no_process_id(text: str) -> None:
+def test_an_invalid_process_id_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="not a process id"):
         pid(text)
 
 
 @pytest.mark.parametrize("text", ["0.5", "0", "2d", "x"])
-def test_what_is_no_time_to_watch(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         duration(text)
 
 
-def test_diagnose_of_a_recording_is_what_lost_most(stalled: str) -> None:
+def test_diagnose_of_a_recording_is_the_largest_loss(stalled: str) -> None:
     done = iotop("diagnose", stalled, "--allow-root", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (1, "")
@@ -141,7 +141,7 @@ def test_no_answer_is_an_error_of_its_own(class_id: str | None) -> None:
 
 
 class Taken(MemoryRecording):
-    """Counts what is asked of it."""
+    """Counts the requested Snapshots."""
 
     taken = 0
 
@@ -155,14 +155,14 @@ def seconds(count: int) -> Iterable[Snapshot]:
     return (snapshot(n) for n in range(count))
 
 
-def test_it_watches_so_long_and_no_longer() -> None:
+def test_it_watches_exactly_the_given_time() -> None:
     source = Taken(seconds(100))
     last = watch(source, 12.0, SelectedJob(0))
     assert last is not None
     assert last.verdict.watched_s == 12.0
 
 
-def test_while_nothing_is_sure_it_goes_on_for_a_minute_at_most() -> None:
+def test_while_unsure_it_watches_for_up_to_a_minute() -> None:
     unsure = [snapshot(0)._replace(seq=n, at_ns=(5000 + n) * 10**9, wall_ns=n * 10**9) for n in range(100)]
     last = watch(MemoryRecording(unsure), None, SelectedJob(0))
     assert last is not None
@@ -172,7 +172,7 @@ def test_while_nothing_is_sure_it_goes_on_for_a_minute_at_most() -> None:
     assert sure.verdict.watched_s == 15.0
 
 
-def test_a_job_that_never_was_is_refused_with_those_that_were() -> None:
+def test_an_unknown_job_is_refused_with_the_known_ones() -> None:
     job = SelectedJob(77)
     watch(MemoryRecording(seconds(3)), 2.0, job)
     with pytest.raises(UsageError, match="process 77 is not part of a training job; jobs: none"):

@@ -1,4 +1,4 @@
-"""The settings file: what it may say, who may write it, and where each value comes from."""
+"""The settings file: its content, its permitted writers, and the origin of each value."""
 
 import os
 import tomllib
@@ -19,7 +19,7 @@ from tests import config_doc
 
 @pytest.fixture
 def tmp_path(own_folder: Path) -> Path:
-    """Where root believes a settings file."""
+    """A folder in which root trusts a settings file."""
     return own_folder
 
 
@@ -80,7 +80,7 @@ def of(
     return found.settings, dict(found.origins)
 
 
-def test_everything_that_a_file_can_say(path: Path) -> None:
+def test_every_setting_of_the_file_is_read(path: Path) -> None:
     settings, origins = of(path, FULL)
     assert settings._replace(chosen=frozenset()) == Settings(
         interval_s=0.5,
@@ -113,7 +113,7 @@ def test_everything_that_a_file_can_say(path: Path) -> None:
     assert settings.chosen == {setting.field for setting in SETTINGS}
 
 
-def test_what_goes_before_what(path: Path) -> None:
+def test_flags_override_the_environment_and_that_the_file(path: Path) -> None:
     text = "interval = 2\ntheme = 'light'\nreadonly = true\n"
     settings, origins = of(path, text, {"interval_s": 5.0}, IOTOP_AI_INTERVAL="3", IOTOP_AI_READONLY="0")
     assert (settings.interval_s, settings.readonly, settings.theme) == (5.0, False, "light")
@@ -133,7 +133,7 @@ def test_the_environment_without_a_file(tmp_path: Path) -> None:
         effective({}, environ | {"IOTOP_AI_INTERVAL": "0"})
 
 
-def test_no_color_goes_before_the_files_theme(path: Path) -> None:
+def test_no_color_overrides_the_files_theme(path: Path) -> None:
     assert of(path, "theme = 'light'", NO_COLOR="1")[0].theme == ""
     assert of(path, "theme = 'light'", NO_COLOR="1", IOTOP_AI_THEME="dark")[0].theme == "dark"
 
@@ -142,16 +142,16 @@ def test_a_folder_on_the_command_line_replaces_the_files_devices(path: Path) -> 
     assert of(path, "devices = ['sda']", {"path": "/data"})[0].devices == ()
 
 
-def test_smart_types_of_flag_and_file_are_put_together(path: Path) -> None:
+def test_smart_types_of_flag_and_file_are_merged(path: Path) -> None:
     text = "[smart_types]\nsda = 'a'\nsdb = 'b'\n"
     assert of(path, text, {"smart_types": (("sdb", "c"),)})[0].smart_types == (("sda", "a"), ("sdb", "c"))
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         ("intervall = 1", 1, "unknown key 'intervall'; did you mean 'interval'?"),
-        ("\ninterval = 'fast'", 2, "interval: 'fast' is no"),
+        ("\ninterval = 'fast'", 2, "interval: 'fast' is not a duration"),
         ("interval = true", 1, "interval: true is not a duration"),
         ("interval = 0.01", 1, "outside 0.1 to 3600"),
         ("interval = nan", 1, "outside 0.1 to 3600"),
@@ -174,17 +174,17 @@ def test_smart_types_of_flag_and_file_are_put_together(path: Path) -> None:
         ("x = '\x1b[31m'", 1, "not TOML"),
     ],
 )
-def test_what_is_wrong_is_one_line_with_its_place(path: Path, text: str, line: int, said: str) -> None:
+def test_a_mistake_is_one_line_with_its_place(path: Path, text: str, line: int, message: str) -> None:
     found = parse_config(path, text)
     (problem,) = found.problems if "a = 1\n" in text or len(found.problems) == 1 else found.problems[:1]
     assert problem.line == line
-    assert said in problem.text
+    assert message in problem.text
     where = found.where(problem)
     assert where.startswith(f"{path}:{line}: ")
     assert where.isprintable()
 
 
-def test_all_that_is_wrong_is_named_at_once(path: Path) -> None:
+def test_all_mistakes_are_listed_at_once(path: Path) -> None:
     found = parse_config(path, "intervall = 1\ntheme = 'pink'\nsort = 'cpu'\n[marks]\nutil = -1\n")
     assert [problem.line for problem in found.problems] == [1, 2, 5]
     assert found.values == {"sort": "cpu"}
@@ -195,20 +195,22 @@ def test_lines_of_keys() -> None:
     assert key_lines(text) == {"a": 1, "t.u v": 3, "t.u v.sort.next": 4, "t.u v.sort.last": 7}
 
 
-def test_a_file_that_everybody_may_write_is_refused(path: Path) -> None:
+def test_a_file_writable_by_all_is_refused(path: Path) -> None:
     write(path, "").chmod(0o602)
-    with pytest.raises(UsageError, match="every user may write it" if os.geteuid() else "others than root may write"):
+    with pytest.raises(
+        UsageError, match="every user may write it" if os.geteuid() else "users other than root may write"
+    ):
         read_config(path, required=False)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
-def test_a_file_of_somebody_else_is_refused(path: Path) -> None:
+def test_another_users_file_is_refused(path: Path) -> None:
     os.chown(write(path, "interval = 1"), 65534, 65534)
     with pytest.raises(UsageError, match="belongs to user 65534"):
         read_config(path, required=False)
 
 
-def test_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:
+def test_an_irregular_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for odd in (tmp_path, tmp_path / "pipe"):
         with pytest.raises(UsageError, match="not a regular file"):
@@ -221,13 +223,13 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:
         read_config(tmp_path / "latin", required=True)
 
 
-def test_a_file_that_was_named_must_be_there(path: Path) -> None:
+def test_a_file_given_by_flag_must_exist(path: Path) -> None:
     assert read_config(path, required=False) is None
     with pytest.raises(UsageError, match="no settings file"):
         read_config(path, required=True)
 
 
-def test_where_it_is(tmp_path: Path) -> None:
+def test_the_file_is_found_where_documented(tmp_path: Path) -> None:
     assert config_path({"XDG_CONFIG_HOME": "/x"}) == Path("/x/iotop-ai/config.toml")
     home = config_path({"XDG_CONFIG_HOME": "relative", "HOME": str(tmp_path)})
     assert home.is_absolute()
@@ -272,7 +274,7 @@ def test_the_command(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert capsys.readouterr().err.startswith(f"usage: {path}:1: theme: 3")
 
 
-def test_the_template_is_what_the_table_says(path: Path) -> None:
+def test_the_template_matches_the_table(path: Path) -> None:
     text = config.template()
     plain = "\n".join(line if line.startswith("# ") else line.removeprefix("#") for line in text.splitlines())
     assert set(tomllib.loads(plain)) == {setting.name.partition(".")[0] for setting in SETTINGS}

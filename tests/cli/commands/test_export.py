@@ -1,4 +1,4 @@
-"""The real program: a recording out, a log in, and everything it refuses."""
+"""The real program: a recording out, a log in, and every refusal."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_every_table_into_one_database(recording: Path, tmp_path: Path) -> None:
     with sqlite3.connect(out) as db:
         count = {name: db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("devices", "processes")}
         assert all(count.values())
-        told = dict(db.execute("SELECT name, value FROM recording").fetchall())
-    assert (told["host"], told["cmdline"]) == ("h", "names")
+        about = dict(db.execute("SELECT name, value FROM recording").fetchall())
+    assert (about["host"], about["cmdline"]) == ("h", "names")
     assert list(tmp_path.iterdir()) == [out]
 
 
@@ -96,28 +96,28 @@ def test_jsonl_names_the_table_when_there_are_several(recording: Path, capsys: p
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--table", "disks"), "no table 'disks'"),
         (("--table", "devices,gpus"), "csv holds one table"),
         (("--format", "sqlite"), "sqlite needs a file: -o OUT.sqlite"),
-        (("--begin", "x"), "'x' is no time"),
+        (("--begin", "x"), "'x' is not a time"),
         (("--begin", "90%", "--end", "10%"), "is before --begin"),
         (("--format", "xml"), "invalid choice"),
     ],
 )
-def test_what_cannot_be_meant(
-    recording: Path, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_usage_is_refused(
+    recording: Path, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert export(recording, *arguments) == 2
     out, err = capsys.readouterr()
     assert err.startswith("usage: ")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert out == ""
 
 
-def test_a_time_in_which_nothing_was_recorded(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_time_without_a_recording_is_refused(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export(recording, "--begin", "2199-01-01") == 2
     assert capsys.readouterr().err.startswith("unknown: ")
 
@@ -133,7 +133,7 @@ def test_an_existing_file_is_kept(recording: Path, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
-def test_root_is_refused_what_others_may_write(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_root_is_refused_a_file_that_others_may_write(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mode = recording.stat().st_mode
     recording.chmod(0o666)
     try:
@@ -177,7 +177,7 @@ def test_import_and_replay_of_both_kinds(tmp_path: Path, capsys: pytest.CaptureF
     assert json.loads(out.read_text().split("\n", 1)[0])["origin"] == "iostat"
 
 
-def test_only_the_mean_since_boot_is_no_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_mean_since_boot_alone_is_not_an_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "one.txt"
     log.write_text((LOGS / "iostat-12.6-t.txt").read_text().split("\n\n\n")[0] + "\n\n")
     arguments = ["import", "--iostat", str(log), "-o", str(tmp_path / "o"), "--interval", "1"]

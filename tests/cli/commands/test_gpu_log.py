@@ -42,7 +42,7 @@ def rig(tmp_path: Path) -> Path:
 
 
 @needs_library
-def test_the_default_query_is_the_seeds(rig: Path) -> None:
+def test_the_default_query_has_the_documented_fields(rig: Path) -> None:
     out, err = start(rig, "-n", "1").communicate(timeout=30)
     header, first, second = out.splitlines()
     assert (
@@ -57,7 +57,7 @@ def test_the_default_query_is_the_seeds(rig: Path) -> None:
 
 
 @needs_library
-def test_each_line_is_out_at_once_and_the_interval_holds(rig: Path) -> None:
+def test_each_line_is_flushed_and_the_interval_is_kept(rig: Path) -> None:
     child = start(rig, "-d", "0.3", "--query", "timestamp,index", "--format", "csv,noheader")
     assert child.stdout is not None
     waits = select.poll()
@@ -90,7 +90,7 @@ def test_formats(rig: Path) -> None:
 
 
 @needs_library
-def test_what_cannot_be_is_one_line(rig: Path) -> None:
+def test_an_impossible_query_is_one_line(rig: Path) -> None:
     child = start(rig, "--query", "timestamp,nonsense")
     out, err = child.communicate(timeout=30)
     assert (child.returncode, out) == (2, "")
@@ -102,15 +102,15 @@ def test_what_cannot_be_is_one_line(rig: Path) -> None:
     assert err.startswith("unknown: the NVIDIA library and kernel module have different versions (reboot")
 
 
-def test_every_field_has_a_value_or_says_none() -> None:
+def test_every_field_has_a_value_or_na() -> None:
     line = GpuLine(1_760_000_000_123_000_000, "GPU-1", GpuState("GPU-1", 0, "H100", fan_percent=0), None, 1)
     fields = list(FIELDS.values())
     texts = dict(zip(FIELDS, csv_line(fields, line).split(", "), strict=True))
     assert (texts["fan.speed"], texts["power.draw"], texts["temperature.memory"]) == ("0 %", "[N/A]", "N/A")
     assert csv_header(fields_of("fan.speed")) == "fan.speed [%]"
     assert json_object(fields_of("driver_version,fan.speed"), line) == {"driver_version": None, "fan.speed [%]": 0}
-    gone = GpuLine(0, "GPU-2", None, None, 2)
-    assert csv_line(fields_of("uuid,utilization.gpu,count"), gone) == "GPU-2, [N/A], 2"
+    lost = GpuLine(0, "GPU-2", None, None, 2)
+    assert csv_line(fields_of("uuid,utilization.gpu,count"), lost) == "GPU-2, [N/A], 2"
     assert len(fields_of(DEFAULT)) == 6
     with pytest.raises(UsageError):
         fields_of("")

@@ -1,4 +1,4 @@
-"""``replay`` and ``--host`` where no screen comes up: one line, a code, and a terminal that is as it was."""
+"""``replay`` and ``--host`` without a screen: one line, an exit code, and an unchanged terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def one_line(*arguments: str) -> str:
-    """What the program says on standard error; it exits with 2 and prints nothing else."""
+    """The program's line on standard error; it exits with 2 and prints nothing else."""
     done = iotop("replay", "--allow-root", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -40,13 +40,13 @@ def one_line(*arguments: str) -> str:
     return done.stderr
 
 
-def test_what_is_no_recording_is_one_line(tmp_path: Path, path: str) -> None:
+def test_a_file_that_is_not_a_recording_is_one_line(tmp_path: Path, path: str) -> None:
     junk = tmp_path / "junk"
     for raw in (b"", b"%PDF-1.7 secret", b"{}\n", b"\x00" * 9999, gzip.compress(b"secret " * 99), b"[" * 99999):
         junk.write_bytes(raw)
-        said = one_line(str(junk))
-        assert said.startswith("input: ")
-        assert "secret" not in said
+        message = one_line(str(junk))
+        assert message.startswith("input: ")
+        assert "secret" not in message
     assert one_line(str(tmp_path)).startswith("input: ")
     assert "No such file" in one_line(str(tmp_path / "none"))
     whole = Path(path).read_bytes()
@@ -54,14 +54,14 @@ def test_what_is_no_recording_is_one_line(tmp_path: Path, path: str) -> None:
     assert one_line(str(junk)).startswith("input: ")
 
 
-def test_what_cannot_be_meant_is_one_line(path: str) -> None:
+def test_invalid_usage_is_one_line(path: str) -> None:
     assert "25:00" in one_line("--at", "25:00", path)
     assert "0.25 to 64" in one_line("--speed", "99", path)
     assert "not a terminal" in one_line(path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
-def test_root_reads_its_own_and_of_others_what_it_allows(path: str, tmp_path: Path) -> None:
+def test_root_reads_its_own_files_and_others_with_allow_root(path: str, tmp_path: Path) -> None:
     link, theirs = tmp_path / "link", tmp_path / "theirs.iotop.jsonl"
     link.symlink_to("/etc/shadow")
     shutil.copyfile(path, theirs)
@@ -83,7 +83,7 @@ def test_root_reads_its_own_and_of_others_what_it_allows(path: str, tmp_path: Pa
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
 @pytest.mark.parametrize("words", [(), ("--allow-root",)])
-def test_no_content_of_what_is_not_a_recording_is_shown(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_the_content_of_other_files_is_not_shown(tmp_path: Path, words: tuple[str, ...]) -> None:
     path = tmp_path / "shadow"
     for text in (
         b"root:$6$hash:19000::\n",
@@ -107,12 +107,12 @@ def test_speeds(text: str, factor: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "65", "x", "", "nan", "-1"])
-def test_no_speeds(text: str) -> None:
+def test_invalid_speeds_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         speed(text)
 
 
-def test_a_file_that_is_written_grows_until_it_is_closed(tmp_path: Path) -> None:
+def test_a_file_grows_until_it_is_closed(tmp_path: Path) -> None:
     recorder = recorder_of(FileSink(str(tmp_path / "a")))
     live = stalling(5)
     for frame in live:
@@ -132,7 +132,7 @@ def test_a_recording_gets_a_name_of_host_and_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=id", "-", "", "a b", "a\nb", "a\x1b[31m"])
-def test_a_host_that_is_none(host: str) -> None:
+def test_an_invalid_host_is_refused(host: str) -> None:
     with pytest.raises(UsageError, match="not a host"):
         show_host(Settings(), host)
 
@@ -144,13 +144,13 @@ def ssh(tmp_path: Path) -> Path:
 
 
 def stand_in(program: Path, text: str) -> None:
-    """A program in the place of ssh."""
+    """A program in place of ssh."""
     program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(0o755)
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         ("echo 'sh: 1: iotop-ai: not found' >&2; exit 127", "box: no iotop-ai in the PATH of that machine"),
         ("echo 'ssh: Could not resolve hostname box' >&2; exit 255", "box: no connection: ssh: Could not resolve"),
@@ -160,12 +160,12 @@ def stand_in(program: Path, text: str) -> None:
     ],
 )
 @needs_tmux
-def test_why_there_is_no_remote_screen(ssh: Path, script: str, said: str) -> None:
+def test_errors_of_a_remote_screen_are_explained(ssh: Path, script: str, message: str) -> None:
     stand_in(ssh, script)
     with Terminal(80, 24, {"IOTOP_AI_SSH": str(ssh)}) as terminal:
         terminal.type(" ".join(command("--host", "box")) + "; echo rc=$?\n")
         text = terminal.wait_for("rc=2")
-        assert said in text
+        assert message in text
         assert "input: " in text
         assert "Traceback" not in text
         assert terminal.mode()["alternate_on"] == "0"
@@ -176,7 +176,7 @@ def test_no_ssh_at_all() -> None:
         Ssh("box", "true", program="/nonexistent/ssh")
 
 
-def test_what_ssh_is_asked(ssh: Path) -> None:
+def test_ssh_gets_the_right_command(ssh: Path) -> None:
     stand_in(ssh, 'printf "%s\\n" "$@"')
     with Ssh("-x", "iotop-ai record -o -", program=str(ssh)) as child:
         assert os.read(child.fd, 999).decode().splitlines() == [*KEEPALIVE, "--", "-x", "iotop-ai record -o -"]

@@ -25,19 +25,19 @@ def test_the_file_under_the_name_is_replaced(tmp_path: Path) -> None:
     record(path, live[:80])
     chain = Chain(str(path))
     chain.follows = True
-    tape = FrameCursor(chain.parts, chain.next_part)
-    assert tape.seek(2**62) == live[79]
-    assert tape.forward() is None
+    cursor = FrameCursor(chain.parts, chain.next_part)
+    assert cursor.seek(2**62) == live[79]
+    assert cursor.forward() is None
     ring = Ring()
     for frame in live[:80]:
         ring.put(frame)
     preroll = ring.preroll("full", live[80].snapshot.at_ns)
     ring.close()
     path.rename(tmp_path / "a.20251009T085440.iotop.jsonl")
-    assert tape.forward() is None
+    assert cursor.forward() is None
     record(path, live[80:], preroll=preroll)
-    assert [tape.forward() for _ in live[80:]] == live[80:]
-    assert tape.seek(live[70].snapshot.wall_ns) == live[70]
+    assert [cursor.forward() for _ in live[80:]] == live[80:]
+    assert cursor.seek(live[70].snapshot.wall_ns) == live[70]
     chain.close()
 
 
@@ -63,7 +63,7 @@ def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> 
             begun = parts()
             terminal.wait_until(lambda _: parts() >= begun + 2, LONG_S, "two rotations")
             clock_moves(terminal)
-            # What has been appended is read on a thread of its own, which may be late.
+            # A thread reads appended lines, and may be late.
             terminal.wait_until(
                 lambda text: (line := TIMELINE.search(text)) and line[1] < line[2], LONG_S, "a long line"
             )

@@ -43,7 +43,7 @@ def verify(path: Path, *, user: bool, folder: Path) -> str:
 
 
 @FORMS
-def test_it_records_for_ever_with_bounds(user: bool) -> None:
+def test_it_records_for_ever_within_limits(user: bool) -> None:
     options = options_of(unit(program(), user=user))
     assert options.output == "/var/lib/iotop-ai/recordings/host.iotop.jsonl"
     assert (options.settings.interval_s, options.burst_s, options.append) == (10.0, 1.0, True)
@@ -51,7 +51,7 @@ def test_it_records_for_ever_with_bounds(user: bool) -> None:
 
 
 @FORMS
-def test_systemd_takes_it(tmp_path: Path, user: bool) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path, user: bool) -> None:
     folder = tmp_path / "a 100% $dir"
     folder.mkdir()
     script = folder / "iotop-ai"
@@ -62,16 +62,16 @@ def test_systemd_takes_it(tmp_path: Path, user: bool) -> None:
     assert verify(path, user=user, folder=tmp_path) == ""
 
 
-def test_systemd_says_when_a_program_is_not_there(tmp_path: Path) -> None:
-    # The test above would be worth nothing if systemd-analyze never complained.
+def test_systemd_reports_a_missing_program(tmp_path: Path) -> None:
+    # Proves the test above: systemd-analyze does complain.
     path = tmp_path / "iotop-ai.service"
     path.write_text(unit(["/nowhere/iotop-ai"], user=False))
     assert "/nowhere/iotop-ai" in verify(path, user=False, folder=tmp_path)
 
 
 @FORMS
-def test_it_runs_nothing_out_of_a_folder_of_others(user: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))  # with no script beside it
+def test_it_runs_nothing_from_another_users_folder(user: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))  # without a script beside it
     text = unit(program(), user=user)
     assert setting(text, "WorkingDirectory") == ["/"]
     assert setting(text, "ExecStart")[0].startswith(f"{tmp_path}/python -P -m iotop_ai record ")
@@ -85,7 +85,7 @@ def test_words_are_quoted_where_they_must_be() -> None:
         unit(["/a\nUser=x"], user=False)
 
 
-def test_the_command_prints_the_unit_and_says_what_to_do() -> None:
+def test_the_command_prints_the_unit_and_its_installation() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "iotop_ai", "service", "--user"], capture_output=True, text=True, check=True
     )
@@ -94,7 +94,7 @@ def test_the_command_prints_the_unit_and_says_what_to_do() -> None:
     assert "@PROGRAM@" not in done.stdout
 
 
-def test_a_program_that_others_may_change_is_told(tmp_path: Path) -> None:
+def test_a_program_that_others_may_change_is_reported(tmp_path: Path) -> None:
     assert writable_by_others("/bin/sh") == ""
     script = tmp_path / "iotop-ai"
     script.write_text("")
@@ -107,7 +107,7 @@ def test_a_program_that_others_may_change_is_told(tmp_path: Path) -> None:
 
 
 def unreadable() -> set[int]:
-    """Processes whose I/O even root with everything may not read: a container's guardian."""
+    """Processes whose I/O is unreadable even for root with all capabilities: a container's guardian."""
     out = set()
     for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
         try:
@@ -120,7 +120,7 @@ def unreadable() -> set[int]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="gives capabilities up, by setpriv")
-def test_with_the_capabilities_that_are_left_it_sees_everything(tmp_path: Path) -> None:
+def test_with_the_remaining_capabilities_it_sees_everything(tmp_path: Path) -> None:
     (line,) = setting(unit(program(), user=False), "CapabilityBoundingSet")
     kept = ",".join(f"+{name.removeprefix('CAP_').lower()}" for name in line.split())
     path = tmp_path / "host.iotop.jsonl"

@@ -48,8 +48,8 @@ def test_systemd_runs_it(tmp_path: Path) -> None:
         until(lambda: recorded("snap", before + 1), "the second start recorded no Snapshot")
         box.run("systemctl", "stop", UNIT)
         assert (box.shown(UNIT, "ActiveState"), box.shown(UNIT, "Result")) == ("inactive", "success")
-        told = box.run("journalctl", "--no-pager", "-o", "cat", "-u", UNIT)
-        assert f"record: to /var/lib/iotop-ai/recordings/{path.name}" in told
-        assert "Traceback" not in told
+        journal = box.run("journalctl", "--no-pager", "-o", "cat", "-u", UNIT)
+        assert f"record: to /var/lib/iotop-ai/recordings/{path.name}" in journal
+        assert "Traceback" not in journal
         assert kinds(path)[-1] == "end"
     assert not os.path.ismount(tmp_path / "root")

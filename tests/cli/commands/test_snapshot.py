@@ -9,7 +9,7 @@ from tests.export.make import ok, pair
 PENDING: Reading[object] = Reading(None, Status.PENDING, "asked")
 
 
-def test_what_is_late_is_taken_from_later_and_counters_are_not() -> None:
+def test_late_parts_come_from_a_later_snapshot_and_counters_do_not() -> None:
     before, after = pair()
     waiting = after._replace(smart=PENDING, filesystems=ok({"/": PENDING}, after.at_ns))
     assert late_parts(waiting) == ("smart", "filesystems")
@@ -26,7 +26,7 @@ def test_nothing_late_changes_nothing() -> None:
     assert completed(whole, before) == whole
 
 
-def test_a_short_interval_still_judges_what_came_with_its_end() -> None:
+def test_a_short_interval_judges_its_own_end() -> None:
     before, after = pair()
     soon = after._replace(at_ns=before.at_ns + 300_000_000)
     state = SmartState("sda", "ata", "Spinner", "S1", "F1", "FAIL", "critical", ("312 reallocated sectors",))

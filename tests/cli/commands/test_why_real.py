@@ -31,7 +31,7 @@ def nobody(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> Iterator[int]:
-    """Pid of nobody's trainer whose one loader computes longer than a step takes."""
+    """Pid of nobody's trainer, whose only loader computes longer than a step takes."""
     data = tmp_path / "data"
     data.mkdir()
     write_files(data, 4, 8)
@@ -48,7 +48,7 @@ def trainer(tmp_path: Path) -> Iterator[int]:
         program.wait()
 
 
-def test_an_ordinary_user_is_told_about_the_own_job(trainer: int, tmp_path: Path) -> None:
+def test_an_ordinary_user_sees_their_own_job(trainer: int, tmp_path: Path) -> None:
     done = nobody(tmp_path, "why", "--duration", "30", "--md")
     lines = done.stdout.splitlines()
     assert lines[0] == lines[-1] == "```", done
@@ -57,6 +57,6 @@ def test_an_ordinary_user_is_told_about_the_own_job(trainer: int, tmp_path: Path
     assert f"job {trainer} of nobody" in lines[-2]
     assert done.returncode == 1
     found = nobody(tmp_path, "diagnose", "--duration", "25", "--json", "--job", str(trainer))
-    told = json.loads(found.stdout)
-    assert (told["state"], found.returncode) == ("STARVED", 1)
-    assert told["data_stall_ratio"] > 0.3
+    printed = json.loads(found.stdout)
+    assert (printed["state"], found.returncode) == ("STARVED", 1)
+    assert printed["data_stall_ratio"] > 0.3

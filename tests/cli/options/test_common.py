@@ -95,7 +95,7 @@ def test_devices_of_the_file_are_this_machines(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "argv", [[], ["-d", "1"], ["--delay", "0.1"], ["-d", "1m"], ["-d", "3600"], ["-d", "1h"], ["-d", "0.5s"]]
 )
-def test_a_plain_start_is_what_the_parser_says(argv: list[str]) -> None:
+def test_a_plain_start_matches_the_parser(argv: list[str]) -> None:
     args = build_parser(argv).parse_args(argv)
     assert plain_flags(argv) == flags_of(args)
     assert (args.command, args.batch, args.host, args.config, getattr(args, "job", 0)) == (None, False, None, None, 0)
@@ -116,7 +116,7 @@ def test_a_plain_start_is_what_the_parser_says(argv: list[str]) -> None:
         *(["-d1"], ["--delay=1"], ["-b"], ["--help"], ["snapshot"], ["-d", "1", "-b"], ["-o", "1"], ["", "1"]),
     ],
 )
-def test_anything_else_is_the_parsers(argv: list[str]) -> None:
+def test_other_arguments_go_to_the_parser(argv: list[str]) -> None:
     assert plain_flags(argv) is None
 
 

@@ -31,17 +31,17 @@ INFOS = {
         ("ALL", list(INFOS)),
     ],
 )
-def test_words_for_devices(word: str, names: list[str]) -> None:
+def test_devices_are_found_by_every_kind_of_name(word: str, names: list[str]) -> None:
     assert matching_devices(word, INFOS) == names
 
 
-def test_an_unknown_word_names_what_exists_but_loops() -> None:
+def test_an_unknown_name_lists_the_devices_without_loops() -> None:
     with pytest.raises(UsageError) as caught:
         matching_devices("hda", INFOS)
     assert str(caught.value) == "no device 'hda'; devices: sda, sda1, nvme0n1, dm-0 (vg/data)"
 
 
-def test_nothing_exists() -> None:
+def test_without_devices_it_says_so() -> None:
     with pytest.raises(UsageError, match="there are no devices"):
         matching_devices("hda", {})
 
@@ -52,7 +52,7 @@ def device_of(path: Path) -> str:
     return f"{os.major(number)}:{os.minor(number)}"
 
 
-def test_a_folder_on_a_volume_means_volume_and_disk(tmp_path: Path) -> None:
+def test_a_folder_on_a_volume_selects_volume_and_disk(tmp_path: Path) -> None:
     mounts = (
         Mount("/", "ext4", "/dev/sda1", device="8:1"),
         Mount(str(tmp_path), "xfs", "/dev/dm-0", device=device_of(tmp_path)),
@@ -61,7 +61,7 @@ def test_a_folder_on_a_volume_means_volume_and_disk(tmp_path: Path) -> None:
     assert devices_of_path(str(tmp_path), mounts, infos, Root("/")) == ["dm-0", "nvme0n1"]
 
 
-def test_a_kernel_folder_over_a_disk_is_on_no_disk() -> None:
+def test_a_kernel_folder_mounted_over_a_disk_has_no_disk() -> None:
     mounts = (Mount("/", "ext4", "/dev/sda1", device="8:1"),)
     with pytest.raises(UnknownError, match="not on a disk"):
         devices_of_path("/proc", mounts, INFOS, Root("/"))
@@ -73,7 +73,7 @@ def test_a_folder_in_memory_has_no_disk(tmp_path: Path) -> None:
         devices_of_path(str(tmp_path), mounts, INFOS, Root("/"))
 
 
-def test_nothing_typed_reads_nothing() -> None:
+def test_without_a_name_nothing_is_read() -> None:
     settings = Settings()
     assert resolve_devices(settings, Root("/nonexistent")) is settings
 

@@ -36,7 +36,7 @@ def flags_of(folder: Path) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", ["made-gpu-server", "made-container", "vm-6.18"])
-def test_another_machines_trees_are_shown_and_nothing_of_our_own(name: str, tmp_path: Path) -> None:
+def test_another_machines_trees_are_shown_without_our_own_data(name: str, tmp_path: Path) -> None:
     machine(name, tmp_path)
     shown = taken(*flags_of(tmp_path))
     devices = {line["name"] for line in shown["devices"]}  # type: ignore[attr-defined]
@@ -58,19 +58,19 @@ def test_another_machines_trees_are_shown_and_nothing_of_our_own(name: str, tmp_
         (("--sysfs", "/proc"), "--sysfs /proc: neither block nor class is in it; name a mounted /sys"),
     ],
 )
-def test_a_directory_that_is_none_is_one_line(flags: tuple[str, ...], why: str) -> None:
+def test_an_invalid_directory_is_one_line(flags: tuple[str, ...], why: str) -> None:
     done = iotop(*flags, "snapshot")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"usage: {why}\n")
 
 
-def test_our_own_trees_by_name_are_our_own() -> None:
+def test_our_own_trees_by_path_are_our_own() -> None:
     assert root_from_options("/proc", "/sys").live
     assert root_from_options("", "").live
     with pytest.raises(UsageError, match="no such directory"):
         root_from_options("/proc/stat", "")
 
 
-def test_nothing_is_changed_through_such_trees(tmp_path: Path) -> None:
+def test_nothing_is_changed_through_other_trees(tmp_path: Path) -> None:
     machine("vm-6.18", tmp_path)
     for what in (("cache", "drop"), ("stage", str(tmp_path), str(tmp_path / "there"))):
         done = iotop(*flags_of(tmp_path), *what)
@@ -89,7 +89,7 @@ def test_a_pid_of_a_captured_tree_is_never_ours(tmp_path: Path) -> None:
     assert Root().own_pid == os.getpid()
 
 
-def test_a_pipe_in_a_tree_holds_nothing_up(tmp_path: Path) -> None:
+def test_a_pipe_in_a_tree_does_not_block(tmp_path: Path) -> None:
     machine("vm-6.18", tmp_path)
     for name in ("diskstats", "meminfo", "stat", "loadavg"):
         (tmp_path / "proc" / name).unlink()
@@ -127,7 +127,7 @@ def test_a_container_sees_the_hosts_processes_and_mounts(tmp_path: Path) -> None
     assert shown["system"]["self"]["pid"] > busy.pid
 
 
-def test_the_settings_say_why_they_are_read_only() -> None:
+def test_the_reason_for_read_only_is_shown() -> None:
     shown = iotop("config", "print", IOTOP_AI_PROCFS="/host/proc").stdout
     assert re.search(r"^readonly = true +# environment IOTOP_AI_PROCFS$", shown, re.MULTILINE)
     assert "readonly = false" in iotop("config", "print", IOTOP_AI_PROCFS="/proc/", IOTOP_AI_SYSFS="/sys").stdout

@@ -25,7 +25,7 @@ BYTE = st.integers(0, 255)
 
 
 @given(BYTE, BYTE, BYTE)
-def test_the_palette_is_the_one_that_rich_picks(red: int, green: int, blue: int) -> None:
+def test_the_palette_equals_richs(red: int, green: int, blue: int) -> None:
     expected = Color.from_rgb(red, green, blue).downgrade(ColorSystem.EIGHT_BIT).number
     assert palette_index(red, green, blue) == expected
 
@@ -34,7 +34,7 @@ def test_the_palette_is_the_one_that_rich_picks(red: int, green: int, blue: int)
 @pytest.mark.parametrize(
     ("colours", "system"), [(2**24, ColorSystem.TRUECOLOR), (256, ColorSystem.EIGHT_BIT)], ids=["true", "256"]
 )
-def test_both_frames_have_the_same_looks(theme: str, colours: int, system: ColorSystem) -> None:
+def test_both_frames_look_the_same(theme: str, colours: int, system: ColorSystem) -> None:
     for token in TOKENS:
         for background in ("", "sel", "panel"):
             look = look_of(theme, token, background)
@@ -47,7 +47,7 @@ def test_both_frames_have_the_same_looks(theme: str, colours: int, system: Color
             assert codes - {"39", "49"} == ours, (token, background)
 
 
-def test_no_colour_is_no_colour() -> None:
+def test_without_colour_no_colour_is_sent() -> None:
     assert sgr_parameters(Look("#ff0000", "4", bold=True), 0) == "1"
     assert sgr_parameters(Look("9", "1"), 16) == "91;41"
     assert sgr_parameters(Look("#ff0000", ""), 16) == ""
@@ -55,7 +55,7 @@ def test_no_colour_is_no_colour() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (60, 15)])
 @pytest.mark.parametrize("ascii_only", [False, True])
-async def test_the_app_repaints_the_same(size: tuple[int, int], ascii_only: bool) -> None:
+async def test_the_app_repaints_the_same_cells(size: tuple[int, int], ascii_only: bool) -> None:
     first = made_frames(1)[0]
     view = View(ascii_only=ascii_only)
     lines = screen_rows(*size, first, view)
@@ -100,7 +100,7 @@ def test_the_theme_fits_the_terminal(environment: dict[str, str], expected: tupl
     assert terminal(Settings(), environment)[:2] == expected
 
 
-def test_a_theme_asked_for_wins() -> None:
+def test_a_chosen_theme_takes_precedence() -> None:
     environment = {"TERM": "xterm-256color", "NO_COLOR": "1"}
     assert terminal(Settings(theme="light"), environment)[:2] == ("light", 256)
 
@@ -121,7 +121,7 @@ def test_glyphs_need_utf8(environment: dict[str, str], expected: bool) -> None:
     assert terminal(Settings(ascii_only=True), environment).ascii_only
 
 
-def test_what_cannot_paint_is_refused_in_one_line() -> None:
+def test_an_unusable_terminal_is_refused_in_one_line() -> None:
     assert refusal("xterm", True) == ""
     for term, tty in (("xterm", False), ("dumb", True), ("", True)):
         line = refusal(term, tty)

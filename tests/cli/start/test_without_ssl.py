@@ -1,4 +1,4 @@
-"""What the live screen leaves out of memory."""
+"""The live screen does not load ssl."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ with ssl_hidden():
 """
 
 
-def test_the_screen_goes_without_tls_and_whoever_wants_it_later_has_it() -> None:
+def test_the_screen_starts_without_ssl_which_can_be_imported_later() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

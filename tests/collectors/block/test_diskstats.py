@@ -1,4 +1,4 @@
-"""/proc/diskstats as a file that changes between readings: only what moved is parsed, nothing is mistaken."""
+"""/proc/diskstats as a file that changes between readings: only changed lines are parsed, and no device is mistaken."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Machine:
         place.write_text(f"{diskseq}\n")
 
     def rates(self, *lines: str, seconds: float = 1.0) -> dict[BlockKey, BlockRates]:
-        """Write the file, read it, and give the rates since the reading before."""
+        """Write the file, read it, and return the rates since the previous reading."""
         # In place, because the collector keeps its descriptor.
         self.stats.write_text("".join(line + "\n" for line in lines))
         now = self.collector.read()
@@ -92,7 +92,7 @@ def test_older_and_newer_kernels(columns: int, expected: tuple[int | None, ...])
         b"8 0 sda " + b"-1 " * 17,
     ],
 )
-def test_what_is_no_full_line_is_left_out(raw: bytes) -> None:
+def test_incomplete_lines_are_left_out(raw: bytes) -> None:
     assert parse_line(raw) is None
 
 
@@ -100,7 +100,7 @@ def test_what_is_no_full_line_is_left_out(raw: bytes) -> None:
     ("printed", "known"), [("0", 0), ("7", 7), ("4294967295", None), ("4294967290", None), ("-1", None)]
 )
 def test_requests_in_flight_below_zero_are_unknown(printed: str, known: int | None) -> None:
-    """part_in_flight prints an unsigned 32-bit sum, which a driver that ends a request twice takes below 0."""
+    """part_in_flight prints an unsigned 32-bit sum, which falls below 0 when a driver ends a request twice."""
     parsed = parse_line(f"8 0 sda 1 2 3 4 5 6 7 8 {printed} 10 11 12 13 14 15 16 17".encode())
     assert parsed is not None
     counters = parsed[3]
@@ -171,7 +171,7 @@ def test_a_replugged_disk_of_the_same_name_is_another(box: Machine) -> None:
 
 
 def test_a_loop_whose_counters_survive_the_detach(box: Machine) -> None:
-    """The kernel keeps a loop's totals across detach and attach; only diskseq says that it is another file."""
+    """The kernel keeps a loop's totals across detach and attach; only diskseq shows that it is another file."""
     box.plug("loop0", 74)
     box.rates(line("loop0", 500, major=7))
     box.plug("loop0", 76)
@@ -189,14 +189,14 @@ def test_devices_that_come_and_go(box: Machine) -> None:
     rates = box.rates(line("nvme0n1", 1000009))
     assert list(rates) == [nvme]
     assert rates[nvme].reads_per_s == 10.0
-    # Away and back between two readings, with the same counters but another identity.
+    # Removed and back between two readings, with the same counters but another identity.
     box.plug("nvme0n1", 5)
     assert box.rates(line("nvme0n1", 1000010))[BlockKey("nvme0n1", 5)].reads_per_s is None
     assert box.rates() == {}
     assert box.collector.generation == 5
 
 
-def test_two_lines_that_changed_places(box: Machine) -> None:
+def test_two_swapped_lines_keep_their_devices(box: Machine) -> None:
     box.rates(line("sda", 10), line("nvme0n1", 500))
     rates = box.rates(line("nvme0n1", 510), line("sda", 12))
     assert {key.name: r.reads_per_s for key, r in rates.items()} == {"nvme0n1": 10.0, "sda": 2.0}
@@ -220,7 +220,7 @@ def test_without_diskseq_the_number_is_zero_and_counters_decide(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", names())
-def test_every_machine_is_read_and_read_again_after_close(name: str, tmp_path: Path) -> None:
+def test_every_machine_can_be_read_again_after_close(name: str, tmp_path: Path) -> None:
     root = machine(name, tmp_path)
     collector = BlockCollector(root, Clock())
     table = collector.read()
@@ -237,7 +237,7 @@ def test_a_partition_carries_its_disks_number(tmp_path: Path) -> None:
     assert numbers["sda1"] == numbers["sda"] != numbers["nvme0n1"]
 
 
-def test_no_diskstats_is_an_error_and_heals(tmp_path: Path) -> None:
+def test_missing_diskstats_is_an_error_until_it_appears(tmp_path: Path) -> None:
     collector = BlockCollector(Root(str(tmp_path)), Clock())
     with pytest.raises(FileNotFoundError):
         collector.read()
@@ -246,7 +246,7 @@ def test_no_diskstats_is_an_error_and_heals(tmp_path: Path) -> None:
     assert list(collector.read()) == [BlockKey("sda", 0)]
 
 
-def test_descriptors_are_few_and_given_back(box: Machine) -> None:
+def test_descriptors_are_few_and_closed(box: Machine) -> None:
     def opened() -> int:
         return len(os.listdir("/proc/self/fd"))
 

@@ -1,4 +1,4 @@
-"""Who the devices are, on machine trees; and how the table follows changes."""
+"""The identity of devices, on machine trees; and updates of the table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECOND = 10**9
 
 
 class StepClock(Clock):
-    """A clock that stands still until it is moved."""
+    """A clock that stands still until it is set."""
 
     def __init__(self) -> None:
         self.now_ns = 1000 * SECOND
@@ -76,14 +76,14 @@ def test_a_sata_disk_whole(server: dict[str, BlockInfo]) -> None:
     )  # fmt: skip
 
 
-def test_what_stands_on_what(server: dict[str, BlockInfo]) -> None:
-    said = {n: (i.kind, i.label, i.detail, i.slaves, i.holders) for n, i in server.items()}
-    assert said["md0"] == ("md", "md0", "raid0", tuple(f"nvme{i}n1" for i in range(4)), ("dm-2",))
-    assert said["dm-0"] == ("dm", "sys-vg/root", "LVM", ("sda2",), ())
-    assert said["dm-2"] == ("dm", "raid", "crypt", ("md0",), ())
-    assert said["dm-3"] == ("dm", "mpatha", "mpath", ("sdb", "sdc"), ())
-    assert said["sda2"] == ("partition", "sda2", "", (), ("dm-0", "dm-1"))
-    assert said["nvme4n1"] == ("disk", "nvme4n1", "NVMe over rdma", (), ())
+def test_devices_are_stacked_correctly(server: dict[str, BlockInfo]) -> None:
+    described = {n: (i.kind, i.label, i.detail, i.slaves, i.holders) for n, i in server.items()}
+    assert described["md0"] == ("md", "md0", "raid0", tuple(f"nvme{i}n1" for i in range(4)), ("dm-2",))
+    assert described["dm-0"] == ("dm", "sys-vg/root", "LVM", ("sda2",), ())
+    assert described["dm-2"] == ("dm", "raid", "crypt", ("md0",), ())
+    assert described["dm-3"] == ("dm", "mpatha", "mpath", ("sdb", "sdc"), ())
+    assert described["sda2"] == ("partition", "sda2", "", (), ("dm-0", "dm-1"))
+    assert described["nvme4n1"] == ("disk", "nvme4n1", "NVMe over rdma", (), ())
     assert (server["nvme4c4n1"].kind, server["nvme4c4n1"].parent) == ("nvme-path", "nvme4n1")
     assert (server["sdb"].detail, server["sdb"].queue_depth, server["sdb"].serial) == ("SAS HDD", 254, "ZR5ABCDE")
     assert (server["sda1"].parent, server["sda1"].transport) == ("sda", "ata")
@@ -100,7 +100,7 @@ def test_mounts_lie_on_their_devices(server: dict[str, BlockInfo]) -> None:
     }
 
 
-def test_a_loop_knows_its_file_and_what_holds_it(server: dict[str, BlockInfo]) -> None:
+def test_a_loop_has_its_file_and_the_disks_of_it(server: dict[str, BlockInfo]) -> None:
     loop = server["loop0"]
     assert (loop.detail, loop.below, loop.backing_fstype) == ("loop /raid/images/train set.img", ("dm-2",), "xfs")
     assert (server["loop1"].detail, server["loop1"].below) == ("loop", ())
@@ -141,10 +141,10 @@ def test_a_virtual_machine(tmp_path: Path) -> None:
     assert [m.path for m in vda.mounts] == ["/"]
 
 
-def test_how_a_disk_takes_writes_is_followed(tmp_path: Path) -> None:
+def test_the_write_cache_of_a_disk_is_followed(tmp_path: Path) -> None:
     watched = Watched(machine("vm-6.18", tmp_path))
     vda = watched.read()["vda"]
-    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("", None, None)  # this capture did not hold them
+    assert (vda.write_cache, vda.fua, vda.wbt_us) == ("", None, None)  # this capture lacks them
 
     def within_a_minute() -> BlockInfo:
         return [watched.read(after_s=2)["vda"] for _ in range(30)][-1]
@@ -162,11 +162,11 @@ def test_how_a_disk_takes_writes_is_followed(tmp_path: Path) -> None:
     assert (vda.write_cache, vda.fua, vda.wbt_us) == ("write through", True, 0)
 
 
-def test_how_the_disks_of_this_machine_take_writes() -> None:
+def test_the_write_caches_of_this_machine() -> None:
     for queue in Path("/sys/block").glob("*/queue"):
         info = read_device(Root("/"), queue.parent.name.replace("!", "/"), None)
-        told = queue / "write_cache"
-        assert info.write_cache == (told.read_text().strip() if told.exists() else "")
+        file = queue / "write_cache"
+        assert info.write_cache == (file.read_text().strip() if file.exists() else "")
         assert info.write_cache in ("write back", "write through", "")
         assert info.wbt_us is None or info.wbt_us >= 0
 
@@ -212,8 +212,8 @@ def test_a_replugged_disk_is_described_anew_at_once(tmp_path: Path) -> None:
     replace(stats, stats.read_text().replace("sda 100", "sda 101"))
     after = watched.read(1)
     assert (before["sda"].size_bytes, after["sda"].size_bytes) == (240353280 * 512, 2048 * 512)
-    gone = "".join(line for line in stats.read_text().splitlines(keepends=True) if " sda" not in line)
-    replace(stats, gone)
+    rest = "".join(line for line in stats.read_text().splitlines(keepends=True) if " sda" not in line)
+    replace(stats, rest)
     assert before.keys() - watched.read(1).keys() == {"sda", "sda1"}
 
 
@@ -239,7 +239,7 @@ def test_without_diskstats_the_folder_in_sys_is_the_list(tmp_path: Path) -> None
     assert {n: (i.kind, i.parent) for n, i in infos.items()} == {"vda": ("disk", ""), "vda1": ("partition", "vda")}
 
 
-def test_a_still_hard_disk_is_not_asked_for_its_temperature(tmp_path: Path) -> None:
+def test_the_temperature_of_an_idle_hard_disk_is_not_read(tmp_path: Path) -> None:
     def hdd(name: str) -> BlockInfo:
         return BlockInfo(name, 8, 0, "disk", name, transport="ata", rotational=True)
 
@@ -253,7 +253,7 @@ def test_a_still_hard_disk_is_not_asked_for_its_temperature(tmp_path: Path) -> N
     assert read_temperature(Root(str(tmp_path)), "sdc") is None
 
 
-def test_a_hung_sensor_holds_nothing_up(tmp_path: Path) -> None:
+def test_a_hung_sensor_does_not_block(tmp_path: Path) -> None:
     root = machine("made-laptop", tmp_path)
     waiting: list[object] = []
     temperatures = Temperatures(root, start=waiting.append)

@@ -22,7 +22,7 @@ def root(tmp_path: Path) -> Root:
     return machine("made-nvme-5.3", tmp_path)
 
 
-def test_smartctl_asks_the_controller_that_leads_to_the_disk(root: Root) -> None:
+def test_smartctl_uses_the_controller_of_the_disk(root: Root) -> None:
     disks = smart_disks(root)
     assert {disk.name: disk.device for disk in disks} == {
         "nvme0n1": "/dev/nvme1",
@@ -38,7 +38,7 @@ def test_smartctl_asks_the_controller_that_leads_to_the_disk(root: Root) -> None
     assert [disk.name for disk in disks_named(root, "/dev/nvme0", disks)] == ["nvme1n1"]
 
 
-def test_a_disk_without_a_controller_to_be_seen_is_not_guessed(tmp_path: Path) -> None:
+def test_an_invisible_controller_is_not_guessed(tmp_path: Path) -> None:
     (tmp_path / "sys/block/nvme0n1").mkdir(parents=True)
     (disk,) = smart_disks(Root(str(tmp_path)))
     assert (disk.device, disk.reason) == ("", "the kernel does not show its NVMe controller")
@@ -64,7 +64,7 @@ def test_temperature_place_and_lines_of_the_log_follow_the_links(root: Root) -> 
     assert _disk_of("nvme1", old) == "nvme1n1", "a recording that does not hold the links is judged as before"
 
 
-def test_partitions_of_a_head_that_counts_nothing_are_unknown(root: Root) -> None:
+def test_partitions_of_an_uncounted_head_are_unknown(root: Root) -> None:
     collector = BlockCollector(root, Clock())
     before = collector.read()
     file = Path(root.join("proc/diskstats"))

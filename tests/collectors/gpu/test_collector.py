@@ -28,16 +28,16 @@ def process(pid: int, bytes_: int | None, kind: str = "compute", **more: Any) ->
 
 
 @needs_library
-def test_a_server_card_tells_everything(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
+def test_a_server_card_reports_everything(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [SERVER])
-    reading = asker(library, every_s=60)("first")  # the second sweep would know how busy the process is
+    reading = asker(library, every_s=60)("first")  # the second sweep would have the process's share
     assert reading["status"] == "ok"
     one = reading["value"][uuid(0)]
     assert one["status"] == "ok"
     assert one["at_ns"] <= reading["at_ns"]
-    told = known(one["value"])
-    assert one["at_ns"] - one["took_ns"] <= told.pop("energy_at_ns") <= one["at_ns"]
-    assert told == {
+    figures = known(one["value"])
+    assert one["at_ns"] - one["took_ns"] <= figures.pop("energy_at_ns") <= one["at_ns"]
+    assert figures == {
         "uuid": uuid(0),
         "number": 0,
         "name": "NVIDIA H100 80GB HBM3",
@@ -67,7 +67,7 @@ def test_a_server_card_tells_everything(library: Path, asker: Callable[..., Aske
 
 
 @needs_library
-def test_a_consumer_card_is_not_asked_twice_what_it_does_not_support(
+def test_unsupported_calls_of_a_consumer_card_are_not_repeated(
     library: Path, asker: Callable[..., Asker], tmp_path: Path
 ) -> None:
     machine(tmp_path / "gpu.conf", [CONSUMER])
@@ -85,7 +85,7 @@ def test_a_consumer_card_is_not_asked_twice_what_it_does_not_support(
     assert calls.count("nvmlDeviceGetCurrentClocksEventReasons") == 1
     assert calls.count("nvmlDeviceGetTemperatureV") >= 4
     assert "nvmlDeviceGetTemperature" not in calls
-    # The last resort for a PCIe rate: tried once in each direction, since nothing else tells it.
+    # The last resort for a PCIe rate: called once in each direction, as there is no other source.
     assert calls.count("nvmlDeviceGetPcieThroughput") == 1
 
 
@@ -116,17 +116,15 @@ def test_a_gpu_is_lost_and_comes_back(library: Path, asker: Callable[..., Asker]
     assert "nvidia-smi --gpu-reset" in lost["value"][uuid(1)]["remedy"]
     # The library is opened anew, now without it in the list: its key stays.
     machine(conf, [SERVER], **{"gpu1.err": 15})
-    gone = ask.until(lambda reading: "no longer" in reading["value"][uuid(1)]["reason"])
-    assert gone["value"][uuid(0)]["status"] == "ok"
+    lost_reading = ask.until(lambda reading: "no longer" in reading["value"][uuid(1)]["reason"])
+    assert lost_reading["value"][uuid(0)]["status"] == "ok"
     machine(conf, [SERVER, {**SERVER, "util": 12}])
     back = ask.until(lambda reading: reading["value"][uuid(1)]["status"] == "ok")
     assert back["value"][uuid(1)]["value"]["utilization_percent"] == 12
 
 
 @needs_library
-def test_a_gpu_that_cannot_even_say_its_name_is_listed(
-    library: Path, asker: Callable[..., Asker], tmp_path: Path
-) -> None:
+def test_a_gpu_without_a_name_is_listed(library: Path, asker: Callable[..., Asker], tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [SERVER, {**SERVER, "err": 16}])
     ask = asker(library)
@@ -171,7 +169,7 @@ def test_one_call_without_permission_is_one_unknown(library: Path, asker: Callab
 
 
 @needs_library
-def test_an_old_driver_answers_by_the_old_names(asker: Callable[..., Asker], tmp_path: Path) -> None:
+def test_an_old_driver_is_read_by_the_old_functions(asker: Callable[..., Asker], tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [SERVER])
     state = asker(build(tmp_path, old_driver=True), every_s=60)("first")["value"][uuid(0)]["value"]
     assert state["temperature_celsius"] == 64

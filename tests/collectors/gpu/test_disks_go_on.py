@@ -1,4 +1,4 @@
-"""A driver that answers slowly holds up nothing: the disks are read at their own rate."""
+"""A slow driver does not delay the disks, which are read at their own rate."""
 
 from __future__ import annotations
 

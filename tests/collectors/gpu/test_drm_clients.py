@@ -1,4 +1,4 @@
-"""Clients of DRM devices as amdgpu, i915 and xe tell of them, ROCm's processes, and what holds an AMD GPU back."""
+"""Clients of DRM devices as amdgpu, i915 and xe report them, ROCm's processes, and AMD's throttle reasons."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class At(Clock):
         return self.now
 
 
-def test_what_each_driver_tells() -> None:
+def test_each_drivers_fdinfo_is_parsed() -> None:
     assert parse_client(AMDGPU.split("\n")) == Client(
         "0000:03:00.0", "12", 1 << 20, {"gfx": (4500, None), "compute": (900, None), "enc_1": (10, None)}, {}
     )
@@ -76,7 +76,7 @@ def test_what_each_driver_tells() -> None:
     "text",
     ["", "pos:\t0", "drm-driver: vgem\ndrm-client-id: 1", "drm-pdev: 0000:03:00.0\ndrm-client-id:", "drm-engine-gfx"],
 )
-def test_what_is_no_client_of_a_gpu_is_none(text: str) -> None:
+def test_other_fdinfo_files_are_ignored(text: str) -> None:
     assert parse_client(text.split("\n")) is None
 
 
@@ -96,14 +96,14 @@ def amd(gfx: int, number: int = 12, device: str = SLOT, vram: int = 1024) -> str
     )
 
 
-def test_one_device_in_the_hands_of_many_counts_once_and_time_grows_by_its_own(tmp_path: Path) -> None:
+def test_a_shared_device_counts_once(tmp_path: Path) -> None:
     clock = At()
     clients = DrmClients(Root(str(tmp_path)), clock)
     client(tmp_path, 50, amd(40 * S))
     client(tmp_path, 51, amd(40 * S))  # a worker that inherited it
     client(tmp_path, 52, "garbage", device="/dev/null")
     first = clients.read()[SLOT]
-    # What was done before we watched is not counted as done now.
+    # Earlier work is not counted as done now.
     assert first.busy_ns == {"graphics_ns": 0}
     assert first.processes == (GpuProcess(50, 1 << 20, "graphics", None),)
     clock.now += S
@@ -119,7 +119,7 @@ def test_one_device_in_the_hands_of_many_counts_once_and_time_grows_by_its_own(t
     clock.now += S
     client(tmp_path, 50, amd(90 * S, number=13))
     client(tmp_path, 51, amd(40 * S + S // 2))
-    # A new client worked at most as long as we did not look.
+    # A new client worked at most since the last sweep.
     assert clients.read()[SLOT].busy_ns == {"graphics_ns": S // 4 + S // 4 + S}
 
 
@@ -150,7 +150,7 @@ def test_rocms_processes_and_their_memory(tmp_path: Path) -> None:
     client(tmp_path, 71, amd(5, number=2), fd=9)
     state = DrmSweep(root, Clock()).read()[CARD].value
     assert state is not None
-    # How long ROCm's kernels ran is not told: no 0 % is made up.
+    # The time of ROCm's kernels is unknown: 0 % would be wrong.
     assert state.processes == (
         GpuProcess(70, 4 << 30, "compute", None),
         GpuProcess(71, 1 << 20, "graphics", None),
@@ -178,7 +178,7 @@ def table(version: tuple[int, int], size: int, at: int = 0, form: str = "<Q", *v
     [
         (table((1, 3), 120, 112, "<Q", 1 << 34 | 1), 1 << 34 | 1),
         (table((1, 3), 120, 112, "<Q", 0), 0),
-        (table((1, 3), 120, 112, "<Q", (1 << 64) - 1), None),  # not told
+        (table((1, 3), 120, 112, "<Q", (1 << 64) - 1), None),  # not reported
         (table((2, 3), 152, 120, "<Q", 1 << 36), 1 << 36),
         (table((1, 1), 96, 68, "<I", 0), 0),
         (table((1, 2), 104, 68, "<I", 1 << 9), OTHER),
@@ -189,16 +189,16 @@ def table(version: tuple[int, int], size: int, at: int = 0, form: str = "<Q", *v
         (b"", None),
     ],
 )
-def test_what_holds_an_amd_gpu_back_by_the_version_of_its_table(raw: bytes, bits: int | None) -> None:
+def test_throttle_bits_by_the_version_of_the_table(raw: bytes, bits: int | None) -> None:
     assert Throttle().bits(raw) == bits
 
 
-def test_a_table_of_counters_names_those_that_grew() -> None:
+def test_a_table_of_counters_gives_the_growing_ones() -> None:
     throttle = Throttle()
     assert throttle.bits(table((1, 6), 300, 104, "<6I", 1000, 0, 7, 0, 0, 0)) is None
     assert throttle.bits(table((1, 6), 300, 104, "<6I", 2000, 0, 7, 0, 0, 90)) == 1 << 34
     assert throttle.bits(table((1, 6), 300, 104, "<6I", 3000, 0, 9, 0, 0, 90)) == 1
-    assert throttle.bits(table((1, 6), 300, 104, "<6I", 10, 0, 0, 0, 0, 0)) is None  # it began anew
+    assert throttle.bits(table((1, 6), 300, 104, "<6I", 10, 0, 0, 0, 0, 0)) is None  # it was reset
 
 
 def test_bits_in_words_and_in_nvmls() -> None:

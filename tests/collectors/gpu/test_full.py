@@ -1,4 +1,4 @@
-"""All that a Hopper GPU tells: counters, samples, GPM, MIG, Xid, processes, slow calls; through the real pynvml."""
+"""All figures of a Hopper GPU: counters, samples, GPM, MIG, Xid, processes, slow calls; through the real pynvml."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_link_errors_of_each_link_add_up_where_there_is_no_total(library: Path, 
     assert (detail["sram_uncorrected"], detail["sram_corrected"], detail["sram_exceeded"]) == (2, 5, None)
 
 
-def test_a_card_without_links_or_engines_is_asked_for_them_once(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_a_card_without_links_or_engines_is_queried_once(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [CONSUMER])
     ask = asker(library)
     ask("first")
@@ -162,7 +162,7 @@ def test_the_rate_of_a_steady_counter_is_steady_though_other_calls_are_slow_at_t
         "fi.74.per_s": 250_000_000,
     }
     gpu = {key: value for key, value in HOPPER.items() if key != "energy_mj"} | steady
-    # One of them is asked before the counters, one after.
+    # One of them is called before the counters, one after.
     slow = ("nvmlDeviceGetUtilizationRates", "nvmlDeviceGetComputeRunningProcesses_v3")
     machine(conf, [gpu], **{f"jitter_us.{function}": 9000 for function in slow})
     ask = asker(library, every_s=0.2)
@@ -177,7 +177,7 @@ def test_the_rate_of_a_steady_counter_is_steady_though_other_calls_are_slow_at_t
             ("power_cap_ratio", 0.25),
         )
         found.append(max(abs(rates[name] / value - 1) for name, value in wanted))
-    # A process that is preempted between a call and the clock is late itself; that is not what is measured.
+    # A preemption between a call and the clock is not part of the measurement.
     assert statistics.median(found) < 0.005
 
 
@@ -226,7 +226,7 @@ def test_an_xid_is_an_event_and_stays_on_the_gpu(library: Path, asker: Start, tm
     assert lost["status"] == "failed"
 
 
-def test_an_xid_that_only_the_kernels_log_told_stays_on_the_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_an_xid_from_the_kernel_log_stays_on_the_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER, HOPPER])
     ask = asker(library)
     ask("first")
@@ -235,7 +235,7 @@ def test_an_xid_that_only_the_kernels_log_told_stays_on_the_gpu(library: Path, a
     assert state[uuid(0)]["value"]["last_xid"] is None
 
 
-def test_a_gpu_comes_back_though_somebody_listens(library: Path, asker: Start, tmp_path: Path) -> None:
+def test_a_gpu_comes_back_despite_another_listener(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [HOPPER, HOPPER])
     ask = asker(library)

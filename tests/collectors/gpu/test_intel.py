@@ -1,4 +1,4 @@
-"""Intel's cards on made trees, from the sources of i915 and xe; there is no such card here."""
+"""Intel's cards on made trees, from the sources of i915 and xe; this machine has no such card."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HWMON = "sys/class/drm/card1/device/hwmon/hwmon4"
 
 
 def machine(driver: str, **files: str) -> Entries:
-    """A card in a slot of 8 lanes and generation 4, behind its own switch, beside a GPU of the processor."""
+    """A card in a slot of 8 lanes and generation 4, behind its own switch, beside an integrated GPU."""
     found: Entries = {
         "sys/class/drm/card0/device/vendor": b"0x8086\n",
         "sys/class/drm/card0/device/uevent": b"DRIVER=i915\nPCI_SLOT_NAME=0000:00:02.0\n",
@@ -70,7 +70,7 @@ def test_a_card_of_the_xe_driver(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_card_of_the_i915_driver_that_nothing_holds_back(tmp_path: Path) -> None:
+def test_an_unthrottled_card_of_the_i915_driver(tmp_path: Path) -> None:
     files = {"gt/gt0/rps_act_freq_mhz": "1200", "gt/gt0/rps_RP0_freq_mhz": "2400", "gt/gt0/throttle_reason_status": "0"}
     state = read(tmp_path, machine("i915", **files))
     assert (state.sm_mhz, state.sm_max_mhz, state.clock_reasons) == (1200, 2400, 0)
@@ -80,12 +80,12 @@ def test_a_card_of_the_i915_driver_that_nothing_holds_back(tmp_path: Path) -> No
     assert read(tmp_path / "hot", hot).clock_reasons == 0x40
 
 
-def test_a_driver_of_before_tells_less(tmp_path: Path) -> None:
+def test_an_older_driver_reports_less(tmp_path: Path) -> None:
     state = read(tmp_path, machine("i915"))
     assert (state.sm_mhz, state.clock_reasons, state.temperature_celsius) == (None, None, None)
 
 
-def test_how_busy_it_is_comes_from_who_has_it_open(tmp_path: Path) -> None:
+def test_its_busy_time_comes_from_its_clients(tmp_path: Path) -> None:
     client = f"drm-pdev: {SLOT}\ndrm-client-id: 1\ndrm-resident-vram0: 2 MiB\ndrm-engine-rcs: 7 ns\n"
     entries = machine("xe") | {"proc/60/fd/4": "/dev/dri/renderD128", "proc/60/fdinfo/4": client.encode()}
     state = read(tmp_path, entries)

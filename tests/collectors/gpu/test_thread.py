@@ -1,4 +1,4 @@
-"""The GPU thread around an NVML that the test controls: rhythm, a hang, an end."""
+"""The GPU thread with an NVML that the test controls: its period, a hang, its end."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ def test_each_tick_finds_a_new_sweep_that_is_fresh() -> None:
         times.append(reading.at_ns)
         ages.append(clock.monotonic_ns() - reading.at_ns)
     collector.close()
-    # The first ticks find the rhythm; on a busy machine one may still come in between.
+    # The first ticks find the period; on a busy machine one may still be off.
     assert len(set(times[2:])) >= 8
     assert statistics.median(ages[2:]) < 0.1e9
 
 
-def test_the_first_reading_is_pending_and_a_hang_says_for_how_long() -> None:
+def test_the_first_reading_is_pending_and_a_hang_shows_its_age() -> None:
     clock = Shifted()
     card = Card(clock)
     card.release.clear()
     collector = GpuCollector(clock, card, every_s=0.05)
     first = take_reading(collector, clock)
-    assert (first.status, first.reason) == (Status.PENDING, "NVML is being asked")
+    assert (first.status, first.reason) == (Status.PENDING, "NVML has not answered yet")
     time.sleep(0.05)
     clock.ahead_s = OPENING_S + 1
     hung = take_reading(collector, clock)
@@ -96,7 +96,7 @@ def test_the_first_reading_is_pending_and_a_hang_says_for_how_long() -> None:
     assert card.closed >= 1
 
 
-def test_a_shorter_interval_holds_at_once() -> None:
+def test_a_shorter_interval_applies_at_once() -> None:
     clock = Clock()
     card = Card(clock)
     collector = GpuCollector(clock, card, every_s=3600.0)

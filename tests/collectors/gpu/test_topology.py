@@ -1,4 +1,4 @@
-"""Where a GPU sits, whose processes it runs, and AMD cards: on made trees."""
+"""The place of a GPU, the owners of its processes, and AMD cards: on made trees."""
 
 from __future__ import annotations
 
@@ -73,15 +73,15 @@ def test_in_a_container_only_an_open_device_proves_it(tmp_path: Path) -> None:
     files = {"proc/7/status": status(7, cpus="4-7"), "proc/2001/status": status(2001), "proc/9/status": status(9)}
     links = {"proc/self/ns/pid": "pid:[4026532999]", "proc/7/fd/5": "/dev/nvidia0", "proc/9/fd/3": "/dev/null"}
     root = tree(tmp_path, files, links)
-    # 2001 is somebody else here; the only process that holds the GPU is 7.
+    # 2001 is another process here; the only process that holds the GPU is 7.
     assert resolved(root, 2001) == [(7, True, "4-7")]
-    # Two of NVML's, one of ours: nobody can say which.
+    # Two of NVML's, one of ours: ambiguous.
     assert resolved(root, 2001, 2002) == [(2001, False, ""), (2002, False, "")]
     assert resolved(root, 7) == [(7, True, "4-7")]
     assert resolved(root, 2001, minor=None) == [(2001, False, "")]
 
 
-def test_another_number_of_the_same_process_names_it(tmp_path: Path) -> None:
+def test_another_pid_of_the_same_process_identifies_it(tmp_path: Path) -> None:
     files = {"proc/700/status": status(700, 31), "proc/701/status": status(701, 32)}
     links = {
         "proc/self/ns/pid": "pid:[4026532999]",
@@ -152,7 +152,7 @@ def switched(folder: Path, root_port: str = "0x1022") -> Root:
 
 
 @pytest.mark.parametrize("root_port", ["0x1022", "0x1002"])
-def test_an_amd_cards_link_is_the_slots_and_not_the_one_inside_the_card(tmp_path: Path, root_port: str) -> None:
+def test_an_amd_cards_link_is_that_of_the_slot(tmp_path: Path, root_port: str) -> None:
     sweep = DrmSweep(switched(tmp_path, root_port), Clock())
     state, detail = sweep.read()[CARD].value, sweep.details[CARD].value
     assert state is not None
@@ -162,7 +162,7 @@ def test_an_amd_cards_link_is_the_slots_and_not_the_one_inside_the_card(tmp_path
     assert (detail.device_max_width, detail.slot_max_generation, detail.slot_max_width) == (16, 3, 8)
 
 
-def test_a_card_without_an_edge_sensor_shows_its_junction_and_says_so(tmp_path: Path) -> None:
+def test_a_card_without_an_edge_sensor_shows_its_junction(tmp_path: Path) -> None:
     entries = parse((DATA / "made-amd-gpu.tree").read_text())
     hwmon = "sys/class/drm/card1/device/hwmon/hwmon3"
     for path in [path for path in entries if path.startswith(f"{hwmon}/temp1_")]:
@@ -187,7 +187,7 @@ def test_pcie_bw_is_never_read(tmp_path: Path) -> None:
     assert set(sweep.details) == {CARD}
 
 
-def test_no_card_is_none(tmp_path: Path) -> None:
+def test_without_a_card_there_is_no_gpu(tmp_path: Path) -> None:
     assert DrmSweep(Root(str(tmp_path)), Clock()).read() == {}
 
 
@@ -204,7 +204,7 @@ class Smi:
         raise self.AmdSmiException
 
 
-def test_amdsmi_fills_what_sysfs_does_not_tell() -> None:
+def test_amdsmi_fills_the_gaps_of_sysfs() -> None:
     bare = GpuState("AMD-1", 0, "MI210")
     filled = with_smi(Smi(), 1, bare)
     assert (filled.utilization_percent, filled.memory_activity_percent, filled.power_mw) == (33, None, None)

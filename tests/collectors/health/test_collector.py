@@ -179,7 +179,7 @@ def test_a_killed_helper_is_started_again(smartctl: Smartctl, start: Start) -> N
     until(collector, "nvme8n1", lambda one: one.status is Status.OK)
 
 
-def test_no_smartctl_says_how_to_get_one(tmp_path: Path, start: Start) -> None:
+def test_a_missing_smartctl_has_a_remedy(tmp_path: Path, start: Start) -> None:
     (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
     collector = start("/nowhere/smartctl")
     assert collector.wait(5)
@@ -204,7 +204,7 @@ def test_smartctl_is_installed_while_the_monitor_runs(tmp_path: Path, start: Sta
     assert until(collector, "sda", lambda one: one.status is Status.ASLEEP).value is None
 
 
-def test_a_captured_machine_asks_no_disk(tmp_path: Path) -> None:
+def test_a_captured_machine_queries_no_disk(tmp_path: Path) -> None:
     (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
     collector = SmartCollector(Root(str(tmp_path / "root")), Clock(), Settings())
     assert collector.wait(5)
@@ -228,7 +228,7 @@ def test_a_sleeping_disk_is_left_asleep_and_its_last_state_kept(smartctl: Smartc
 
 
 @needs_smartctl
-def test_stray_lines_and_unknown_types_in_the_scan_are_passed_over(smartctl: Smartctl, start: Start) -> None:
+def test_stray_lines_and_unknown_types_in_the_scan_are_ignored(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     text = "# scan_smart_devices: glob(3) aborted\\n/dev/sda -d usbweird # x\\n"
     smartctl.write_script(f'case "$*" in *scan*) printf "{text}"; exit 0;; esac', 'exec /usr/sbin/smartctl "$@"')
@@ -265,11 +265,11 @@ def test_disks_behind_a_raid_controller_are_found_by_the_scan(
     )
     collector = start(str(smartctl.path), smart_types=given)
     table = settled(collector)
-    # One that the user named is not listed a second time.
+    # One that the user named is listed only once.
     third = "sdw/megaraid,3" if given else "bus/0/sat+megaraid,3"
     assert set(table) == {"sdw", "bus/0/megaraid,0", third}
     assert (table["sdw"].status, table["sdw"].reason) == (
-        Status.UNSUPPORTED, "a RAID volume: the disks behind it are asked",
+        Status.UNSUPPORTED, "a RAID volume: the disks behind it are queried",
     )  # fmt: skip
     found = table[third]
     assert found.value is not None
@@ -286,7 +286,7 @@ def test_disks_behind_a_raid_controller_are_found_by_the_scan(
         time.sleep(0.05)
 
 
-def test_a_volume_whose_disks_the_scan_did_not_find_says_how_to_reach_them() -> None:
+def test_a_volume_without_found_disks_has_a_remedy() -> None:
     why = refusal({"smartctl": {"exit_status": 2, "messages": [{"string": REFUSED, "severity": "error"}]}})
     assert why is not None
     assert (why.status, why.reason) == (Status.UNSUPPORTED, "a RAID volume: it has no health of its own")
@@ -305,7 +305,7 @@ def test_a_smartctl_without_json_is_read_through_pysmart(smartctl: Smartctl, sta
 
 
 @needs_smartctl
-def test_nothing_is_asked_while_held_unless_somebody_wants_to_know(smartctl: Smartctl, start: Start) -> None:
+def test_nothing_is_queried_while_held_except_on_request(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path))
     collector.hold(True)
@@ -318,7 +318,7 @@ def test_nothing_is_asked_while_held_unless_somebody_wants_to_know(smartctl: Sma
 
 
 @needs_smartctl
-def test_release_lets_a_waiting_round_go_on(smartctl: Smartctl, start: Start) -> None:
+def test_a_release_continues_a_waiting_round(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path))
     collector.hold(True)
@@ -328,7 +328,7 @@ def test_release_lets_a_waiting_round_go_on(smartctl: Smartctl, start: Start) ->
 
 
 @needs_smartctl
-def test_a_disk_that_is_plugged_in_is_asked_and_one_that_went_is_forgotten(smartctl: Smartctl, start: Start) -> None:
+def test_a_new_disk_is_queried_and_a_removed_one_forgotten(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path), interval_s=1.0)
     assert set(settled(collector)) == {"nvme8n1"}
@@ -372,7 +372,7 @@ def test_off_is_a_state(tmp_path: Path) -> None:
     assert take_reading(collector, Clock()).status is Status.OFF
 
 
-def test_which_disks_there_are(tmp_path: Path) -> None:
+def test_disks_are_listed_from_sysfs(tmp_path: Path) -> None:
     for folder in (
         "block/sda/device", "block/sdb/device", "block/sdc/device", "block/vda", "block/mmcblk0", "block/mmcblk0boot0",
         "block/nvme0n1", "block/nvme1n2", "block/nvme0c1n1", "block/dm-0", "block/md0", "block/loop0", "block/sr0",
@@ -402,18 +402,18 @@ def test_which_disks_there_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("device", ["/dev/sda", "/dev/sdaa", "/dev/nvme0", "/dev/nvme0n1", "/dev/bus/0", "/dev/sg3"])
-def test_devices_that_may_be_asked(device: str) -> None:
+def test_allowed_device_paths(device: str) -> None:
     assert is_device(device)
 
 
 @pytest.mark.parametrize("device", ["/dev/sda1", "sda", "/dev/../etc", "/dev/sda\n", "/dev/sda -s off", "-s", ""])
-def test_devices_that_may_not(device: str) -> None:
+def test_refused_device_paths(device: str) -> None:
     assert not is_device(device)
     with pytest.raises(ValueError, match="no such kind"):
         argv("json", "/usr/sbin/smartctl", "sat", device)
 
 
-def test_types_and_paths_that_may_not() -> None:
+def test_refused_types_and_paths() -> None:
     assert is_type("sat+megaraid,0")
     assert not any(is_type(kind) for kind in ("", "-s", "sat -s off", "SAT", "sat,"))
     with pytest.raises(ValueError, match="absolute"):
@@ -431,7 +431,7 @@ def test_the_sudoers_line_allows_exactly_the_calls() -> None:
 
 
 @pytest.mark.parametrize("folder", ["/opt/a", "/opt/a, /bin/sh, ", "/opt/a b", "/opt/x:y=z", "/opt/+-_.1"])
-def test_a_sudoers_line_names_one_path_whatever_stands_in_it(folder: str, tmp_path: Path) -> None:
+def test_a_sudoers_line_names_exactly_one_path(folder: str, tmp_path: Path) -> None:
     smartctl = f"{folder}/smartctl"
     line = sudoers_line("ann", 1000, smartctl, [("sat+megaraid,0", "/dev/sda")])
     if not shutil.which("visudo") or not shutil.which("cvtsudoers"):
@@ -441,9 +441,9 @@ def test_a_sudoers_line_names_one_path_whatever_stands_in_it(folder: str, tmp_pa
     file.chmod(0o440)
     checked = subprocess.run(["visudo", "-cf", str(file)], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr
-    told = subprocess.run(["cvtsudoers", "-f", "json", str(file)], capture_output=True, text=True, check=True).stdout
+    parsed = subprocess.run(["cvtsudoers", "-f", "json", str(file)], capture_output=True, text=True, check=True).stdout
     commands = [
-        each["command"] for spec in json.loads(told)["User_Specs"][0]["Cmnd_Specs"] for each in spec["Commands"]
+        each["command"] for spec in json.loads(parsed)["User_Specs"][0]["Cmnd_Specs"] for each in spec["Commands"]
     ]
     types = [("sat+megaraid,0", "/dev/sda")] * 2
     assert commands == [
@@ -455,7 +455,7 @@ def test_a_sudoers_line_names_one_path_whatever_stands_in_it(folder: str, tmp_pa
 @pytest.mark.parametrize(
     "path", ["/opt/a\nb/smartctl", "/opt/*/smartctl", "/opt/a\\b", "/opt/[a]/b", '/opt/"a"', "/ä", "x"]
 )
-def test_a_path_that_no_sudoers_line_can_name_gets_none(path: str) -> None:
+def test_an_unsafe_path_gets_no_sudoers_line(path: str) -> None:
     line = sudoers_line("ann", 1000, path, [("sat", "/dev/sda")])
     assert line.startswith("no sudoers line can name ")
     assert "NOPASSWD" not in line

@@ -47,7 +47,7 @@ class Watched:
         return self.collector.read()[name]
 
     def after(self, seconds: int, name: str) -> SmartState:
-        """What the disk tells when it is asked ``seconds`` later."""
+        """The disk's answer to a query ``seconds`` later."""
         self.clock.ahead_s += seconds
         old = self.collector.read()[name].at_ns
         self.collector.refresh()
@@ -97,7 +97,7 @@ def test_media_errors_and_hot_minutes_that_grow(smartctl: Smartctl, watch: Calla
         "84 °C, too warm from 70 °C",
     )
     assert [point.used_percent for point in state.past] == [3, 102]
-    # A day later nothing has grown any more: the level stays.
+    # A day later nothing has grown: the level stays.
     state = watched.after(2 * 86_400, "nvme8n1")
     assert {one.rule for one in state.judgements} == {"worn-out", "media", "spare-low", "warm"}
 
@@ -137,7 +137,7 @@ def test_a_self_test_is_followed_to_its_result(smartctl: Smartctl, watch: Callab
     assert sata.main(folder, ["-t", "short"]) == 0
     state = watched.after(1, "sda")
     assert state.self_test_left_percent == 90
-    assert watched.collector._tests_due  # asked again without being told to
+    assert watched.collector._tests_due  # queried again by itself
     assert sata.main(folder, ["-X"]) == 0
     state = watched.after(1, "sda")
     assert state.self_test_left_percent is None
@@ -151,11 +151,11 @@ def test_a_self_test_is_followed_to_its_result(smartctl: Smartctl, watch: Callab
     assert "read failure" in state.reasons[0]
 
 
-def test_disks_behind_a_controller_are_asked_each_by_its_type(
+def test_disks_behind_a_controller_are_queried_by_their_types(
     smartctl: Smartctl, watch: Callable[..., Watched]
 ) -> None:
     smartctl.sata("sda")
-    # The made disk stands for both: what counts is what smartctl is asked.
+    # The made disk is used for both: only smartctl's arguments matter.
     watched = watch(types=(("sda", "sat+megaraid,0"), ("sda", "sat+megaraid,1")))
     assert watched.first("sda").status is Status.UNSUPPORTED
     table = watched.collector.read()
@@ -176,7 +176,7 @@ def test_given_types_replace_found_ones() -> None:
     ]
 
 
-def test_what_words_mean_disks(tmp_path: Path) -> None:
+def test_names_of_disks(tmp_path: Path) -> None:
     block = tmp_path / "sys/block"
     for folder in ("sda/sda1", "nvme0n1", "md0/slaves", "dm-0/slaves"):
         (block / folder).mkdir(parents=True)
@@ -199,7 +199,7 @@ def test_what_words_mean_disks(tmp_path: Path) -> None:
         assert disks_named(root, word, disks) == ()
 
 
-def test_a_self_test_is_never_captive_and_allowed_alone() -> None:
+def test_a_self_test_is_never_captive() -> None:
     for command in TEST_COMMANDS:
         assert "-C" not in argv(command, "/usr/sbin/smartctl", "sat", "/dev/sda")
     assert sudoers_line("ann", 1000, "/usr/sbin/smartctl", [("sat", "/dev/sda")], TEST_COMMANDS) == (

@@ -1,4 +1,4 @@
-"""The history of disks: what is kept, how it survives kills and other monitors, what is made of a broken file."""
+"""The history of disks: what it keeps, kills and other monitors, and broken files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ for n in range(count):
 
 
 class At(Clock):
-    """A clock that stands where it is put."""
+    """A clock that stands where it is set."""
 
     def __init__(self, wall_s: int = NOW) -> None:
         self.wall_s = wall_s
@@ -108,8 +108,8 @@ def test_each_serial_number_has_its_own_private_file(history: HealthHistory) -> 
 
 
 def test_a_disk_without_a_serial_number_has_none(history: HealthHistory) -> None:
-    told = history.beside(STATE._replace(serial=""))
-    assert told.history_note == "no history: the disk tells no serial number"
+    state = history.beside(STATE._replace(serial=""))
+    assert state.history_note == "no history: the disk reports no serial number"
     assert not history.folder.exists()
 
 
@@ -127,32 +127,32 @@ def test_a_disk_without_a_serial_number_has_none(history: HealthHistory) -> None
         b'{"format": 1, "serial": "SN1", "model": "M", "fields": ["pending"], "points": [[1]]}',
     ],
 )
-def test_a_corrupt_file_is_set_aside_and_told(history: HealthHistory, clock: At, text: bytes) -> None:
+def test_a_corrupt_file_is_set_aside_and_reported(history: HealthHistory, clock: At, text: bytes) -> None:
     history.beside(STATE)
     file = history.folder / file_name("SN1")
     file.write_bytes(text)
-    told = history.beside(STATE._replace(pending=4))
+    state = history.beside(STATE._replace(pending=4))
     aside = history.folder / f"SN1.json.unreadable-{NOW}"
-    assert f"set aside as {aside}" in told.history_note
+    assert f"set aside as {aside}" in state.history_note
     assert aside.read_bytes() == text
-    assert told.earlier is None
+    assert state.earlier is None
     clock.wall_s += 60
     again = history.beside(STATE._replace(pending=5))
     assert (again.history_note, again.earlier and again.earlier.pending) == ("", 4)
 
 
-def test_a_folder_of_somebody_else_or_a_link_is_not_used(tmp_path: Path, clock: At) -> None:
+def test_another_users_folder_or_a_link_is_not_used(tmp_path: Path, clock: At) -> None:
     real = tmp_path / "real"
     real.mkdir()
     (tmp_path / "state").symlink_to(real)
-    told = HealthHistory(tmp_path / "state", clock).beside(STATE)
-    assert told.history_note.startswith(f"no history: {tmp_path}/state/health: ")
+    state = HealthHistory(tmp_path / "state", clock).beside(STATE)
+    assert state.history_note.startswith(f"no history: {tmp_path}/state/health: ")
     assert list(real.iterdir()) == []
     if os.geteuid() == 0:
         other = tmp_path / "other"
         other.mkdir()
         os.chown(other, 12345, 12345)
-        assert "somebody else" in HealthHistory(other, clock).beside(STATE).history_note
+        assert "another user" in HealthHistory(other, clock).beside(STATE).history_note
 
 
 def test_a_wide_open_folder_is_made_private(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_wide_open_folder_is_made_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_where_the_state_is() -> None:
+def test_the_path_of_the_state_folder() -> None:
     assert state_folder({"XDG_STATE_HOME": "/var/x"}) == Path("/var/x/iotop-ai")
     assert state_folder({"XDG_STATE_HOME": "relative", "HOME": "/nowhere"}).parts[-3:] == (
         ".local",
@@ -172,17 +172,17 @@ def test_where_the_state_is() -> None:
     )
 
 
-def test_a_monitor_stopped_with_the_lock_stops_no_other(history: HealthHistory) -> None:
+def test_a_stopped_monitor_with_the_lock_does_not_block_others(history: HealthHistory) -> None:
     import fcntl
 
     history.beside(STATE)
     lock = os.open(history.folder / ".lock", os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
     began = time.monotonic()
-    told = history.beside(STATE._replace(pending=7))
+    state = history.beside(STATE._replace(pending=7))
     assert time.monotonic() - began < 4
-    assert "another monitor holds the history" in told.history_note
-    assert told.earlier is None or told.earlier.pending == 0
+    assert "another monitor holds the history" in state.history_note
+    assert state.earlier is None or state.earlier.pending == 0
     os.close(lock)
     assert history.beside(STATE._replace(pending=8)).history_note == ""
 
@@ -190,12 +190,12 @@ def test_a_monitor_stopped_with_the_lock_stops_no_other(history: HealthHistory) 
 def test_a_clock_set_back_neither_raises_nor_makes_growth(history: HealthHistory, clock: At) -> None:
     history.beside(STATE._replace(pending=3))
     clock.wall_s -= 10 * DAY_S
-    told = history.beside(STATE._replace(pending=9))
-    assert told.earlier is None
-    assert [point.wall_s for point in told.past] == [clock.wall_s]
+    state = history.beside(STATE._replace(pending=9))
+    assert state.earlier is None
+    assert [point.wall_s for point in state.past] == [clock.wall_s]
 
 
-def test_what_is_worth_keeping() -> None:
+def test_readings_worth_keeping() -> None:
     last = HealthPoint(NOW, 100, 40, pending=1)
     assert worth_keeping((), last)
     assert not worth_keeping((last,), last._replace(wall_s=NOW + 60, temperature_celsius=45, power_on_hours=101))
@@ -212,7 +212,7 @@ def test_years_of_readings_stay_small() -> None:
     assert points[0].wall_s < NOW - 1000 * DAY_S
     assert len(points) < 900
     assert len(history_text(Known("S", "M", points))) < 100_000
-    # A day before is always there to compare with.
+    # A reading of a day before is always kept.
     assert any(abs(every[-1] - DAY_S - point.wall_s) <= 6 * 3600 for point in points)
 
 
@@ -223,7 +223,7 @@ points_of = st.lists(
 
 
 @given(st.text(max_size=20).filter(lambda text: clean(text) == text), points_of)
-def test_what_is_written_is_read(serial: str, points: list[HealthPoint]) -> None:
+def test_a_history_survives_writing_and_reading(serial: str, points: list[HealthPoint]) -> None:
     known = Known(serial, "M", tuple(sorted(points, key=lambda point: point.wall_s)))
     assert parse_history(history_text(known)) == known
 
@@ -237,7 +237,7 @@ def test_no_file_raises_anything_but_value_error(raw: bytes) -> None:
 
 
 def test_two_monitors_lose_nothing(tmp_path: Path) -> None:
-    """Each writes its own counts; all are distinct, so every reading is worth keeping."""
+    """Each writes its own counts; all differ, so every reading is worth keeping."""
     count = 40
     both = [writer(tmp_path, first, 2, count) for first in (1, 2)]
     assert [one.wait(60) for one in both] == [0, 0]

@@ -1,4 +1,4 @@
-"""Self-test and error logs of ATA, NVMe (as smartctl 7.4 and newer tell them) and SCSI disks."""
+"""Self-test and error logs of ATA, NVMe (by smartctl 7.4 and newer) and SCSI disks."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def test_an_nvme() -> None:
     )
 
 
-def test_an_nvme_that_runs_none_now() -> None:
+def test_an_nvme_without_a_running_test() -> None:
     log = {"current_self_test_operation": {"value": 0}, "current_self_test_completion_percent": 0}
     assert self_test_facts({"nvme_self_test_log": log}, "nvme").left_percent is None
 
 
 def test_an_ata_disk() -> None:
-    told = {
+    answer = {
         "ata_smart_data": {
             "self_test": {
                 "status": {"value": 249, "string": "in progress", "remaining_percent": 90},
@@ -105,16 +105,16 @@ def test_an_ata_disk() -> None:
             }
         },
     }
-    assert self_test_facts(told, "ata") == (True, 90, 2, 460)
-    assert self_test_log(told, {}) == (
+    assert self_test_facts(answer, "ata") == (True, 90, 2, 460)
+    assert self_test_log(answer, {}) == (
         SelfTest("Extended offline", "Completed: read failure", False, 812),
         SelfTest("Short offline", "Aborted by host", None, 810),
     )
-    assert error_log(told) == (ErrorEntry(12, 811, "Error: UNC at LBA = 1"),)
+    assert error_log(answer) == (ErrorEntry(12, 811, "Error: UNC at LBA = 1"),)
 
 
 def test_a_scsi_disk() -> None:
-    told = {
+    answer = {
         "scsi_self_test_0": {
             "code": {"value": 2, "string": "Background long"},
             "result": {"value": 0, "string": "Completed"},
@@ -126,14 +126,14 @@ def test_a_scsi_disk() -> None:
         },
         "scsi_extended_self_test_seconds": 3601,
     }
-    assert self_test_facts(told, "scsi") == (None, None, None, 61)
-    assert self_test_log(told, {}) == (
+    assert self_test_facts(answer, "scsi") == (None, None, None, 61)
+    assert self_test_log(answer, {}) == (
         SelfTest("Background long", "Completed", True, 77),
         SelfTest("Background short", "Failed in segment", False, None),
     )
 
 
-def test_without_json_the_log_is_pysmarts() -> None:
+def test_without_json_the_log_comes_from_pysmart() -> None:
     rows = [
         {"type": "Short offline", "status": "Completed without error", "hours": "12"},
         {"type": "Extended offline", "status": "Completed: read failure", "hours": "-"},
@@ -157,5 +157,5 @@ def test_long_logs_are_cut() -> None:
 @pytest.mark.parametrize(
     ("version", "old"), [([7, 3], True), ([7, 4], False), ([8, 0], False), (["7", 3], False), (None, False)]
 )
-def test_which_smartctl_begins_an_nvmes(version: object, old: bool) -> None:
+def test_smartctl_versions_with_nvme_self_tests(version: object, old: bool) -> None:
     assert too_old_for_nvme_tests({"smartctl": {"version": version}}) is old

@@ -23,15 +23,15 @@ needs_smartctl = pytest.mark.skipif(bool(NO_SMARTCTL), reason=NO_SMARTCTL or "th
 
 
 def answer(name: str) -> dict[str, Any]:
-    told = parse_json((DATA / name).read_text())
-    assert told is not None
-    return told
+    answered = parse_json((DATA / name).read_text())
+    assert answered is not None
+    return answered
 
 
 def test_a_healthy_nvme() -> None:
-    told = answer("shim_nvme_a.json")
-    assert refusal(told) is None
-    assert parse_state(told, None, "/dev/nvme8", "nvme") == SmartState(
+    answered = answer("shim_nvme_a.json")
+    assert refusal(answered) is None
+    assert parse_state(answered, None, "/dev/nvme8", "nvme") == SmartState(
         device="/dev/nvme8",
         protocol="nvme",
         model="SAMSUNG MZQL21T9HCJR-00A07",
@@ -110,18 +110,18 @@ def test_a_scsi_disk_without_smart_and_a_virtio_disk_are_unsupported() -> None:
         (1, "/dev/sdb: Unknown USB bridge [0x1234:0x5678 (0x100)]", Status.UNSUPPORTED),
     ],
 )
-def test_why_there_is_no_answer(exit_status: int, message: str, status: Status) -> None:
+def test_each_refusal_has_its_reason(exit_status: int, message: str, status: Status) -> None:
     why = refusal({"smartctl": {"exit_status": exit_status, "messages": [{"string": message, "severity": "error"}]}})
     assert why is not None
     assert why.status is status
 
 
 @pytest.mark.parametrize("exit_status", [4, 8, 24, 32, 64, 128])
-def test_findings_in_the_exit_status_are_no_refusal(exit_status: int) -> None:
+def test_findings_in_the_exit_status_are_not_refusals(exit_status: int) -> None:
     assert refusal({"smartctl": {"exit_status": exit_status}}) is None
 
 
-def test_a_switched_off_smart_says_how_to_switch_it_on() -> None:
+def test_smart_switched_off_has_a_remedy() -> None:
     why = refusal({"device": {"name": "/dev/sda"}, "smart_support": {"available": True, "enabled": False}})
     assert why is not None
     assert (why.status, why.remedy) == (Status.OFF, "smartctl -s on /dev/sda")
@@ -132,10 +132,10 @@ def test_nothing_to_judge_by_is_unknown_not_ok() -> None:
     assert (state.assessment, state.severity, state.reasons) == (None, "unknown", ())
 
 
-def test_what_json_lacks_comes_from_pysmart_and_json_wins() -> None:
+def test_pysmart_fills_the_gaps_of_json() -> None:
     view = {"model": "rounded", "serial": "SN", "assessment": "WARN", "temperature": 40, "messages": ["m"]}
-    told = {"model_name": "exact", "temperature": {"current": 41}}
-    state = parse_state(told, view, "/dev/sda", "sat")
+    answered = {"model_name": "exact", "temperature": {"current": 41}}
+    state = parse_state(answered, view, "/dev/sda", "sat")
     assert (state.model, state.serial, state.temperature_celsius) == ("exact", "SN", 41)
     assert (state.assessment, state.severity, state.messages) == ("WARN", "warning", ("m",))
 
@@ -151,11 +151,11 @@ def test_an_old_smartctl_without_json_is_read_by_pysmart_alone() -> None:
 
 def test_limits_of_an_nvme_come_from_json_or_from_the_text() -> None:
     text = "Warning  Comp. Temp. Threshold:     70 Celsius\nCritical Comp. Temp. Threshold:     80 Celsius\n"
-    told = {"temperature": {"current": 71}, "smart_status": {"passed": True}}
-    state = parse_state(told, {"text": text}, "/dev/nvme0", "nvme")
+    answered = {"temperature": {"current": 71}, "smart_status": {"passed": True}}
+    state = parse_state(answered, {"text": text}, "/dev/nvme0", "nvme")
     assert (state.warning_celsius, state.critical_celsius, state.severity) == (70, 80, "warning")
-    told |= {"nvme_composite_temperature_threshold": {"warning": 60, "critical": 71}}
-    assert parse_state(told, {"text": text}, "/dev/nvme0", "nvme").severity == "critical"
+    answered |= {"nvme_composite_temperature_threshold": {"warning": 60, "critical": 71}}
+    assert parse_state(answered, {"text": text}, "/dev/nvme0", "nvme").severity == "critical"
 
 
 @pytest.mark.parametrize(
@@ -206,9 +206,9 @@ def test_near_misses_are_ok(change: dict[str, Any]) -> None:
     assert (state.severity, state.reasons) == ("ok", ())
 
 
-def test_scan_leaves_out_what_is_no_device() -> None:
-    told = {"devices": [{"name": "/dev/sda", "type": "sat"}, {"name": 7}, "# scan_smart_devices: glob(3) aborted"]}
-    assert parse_scan(told) == (("/dev/sda", "sat"),)
+def test_a_scan_leaves_out_other_entries() -> None:
+    answered = {"devices": [{"name": "/dev/sda", "type": "sat"}, {"name": 7}, "# scan_smart_devices: glob(3) aborted"]}
+    assert parse_scan(answered) == (("/dev/sda", "sat"),)
     assert parse_scan(None) == ()
 
 
@@ -220,9 +220,9 @@ def test_sata_dumps_through_the_real_smartctl() -> None:
     worn = parse_state(sata_json(dump, {197: (100, 8), 199: (200, 40)}), None, "/dev/sda", "sat")
     assert (worn.pending, worn.crc_errors, worn.severity) == (8, 40, "warning")
     assert worn.reasons[0] == "8 pending sectors"
-    told = sata_json(dump, {5: (10, 312)}, failing=True)
-    assert refusal(told) is None
-    failing = parse_state(told, None, "/dev/sda", "sat")
+    answered = sata_json(dump, {5: (10, 312)}, failing=True)
+    assert refusal(answered) is None
+    failing = parse_state(answered, None, "/dev/sda", "sat")
     assert (failing.assessment, failing.severity, failing.reallocated) == ("FAIL", "critical", 312)
     assert failing.exit_status is not None
     assert failing.exit_status & 8
@@ -251,9 +251,9 @@ KEYS = [
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), json_values), st.sampled_from(KEYS), json_values)
-def test_no_answer_of_any_shape_raises(told: dict[str, Any], key: str, inner: Any) -> None:
+def test_no_answer_of_any_shape_raises(answered: dict[str, Any], key: str, inner: Any) -> None:
     known = json.loads((DATA / "sata_failing_attr5.json").read_text())
-    for case in (told, {**known, key: inner}):
+    for case in (answered, {**known, key: inner}):
         refusal(case)
         state = parse_state(case, None, "/dev/sda", "sat")
         assert all(text.isprintable() for text in (state.model, state.serial, *state.reasons, *state.messages))
@@ -264,11 +264,11 @@ def _row(number: int, name: str, raw: int, text: str) -> dict[str, Any]:
 
 
 def _ata(*rows: dict[str, Any], model: str = "M") -> SmartState:
-    told = {"device": {"protocol": "ATA"}, "model_name": model, "smart_status": {"passed": True}}
-    return parse_state({**told, "ata_smart_attributes": {"table": list(rows)}}, None, "/dev/sda", "sat")
+    answered = {"device": {"protocol": "ATA"}, "model_name": model, "smart_status": {"passed": True}}
+    return parse_state({**answered, "ata_smart_attributes": {"table": list(rows)}}, None, "/dev/sda", "sat")
 
 
-def test_what_a_vendor_keeps_in_the_upper_bits_of_a_count_is_left_out() -> None:
+def test_vendor_data_in_the_upper_bits_of_a_count_is_left_out() -> None:
     state = _ata(_row(5, "Reallocated_Sector_Ct", 2000 << 32, "0 (2000 0)"))
     assert (state.reallocated, state.severity, state.reasons) == (0, "ok", ())
     state = _ata(_row(5, "Reallocated_Sector_Ct", 2000 << 32 | 7, "7 (2000 0)"))
@@ -300,9 +300,7 @@ def test_three_words_of_timeouts_give_the_lowest_whether_by_json_or_by_text() ->
         (5, "Unknown_SSD_Attribute", "M"),
     ],
 )
-def test_an_attribute_that_its_name_says_counts_something_else_is_not_judged(
-    number: int, name: str, model: str
-) -> None:
+def test_an_attribute_with_another_meaning_is_not_judged(number: int, name: str, model: str) -> None:
     state = _ata(_row(number, name, 4711, "4711"), model=model)
     assert (state.severity, state.reasons) == ("ok", ())
 
@@ -330,7 +328,7 @@ def test_other_names_of_the_same_count_are_judged(number: int, name: str, reason
     ("text", "hours"),
     [("12345h+12m", 12345), ("12345h+12m+07.250s", 12345), ("12345 (7 0 0)", 12345), ("0x3039", None)],
 )
-def test_hours_of_the_text_are_hours_in_each_of_its_forms(text: str, hours: int | None) -> None:
+def test_hours_are_parsed_in_each_form(text: str, hours: int | None) -> None:
     row = {"id": 9, "name": "Power_On_Hours", "value": 90, "worst": 90, "thresh": 0, "raw": text}
     state = parse_state(None, {"model": "M", "assessment": "PASS", "attributes": [row]}, "/dev/sda", "sat")
     assert state.power_on_hours == hours
@@ -338,6 +336,6 @@ def test_hours_of_the_text_are_hours_in_each_of_its_forms(text: str, hours: int 
 
 @needs_smartctl
 def test_upper_bits_through_the_real_smartctl() -> None:
-    told = sata_json((DATA / "sata_debug.txt").read_text(), {5: (100, 2000 << 32), 188: (100, (1 << 32) + 5)})
-    state = parse_state(told, None, "/dev/sda", "sat")
+    answered = sata_json((DATA / "sata_debug.txt").read_text(), {5: (100, 2000 << 32), 188: (100, (1 << 32) + 5)})
+    state = parse_state(answered, None, "/dev/sda", "sat")
     assert (state.reallocated, state.command_timeouts, state.severity) == (0, 5, "warning")

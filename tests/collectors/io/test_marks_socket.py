@@ -1,4 +1,4 @@
-"""Marks of other programs: who is heard, what is taken, how much of it."""
+"""Marks of other programs: accepted senders, accepted messages and their rate."""
 
 from __future__ import annotations
 
@@ -52,47 +52,47 @@ def eventually(true: Callable[[], bool]) -> bool:
     return False
 
 
-def test_a_mark_arrives_and_the_socket_goes(tmp_path: Path) -> None:
-    heard: list[str] = []
+def test_a_mark_arrives_and_the_socket_is_removed(tmp_path: Path) -> None:
+    received: list[str] = []
     path = tmp_path / "m.sock"
-    marks = MarksSocket(str(path), Clock(), heard.append)
+    marks = MarksSocket(str(path), Clock(), received.append)
     assert path.stat().st_mode & 0o777 == 0o600
     assert send_mark("epoch 3", {"IOTOP_AI_SOCKET": str(path)}) == 1
-    assert eventually(lambda: heard == ["epoch 3"])
+    assert eventually(lambda: received == ["epoch 3"])
     marks.close()
     assert not path.exists()
     assert send_mark("epoch 4", {"IOTOP_AI_SOCKET": str(path)}) == 0
 
 
-def test_what_was_sent_before_the_end_is_heard(tmp_path: Path) -> None:
-    heard: list[str] = []
+def test_marks_sent_before_the_end_arrive(tmp_path: Path) -> None:
+    received: list[str] = []
     path = tmp_path / "m.sock"
     for number in range(20):
-        marks = MarksSocket(str(path), Clock(), heard.append)
+        marks = MarksSocket(str(path), Clock(), received.append)
         assert send_mark(str(number), {"IOTOP_AI_SOCKET": str(path)}) == 1
         marks.close()
-        assert heard[-1] == str(number)
+        assert received[-1] == str(number)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to send as somebody else")
-def test_another_user_is_not_heard(tmp_path: Path) -> None:
-    heard: list[str] = []
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to send as another user")
+def test_another_users_marks_are_refused(tmp_path: Path) -> None:
+    received: list[str] = []
     path = tmp_path / "m.sock"
-    marks = MarksSocket(str(path), Clock(), heard.append)
+    marks = MarksSocket(str(path), Clock(), received.append)
     os.chmod(path, 0o666)
     for folder in [tmp_path, *tmp_path.parents][:-2]:
         os.chmod(folder, folder.stat().st_mode | 0o111)
     send_as(65534, path, "from nobody")
     send_as(0, path, "from root")
-    assert eventually(lambda: heard == ["from root"])
-    assert heard == ["from root"]
+    assert eventually(lambda: received == ["from root"])
+    assert received == ["from root"]
     marks.close()
 
 
-def test_what_is_no_mark_is_left(tmp_path: Path) -> None:
-    heard: list[str] = []
+def test_invalid_marks_are_ignored(tmp_path: Path) -> None:
+    received: list[str] = []
     path = tmp_path / "m.sock"
-    marks = MarksSocket(str(path), Clock(), heard.append)
+    marks = MarksSocket(str(path), Clock(), received.append)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         for raw in (
             b"\xff",
@@ -106,11 +106,11 @@ def test_what_is_no_mark_is_left(tmp_path: Path) -> None:
         sender.sendto(json.dumps({"kind": "mark", "text": "x" * 5000}).encode(), str(path))
         time.sleep(0.05)
         sender.sendto(b'{"kind":"mark","text":"\\u001b[31mred"}', str(path))
-    assert eventually(lambda: heard == ["�[31mred"])
+    assert eventually(lambda: received == ["�[31mred"])
     marks.close()
 
 
-def test_a_talker_is_cut() -> None:
+def test_marks_are_rate_limited() -> None:
     class Still(Clock):
         now = 5 * 10**9
 
@@ -119,33 +119,33 @@ def test_a_talker_is_cut() -> None:
 
     clock = Still()
     allowance = RateLimit(clock)
-    assert [allowance.take(7) for _ in range(PER_SECOND + 2)] == [True] * PER_SECOND + [False] * 2
-    assert allowance.take(8)
+    assert [allowance.allows(7) for _ in range(PER_SECOND + 2)] == [True] * PER_SECOND + [False] * 2
+    assert allowance.allows(8)
     clock.now += 10**9
-    assert allowance.take(7)
-    assert all(allowance.take(pid) for pid in range(100, 1090))
-    assert not all(allowance.take(pid) for pid in range(2000, 3000))
+    assert allowance.allows(7)
+    assert all(allowance.allows(pid) for pid in range(100, 1090))
+    assert not all(allowance.allows(pid) for pid in range(2000, 3000))
 
 
 def test_every_monitor_of_the_user_is_reached(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)
-    heard: list[str] = []
+    received: list[str] = []
     environment = {"IOTOP_AI_SOCKET": str(folder / "1.sock")}
-    marks = listen(Clock(), heard.append, environment)
+    marks = listen(Clock(), received.append, environment)
     assert marks is not None
     assert send_mark("a", environment) == 1
-    assert eventually(lambda: heard == ["a"])
+    assert eventually(lambda: received == ["a"])
     marks.close()
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         listen(Clock(), print, {"IOTOP_AI_SOCKET": str(tmp_path / "no" / "folder")})
 
 
 def foreign(kind: str, path: Path) -> None:
-    """Put something under a name that is not a dead socket of ours."""
+    """Put something other than a dead socket of ours under a name."""
     if kind == "file":
         path.write_text("mine")
     elif kind == "folder":
@@ -170,13 +170,13 @@ KINDS = ("file", "folder", "fifo", "link", "link to a dead socket")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_not_a_socket_of_ours_is_neither_taken_nor_removed(tmp_path: Path, kind: str) -> None:
+def test_other_files_are_neither_used_nor_removed(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "m.sock"
     foreign(kind, path)
     before = sorted((p.name, p.lstat().st_ino, p.lstat().st_mode) for p in tmp_path.iterdir())
     environment = {"IOTOP_AI_SOCKET": str(path)}
     for begin in (lambda: listen(Clock(), print, environment), lambda: check_socket_variable(environment)):
-        with pytest.raises(UsageError, match="left alone"):
+        with pytest.raises(UsageError, match="is not replaced"):
             begin()
     if kind == "link to a dead socket":
         assert send_mark("x", environment) == 0
@@ -187,7 +187,7 @@ def test_what_is_not_a_socket_of_ours_is_neither_taken_nor_removed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
-def test_a_socket_in_use_is_left_and_a_dead_one_replaced(tmp_path: Path, kind: int) -> None:
+def test_a_used_socket_is_kept_and_a_dead_one_replaced(tmp_path: Path, kind: int) -> None:
     path = tmp_path / "m.sock"
     environment = {"IOTOP_AI_SOCKET": str(path)}
     with socket.socket(socket.AF_UNIX, kind) as live:
@@ -199,13 +199,13 @@ def test_a_socket_in_use_is_left_and_a_dead_one_replaced(tmp_path: Path, kind: i
         with pytest.raises(UsageError, match="listen"):
             MarksSocket(str(path), Clock(), print)
         assert path.is_socket()
-    heard: list[str] = []
-    marks = listen(Clock(), heard.append, environment)
+    received: list[str] = []
+    marks = listen(Clock(), received.append, environment)
     assert marks is not None
     assert [p.name for p in tmp_path.iterdir()] == ["m.sock"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert send_mark("a", environment) == 1
-    assert eventually(lambda: heard == ["a"])
+    assert eventually(lambda: received == ["a"])
     marks.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -220,7 +220,7 @@ def test_a_file_that_takes_the_name_later_outlives_the_monitor(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's socket")
-def test_another_users_dead_socket_is_left(tmp_path: Path) -> None:
+def test_another_users_dead_socket_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "m.sock"
     dead(path)
     os.chown(path, 65534, 65534)
@@ -233,11 +233,11 @@ def test_a_folder_in_which_all_may_replace_the_socket_is_refused(tmp_path: Path)
     wide = tmp_path / "wide"
     wide.mkdir()
     wide.chmod(0o777)
-    with pytest.raises(InputError, match="anybody may write"):
+    with pytest.raises(InputError, match="every user may write"):
         MarksSocket(str(wide / "m.sock"), Clock(), print)
 
 
-def test_the_sockets_of_killed_monitors_go_and_nothing_else(tmp_path: Path) -> None:
+def test_only_sockets_of_killed_monitors_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / "iotop-ai" / "marks.d"
     folder.mkdir(mode=0o700, parents=True)
     dead(folder / "1.sock")
@@ -259,7 +259,7 @@ def test_commands_refuse_the_name_of_a_file_in_one_line(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["model.pt"]
 
 
-def test_a_live_source_says_why_it_hears_no_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_source_reports_why_it_receives_no_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.pt"
     path.write_text("weights")
     monkeypatch.setenv("IOTOP_AI_SOCKET", str(path))

@@ -1,4 +1,4 @@
-"""Files that are made, gone on with and, as root, read: what another user of the machine puts in their place."""
+"""Files that are created, appended to and, as root, read, while another user puts other files in their place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make anoth
 
 
 def spoil(kind: str, path: Path) -> None:
-    """Put something in the place of a file."""
+    """Put something in place of a file."""
     if kind == "folder":
         path.mkdir()
     elif kind == "fifo":
@@ -56,7 +56,7 @@ def test_only_a_file_of_our_own_is_appended_to(tmp_path: Path, kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", [*NEVER, *NOT_OURS, "plain"])
-def test_a_new_file_takes_the_place_of_nothing(tmp_path: Path, kind: str) -> None:
+def test_a_new_file_replaces_nothing(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a"
     spoil(kind, path)
     before = path.lstat().st_ino
@@ -95,7 +95,7 @@ def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Pat
     assert [p.name for p in secret.iterdir()] == ["there"]
 
 
-def test_our_own_links_on_the_way_are_followed(tmp_path: Path) -> None:
+def test_our_own_links_in_a_path_are_followed(tmp_path: Path) -> None:
     shared, mine = wide(tmp_path / "shared"), tmp_path / "mine"
     mine.mkdir()
     (shared / "absolute").symlink_to(mine)
@@ -114,11 +114,11 @@ def test_our_own_links_on_the_way_are_followed(tmp_path: Path) -> None:
 def test_a_folder_in_which_every_user_may_replace_files_is_refused(tmp_path: Path) -> None:
     shared = wide(tmp_path / "shared", 0o777)
     for begin in (create, open_to_append):
-        with pytest.raises(InputError, match="anybody may write"):
+        with pytest.raises(InputError, match="every user may write"):
             begin(f"{shared}/a")
 
 
-def test_what_a_dead_process_left_is_taken_away_and_what_is_being_written_stays(tmp_path: Path) -> None:
+def test_left_overs_of_dead_processes_are_removed_and_open_parts_kept(tmp_path: Path) -> None:
     folder, _ = parent_of(str(tmp_path / "x"))
     (tmp_path / "a.part").write_text("left over")
     fd = create_part("a.part", folder)
@@ -138,7 +138,7 @@ def test_what_a_dead_process_left_is_taken_away_and_what_is_being_written_stays(
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "fifo", *(("another user",) if os.geteuid() == 0 else ())])
-def test_what_is_not_a_left_over_of_ours_is_in_the_way(tmp_path: Path, kind: str) -> None:
+def test_other_files_in_place_of_a_part_are_an_error(tmp_path: Path, kind: str) -> None:
     folder, _ = parent_of(str(tmp_path / "x"))
     spoil(kind, tmp_path / "a.part")
     with pytest.raises(FileExistsError):
@@ -160,7 +160,7 @@ def test_a_part_that_was_replaced_gets_no_name(tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
 
 
-def test_the_lock_of_a_part_is_seen_by_others(tmp_path: Path) -> None:
+def test_the_lock_of_a_part_excludes_others(tmp_path: Path) -> None:
     folder, _ = parent_of(str(tmp_path / "x"))
     fd = create_part("a.part", folder)
     other = os.open(tmp_path / "a.part", os.O_RDONLY)
@@ -171,7 +171,7 @@ def test_the_lock_of_a_part_is_seen_by_others(tmp_path: Path) -> None:
 
 
 @as_root
-def test_root_reads_what_only_root_can_have_put_there(tmp_path: Path) -> None:
+def test_root_reads_only_files_from_root(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("mine")
     path.chmod(0o644)

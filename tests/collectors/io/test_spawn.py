@@ -1,4 +1,4 @@
-"""How children are started: from one place, in "/", by a path that the caller's PATH does not decide as root."""
+"""Start of children: in one module, in "/", and as root by a path that is independent of the caller's PATH."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ STARTS = {
 }
 ALLOWED = {
     SPAWN: {"asyncio.create_subprocess_exec", "subprocess.Popen", "subprocess.run", "sys.executable"},
-    "cli/commands/record/child.py": {"subprocess.Popen", "os.execvp"},  # what the user wrote after ``record --``
+    "cli/commands/record/child.py": {"subprocess.Popen", "os.execvp"},  # the user's command after ``record --``
 }
 
 
 def starts(tree: ast.AST) -> Iterator[str]:
-    """Every mention of a way to start a program, and of a Python that is given a module to run."""
+    """Every use of a way to start a program, and of a Python with a module to run."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             owner, name = node.value.id, node.attr
@@ -52,7 +52,7 @@ def test_every_start_is_made_in_one_place() -> None:
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):  # types are no starts
+        for node in ast.walk(tree):  # types do not start anything
             for field in ("annotation", "returns"):
                 if getattr(node, field, None) is not None:
                     setattr(node, field, None)
@@ -80,7 +80,7 @@ def test_a_start_elsewhere_is_found(line: str) -> None:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A folder with packages that a Python started there would take for ours, and programs with known names."""
+    """A folder with packages that shadow ours for a Python started there, and programs with known names."""
     package = tmp_path / "iotop_ai"
     package.mkdir()
     for name in ("__init__", "__main__", "json"):
@@ -93,7 +93,7 @@ def hostile(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_python_of_ours_takes_nothing_from_the_current_folder(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_child_imports_nothing_from_the_current_folder(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(hostile)
     child = start(own_python("iotop_ai", "--version"), env=own_environment(), stdout=subprocess.PIPE)
     out, _ = child.communicate(timeout=60)
@@ -102,13 +102,13 @@ def test_a_python_of_ours_takes_nothing_from_the_current_folder(hostile: Path, m
     assert not (hostile / "ran").exists()
 
 
-def test_without_p_the_folder_decides(hostile: Path) -> None:
-    # The test above would be worth nothing if this Python did not take what lies there.
+def test_without_p_the_current_folder_is_searched(hostile: Path) -> None:
+    # Proves the test above: this Python does import from there.
     subprocess.run([sys.executable, "-m", "iotop_ai"], cwd=hostile, check=True, timeout=60)
     assert (hostile / "ran").exists()
 
 
-def test_what_a_child_is_given() -> None:
+def test_the_environment_of_a_child() -> None:
     given = {
         "PYTHONPATH": ".::/modules:lib",
         "PYTHONSTARTUP": "x",
@@ -122,7 +122,7 @@ def test_what_a_child_is_given() -> None:
     assert own_environment(given, libraries=True)["LD_LIBRARY_PATH"] == "/n"
 
 
-def test_a_child_has_a_folder_that_nobody_else_fills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_runs_in_a_safe_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(["/bin/pwd"], capture_output=True).stdout == b"/\n"
     with pytest.raises(FileNotFoundError):
@@ -168,5 +168,5 @@ def test_an_ordinary_users_path_decides_for_what_runs_as_that_user(
         os.seteuid(0)
 
 
-def test_a_program_that_is_not_there() -> None:
+def test_a_missing_program_is_an_error() -> None:
     assert find_program("no-such-program-here") == ""

@@ -1,4 +1,4 @@
-"""Root believes a file that only root can change, and no environment of another user."""
+"""Root trusts a file that only root can change, and no environment of another user."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def config(folder: Path, text: str = "interval = 7\n") -> Path:
     return path
 
 
-def told(path: Path | None = None, **environment: str) -> tuple[int, str, str]:
-    """What ``config print`` gives of the real program."""
+def loaded(path: Path | None = None, **environment: str) -> tuple[int, str, str]:
+    """The output of ``config print`` of the real program."""
     named = [] if path is None else ["--config", str(path)]
     done = subprocess.run(
         command("config", "print", *named), cwd=TOP, env={**PLAIN, **environment}, capture_output=True, text=True,
@@ -35,70 +35,70 @@ def told(path: Path | None = None, **environment: str) -> tuple[int, str, str]:
 
 
 @as_root
-def test_a_file_in_folders_of_root_alone_is_believed(own_folder: Path) -> None:
+def test_a_file_below_roots_folders_is_trusted(own_folder: Path) -> None:
     path = config(own_folder)
     assert why_untrusted(str(path)) == ""
-    code, out, err = told(path)
+    code, out, err = loaded(path)
     assert (code, err) == (0, "")
     assert "interval = 7" in out
 
 
 @as_root
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o1777], ids=["group", "all", "sticky"])
-def test_a_folder_that_others_may_write_is_not_believed(own_folder: Path, mode: int) -> None:
+def test_a_folder_that_others_may_write_is_not_trusted(own_folder: Path, mode: int) -> None:
     path = config(own_folder / "open")
     (own_folder / "open").chmod(mode)
-    code, out, err = told(path)
+    code, out, err = loaded(path)
     assert code == 2
     assert out == ""
-    assert f"others than root may write {own_folder / 'open'}" in err
+    assert f"users other than root may write {own_folder / 'open'}" in err
     assert err.count("\n") == 1
 
 
 @as_root
 @pytest.mark.parametrize("mode", [0o664, 0o646])
-def test_a_file_that_others_may_write_is_not_believed(own_folder: Path, mode: int) -> None:
+def test_a_file_that_others_may_write_is_not_trusted(own_folder: Path, mode: int) -> None:
     path = config(own_folder)
     path.chmod(mode)
-    assert told(path)[0] == 2
+    assert loaded(path)[0] == 2
     path.chmod(0o644)
     os.chown(path.parent, 65534, 0)
-    code, _, err = told(path)
+    code, _, err = loaded(path)
     assert code == 2
     assert "belongs to user 65534" in err
 
 
 @as_root
-def test_a_link_is_followed_and_both_ways_are_looked_at(own_folder: Path, tmp_path: Path) -> None:
-    there = config(tmp_path)  # below /tmp, in which all may write
+def test_a_link_is_checked_with_its_target(own_folder: Path, tmp_path: Path) -> None:
+    there = config(tmp_path)  # below /tmp, where all users may write
     link = own_folder / "config.toml"
     link.symlink_to(there)
-    assert "others than root may write /tmp" in why_untrusted(str(link)) or not str(tmp_path).startswith("/tmp")
+    assert "users other than root may write /tmp" in why_untrusted(str(link)) or not str(tmp_path).startswith("/tmp")
     back = tmp_path / "link.toml"
     back.symlink_to(config(own_folder))
     assert why_untrusted(str(back)) or not str(tmp_path).startswith("/tmp")
 
 
 @as_root
-def test_under_sudo_variables_of_the_user_do_not_hold(own_folder: Path) -> None:
+def test_under_sudo_variables_of_the_user_are_dropped(own_folder: Path) -> None:
     path = config(own_folder, "interval = 7\n")
     evil = own_folder / "evil"
     evil.write_text(f"#!/bin/sh\ntouch {own_folder}/ran\n")
     evil.chmod(0o755)
     environment = {"XDG_CONFIG_HOME": str(own_folder), "IOTOP_AI_SMARTCTL": str(evil), "TEXTUAL_LOG": "/etc/x"}
-    code, out, err = told(**environment)  # root's own: believed
+    code, out, err = loaded(**environment)  # root's own: trusted
     assert code == 0
     assert "interval = 7" in out
     assert f"smartctl = '{evil}'" in out
-    code, out, err = told(**environment, SUDO_UID="1000")
+    code, out, err = loaded(**environment, SUDO_UID="1000")
     assert code == 0
     assert "interval = 7" not in out
     assert str(evil) not in out
     assert err.count("\n") == 1
-    assert err.startswith("warning: not believed as root, since user 1000 may have set it: ")
+    assert err.startswith("warning: ignored as root, since user 1000 may have set it: ")
     assert "--smartctl in place of IOTOP_AI_SMARTCTL" in err
     assert "--config in place of XDG_CONFIG_HOME" in err
-    assert told(path, **environment, SUDO_UID="1000")[0] == 0
+    assert loaded(path, **environment, SUDO_UID="1000")[0] == 0
     done = subprocess.run(
         command("snapshot", "--json"), cwd=TOP, env={**PLAIN, **environment, "SUDO_UID": "1000"}, capture_output=True,
         timeout=60, check=False,
@@ -108,7 +108,7 @@ def test_under_sudo_variables_of_the_user_do_not_hold(own_folder: Path) -> None:
 
 
 @as_root
-def test_who_became_root() -> None:
+def test_the_user_that_became_root() -> None:
     assert invoking_user({"SUDO_UID": "1000"}) == 1000
     assert invoking_user({"PKEXEC_UID": "1001"}) == 1001
     own = invoking_user({"SUDO_UID": "0"})
@@ -121,7 +121,7 @@ def test_every_setting_that_names_a_program_or_a_tree_is_among_them() -> None:
     assert named <= set(UNTRUSTED_VARIABLES)
 
 
-def test_nothing_is_dropped_where_nobody_became_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_root_login_keeps_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     environ = {"IOTOP_AI_SMARTCTL": "/x", "SUDO_UID": "1000"}
     assert drop_untrusted_variables(environ) == ""

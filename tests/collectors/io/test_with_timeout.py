@@ -1,4 +1,4 @@
-"""Questions that are never answered keep only their own thread."""
+"""A call that never returns blocks only its own thread."""
 
 import threading
 import time
@@ -8,13 +8,13 @@ import pytest
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker, call_with_timeout
 
 
-def test_an_answer_and_an_error_reach_who_asks() -> None:
+def test_answers_and_errors_reach_the_caller() -> None:
     assert call_with_timeout(1.0, "/a", lambda: 7) == 7
     with pytest.raises(PermissionError, match="mine"):
         call_with_timeout(1.0, "/a", lambda: (_ for _ in ()).throw(PermissionError(13, "mine")))
 
 
-def test_a_place_that_hangs_is_waited_for_once_and_asked_again_when_it_answers() -> None:
+def test_a_hanging_place_is_waited_for_once() -> None:
     released = threading.Event()
     begun = time.monotonic()
     with pytest.raises(TimeoutError) as late:
@@ -31,7 +31,7 @@ def test_a_place_that_hangs_is_waited_for_once_and_asked_again_when_it_answers()
     assert call_with_timeout(1.0, "/dead/home", lambda: "back") == "back"
 
 
-def test_one_question_at_a_time_and_none_while_it_hangs() -> None:
+def test_one_call_at_a_time_and_none_while_it_hangs() -> None:
     aside, released, seen = BackgroundWorker("test-aside"), threading.Event(), []
     assert aside.wait(0.0)
     assert aside.submit(lambda: seen.append(1))

@@ -26,7 +26,7 @@ TREE: Entries = {
 }
 
 
-def test_an_old_kernel_counts_less_and_a_long_line_of_interrupts_is_none_of_ours() -> None:
+def test_an_old_kernel_counts_less_and_other_lines_are_ignored() -> None:
     raw = b"cpu  1 2 3 4\ncpu7 10 20 30 40 50\nintr " + b"7 " * 5000 + b"\ncpu9 1 1 1 1 1 1 1 1\n"
     assert parse_cpu_stat(raw) == {7: CpuTicks(10, 20, 30, 40, 50, 0, 0, 0)}
     assert parse_cpu_stat(b"") == {}

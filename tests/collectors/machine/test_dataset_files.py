@@ -36,7 +36,7 @@ def test_every_entry_comes_once_and_links_are_not_followed(tmp_path: Path) -> No
         "link": "other",
         "pipe": "other",
     }
-    assert names(tmp_path / "top" / "link") == {"secret": "file"}  # what the user named is followed
+    assert names(tmp_path / "top" / "link") == {"secret": "file"}  # the user's own path is followed
     assert names(top / "a" / "one") == {"": "file"}
 
 
@@ -96,7 +96,7 @@ def test_another_filesystem_is_left_out_and_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("becomes", ["link", "folder"])
-def test_a_folder_that_becomes_something_else_after_it_was_seen_is_not_entered(tmp_path: Path, becomes: str) -> None:
+def test_a_folder_replaced_during_the_walk_is_not_entered(tmp_path: Path, becomes: str) -> None:
     (tmp_path / "top" / "sub").mkdir(parents=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()

@@ -13,7 +13,7 @@ import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.filesystem import FilesystemCollector, mounts_to_ask
+from iotop_ai.collectors.machine.filesystem import FilesystemCollector, mounts_to_query
 from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.machine.filesystem import FilesystemUsage
@@ -61,7 +61,7 @@ def eventually(check: Callable[[], bool]) -> None:
     raise AssertionError("not within 5 s")
 
 
-def test_this_machine_is_as_full_as_statvfs_says() -> None:
+def test_the_fullness_of_this_machine_equals_statvfs() -> None:
     mounts = MountsCollector(Root(), Clock())
     mounts.read()
     collector = FilesystemCollector(Root(), Clock(), mounts)
@@ -76,8 +76,8 @@ def test_this_machine_is_as_full_as_statvfs_says() -> None:
     assert reading.value.free_bytes == pytest.approx(now.f_bfree * now.f_frsize, rel=0.05)
 
 
-def test_a_dead_server_stops_nobody_and_comes_back() -> None:
-    """One mount hangs: it is failed with its age, asked once, and answers when the server is back."""
+def test_a_dead_server_blocks_only_its_mount_and_comes_back() -> None:
+    """One mount hangs: it is failed with its age, queried once, and answers when the server is back."""
     server, clock = Server(), StepClock()
     mounts = Mounts((Mount("/", "ext4", "/dev/sda1", device="8:1"), Mount("/home", "nfs4", "nas:/x", device="0:40")))
 
@@ -104,7 +104,7 @@ def test_a_dead_server_stops_nobody_and_comes_back() -> None:
     eventually(lambda: server.asked == 2)
 
 
-def test_a_mount_is_asked_every_ten_seconds() -> None:
+def test_a_mount_is_queried_every_ten_seconds() -> None:
     server, clock = Server(), StepClock()
     server.up.set()
     collector = FilesystemCollector(Root(), clock, Mounts((Mount("/a", "ext4", "/dev/sda1", device="8:1"),)), server)
@@ -123,12 +123,12 @@ def test_a_refusal_and_an_error_are_readings(tmp_path: Path) -> None:
     collector = FilesystemCollector(Root(str(tmp_path)), Clock(), mounts, statvfs)
     collector.read()
     eventually(lambda: all(r.status is not Status.PENDING for r in collector.read().values()))
-    said = {path: (r.status, r.reason) for path, r in collector.read().items()}
-    assert said["/old"] == (Status.FAILED, "filesystems: Stale file handle")
-    assert said["/secret"] == (Status.DENIED, f"{tmp_path}/secret: Permission denied")
+    readings = {path: (r.status, r.reason) for path, r in collector.read().items()}
+    assert readings["/old"] == (Status.FAILED, "filesystems: Stale file handle")
+    assert readings["/secret"] == (Status.DENIED, f"{tmp_path}/secret: Permission denied")
 
 
-def test_an_unmounted_filesystem_leaves() -> None:
+def test_an_unmounted_filesystem_is_removed() -> None:
     mounts = Mounts((Mount("/a", "ext4", "/dev/sda1", device="8:1"),))
     collector = FilesystemCollector(Root(), Clock(), mounts, lambda path: os.statvfs("/"))
     assert list(collector.read()) == ["/a"]
@@ -136,16 +136,16 @@ def test_an_unmounted_filesystem_leaves() -> None:
     assert collector.read() == {}
 
 
-def test_which_mounts_are_asked(tmp_path: Path) -> None:
+def test_the_queried_mounts(tmp_path: Path) -> None:
     mounts = MountsCollector(machine("made-gpu-server", tmp_path), Clock()).read()
-    asked = [m.path for m in mounts_to_ask(mounts)]
+    queried = [m.path for m in mounts_to_query(mounts)]
     # Not the squashfs of a loop, nor /srv/data, which is the filesystem of /raid again.
-    assert asked == ["/", "/boot/efi", "/cold data", "/dev/shm", "/home", "/lustre", "/mnt/s3", "/raid", "/scratch"]
+    assert queried == ["/", "/boot/efi", "/cold data", "/dev/shm", "/home", "/lustre", "/mnt/s3", "/raid", "/scratch"]
 
 
-def test_of_overlays_only_a_containers_root_is_asked() -> None:
+def test_only_the_overlay_of_a_containers_root_is_queried() -> None:
     overlays = tuple(Mount(p, "overlay", "overlay", device=f"0:{i}") for i, p in enumerate(("/", "/var/lib/docker/m")))
-    assert [m.path for m in mounts_to_ask(overlays)] == ["/"]
+    assert [m.path for m in mounts_to_query(overlays)] == ["/"]
 
 
 def test_ratios_are_dfs() -> None:

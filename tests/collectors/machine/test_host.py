@@ -1,4 +1,4 @@
-"""Who and where we are."""
+"""The host, the user and the container."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_other_users_are_read_with_two_capabilities(tmp_path: Path, caps: str, r
     assert read_host(root).ptrace is reads
 
 
-def test_without_a_boot_id_the_boot_time_tells_boots_apart(tmp_path: Path) -> None:
+def test_without_a_boot_id_the_boot_time_identifies_the_boot(tmp_path: Path) -> None:
     root = tree(tmp_path, {"proc/stat": "cpu 1 2\nbtime 1700000000\n"})
     assert read_host(root).boot_id == "btime 1700000000"
 
 
-def test_an_image_that_runs_as_a_machine_is_no_container(tmp_path: Path) -> None:
+def test_a_virtual_machine_from_an_image_is_not_a_container(tmp_path: Path) -> None:
     root = tree(tmp_path, {".dockerenv": "", "proc/1/cgroup": "0::/\n"})
     assert read_container(root) == "docker"
     (tmp_path / "proc/self/ns").mkdir(parents=True)

@@ -55,7 +55,7 @@ def test_tcp_is_read_by_its_names(tmp_path: Path) -> None:
     assert tcp_rates(before, before, 1.0).retransmit_ratio is None, "nothing was sent"
 
 
-def test_rdma_counts_what_the_driver_has(tmp_path: Path) -> None:
+def test_rdma_counts_depend_on_the_driver(tmp_path: Path) -> None:
     put(
         tmp_path,
         {
@@ -93,7 +93,7 @@ def cores(root: Path, number: int, khz: int, throttles: int) -> None:
         )
 
 
-def test_clocks_of_many_cores_are_looked_at_in_turn(tmp_path: Path) -> None:
+def test_clocks_of_many_cores_are_read_in_turn(tmp_path: Path) -> None:
     number = MOST_A_READING + 16
     cores(tmp_path, number, 1_000_000, 1)
     collector = ClocksCollector(Root(str(tmp_path)), Clock())
@@ -133,8 +133,8 @@ def shown(again: int, errors: int, throttles: int) -> Frame:
 
 def test_the_screen_is_silent_until_something_is_wrong() -> None:
     assert host_problems(shown(again=2, errors=0, throttles=0)) == []
-    said = ["".join(span.text for span in part) for part in host_problems(shown(again=100, errors=8, throttles=6))]
-    assert said == ["cpu heat throttled 1.2 of 2.6 GHz", "tcp sent again 5 %", "rdma mlx5_0/1 4.0 errors/s"]
+    texts = ["".join(span.text for span in part) for part in host_problems(shown(again=100, errors=8, throttles=6))]
+    assert texts == ["cpu heat throttled 1.2 of 2.6 GHz", "tcp sent again 5 %", "rdma mlx5_0/1 4.0 errors/s"]
     (first,) = frames((snapshot(0, 2 * S),))
     assert host_problems(first) == []
 

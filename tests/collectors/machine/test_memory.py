@@ -81,7 +81,7 @@ def test_every_field() -> None:
     )
 
 
-def test_an_old_kernel_counts_by_zone_and_lacks_what_it_lacks() -> None:
+def test_an_old_kernel_counts_by_zone_and_has_fewer_fields() -> None:
     old = b"workingset_refault 9\npgscan_direct_dma 1\npgscan_direct_normal 2\nallocstall 4\n"
     state = memory_state({}, parse_vmstat(old), 4096)
     assert (state.refault_file_pages, state.refault_anon_pages) == (9, None)

@@ -36,7 +36,7 @@ def test_a_line_is_a_mount() -> None:
     assert found == (Mount("/mnt 2", "ext3", "/dev/ro\\ot", False, "98:0", "/mnt1"),)
 
 
-def test_only_what_holds_data_is_kept() -> None:
+def test_only_filesystems_with_data_are_kept() -> None:
     kinds = {
         "proc": "0:1 / /proc", "sysfs": "0:2 / /sys", "cgroup2": "0:3 / /sys/fs/cgroup", "autofs": "0:4 / /net",
         "devtmpfs": "0:5 / /dev", "fuse.lxcfs": "0:6 / /var/lib/lxcfs", "nsfs": "0:7 / /run/netns/a",
@@ -47,7 +47,7 @@ def test_only_what_holds_data_is_kept() -> None:
     assert [m.fstype for m in found] == (
         "ext4 nfs4 fuse.s3fs zfs lustre overlay tmpfs ramfs fuseblk".split()  # noqa: SIM905
     )
-    # Memory filesystems of the system and empty read-only ones are nobody's data.
+    # Memory filesystems of the system and empty read-only ones hold no data.
     assert parse("20 1 0:13 / /run/user/0 rw - tmpfs t rw", "21 1 0:14 / /x ro - tmpfs t ro") == ()
 
 
@@ -99,7 +99,7 @@ def test_remote_kinds() -> None:
         ("fuse", "", None),
     ],
 )
-def test_who_answers_for_a_fuse_mount(fstype: str, source: str, remote: bool | None) -> None:
+def test_fuse_servers_are_local_remote_or_unknown(fstype: str, source: str, remote: bool | None) -> None:
     assert is_fuse(fstype)
     assert fuse_is_remote(fstype, source) is remote
     assert is_remote(fstype, source) is (remote is True)
@@ -185,7 +185,7 @@ def test_a_folder_leads_to_its_disks(path: str, mount: str, chain: str, devices:
         ("/dev/shm/x", "tmpfs: it lies in memory"),
     ],
 )
-def test_a_folder_without_a_disk_says_why(path: str, reason: str, tmp_path: Path) -> None:
+def test_a_folder_without_a_disk_has_a_reason(path: str, reason: str, tmp_path: Path) -> None:
     found = Box("made-gpu-server", tmp_path).resolve(path)
     assert (found.devices, found.chain, found.reason) == ((), (), reason)
 
@@ -213,13 +213,13 @@ OVER_A_DISK = """
         ("/run/user/0/x", "tmpfs: it lies in memory"),
         ("/huge/pages", "hugetlbfs: it lies in memory"),
         ("/ro/x", "tmpfs: it lies in memory"),
-        ("/proc/1", "proc is no known block device"),
+        ("/proc/1", "proc is not a known block device"),
         ("/pool/x", "fuse.mergerfs: its server does not say on which disk"),
         ("/odd/x", "fuse.unheard: unknown whether it is remote"),
         ("/far/x", "fuse.sshfs from u@h:/x: no disk of this machine"),
     ],
 )
-def test_what_lies_over_a_disk_is_not_on_it(path: str, reason: str, tmp_path: Path) -> None:
+def test_a_mount_over_a_disk_is_not_on_it(path: str, reason: str, tmp_path: Path) -> None:
     box = Box("made-gpu-server", tmp_path)
     box.mounts = every_mount(OVER_A_DISK.encode())
     found = box.resolve(path)
@@ -227,7 +227,7 @@ def test_what_lies_over_a_disk_is_not_on_it(path: str, reason: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("path", ["/secret/x", "/bind/y", "/scratch/z"])
-def test_what_lies_on_a_folder_is_on_its_disk(path: str, tmp_path: Path) -> None:
+def test_a_filesystem_on_a_folder_is_on_its_disk(path: str, tmp_path: Path) -> None:
     box = Box("made-gpu-server", tmp_path)
     box.mounts = every_mount(OVER_A_DISK.encode())
     for folder in ("scratch/.private", "scratch/a"):
@@ -239,7 +239,7 @@ def test_what_lies_on_a_folder_is_on_its_disk(path: str, tmp_path: Path) -> None
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 @pytest.mark.parametrize("fstype", ["tmpfs", "ramfs", "hugetlbfs"])
 def test_memory_below_run_of_this_machine(fstype: str) -> None:
-    """No mount there counts as data, and yet it hides the disk below it."""
+    """No mount there counts as data, but it hides the disk below it."""
     at = tempfile.mkdtemp(prefix="iotop-ai-mount-", dir="/run")
     done = subprocess.run(["mount", "-t", fstype, "none", at], capture_output=True, check=False)
     try:
@@ -286,7 +286,7 @@ def test_btrfs_subvolumes_lead_to_the_disk(tmp_path: Path) -> None:
     assert (found.chain, found.devices) == (("dm-0", "nvme0n1p2", "nvme0n1"), ("nvme0n1",))
 
 
-def test_an_overlay_is_followed_into_what_can_be_seen(tmp_path: Path) -> None:
+def test_an_overlay_is_followed_into_its_visible_layers(tmp_path: Path) -> None:
     box = Box("made-container", tmp_path)
     assert box.resolve("/opt/x").reason == "its overlay's layers cannot be seen from here"
     assert box.resolve("/data/x").devices == ("nvme0n1",)

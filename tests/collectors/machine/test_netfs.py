@@ -50,7 +50,7 @@ def test_an_export_mounted_twice_counts_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["made-laptop", "vm-6.18", "made-container"])
-def test_neither_nfs_nor_fuse_is_looked_and_found_none(name: str, tmp_path: Path) -> None:
+def test_without_nfs_and_fuse_the_table_is_empty(name: str, tmp_path: Path) -> None:
     assert collector(machine(name, tmp_path)).read() == NetfsTable({}, {})
 
 
@@ -79,7 +79,7 @@ def test_a_connection_of_another_namespace_has_no_mount(tmp_path: Path) -> None:
         b"device s:/ mounted on /n with fstype nfs statvers=1.1\n\tbytes:\ta b c d e f g h\n",
     ],
 )
-def test_what_is_no_nfs_block_is_left_out(raw: bytes) -> None:
+def test_other_blocks_are_left_out(raw: bytes) -> None:
     assert parse_mountstats(raw) == {}
 
 

@@ -97,7 +97,7 @@ def test_requests_that_wait_for_a_slow_server_are_counted(server: Server) -> Non
 
 
 @pytest.mark.xdist_group("a hung filesystem")
-def test_a_server_that_hangs_freezes_nothing_and_comes_back(server: Server) -> None:
+def test_a_hanging_server_blocks_nothing_and_comes_back(server: Server) -> None:
     mounts = MountsCollector(Root(), Clock())
     mounts.read()
     collector = FilesystemCollector(Root(), Clock(), mounts)

@@ -1,4 +1,4 @@
-"""The page cache asked about real files, by both ways of asking."""
+"""The page cache of real files, by both system calls."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def test_sparse_tiny_and_empty_files(disk_folder: Path, how: str) -> None:
     assert resident(disk_folder / "sparse", how) <= 16 * MIB
 
 
-def test_a_dataset_counts_each_file_once_and_says_what_it_does_not_know(disk_folder: Path) -> None:
+def test_a_dataset_counts_each_file_once_and_its_unknown_ones(disk_folder: Path) -> None:
     (disk_folder / "sub").mkdir()
     for name in ("a", "sub/b", "sub/c"):
         (disk_folder / name).write_bytes(b"x" * MIB)
     os.link(disk_folder / "a", disk_folder / "again")
     (disk_folder / "link").symlink_to(disk_folder / "a")
     evict(disk_folder / "sub" / "c")
-    told: list[Cached] = []
-    found = read_cached(str(disk_folder), PageCache(), told.append)
+    progress: list[Cached] = []
+    found = read_cached(str(disk_folder), PageCache(), progress.append)
     assert (found.files, found.size_bytes, found.resident_bytes) == (3, 3 * MIB, 2 * MIB)
     assert (found.unknown_files, found.unreadable, found.elsewhere) == (0, 0, 0)
     assert found.resident_ratio == pytest.approx(2 / 3)
@@ -82,17 +82,17 @@ def test_a_dataset_counts_each_file_once_and_says_what_it_does_not_know(disk_fol
         read_cached(str(disk_folder / "nowhere"), PageCache())
 
 
-def test_many_files_are_told_on_the_way(tmp_path: Path) -> None:
+def test_progress_is_reported_for_many_files(tmp_path: Path) -> None:
     for i in range(450):
         (tmp_path / f"f{i}").write_bytes(b"x")
-    told: list[int] = []
-    read_cached(str(tmp_path), PageCache(), lambda now: told.append(now.files))
-    assert told == [200, 400]
+    progress: list[int] = []
+    read_cached(str(tmp_path), PageCache(), lambda now: progress.append(now.files))
+    assert progress == [200, 400]
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
 @pytest.mark.parametrize("how", [*WAYS, "auto"])
-def test_of_others_files_nothing_is_known(tmp_path: Path, how: str) -> None:
+def test_other_users_files_are_unknown(tmp_path: Path, how: str) -> None:
     file = tmp_path / "roots"
     file.write_bytes(b"x" * MIB)
     code = (
@@ -115,7 +115,7 @@ def test_memory_levels_and_limits(tmp_path: Path) -> None:
         (tmp_path / "sys/fs/cgroup/memory" / name).mkdir(parents=True)
         (tmp_path / "sys/fs/cgroup/memory" / name / "memory.limit_in_bytes").write_text(f"{limit}\n")
     assert read_memory_room(Root(str(tmp_path))) == 4 << 30
-    # Used, less the cache that gives way, is gone; of the two cgroups the parent leaves less.
+    # Used memory without reclaimable cache is gone; the parent cgroup leaves less.
     parent = tmp_path / "sys/fs/cgroup/memory/job"
     (parent / "memory.usage_in_bytes").write_text(f"{3 << 30}\n")
     (parent / "memory.stat").write_text(f"inactive_file 5\ntotal_inactive_file {1 << 30}\ntotal_active_file 4096\n")
@@ -149,7 +149,7 @@ def test_memory_levels_and_limits(tmp_path: Path) -> None:
     ],
 )
 def test_room_in_a_container(files: dict[str, str], room: int | None, tmp_path: Path) -> None:
-    """cgroup v2: the limit less what is used and does not give way."""
+    """cgroup v2: the limit minus the used memory that cannot be reclaimed."""
     entries = {f"sys/fs/cgroup/{name}": f"{text}\n".encode() for name, text in files.items()}
     entries |= {"proc/self/cgroup": b"0::/job\n", "sys/fs/cgroup/cgroup.controllers": b"memory\n"}
     assert read_memory_room(build(entries, tmp_path)) == room

@@ -91,7 +91,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_each_is_read_in_its_own_words(tree: Path) -> None:
+def test_each_filesystem_has_its_own_parser(tree: Path) -> None:
     table = PoolCollector(Root(str(tree)), Clock(), ALL).read()
     assert table == PoolTable(
         ArcCounters(900, 100, 8 << 30, 16 << 30),
@@ -105,7 +105,7 @@ def test_each_is_read_in_its_own_words(tree: Path) -> None:
     assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 22
 
 
-def test_without_such_a_mount_nothing_is_read_and_absent_files_are_unknown(tmp_path: Path, tree: Path) -> None:
+def test_without_such_a_mount_nothing_is_read(tmp_path: Path, tree: Path) -> None:
     with pytest.raises(Unavailable, match="no ZFS, btrfs or Lustre"):
         PoolCollector(Root(str(tree)), Clock(), Mounts(Mount("/", "ext4", "/dev/sda1"))).read()
     bare = PoolCollector(Root(str(tmp_path / "none")), Clock(), ALL).read()
@@ -147,7 +147,7 @@ def test_rates_in_the_json_the_table_and_on_the_screen(tree: Path) -> None:
     assert pool_rates(None, PoolTable(), None).arc_hit_ratio is None
 
 
-def test_the_disks_of_a_zfs_pool_are_those_of_udevs_notes(tmp_path: Path) -> None:
+def test_the_disks_of_a_zfs_pool_come_from_udev(tmp_path: Path) -> None:
     assert parse_udev(b"S:x\nE:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=tank\n") == "tank"
     assert parse_udev(b"E:ID_FS_TYPE=ext4\nE:ID_FS_LABEL=tank\n") == ""
     note = "E:ID_FS_LABEL=tank\nE:ID_FS_TYPE=zfs_member\n"
@@ -198,7 +198,7 @@ def btrfs(tmp_path: Path) -> Iterator[Path]:
         detach(node)
 
 
-def test_a_real_btrfs_tells_its_errors(btrfs: Path) -> None:
+def test_a_real_btrfs_reports_its_errors(btrfs: Path) -> None:
     root = Root()
     mounts = MountsCollector(root, Clock())
     assert any(mount.path == str(btrfs) for mount in mounts.read())

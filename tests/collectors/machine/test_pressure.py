@@ -70,7 +70,7 @@ def test_the_top_cgroup_is_not_the_system_twice(tmp_path: Path) -> None:
     collector.close()
 
 
-def test_off_says_how_to_turn_it_on(tmp_path: Path) -> None:
+def test_pressure_switched_off_has_a_remedy(tmp_path: Path) -> None:
     collector = PressureCollector(Root(str(tmp_path)), Clock())
     reading = take_reading(collector, Clock())
     assert (reading.status, reading.reason, reading.remedy) == (Status.OFF, "PSI is off", "boot with psi=1")

@@ -1,8 +1,8 @@
-"""A process that does as it is told: ``actor.py DIRECTORY NAME``.
+"""A process that follows commands: ``actor.py DIRECTORY NAME``.
 
-It reads one command a line from the FIFO DIRECTORY/NAME.in and answers each with "NAME PID" in DIRECTORY/answers:
-write MEGABYTES, fork NAME, wait, ignore (SIGCHLD), subreaper, rename NAME (prctl), exit. Another command does nothing.
-It ends by itself when nobody commands it for a minute.
+It reads one command a line from the FIFO DIRECTORY/NAME.in and answers each with "NAME PID" in DIRECTORY/answers: write
+MEGABYTES, fork NAME, wait, ignore (SIGCHLD), subreaper, rename NAME (prctl), exit. Another command does nothing. It
+ends by itself after a minute without a command.
 """
 
 import ctypes

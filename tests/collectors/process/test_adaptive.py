@@ -1,4 +1,4 @@
-"""Real processes that sleep, read and write, some of them left alone in most ticks."""
+"""Real processes that sleep, read and write, some of them skipped in most ticks."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ def collector() -> Iterator[ProcessCollector]:
         for _ in range(FULL_TICKS + 3):
             newest = made.read()
         if not newest.adaptive:
-            pytest.skip("this machine is none for it: a container, or no word from the kernel about ends")
+            pytest.skip("not possible here: a container, or no exit messages from the kernel")
         yield made
 
 
@@ -88,7 +88,7 @@ def tick(collector: ProcessCollector) -> ProcessTable:
     return collector.read()
 
 
-def test_those_at_rest_are_read_in_turn_with_a_time_each(
+def test_idle_processes_are_read_in_turn_with_their_own_times(
     sleepers: list[subprocess.Popen[bytes]], collector: ProcessCollector
 ) -> None:
     tables = [tick(collector) for _ in range(LATELY + IO_COHORTS + 2)]
@@ -102,7 +102,7 @@ def test_those_at_rest_are_read_in_turn_with_a_time_each(
 
 
 @pytest.mark.parametrize("what", ["read", "write", "direct"])
-def test_one_that_begins_after_a_long_rest_is_seen_at_once_with_its_rate(
+def test_activity_after_a_long_idle_time_is_seen_at_once(
     what: str, tmp_path: Path, collector: ProcessCollector
 ) -> None:
     path = tmp_path / "file"
@@ -138,7 +138,7 @@ def test_one_that_begins_after_a_long_rest_is_seen_at_once_with_its_rate(
         process.wait()
 
 
-def test_totals_are_those_of_a_sweep_over_all(tmp_path: Path, collector: ProcessCollector) -> None:
+def test_totals_equal_those_of_a_full_sweep(tmp_path: Path, collector: ProcessCollector) -> None:
     script = "import os, sys, time\nfile = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)\nfor i in range(10**6):\n"
     script += "    os.pwrite(file, bytes(int(sys.argv[2])), 0)\n    time.sleep(float(sys.argv[3]))\n"
     writers = [
@@ -162,7 +162,7 @@ def test_totals_are_those_of_a_sweep_over_all(tmp_path: Path, collector: Process
             writer.wait()
 
 
-def test_one_that_ends_at_rest_is_gone_soon(
+def test_the_end_of_an_idle_process_is_seen_soon(
     sleepers: list[subprocess.Popen[bytes]], collector: ProcessCollector
 ) -> None:
     for _ in range(LATELY + 2):
@@ -172,7 +172,7 @@ def test_one_that_ends_at_rest_is_gone_soon(
     assert any(key.pid == sleepers[0].pid for _ in range(3) for key in tick(collector).gone)
 
 
-def test_all_are_read_where_there_are_few_or_bytes_pass_elsewhere() -> None:
+def test_few_processes_or_uncounted_bytes_need_a_full_sweep() -> None:
     for made in (adaptive(least=10**6), adaptive(refused=("proc",))):
         with closing(made):
             tables = [made.read() for _ in range(FULL_TICKS + 4)]
@@ -180,22 +180,22 @@ def test_all_are_read_where_there_are_few_or_bytes_pass_elsewhere() -> None:
         assert all(table.io_at == () for table in tables)
 
 
-def test_what_is_missing_is_noticed_by_kind() -> None:
+def test_missing_bytes_are_noticed_by_kind() -> None:
     check = AdaptiveSelection(Root(), least=1, refused=())
     # Nothing was read yet: nothing is known to be balanced.
     assert not check.balanced(IoBytes(), IoBytes(), 1.0)
 
 
-def test_only_what_fits_into_its_growth_was_inherited() -> None:
+def test_inherited_bytes_fit_into_the_growth() -> None:
     child, other = EndedIo(5, 10, IoBytes(4096, 8192)), EndedIo(5, 10, IoBytes(4096, 8192))
     none = IoBytes()
     assert match_inherited([child], {10: IoBytes(4096, 9000)}, {10, 11}) == (IoBytes(4096, 8192), [])
     assert match_inherited([child], {10: IoBytes(4096, 8000)}, {10, 11}) == (none, [child])
-    # The parent lives and did nothing: nobody else has its child's bytes.
+    # The parent lives and did nothing: no other process has its child's bytes.
     assert match_inherited([child], {11: IoBytes(1 << 20, 1 << 20)}, {10, 11}) == (none, [child])
-    # The parent has ended, too: whoever takes in orphans may have them.
+    # The parent has exited, too: the reaper of orphans may have them.
     assert match_inherited([child], {11: IoBytes(1 << 20, 1 << 20)}, {11}) == (IoBytes(4096, 8192), [])
-    # Two fit where there is room for two.
+    # Two children fit into a large growth.
     assert match_inherited([child, other], {10: IoBytes(9000, 20000)}, {10}) == (IoBytes(8192, 16384), [])
     assert match_inherited([child, other], {10: IoBytes(9000, 9000)}, {10}) == (IoBytes(4096, 8192), [other])
     assert match_inherited([], {10: IoBytes(1, 1)}, {10}) == (none, [])
@@ -207,7 +207,7 @@ def test_the_machines_bytes() -> None:
     assert parse_vmstat(b"\npgpgin 7\n", 4096) is None
 
 
-def test_a_burst_after_a_rest_is_of_the_last_tick_and_a_trickle_is_of_all_of_it() -> None:
+def test_a_burst_after_idle_time_belongs_to_the_last_tick() -> None:
     second = 10**9
     burst, trickle = NO_IO._replace(read_bytes=50 << 20), NO_IO._replace(read_bytes=1 << 20)
     assert moved_since(10 * second, 30 * second, NO_IO, burst) == 30 * second
@@ -215,7 +215,7 @@ def test_a_burst_after_a_rest_is_of_the_last_tick_and_a_trickle_is_of_all_of_it(
     assert moved_since(30 * second, 30 * second, NO_IO, burst) is None
 
 
-def test_nobody_is_remembered_where_all_are_read() -> None:
+def test_a_full_sweep_forgets_the_active_ones() -> None:
     adaptive, entry = AdaptiveSelection(Root("/")), ProcessEntry(ProcessKey(1, 2), b"sh", 0, b"", young=False)
     before = sys.getrefcount(entry)
     for tick in range(1, 50):

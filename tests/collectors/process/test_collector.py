@@ -91,7 +91,7 @@ def test_stat_is_read_in_cohorts_with_a_time_each(collector: ProcessCollector) -
         key = key_of(tables[-1], child.pid)
         assert key is not None
         times = [table.stat_time(key) for table in tables[COHORTS:]]
-        assert len(set(times)) in (2, 3)  # two turns, and the one before where the ten do not begin with a turn
+        assert len(set(times)) in (2, 3)  # two turns, and the previous one if the ten do not begin with a turn
         assert all(table.stat_time(key) <= table.stat_at_ns for table in tables)
         assert all(tables[-1].stat_at_ns >= at > tables[-1 - COHORTS].stat_at_ns for at in tables[-1].stat_at)
     finally:
@@ -317,7 +317,7 @@ print(json.dumps({
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_nobody_sees_own_processes_and_that_others_are_denied() -> None:
+def test_an_ordinary_user_sees_its_processes_and_others_as_denied() -> None:
     repository = str(Path(__file__).parents[3])
     run = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, repository], capture_output=True, text=True, check=False, cwd="/"
@@ -385,7 +385,7 @@ class NothingListed(Root):
         return [] if self.fails and relative == "proc" else super().names(relative)
 
 
-def test_a_failed_listing_ends_nobody() -> None:
+def test_a_failed_listing_ends_no_process() -> None:
     root = NothingListed()
     collector = ProcessCollector(root, Clock())
     try:
@@ -401,7 +401,7 @@ def test_a_failed_listing_ends_nobody() -> None:
 
 
 class OtherNamespace(Root):
-    """Its loadavg speaks of pids that the listing does not have."""
+    """Its loadavg has pids that the listing lacks."""
 
     def keep(self, relative: str, size: int = 1 << 16) -> KeptFile:
         if relative == "proc/loadavg":

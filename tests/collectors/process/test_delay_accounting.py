@@ -1,4 +1,4 @@
-"""Delay accounting: whether the kernel counts, and of which processes."""
+"""Delay accounting: whether the kernel counts, and for which processes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def machine(folder: Path, release: str, boot: str = "quiet", switch: str = "") -
     return build(entries, folder)
 
 
-def counted(table: ProcessTable) -> list[int]:
+def delays(table: ProcessTable) -> list[int]:
     return [key.pid for key in table.stat if table.delay_counted(key)]
 
 
@@ -66,29 +66,29 @@ def counted(table: ProcessTable) -> list[int]:
         ("", "ro", "", None, []),
     ],
 )
-def test_what_is_counted_by_kernel(
+def test_delay_accounting_by_kernel_release(
     release: str, boot: str, switch: str, on: bool | None, pids: list[int], tmp_path: Path
 ) -> None:
     collector = ProcessCollector(machine(tmp_path, release, boot, switch), Clock())
     table = collector.read()
     collector.close()
-    assert (table.delayacct, counted(table)) == (on, pids)
+    assert (table.delayacct, delays(table)) == (on, pids)
 
 
-def test_what_started_before_the_switch_is_unknown_until_its_ticks_move(tmp_path: Path) -> None:
+def test_a_process_from_before_the_switch_is_unknown_until_its_ticks_grow(tmp_path: Path) -> None:
     root = machine(tmp_path, "6.8.0", switch="0")
     collector = ProcessCollector(root, Clock())
     collector.read()
     (tmp_path / "proc/sys/kernel/task_delayacct").write_text("1\n")
     build(process(8, 80, 0), tmp_path)
     first = read_all(collector)
-    assert counted(first) == [6], "what ran while it was off"
+    assert delays(first) == [6], "what ran while it was off"
     build(process(9, 90, 0), tmp_path)
     for pid in (5, 7, 9):
         (tmp_path / f"proc/{pid}/stat").write_bytes(stat_line(pid, pid * 10, 20 if pid == 7 else 0, cpu=25))
     after = read_all(collector)
     collector.close()
-    assert sorted(counted(after)) == [6, 7, 9]
+    assert sorted(delays(after)) == [6, 7, 9]
     rates = process_rates(reading(first), reading(after), None).value
     assert rates is not None
     found = {key.pid: rate.io_delay_ratio for key, rate in rates.rates.items()}
@@ -98,7 +98,7 @@ def test_what_started_before_the_switch_is_unknown_until_its_ticks_move(tmp_path
 
 
 def read_all(collector: ProcessCollector) -> ProcessTable:
-    """A reading after as many that every process was read and every folder listed."""
+    """A reading after enough others that every process was read and every folder listed."""
     for _ in range(31):
         table = collector.read()
     return table
@@ -160,7 +160,7 @@ def test_on_this_kernel(switch: Path, disk_folder: Path) -> None:
         collector.close()
 
 
-def test_a_group_that_rests_and_is_not_counted_has_no_delay() -> None:
+def test_an_idle_uncounted_group_has_no_delay() -> None:
     from iotop_ai.present.process.groups import _idle_rates
 
     early, late = ProcessKey(5, 50), ProcessKey(7, 70)

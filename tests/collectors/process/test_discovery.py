@@ -12,7 +12,7 @@ from iotop_ai.collectors.process.discovery import PidDiscovery
 pytestmark = pytest.mark.alone
 
 
-def test_a_pid_that_is_not_there_yet_is_probed_once_more_and_then_left_to_the_listing() -> None:
+def test_a_missing_pid_is_probed_once_more() -> None:
     with closing(PidDiscovery(Root("/"))) as new:
         known = frozenset(int(name) for name in os.listdir("/proc") if name.isdecimal())
         new.find(known)

@@ -44,7 +44,7 @@ def message(thread: int, group: int, status: int, *, version: int = 16, last: bo
     return HEADER.pack(HEADER.size + len(body), 31, 0, 0, 0, 2, 1, 0) + body
 
 
-def test_who_tells_how_a_process_ended() -> None:
+def test_exit_codes_come_from_taskstats_or_zombies() -> None:
     assert parse_exit(message(7, 7, 3 << 8)) == (7, 3)
     assert parse_exit(message(7, 7, 9)) == (7, -9)
     assert parse_exit(message(7, 7, 11 | 0x80)) == (7, -11)
@@ -53,7 +53,7 @@ def test_who_tells_how_a_process_ended() -> None:
     assert parse_exit(message(7, 7, 0, version=11)) is None
 
 
-def test_damaged_messages_tell_nothing() -> None:
+def test_damaged_messages_are_ignored() -> None:
     whole = message(7, 7, 0)
     assert [parse_exit(whole[:size]) for size in range(0, len(whole) - 8, 4)] == [None] * (len(whole) // 4 - 2)
     assert list(attributes(b"\x02\x00\x01\x00")) == []
@@ -71,7 +71,7 @@ def watch() -> ExitWatch:
         pytest.skip(lack.reason)
 
 
-def test_the_kernel_tells_the_exits_of_all(watch: ExitWatch) -> None:
+def test_taskstats_reports_every_exit(watch: ExitWatch) -> None:
     try:
         watch.read()
         ended = {}
@@ -85,8 +85,8 @@ def test_the_kernel_tells_the_exits_of_all(watch: ExitWatch) -> None:
             child = subprocess.Popen(command)
             assert child.wait() == code
             ended[child.pid] = code
-        told = watch.read()
-        assert {pid: told.get(pid) for pid in ended} == ended
+        codes = watch.read()
+        assert {pid: codes.get(pid) for pid in ended} == ended
         assert not set(watch.read()) & set(ended)
     finally:
         watch.close()
@@ -94,7 +94,7 @@ def test_the_kernel_tells_the_exits_of_all(watch: ExitWatch) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_nobody_is_told_why_not() -> None:
+def test_an_ordinary_user_gets_the_reason() -> None:
     program = (
         "import os, sys; sys.path.insert(0, sys.argv[1])\n"
         "from iotop_ai.collectors.process.exit_codes import ExitWatch\n"

@@ -1,4 +1,4 @@
-"""What is kept of a file that cannot be read."""
+"""The kept error of an unreadable file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reaped child's bytes, on real processes with the real collector: what is shown is what was written, and whose."""
+"""A reaped child's bytes, on real processes with the real collector: the right bytes for the right process."""
 
 import os
 import shutil
@@ -50,7 +50,7 @@ class Stage:
         self.names[int(pid)] = name
 
     def order(self, name: str, command: str) -> None:
-        """Have an actor do something, and wait until it is done."""
+        """Make an actor do something, and wait until it is done."""
         with open(self.directory / f"{name}.in", "wb", buffering=0) as file:
             file.write(command.encode("latin-1") + b"\n")
         if command == "exit":

@@ -18,14 +18,14 @@ def until(seen: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_name_that_comes_in_time_is_there_at_once() -> None:
+def test_a_fast_name_is_shown_at_once() -> None:
     users = Users(Root(), lambda uid: {0: "root", 5: "games"}[uid], timeout_s=5.0)
     assert (users.name(0), users.name(5), users.name(77)) == ("root", "games", "77")
     assert users.late_names() == {}
     users.close()
 
 
-def test_a_hung_service_costs_one_wait_and_names_come_late() -> None:
+def test_a_hung_service_costs_one_wait() -> None:
     released, asked = threading.Event(), []
 
     def ask(uid: int) -> str:
@@ -48,7 +48,7 @@ def test_a_hung_service_costs_one_wait_and_names_come_late() -> None:
     users.close()
 
 
-def test_processes_get_the_name_that_comes_late() -> None:
+def test_late_names_reach_their_processes() -> None:
     released = threading.Event()
 
     def ask(uid: int) -> str:

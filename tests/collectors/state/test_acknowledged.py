@@ -1,4 +1,4 @@
-"""The file of what was taken note of: whole, private, and told to whoever watches it."""
+"""The file of acknowledged findings: whole, private, and reported to its watchers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.sources.live.state_files import LOOK_NS
 
 
-def test_what_is_added_is_read_and_removed(tmp_path: Path) -> None:
+def test_entries_are_added_read_and_removed(tmp_path: Path) -> None:
     kept = Acknowledged(tmp_path / "state")
     assert kept.read() == {}
     kept.add("failing_disk:S1", "critical reallocated=3", 100)
@@ -29,7 +29,7 @@ def test_what_is_added_is_read_and_removed(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "state") == ["acknowledged.json"]
 
 
-def test_changes_are_told_once(tmp_path: Path) -> None:
+def test_changes_are_reported_once(tmp_path: Path) -> None:
     kept, watcher = Acknowledged(tmp_path), Acknowledged(tmp_path)
     assert watcher.changes() == []
     kept.add("a:1", "critical", 1)
@@ -52,7 +52,7 @@ def test_changes_are_told_once(tmp_path: Path) -> None:
         "[" * 100_000,
     ],
 )  # fmt: skip
-def test_what_is_no_such_file_is_refused_and_never_overwritten(tmp_path: Path, text: str) -> None:
+def test_another_kind_of_file_is_refused_and_kept(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_acknowledged(text.encode())
     kept = Acknowledged(tmp_path)
@@ -87,7 +87,7 @@ class Later(Clock):
         return super().monotonic_ns() + self.later_ns
 
 
-def test_the_live_machine_tells_it_as_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_acknowledgements_become_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     kept = Acknowledged(tmp_path / "iotop-ai")
     kept.add("failing_disk:S1", "critical reallocated=3", 100)
@@ -100,7 +100,7 @@ def test_the_live_machine_tells_it_as_events(tmp_path: Path, monkeypatch: pytest
         third = source.snapshot()
     finally:
         source.close()
-    told = [(e.kind, e.text) for e in first.events if e.kind.startswith("ack")]
-    assert told == [("ack", "failing_disk:S1 critical reallocated=3")]
+    events = [(e.kind, e.text) for e in first.events if e.kind.startswith("ack")]
+    assert events == [("ack", "failing_disk:S1 critical reallocated=3")]
     assert not [e for e in second.events if e.kind.startswith("ack")]
     assert [(e.kind, e.text) for e in third.events if e.kind.startswith("ack")] == [("ack_undone", "failing_disk:S1")]

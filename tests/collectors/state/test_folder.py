@@ -21,7 +21,7 @@ def test_a_file_is_private_and_replaced_whole(tmp_path: Path) -> None:
     assert os.listdir(folder) == ["a.json"]
 
 
-def test_who_reads_meanwhile_keeps_the_old_file(tmp_path: Path) -> None:
+def test_a_reader_keeps_the_old_file_during_a_replacement(tmp_path: Path) -> None:
     keep_file(tmp_path / "state", "a.json", b"old")
     with (tmp_path / "state" / "a.json").open("rb") as reader:
         keep_file(tmp_path / "state", "a.json", b"new")
@@ -38,7 +38,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert not (folder / "a.json").is_symlink()
 
 
-def test_nothing_is_left_of_what_could_not_be_put_there(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     handle = open_folder(folder)
     try:

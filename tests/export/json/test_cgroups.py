@@ -60,13 +60,13 @@ def test_the_table_has_a_row_for_each_reading() -> None:
     assert not [*table.rows(next(iter(frames((taken(0, 2 * S, 0),)))))]
 
 
-def test_the_jobs_page_says_what_binds() -> None:
+def test_the_jobs_page_shows_the_limits() -> None:
     assert cgroup_text(shown(), KEY) == (
         "/train.slice, memory 1GB of 2GB (high), 512MB of it page cache, 1 killed (out of memory), "
         "4.0 times/s over memory.high, CPU quota used up in 50% of its periods, reads 1.0 writes 0 MB/s, "
         "waits for I/O 50%"
     )
     assert cgroup_text(shown(), ProcessKey(11, 1)) == ""
-    # A damaged recording may name a cgroup that it does not hold.
+    # A damaged recording may name a cgroup that it lacks.
     torn = snapshot(0, 2 * S, cgroups=ok(CgroupTable({}, {KEY: "/gone"}), 2 * S))
     assert cgroup_text(next(iter(frames((torn,)))), KEY) == ""

@@ -1,4 +1,4 @@
-"""The verdict over a stretch of time: the class that lost most, in a fixed shape."""
+"""The verdict over a span of time: the class that lost most, in a fixed shape."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_class_that_lost_most_is_the_verdict_of_the_whole() -> None:
     assert 0.15 < stalled < 0.45
 
 
-def test_where_nothing_is_lost_it_is_what_stood_longest() -> None:
+def test_without_a_loss_the_longest_verdict_counts() -> None:
     diagnosis = over((JOB_HEALTHY, 60), (IDLE, 10))
     assert diagnosis.primary is not None
     assert diagnosis.primary.class_id == "healthy"

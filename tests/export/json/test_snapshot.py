@@ -22,13 +22,13 @@ def test_time_is_utc_with_milliseconds() -> None:
     assert rfc3339(1_999_999_999) == "1970-01-01T00:00:01.999Z"
 
 
-def test_a_device_is_iostats_figures_and_who_it_is() -> None:
+def test_a_device_has_iostats_figures_and_its_identity() -> None:
     (sda,) = snapshot_object(frame())["devices"]
     assert (sda["name"], sda["rkB/s"], sda["util"], sda["w_await"]) == ("sda", 12800.0, 75.0, None)
     assert (sda["model"], sda["kind"], sda["mounts"], sda["diskseq"]) == ("Spinner 2000", "disk", [], 1)
 
 
-def test_named_devices_are_listed_whatever_they_are() -> None:
+def test_named_devices_are_always_listed() -> None:
     names = [device["name"] for device in device_objects(frame(), ("loop0", "sda1")) or []]
     assert names == ["sda1", "loop0"]
 
@@ -39,14 +39,14 @@ def test_the_first_reading_has_no_rates() -> None:
     assert {data["devices"][0][key] for key in ("r/s", "util", "r_await", "aqu-sz")} == {None}
 
 
-def test_nothing_read_is_null_and_not_empty() -> None:
+def test_unread_parts_are_null_and_not_empty() -> None:
     empty = frame().snapshot._replace(block=Reading(), processes=Reading(), gpu=Reading(), disks=Reading())
     data = snapshot_object(next(frames([empty])))
     assert (data["devices"], data["processes"], data["gpus"], data["smart"]) == (None, None, None, [])
     assert data["system"]["readings"]["block"]["status"] == "pending"
 
 
-def test_processes_say_what_was_permitted_and_no_arguments() -> None:
+def test_processes_have_permissions_and_no_arguments() -> None:
     reader, other = snapshot_object(frame())["processes"]
     assert (reader["pid"], reader["read_bytes_per_s"], reader["state"]) == (100, 12800.0 * 1024, "D")
     assert reader["command"] == "python3 train.py"
@@ -55,7 +55,7 @@ def test_processes_say_what_was_permitted_and_no_arguments() -> None:
     assert "s3cret" in render_snapshot_json(frame(), cmdline="full")
 
 
-def test_smart_says_for_each_disk_why_there_is_none() -> None:
+def test_each_disk_without_smart_has_a_reason() -> None:
     (sda,) = snapshot_object(frame())["smart"]
     assert sda == {"name": "sda", "status": "denied", "reason": "smartctl needs root", "remedy": "sudo iotop-ai"}
 
@@ -93,7 +93,7 @@ def test_gpus_carry_rates_their_processes_names_and_a_lost_one_its_remedy() -> N
     assert two == {"uuid": "GPU-2", "status": "failed", "reason": "fell off the bus", "remedy": "reboot"}
 
 
-def test_no_driver_is_looked_and_found_none() -> None:
+def test_without_a_driver_the_list_is_empty() -> None:
     assert snapshot_object(frame())["gpus"] == []
 
 

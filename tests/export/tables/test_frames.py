@@ -67,7 +67,7 @@ def test_the_first_snapshot_ends_no_interval() -> None:
         assert rows(name, first_frame()) == []
 
 
-def test_processes_that_tell_nothing_are_left_out() -> None:
+def test_idle_processes_are_left_out() -> None:
     (reader,) = rows("processes", frame())
     assert (reader["pid"], reader["name"], reader["user"], reader["state"]) == (100, "python3", "alice", "D")
     assert reader["read_bytes_per_s"] == 12_800 * 1024
@@ -81,7 +81,7 @@ def test_command_lines_by_level() -> None:
     assert "s3cret" in str(rows("processes", frame(), "full")[0]["command"])
 
 
-def test_gpus_have_an_age_and_a_lost_one_says_why() -> None:
+def test_gpus_have_an_age_and_a_lost_one_its_reason() -> None:
     state = GpuState("GPU-1", 0, "H100", utilization_percent=87, power_mw=300_000)
     known = {
         "GPU-1": Reading(state, Status.OK, at_ns=3 * S),

@@ -1,4 +1,4 @@
-"""The four formats hold the same: unknown stays unknown, times are UTC, no cell is a formula, no file is half there."""
+"""The four formats have the same content: unknown stays unknown, times are UTC, no cell is a formula."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def test_sqlite(tmp_path: Path) -> None:
         ]
         assert db.execute("SELECT count(*) FROM things").fetchone() == (4,)
         assert db.execute("SELECT value FROM recording WHERE name = 'host'").fetchone() == ("n'; --",)
-        told = db.execute("SELECT unit, meaning FROM columns WHERE \"table\" = 'things' AND name = '%util'").fetchone()
-        assert told == ("%", "Busy.")
+        row = db.execute("SELECT unit, meaning FROM columns WHERE \"table\" = 'things' AND name = '%util'").fetchone()
+        assert row == ("%", "Busy.")
         assert db.execute("SELECT julianday(time) FROM things LIMIT 1").fetchone()[0] == pytest.approx(
             2461365.865, abs=0.01
         )
@@ -133,8 +133,14 @@ def test_all_formats_hold_the_same_devices(tmp_path: Path) -> None:
     by_csv = dict(zip(*csv.reader(io.StringIO(text.getvalue())), strict=True))
     by_json = json.loads(lines.getvalue())
     for column in devices.columns:
-        wrote, told = by_csv[column.name], by_json[column.json_key]
-        assert wrote == "" if told is None else wrote == told if isinstance(told, str) else float(wrote) == told
+        wrote, from_json = by_csv[column.name], by_json[column.json_key]
+        assert (
+            wrote == ""
+            if from_json is None
+            else wrote == from_json
+            if isinstance(from_json, str)
+            else float(wrote) == from_json
+        )
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -151,7 +157,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_nothing_is_replaced_unasked(tmp_path: Path) -> None:
+def test_nothing_is_replaced_without_a_flag(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     path.write_text("mine")
     with pytest.raises(UsageError, match="--force"):

@@ -44,7 +44,7 @@ def test_a_mount_with_a_blank_stays_one_field() -> None:
     assert sda1[-1] == "/my\\040data"
 
 
-def test_only_what_is_active() -> None:
+def test_only_active_rows() -> None:
     text = render_block(frame(), Block(devices=("sda", "loop0"), only_active=True))
     assert [row[0] for row in rows(text, "Device")] == ["Device", "sda"]
     assert [row[0] for row in rows(text, "PID")] == ["PID", "100"]

@@ -1,4 +1,4 @@
-"""The lines at a recorded run's end."""
+"""The summary of a recorded run."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def test_shares_bytes_and_peaks() -> None:
     assert all(word in lines["peaks"] for word in ("read", "await", "util", "gpu ", "gpu memory 70G"))
 
 
-def test_nothing_to_sum_up() -> None:
+def test_without_an_interval_there_is_no_summary() -> None:
     assert RunSummary().lines() == ["recorded less than one interval: no summary"]

@@ -37,7 +37,7 @@ def test_ascii_means_ascii() -> None:
     assert "*" in text
 
 
-def test_nothing_known_is_no_chart() -> None:
+def test_without_a_known_value_there_is_no_chart() -> None:
     with pytest.raises(UnknownError, match="no known value"):
         chart("sda", [(0.0, None)], 60, 10)
 

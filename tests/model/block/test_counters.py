@@ -1,4 +1,4 @@
-"""The figures of iostat -x, and that a wrong number is never shown: only unknown."""
+"""The figures of iostat -x; a wrong number is never shown, only unknown."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_littles_identity(before: BlockCounters, by: BlockCounters, seconds: flo
 
 
 @given(before=st.builds(add, st.just(ZERO), grown), by=grown, seconds=st.floats(0.1, 3600), idle=st.booleans())
-def test_the_short_way_says_what_the_careful_one_says(
+def test_the_fast_path_equals_the_checked_one(
     before: BlockCounters, by: BlockCounters, seconds: float, idle: bool
 ) -> None:
     by = by._replace(wr_ios=0, wr_merges=0, dc_ios=0, fl_ios=0) if idle else by
@@ -151,7 +151,7 @@ def test_undefined_is_none_and_measured_zero_is_zero() -> None:
 
 
 @pytest.mark.parametrize(("columns", "discards", "flushes"), [(11, None, None), (15, 0.0, None), (17, 0.0, 0.0)])
-def test_what_the_kernel_does_not_count_is_unknown(columns: int, discards: float | None, flushes: float | None) -> None:
+def test_uncounted_columns_are_unknown(columns: int, discards: float | None, flushes: float | None) -> None:
     now = BlockCounters(*[7] * columns)
     rates = block_rates_of(now, now._replace(rd_ios=9, rd_sectors=23), 2.0)
     assert (rates.reads_per_s, rates.discards_per_s, rates.flushes_per_s) == (1.0, discards, flushes)
@@ -160,7 +160,7 @@ def test_what_the_kernel_does_not_count_is_unknown(columns: int, discards: float
 
 def test_a_device_is_unknown_at_first_sight_and_after_a_replug() -> None:
     old, new = BlockKey("nvme0n1", 3), BlockKey("nvme0n1", 9)
-    # The new disk has done more than the old one: no counter falls, only the diskseq tells.
+    # The new disk has done more than the old one: no counter falls, only the diskseq differs.
     table = {new: ZERO._replace(rd_ios=5000, rd_sectors=9, in_flight=2)}
     rates = block_rates({old: ZERO._replace(rd_ios=10)}, table, 1.0)
     assert rates == {new: UNKNOWN_BLOCK_RATES._replace(in_flight=2)}
@@ -185,7 +185,7 @@ def test_a_head_with_a_new_path_is_unknown_for_that_interval() -> None:
     assert rates[HEAD] == UNKNOWN_BLOCK_RATES._replace(in_flight=0)
 
 
-def test_a_head_that_counts_itself_is_left_alone() -> None:
+def test_a_head_that_counts_itself_is_not_changed() -> None:
     own = ZERO._replace(rd_ios=40)
     rates = block_rates({HEAD: ZERO, ONE: ZERO}, {HEAD: own, ONE: own}, 1.0)
     assert rates[HEAD].reads_per_s == 40.0
@@ -213,7 +213,7 @@ def test_a_disk_whose_accounting_is_off_is_unknown_and_not_idle() -> None:
     assert infos["sdb"].stats_remedy == "echo 1 > /sys/block/sdb/queue/iostats"
 
 
-def test_what_a_program_serves_is_no_leaf() -> None:
+def test_a_device_served_by_a_program_is_not_a_leaf() -> None:
     infos = (info("nvme0n1"), info("ublkb0", "ublk"), info("zloop0", "zloop"), info("loop0", "loop"))
     assert [i.name for i in infos if is_leaf(i)] == ["nvme0n1"]
 

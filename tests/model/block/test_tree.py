@@ -1,4 +1,4 @@
-"""Who stands on whom: rows, leaves, mounts; on made tables and on every machine tree."""
+"""The stacking of devices: rows, leaves, mounts; on made tables and on every machine tree."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def test_multipath_paths_fold_under_the_head() -> None:
     )
 
 
-def test_what_hides_when_idle_comes_last() -> None:
+def test_devices_hidden_when_idle_come_last() -> None:
     loop = BlockInfo("loop0", 7, 0, "loop", "loop0", below=("sda",))
     assert rows(loop, disk("nbd0", size_bytes=0), disk("sda")) == ["sda", "loop0", "nbd0"]
     assert hidden_when_idle(loop)
     assert not hidden_when_idle(disk("sdb", size_bytes=None))
 
 
-def test_a_chosen_few_names_are_rows_even_without_what_they_fold_under() -> None:
+def test_selected_devices_are_rows_without_their_parents() -> None:
     infos = table(disk("sda"), part("sda1", "sda"))
     assert folded(infos, ["sda1", "gone"]) == (DeviceRow("sda1", "sda1"),)
 
@@ -111,7 +111,7 @@ def test_leaves_and_chain() -> None:
     assert partitions_of("a", infos) == ("a1",)
 
 
-def test_mounts_on_a_disk_are_those_of_all_that_stands_on_it() -> None:
+def test_mounts_on_a_disk_include_the_devices_above_it() -> None:
     infos = table(disk("a"), part("a1", "a", ROOT), part("a2", "a"), stack("dm-0", "a2", mounts=(DATA, ROOT)))
     assert mounts_on("a", infos) == (ROOT, DATA)
     assert mounts_on("gone", infos) == ()

@@ -67,7 +67,7 @@ def test_a_counter_has_the_time_of_its_own_call() -> None:
     after = at(11.0, energy_mj=600_000, energy_at_ns=11 * S, pcie_rx_bytes=500, fields_at_ns=int(10.5 * S))
     found = rates(before, after)
     assert (found.power_watts, found.pcie_rx_bytes_per_s) == (600.0, 1000.0)
-    # A recording of a version that did not keep it has the time of the whole reading.
+    # A recording of an older version has only the time of the whole reading.
     assert rates(at(10, energy_mj=0), at(11, energy_mj=600_000, energy_at_ns=S)).power_watts == 600.0
 
 

@@ -15,7 +15,7 @@ DAY_AGO = HealthPoint(NOW_S - 86_400)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_each_rule_speaks_for_its_example_and_gives_the_severity(rule: Rule) -> None:
+def test_each_rule_matches_its_example(rule: Rule) -> None:
     state = example(EXAMPLES[rule.id])
     assert [one.rule for one in state.judgements] == [rule.id]
     assert state.severity == {"note": "ok"}.get(rule.severity, rule.severity)
@@ -55,7 +55,7 @@ def test_growth_counts_more_than_level(changes: dict[str, Any], rules: list[str]
     assert [one.rule for one in example(changes).judgements] == rules
 
 
-def test_the_worst_comes_first_and_one_figure_is_told_once() -> None:
+def test_the_worst_comes_first_and_each_figure_once() -> None:
     earlier = DAY_AGO._replace(reallocated=303, pending=1, media_errors=0)
     state = example({"reallocated": 312, "pending": 4, "crc_errors": 5, "used_percent": 91, "earlier": earlier})
     assert state.reasons == (
@@ -67,13 +67,13 @@ def test_the_worst_comes_first_and_one_figure_is_told_once() -> None:
     assert state.severity == "critical"
 
 
-def test_the_forecast_is_told_with_the_wear() -> None:
+def test_the_forecast_is_shown_with_the_wear() -> None:
     past = (health_doc._MONTH[0]._replace(used_percent=90, wall_s=NOW_S - 38 * 86_400),)
     state = example({"used_percent": 92, "past": past})
     assert state.reasons == ("92 % of its rated life used, about 5 months at this rate",)
 
 
-def test_nothing_to_judge_by_is_unknown() -> None:
+def test_without_figures_the_severity_is_unknown() -> None:
     state = judged(SmartState("/dev/sdb", "scsi", "M", "S", "F", None, "ok", ("old",), temperature_celsius=30))
     assert (state.severity, state.reasons, state.judgements) == ("unknown", (), ())
 
@@ -86,6 +86,6 @@ points = st.builds(HealthPoint, numbers.filter(lambda n: n is not None), *[numbe
 def test_no_figures_raise(protocol: str, now: HealthPoint, earlier: HealthPoint, bits: Any, rpm: Any) -> None:
     figures = {name: value for name, value in now._asdict().items() if name != "wall_s"}
     state = SmartState("d", protocol, "M", "S", "F", None, "unknown", (), earlier=earlier, **figures)
-    said = judged(state._replace(read_wall_s=now.wall_s, critical_warning=bits, rotation_rpm=rpm))
-    assert said.severity in ("ok", "warning", "critical", "unknown")
-    assert all(text.isprintable() for text in said.reasons)
+    result = judged(state._replace(read_wall_s=now.wall_s, critical_warning=bits, rotation_rpm=rpm))
+    assert result.severity in ("ok", "warning", "critical", "unknown")
+    assert all(text.isprintable() for text in result.reasons)

@@ -1,4 +1,4 @@
-"""Who is a training job: process trees as PyTorch's three start methods, launchers and others leave them."""
+"""Detection of training jobs: process trees of PyTorch's three start methods, launchers and others."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_loaders_of_a_fork_server_are_not_the_trainers_children() -> None:
     assert (job.ranks[0].key.pid, pids(job.workers), job.helpers) == (10, [12, 13], (server,))
 
 
-def test_loaders_without_a_name_of_their_own() -> None:
+def test_loaders_without_their_own_name() -> None:
     m = Machine()
     main = m.add(10, "python", 1)
     m.add(11, "python", 10)
@@ -85,7 +85,7 @@ def test_ranks_of_one_launcher_are_one_job() -> None:
     assert job.evidence == ("gpu", "loader", "launcher")
 
 
-def test_spawned_ranks_are_no_loaders_and_who_spawned_them_does_not_train() -> None:
+def test_spawned_ranks_are_not_loaders_of_their_launcher() -> None:
     m = Machine()
     parent = m.add(10, "python", 1)
     m.add(11, "python", 10, SPAWN)
@@ -98,7 +98,7 @@ def test_spawned_ranks_are_no_loaders_and_who_spawned_them_does_not_train() -> N
     assert parent in job.members
 
 
-def test_who_spawned_the_ranks_is_the_top_without_any_sign_of_its_own() -> None:
+def test_the_launcher_of_the_ranks_is_the_top_process() -> None:
     m = Machine()
     m.add(10, "python", 1)
     m.add(11, "python", 10, SPAWN)
@@ -145,7 +145,7 @@ def test_busy_children_alone_are_weak_evidence() -> None:
     assert plain.jobs(work=Work(frozenset({worker}))) == []
 
 
-def test_a_python_program_without_a_sign_of_training_is_no_job() -> None:
+def test_a_python_program_without_a_sign_of_training_is_not_a_job() -> None:
     """Neither young nor with a compiler, a server or a helper below it."""
     m = Machine()
     top = m.add(10, "python", 1, ("python", "/src/setup.py", "build"))
@@ -159,7 +159,7 @@ def test_a_python_program_without_a_sign_of_training_is_no_job() -> None:
 
 
 @pytest.mark.parametrize("name", ["bash", "cc1plus", "kworker/0:1"])
-def test_other_programs_are_not_looked_at(name: str) -> None:
+def test_other_programs_are_ignored(name: str) -> None:
     assert not is_candidate(ProcessInfo(name, (name,), "root", 0))
     assert not is_candidate(ProcessInfo("python", (), "root", 0, kernel=True))
 

@@ -73,7 +73,7 @@ def test_place_of(state: bytes, wchan: bytes, place: int) -> None:
         (b"", None),
     ],
 )
-def test_what_a_name_tells_alone(wchan: bytes, place: int | None) -> None:
+def test_task_kinds_by_name(wchan: bytes, place: int | None) -> None:
     assert place_in(wchan) == place
     if place is not None:
         assert place_of(b"D" if place == DISK else b"S", wchan) == place
@@ -101,7 +101,7 @@ def test_everything_else_is_none(main: int, workers: list[int]) -> None:
     assert (got.waits, got.wait_disk, got.wait_running) == (0, 0, 0)
 
 
-def test_where_the_kernel_does_not_say_sleep_beside_work_counts_as_blind() -> None:
+def test_without_wait_channels_sleep_beside_work_counts_as_blind() -> None:
     got = swept((HIDDEN, [DISK, HIDDEN]), (HIDDEN, [HIDDEN]), (HIDDEN, [QUEUE]))
     assert (got.sweeps, got.waits, got.blind, got.wait_disk, got.main_hidden) == (3, 1, 1, 1, 3)
 

@@ -20,14 +20,14 @@ def test_without_each_cores_idle_time_the_shares_are_the_same() -> None:
     assert whole.cores[0].iowait_ratio == pytest.approx(0.05)
 
 
-def test_the_total_stands_for_the_idle_time_that_is_left_out() -> None:
+def test_the_total_has_the_idle_time_of_all_cores() -> None:
     short = without_idle(AFTER)
     assert [core.idle for core in short.cores.values()] == [None, None]
     assert short.total == CpuTicks(141, 0, 71, 18328, 20, 0, 5, 0)
     assert without_idle(short) is short
 
 
-def test_a_core_that_worked_longer_than_the_interval_says_is_busy_and_no_more() -> None:
+def test_a_core_is_busy_at_most_all_of_the_time() -> None:
     # The readings of a loaded machine lie further apart than their times say.
     busy = AFTER._replace(cores={0: AFTER.cores[0]._replace(user=400), 3: AFTER.cores[3]})
     rates = cpu_rates(without_idle(BEFORE), without_idle(busy), 2.0)
@@ -35,14 +35,14 @@ def test_a_core_that_worked_longer_than_the_interval_says_is_busy_and_no_more() 
     assert rates.cores[3].busy_ratio == pytest.approx(0.01)
 
 
-def test_a_core_that_came_online_is_unknown_and_the_mean_is_of_the_others() -> None:
+def test_a_new_core_is_unknown_and_not_in_the_mean() -> None:
     alone = BEFORE._replace(cores={0: BEFORE.cores[0]})
     rates = cpu_rates(without_idle(alone), without_idle(AFTER), 2.0)
     assert rates.cores[3] == UNKNOWN_CORE
     assert rates.all.busy_ratio == pytest.approx(0.3)
 
 
-def test_a_recording_of_before_pairs_with_nothing_it_does_not_know() -> None:
+def test_an_old_recording_gives_no_rate_for_missing_figures() -> None:
     rates = cpu_rates(BEFORE, without_idle(AFTER), 2.0)
     assert rates.cores[0].busy_ratio == pytest.approx(0.3)
     assert rates.all.busy_ratio == pytest.approx(62 / 400)

@@ -1,4 +1,4 @@
-"""What was written down says the same as a comparison of everything."""
+"""Tracked changes equal a comparison of everything."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_key_that_came_and_went_between_two_is_in_neither() -> None:
     assert not gone(ledger.now, old)
 
 
-def test_those_two_apart_are_compared_whole() -> None:
+def test_distant_states_are_compared_whole() -> None:
     ledger: TrackedDictBuilder[int, Value] = TrackedDictBuilder()
     ledger.put(1, Value())
     old = ledger.now

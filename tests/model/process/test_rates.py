@@ -140,7 +140,7 @@ def test_delay_is_that_of_the_most_blocked_thread() -> None:
     assert (alone.io_delay_ratio, alone.main_thread_only) == (1.0, True)
 
 
-def test_a_delay_of_some_threads_says_of_how_many() -> None:
+def test_a_delay_of_some_threads_has_their_number() -> None:
     looks = (ThreadLook((("S", 2),), ((10, 5), (11, 100))), ThreadLook((("S", 2),), ((10, 15), (11, 180))))
     before = table(1, {A: io(0)}, {A: stat(threads=300)}, threads={A: looks[0]})
     after = table(2, {A: io(0)}, {A: stat(threads=300)}, threads={A: looks[1]})
@@ -169,7 +169,7 @@ def test_a_reaped_childs_bytes_are_taken_off_its_parent() -> None:
     assert rated.value.debts == ()
 
 
-def test_growth_without_the_witness_is_the_parents_own() -> None:
+def test_growth_without_the_childs_faults_is_the_parents_own() -> None:
     rated = reaped(io(1250), 0)
     assert rated.value.rates[A].read_bytes_per_s == 1200.0
     assert [debt.key for debt in rated.value.debts] == [B]

@@ -162,7 +162,7 @@ class Reader:
         )
 
 
-def counted(seed: int, skew: float) -> tuple[int, int]:
+def totals(seed: int, skew: float) -> tuple[int, int]:
     """(bytes written, bytes shown) of one random run."""
     kernel = Kernel(seed)
     reader = Reader(kernel, skew)
@@ -188,7 +188,7 @@ def counted(seed: int, skew: float) -> tuple[int, int]:
 
 @pytest.mark.parametrize("skew", [0.0, 0.01])
 def test_hardly_a_byte_is_counted_twice(skew: float) -> None:
-    runs = [counted(seed, skew) for seed in range(600)]
+    runs = [totals(seed, skew) for seed in range(600)]
     over = [(truth, shown) for truth, shown in runs if shown > truth]
     too_much = sum(shown - truth for truth, shown in over)
     assert len(over) <= 0.015 * len(runs)

@@ -1,4 +1,4 @@
-"""What devices did over the history, also when a device goes or returns as another one."""
+"""Totals of devices over the history, also when a device is removed or returns as another one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def expected(frame: Frame) -> tuple[dict[BlockKey, float], set[BlockKey], dict[B
 
 @pytest.fixture(scope="module")
 def seconds() -> list[Frame]:
-    """Two minutes in which a device goes, one returns as another, and some begin and end their work."""
+    """Two minutes in which a device is removed, one returns as another, and some start and end their work."""
     changed = []
     for i, snapshot in enumerate(starved_snapshots(100, onset=20)):
         devices = dict(snapshot.block.value or {})

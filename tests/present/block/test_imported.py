@@ -1,4 +1,4 @@
-"""A Frame of an imported log: every panel draws, says where the figures come from, and makes up none."""
+"""A Frame of an imported log: every panel draws, names the source of the figures, and invents none."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def imported(request: pytest.FixtureRequest) -> Frame:
     return list(frames(nvidia_smi_snapshots(str(LOGS / "made-nvidia-smi.csv"), WANTED)))[1]
 
 
-def test_the_screen_says_where_the_figures_come_from(imported: Frame) -> None:
+def test_the_screen_names_the_source_of_the_figures(imported: Frame) -> None:
     for width in (80, 160):
         assert f"imported from {imported.snapshot.host.origin}" in path_rows(imported, View(), width, 3)[0].text
 
 
-def test_what_the_monitor_itself_cost_is_unknown(imported: Frame) -> None:
+def test_the_monitors_own_cost_is_unknown(imported: Frame) -> None:
     text = "\n".join(line.text for line in system_rows(imported, View(), 160, 4))
     assert "self N/A %" in text or "self ? %" in text
     system = snapshot_object(imported)["system"]
@@ -44,7 +44,7 @@ def test_what_the_monitor_itself_cost_is_unknown(imported: Frame) -> None:
     assert system["memory"] is None
 
 
-def test_the_text_block_makes_up_nothing(imported: Frame) -> None:
+def test_the_text_block_invents_nothing(imported: Frame) -> None:
     text = render_block(imported, Block())
     assert "self cpu=? MiB=? ms=?" in text
     if imported.snapshot.host.origin == "iostat":

@@ -101,7 +101,7 @@ def test_write_cache_fua_and_wbt(changes: dict[str, object], fields: str) -> Non
 
 def test_without_requests_nothing_is_claimed() -> None:
     shown = text(FIRST, "sda")
-    assert "nothing is known of it yet" in shown
+    assert "nothing is known about it yet" in shown
     assert "awaits of" not in shown
     assert "most in" not in shown
     assert "nothing was read in 10 s, a write took 0.1 ms" in text(STARVED, "md0")

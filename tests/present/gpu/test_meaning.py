@@ -1,4 +1,4 @@
-"""Each sentence on the figures that call for it, and not on those next to them."""
+"""Each sentence for its figures, and not for similar ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_watts_stand_beside_utilisation() -> None:
         ),
         ({"power_watts": 96.0}, TWO, "spinning", "95 % busy, 96 of 700 W: a collective or tiny kernels"),
         ({"power_watts": 96.0}, ALONE, "tiny", "95 % busy, 96 of 700 W: tiny kernels, the GPU hardly works"),
-        ({}, ALONE, "by_watts", "95 % busy, 655 of 700 W: computing, as far as watts tell"),
+        ({}, ALONE, "by_watts", "95 % busy, 655 of 700 W: computing, judging by watts"),
         (
             {"power_watts": None},
             ALONE,
@@ -77,7 +77,7 @@ def test_watts_stand_beside_utilisation() -> None:
         ({"busy_ratio": 0.6, "gap_ratio": 0.1}, ALONE, "partly", "60 % busy, 655 of 700 W"),
     ],
 )  # fmt: skip
-def test_what_it_does(change: dict[str, float | None], context: GpuContext, id_: str, text: str) -> None:
+def test_the_sentence_about_its_work(change: dict[str, float | None], context: GpuContext, id_: str, text: str) -> None:
     assert text_of(id_, of(RATES._replace(**change), context=context)) == text
 
 
@@ -167,7 +167,7 @@ def test_a_trainer_far_from_its_gpu() -> None:
     assert cpu_set("rubbish") == cpu_set("0-99999999") == set()
 
 
-def test_nothing_is_claimed_of_what_is_unknown() -> None:
+def test_unknown_figures_give_no_sentence() -> None:
     unknown = GpuRates(*[None] * 8)
     assert [one.id for one in of(unknown, GpuState("GPU-1", 0, "x"), None)] == ["no_busy"]
     assert of(None, GpuState("GPU-1", 0, "x"), None) == []

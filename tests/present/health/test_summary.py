@@ -75,7 +75,7 @@ def test_the_list_has_a_verdict_each() -> None:
     wide = text(ill(), LIST, 120)
     assert wide.startswith(" FAILING  7 disks: sda fails; nvme0n1 warns; nvme2n1, nvme3n1 unknown; 1 ok; 2 without")
     assert "asked 3 min ago" in shown
-    assert "T:self-test" not in shown  # the cursor stands on an NVMe, whose self-test this smartctl cannot begin
+    assert "T:self-test" not in shown  # the cursor is on an NVMe, whose self-test this smartctl cannot start
     assert "nvme0n1" in shown.splitlines()[2]
 
 
@@ -173,8 +173,8 @@ def test_a_sleeping_disk_is_asleep_unless_it_has_a_fault() -> None:
 
 
 def test_a_disk_without_a_node() -> None:
-    gone = reading_health(Reading(None, Status.ABSENT, "no device node here: x"), NO_SMART)
-    assert (gone.word, gone.token, gone.reason) == ("no node", "unsure", "no device node here: x")
+    absent = reading_health(Reading(None, Status.ABSENT, "no device node here: x"), NO_SMART)
+    assert (absent.word, absent.token, absent.reason) == ("no node", "unsure", "no device node here: x")
 
 
 def test_unknown_is_never_ok() -> None:
@@ -187,7 +187,7 @@ def test_unknown_is_never_ok() -> None:
 def test_a_volume_has_the_health_of_its_worst_disk() -> None:
     ok, bad = (worn()._replace(severity="ok", reasons=()), failing())
     table = {
-        "sda": Reading(None, Status.UNSUPPORTED, "a RAID volume: the disks behind it are asked"),
+        "sda": Reading(None, Status.UNSUPPORTED, "a RAID volume: the disks behind it are queried"),
         "sda/megaraid,0": Reading(ok, Status.OK),
         "sda/megaraid,1": Reading(bad, Status.OK),
     }
@@ -223,7 +223,7 @@ def test_every_meaning_fits_a_wide_row() -> None:
 
 
 def test_a_recording_shows_what_the_live_screen_showed() -> None:
-    """Growth, forecast and curves are values of the Snapshot: a replay needs no state folder of that machine."""
+    """Growth, forecast and curves are values of the Snapshot: a replay does not need that machine's state folder."""
     live = list(frames(ill_snapshots(3)))
     encoder, decoder = Encoder(), Decoder()
     lines = [line for one in live for line in encoder.lines(one)]

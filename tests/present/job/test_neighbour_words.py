@@ -1,4 +1,4 @@
-"""The banner of a job that other work on the host holds up, and of a job that died."""
+"""The banner of a job slowed by other work on the host, and of a job that died."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs page: a row each, what loses most first, and the marked one in full."""
+"""The jobs page: a row each, the largest loss first, and the marked one in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every class of a job in words, the path of its data and where its workers spend their time."""
+"""Every class of a job in words, the path of its data and its workers' waits."""
 
 from __future__ import annotations
 

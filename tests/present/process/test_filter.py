@@ -75,9 +75,9 @@ def test_unknown_values_match_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "trouble"),
     [
-        ("read >", "read > what?"),
+        ("read >", "a value is missing after read >"),
         ("read > x", "read is a number, as in read > 10"), ("(read > 1", "a bracket is not closed"),
-        ("reed > 1", f"reed is none of {' '.join(FIELDS)}"), ("read > 1 and", "the query is not complete"),
+        ("reed > 1", f"reed is not one of {' '.join(FIELDS)}"), ("read > 1 and", "the query is not complete"),
         ("user > bob", "> compares numbers; words take = != ~ !~"), ("read > 1 user = bob", "user is out of place"),
         ("read ~ 1", "read is a number, as in read > 10"), ("(" * 40 + "cpu > 1" + ")" * 40, "too many brackets"),
     ],
@@ -115,7 +115,8 @@ def test_rows_are_the_matches() -> None:
 def test_the_footer_counts_matches_or_names_the_fault() -> None:
     one = made()
     assert process_rows(one, UTC._replace(pattern="read > 1M"), 80, 4)[-1].text.startswith(" 4 of 10 match read > 1M")
-    assert process_rows(one, UTC._replace(pattern="read >"), 80, 4)[-1].text.startswith(" query read > what?")
+    incomplete = process_rows(one, UTC._replace(pattern="read >"), 80, 4)[-1]
+    assert incomplete.text.startswith(" query a value is missing after read >")
 
 
 HOSTILE = ("x", "a" * 30_000 + "!")

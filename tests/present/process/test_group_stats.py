@@ -1,4 +1,4 @@
-"""What a fold of many says is what asking all of them says, however little of it is asked again."""
+"""Cached stats of a large group equal those of all its members."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_cached_stats_equal_those_of_all_members() -> None:
         looks = {keys[5]: ThreadLook((("D", 1),), ())} if dice.random() < 0.2 else {}
         table = ProcessTable({}, ledger.now, info, frozenset(), 1, 1, (1,), {}, {}, looks, {})
         assert cache.stats(WHO, keys, table) == by_hand(keys, table)
-        if dice.random() < 0.2:  # a Frame that nobody drew
+        if dice.random() < 0.2:  # a Frame that was not drawn
             ledger.turn()
             ledger.put(keys[1], stat_of("R", 1, 1))
         ledger.turn()

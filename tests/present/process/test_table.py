@@ -161,7 +161,7 @@ def test_a_row_older_than_two_ticks_shows_its_age(seconds: float, shown: str, wi
     at = lines[0].index("state")
     (spinner,) = [line for line in lines if "spinner" in line]
     assert spinner[at : at + 6].strip() == shown
-    # What does nothing is read in turns, and its row does not change for that.
+    # Idle processes are read in turns, which does not change their row.
     (sleeper,) = [line for line in lines if "sleeper" in line]
     assert sleeper[at : at + 6].strip() == "S"
 

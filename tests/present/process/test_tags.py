@@ -1,4 +1,4 @@
-"""Tags are on processes, not on rows: how they show, what of them stays, and what is copied."""
+"""Tags belong to processes, not to rows: their display, their lifetime, and copying."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ def test_a_command_line_is_not_copied() -> None:
 
 
 def test_the_dialog_lists_a_few_and_counts_the_rest() -> None:
-    whom = tagged_target(FRAME.snapshot, WORKERS | SOME | {ProcessKey(9, 9)})
-    assert whom is not None
-    assert (whom.label, len(whom.keys)) == ("5 tagged", 5)
+    target = tagged_target(FRAME.snapshot, WORKERS | SOME | {ProcessKey(9, 9)})
+    assert target is not None
+    assert (target.label, len(target.keys)) == ("5 tagged", 5)
     width = inner_width(80)
-    head, tail = process_body(FRAME.snapshot, whom, "", "", width)
+    head, tail = process_body(FRAME.snapshot, target, "", "", width)
     lines = ["".join(span.text for span in spans) for spans in (*head, *tail)]
     assert [line.split() for line in lines[:2]] == [
         ["tagged", "100", "worker", "of", "alice"],

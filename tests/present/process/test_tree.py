@@ -60,7 +60,7 @@ def test_rows_at_80_columns() -> None:
 
 @given(st.dictionaries(st.integers(1, 40), st.integers(0, 40), max_size=30))
 def test_every_process_has_one_row_after_its_parent(ppids: dict[int, int]) -> None:
-    # A parent began before its child, so there are no rings.
+    # A parent is older than its child, so there are no cycles.
     above = {ProcessKey(p, 0): ProcessKey(q, 0) for p, q in ppids.items() if q in ppids and q < p}
     order = branches({ProcessKey(p, 0): (float(p),) for p in ppids}, above)
     place = {key: i for i, (key, _) in enumerate(order)}

@@ -1,4 +1,4 @@
-"""One table of keys: no key twice on a screen, names as people write them, and what a user's choice makes of it."""
+"""The table of keys: no key twice on a screen, names as users write them, and the user's own keys."""
 
 import pytest
 

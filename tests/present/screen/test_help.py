@@ -1,4 +1,4 @@
-"""The help of each screen: its own keys on the first page at every size, whole hints, nothing that does not work."""
+"""The help of each screen: its own keys on the first page at every size, whole hints, only working keys."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_hint_is_whole(screen: str, size: tuple[int, int]) -> None:
     if many > 1:
         last_keys = next(n for n in range(many) if page(screen, *size, number=n + 1)[1].startswith(" columns"))
         room = size[0] >= 80
-        assert ("what columns mean; other keys go back" in page(screen, *size, number=last_keys)[0]) is room
+        assert ("column meanings; other keys go back" in page(screen, *size, number=last_keys)[0]) is room
 
 
 def test_keys_that_do_not_work_are_left_out_or_mute() -> None:

@@ -1,4 +1,4 @@
-"""Every size from 60x15 to 250x70: the screen is whole, what matters is there, and no headline breaks inside a word."""
+"""Every size from 60x15 to 250x70: the screen is full, the essential rows are there, no headline breaks in a word."""
 
 from __future__ import annotations
 

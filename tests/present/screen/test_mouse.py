@@ -1,4 +1,4 @@
-"""What a click on a row means, by what is printed there."""
+"""The meaning of a click on a row, by the printed text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Banner, path, graphs, GPUs, system and keys: what each says in which case."""
+"""Banner, path, graphs, GPUs, system and keys: their text in each case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole screen, at every size and in every scene: exact width, known tokens, nothing from outside but text."""
+"""The whole screen, at every size and in every scene: exact width, known tokens, outside text as text only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the screen says while no reading comes."""
+"""The screen while no reading comes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_remote_source_is_named() -> None:
 
 
 class Steps(Clock):
-    """A clock that stands where it is put."""
+    """A clock that stands where it is set."""
 
     at_s = 0.0
 
@@ -72,7 +72,7 @@ class Steps(Clock):
 
 
 def looked(silence: StalenessWatch, clock: Steps, until_s: float, interval_s: float = 1.0) -> int | None:
-    """What the look at this time gives, after one each second up to it."""
+    """The result of the check at this time, after one in each earlier second."""
     found = None
     while clock.at_s < until_s:
         clock.at_s += 1.0

@@ -1,4 +1,4 @@
-"""A graph that is moved on is the graph that would be drawn anew."""
+"""A graph moved on by a cell equals a new one."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_sliding_series_equal_new_ones(steps: list[int], slots: int, kept: int) 
     moving, end = SlidingSeries(), 6
     for step in steps:
         end = min(len(ALL), end + step)
-        # What leaves the history comes back without its processes, as another object.
+        # A Sample that leaves the history loses its processes and is another object.
         part = tuple(s._replace() if i % 3 == 0 else s for i, s in enumerate(ALL[max(0, end - kept) : end]))
         assert moving.series((), part, reads, slots, 1.0) == series(part, reads, slots, 1.0)
 

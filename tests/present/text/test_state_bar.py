@@ -1,4 +1,4 @@
-"""The state line: what the last hour was."""
+"""The state line of the last hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict as text that is pasted: the banner's sentences whole, the path, and of what it is."""
+"""The verdict as text for pasting: the banner's whole sentences and the path."""
 
 from __future__ import annotations
 

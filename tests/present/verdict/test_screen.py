@@ -1,4 +1,4 @@
-"""The reasoning page: everything in it at any size, found by scrolling."""
+"""The reasoning page: everything is reachable by scrolling at any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child process with a library of its own, asked line by line."""
+"""A child process with its own library, queried line by line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPO = Path(__file__).parents[3]
 
 
 class Asker:
-    """A process with a library of its own (none: the machine's) and the text file that the library answers from."""
+    """A process with its own library (none: the machine's) and the text file with the library's answers."""
 
     def __init__(
         self, folder: Path, library: Path | None, every_s: float = 0.05, retry_s: float = 0.1, root: Path | None = None

@@ -1,4 +1,4 @@
-"""Builds the library and writes the text file that says what it answers."""
+"""Builds the library and writes the text file with its answers."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def uuid(number: int) -> str:
 
 
 def machine(path: Path, gpus: Sequence[Gpu], **keys: object) -> None:
-    """Write what the library answers: these GPUs, and keys of the whole machine (init_ret, delay_us)."""
+    """Write the library's answers: these GPUs, and keys of the whole machine (init_ret, delay_us)."""
     lines = [f"count={len(gpus)}", "driver=570.124.06", "nvml=12.570.124.06", "cuda=12080"]
     lines += [f"{key}={value}" for key, value in keys.items()]
     for number, gpu in enumerate(gpus):

@@ -98,7 +98,7 @@ class FuseDisk:
         return subprocess.Popen(argv, **options)
 
     def enter(self, pid: int) -> None:
-        """Nothing to do: the disk is slow for every process. For callers of either rig."""
+        """Does nothing: the disk is slow for every process. For callers of either rig."""
 
     def _stop(self) -> None:
         if self._server is None:
@@ -155,7 +155,7 @@ class FailingFolder:
         raise RuntimeError("failfs does not come up")
 
     def stop(self) -> None:
-        """Answer nothing at all until ``go_on``, as a server that is dead."""
+        """Answer nothing at all until ``go_on``, like a dead server."""
         assert self._server is not None
         self._server.send_signal(signal.SIGSTOP)
 

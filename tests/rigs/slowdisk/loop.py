@@ -1,4 +1,4 @@
-"""A loop device over a file, and what the two rigs share."""
+"""A loop device over a file, and the code common to the two rigs."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class ThrottledDisk:
         return subprocess.Popen(["sh", "-c", ENTER, str(self.group), *argv], **options)
 
     def enter(self, pid: int) -> None:
-        """Slow a process that runs already, so that its own files were loaded at full speed."""
+        """Slow a running process, whose own files were loaded at full speed."""
         (self.group / "cgroup.procs").write_text(str(pid))
 
     def __exit__(

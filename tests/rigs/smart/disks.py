@@ -73,7 +73,7 @@ class Smartctl:
         self.write_script(f'exec {SMARTCTL} "$@"')
 
     def write_script(self, *lines: str) -> None:
-        """What stands for smartctl: shell lines after the shim is set up and the call is noted."""
+        """The script that replaces smartctl: shell lines after the shim is set up and the call is logged."""
         fakes = ",".join(f"/dev/{name}={self.folder / name}.conf" for name in self._disks)
         satas = self._satas
         text = [
@@ -133,7 +133,7 @@ class Smartctl:
 
 
 def sata_json(dump: str, attributes: Mapping[int, tuple[int, int]], *, failing: bool = False) -> dict[str, Any]:
-    """What the real smartctl makes of a SATA disk's answers (its own ``-r ataioctl,2`` output) after an edit.
+    """The real smartctl's JSON of a SATA disk's answers (its own ``-r ataioctl,2`` output) after an edit.
 
     attributes: id to (value, raw); one that the disk lacks is added. failing: the overall status.
     """

@@ -1,10 +1,8 @@
-"""A SATA disk that is not there: a dump of a disk's answers, edited, through the real smartctl.
+"""A made SATA disk: an edited dump of a disk's answers, through the real smartctl.
 
-    python sata.py FOLDER <smartctl's arguments>
-
-stands for smartctl: ``FOLDER/disk.json`` says what the disk is like (attributes, overall status, a self-test that runs
-or fails), ``FOLDER/dump.txt`` is a dump by ``smartctl -r ataioctl,2``. Reading is the real smartctl's; a self-test is
-begun, aborted and ended here, as a disk does it, over ``seconds``.
+python sata.py FOLDER <smartctl's arguments> replaces smartctl: ``FOLDER/disk.json`` describes the disk (attributes,
+overall status, a self-test that runs or fails), ``FOLDER/dump.txt`` is a dump by ``smartctl -r ataioctl,2``. The real
+smartctl reads it; a self-test is started, aborted and ended here, as in a disk, over ``seconds``.
 """
 
 from __future__ import annotations

@@ -65,9 +65,9 @@ class Machine:
             self.qmp("qmp_capabilities")
             self.booted_s = float(json.loads(self._agent.readline())["ready"])
         except BaseException:
-            told = (self._folder / "qemu.err").read_text() + self.console()[-2000:]
+            output = (self._folder / "qemu.err").read_text() + self.console()[-2000:]
             self._close()
-            raise RuntimeError(f"the guest did not start: {told}") from None
+            raise RuntimeError(f"the guest did not start: {output}") from None
         return self
 
     def __exit__(
@@ -125,8 +125,8 @@ class Machine:
 
     def qmp(self, command: str, **arguments: Any) -> dict[str, Any]:
         """Give QEMU a command; its answer. Raises RuntimeError when it refuses."""
-        asked = {"execute": command, **({"arguments": arguments} if arguments else {})}
-        self._monitor.write(json.dumps(asked).encode() + b"\n")
+        request = {"execute": command, **({"arguments": arguments} if arguments else {})}
+        self._monitor.write(json.dumps(request).encode() + b"\n")
         self._monitor.flush()
         while True:
             reply: dict[str, Any] = json.loads(self._monitor.readline())

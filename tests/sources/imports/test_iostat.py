@@ -1,4 +1,4 @@
-"""A log of iostat gives its own rates back, whatever its format; what it does not tell stays unknown."""
+"""A log of iostat is reproduced in its own rates, in every format; missing figures stay unknown."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def slack(term: str, seconds: float, requests: float | None) -> float:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_logged_rates_come_back(name: str) -> None:
+def test_the_logged_rates_are_reproduced(name: str) -> None:
     wanted = CASES[name]
     reports = list(iostat_reports(str(LOGS / name)))
     shown = [f for f in played(LOGS / name, wanted) if f.sample.seconds is not None]
@@ -126,7 +126,7 @@ def reads(frame: Frame) -> dict[str, float | None]:
     return {key.name: rate.reads_per_s for key, rate in (frame.sample.block.value or {}).items()}
 
 
-def test_a_device_that_is_left_out_while_others_idle_was_gone(tmp_path: Path) -> None:
+def test_a_missing_device_was_removed(tmp_path: Path) -> None:
     times = [f"11/21/26 09:00:0{i}" for i in range(5)]
     rows = [f"{row('sda', 0)}\n{row('sdb', 9)}", row("sda", 0), row("sda", 1), f"{row('sda', 1)}\n{row('sdb', 5)}"]
     path = written(tmp_path, log(*zip(times, [rows[0].replace("2.00", "0.00"), *rows[1:]], strict=False)))
@@ -139,7 +139,7 @@ def test_a_device_that_is_left_out_while_others_idle_was_gone(tmp_path: Path) ->
     ]
 
 
-def test_without_idle_rows_a_device_that_is_left_out_did_nothing(tmp_path: Path) -> None:
+def test_without_idle_rows_a_missing_device_was_idle(tmp_path: Path) -> None:
     times = [f"11/21/26 09:00:0{i}" for i in range(4)]
     rows = [f"{row('sda', 7)}\n{row('sdb', 9)}", row("sda", 3), "", f"{row('sda', 1)}\n{row('sdb', 5)}"]
     path = written(tmp_path, log(*zip(times, rows, strict=True)))
@@ -177,7 +177,7 @@ def test_a_torn_last_report_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no report"),
         ("secret " * 100, "no report"),
@@ -191,13 +191,13 @@ def test_a_torn_last_report_is_left_out(tmp_path: Path) -> None:
         (log(("13/32/26 09:00:00", row("sda", 1)), ("13/32/26 09:00:01", row("sda", 1))), "date that does not exist"),
     ],
 )
-def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as error:
+def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
         played(written(tmp_path, text), ImportOptions(zone=UTC))
     assert "secret" not in str(error.value)
 
 
-def test_times_that_are_missing_are_asked_for(tmp_path: Path) -> None:
+def test_missing_times_are_requested(tmp_path: Path) -> None:
     path = LOGS / "iostat-12.6-m-y.txt"
     with pytest.raises(UsageError, match="--start and --interval"):
         played(path, ImportOptions())
@@ -236,10 +236,10 @@ def test_any_file_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory,
     try:
         list(iostat_snapshots(str(path), FIRST))
     except IotopError as error:
-        told = str(error)
+        message = str(error)
     else:
-        told = ""
-    assert told.isprintable()
+        message = ""
+    assert message.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_any_file_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory,
     ],
     ids=["banner", "time", "columns", "rate", "line", "devices"],
 )
-def test_a_made_up_log_is_refused_soon(tmp_path: Path, line: str, why: str) -> None:
+def test_a_forged_log_is_refused_soon(tmp_path: Path, line: str, why: str) -> None:
     file = tmp_path / "log"
     file.write_text(line + "\n")
     began = time.thread_time()

@@ -1,4 +1,4 @@
-"""A log of nvidia-smi as it stands: levels, N/A as unknown, a lost GPU as failed. The fixture is made by its manual."""
+"""A log of nvidia-smi: levels, N/A as unknown, a lost GPU as failed. The fixture follows its manual."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_without_times_start_and_interval_are_asked_for(tmp_path: Path) -> None:
+def test_without_times_start_and_interval_are_requested(tmp_path: Path) -> None:
     path = written(tmp_path, "index, utilization.gpu [%]\n0, 5\n1, 6\n0, 7\n1, 8\n")
     with pytest.raises(UsageError, match="--start and --interval"):
         nvidia_smi_snapshots(path, ImportOptions())
@@ -111,7 +111,7 @@ def test_a_log_joined_behind_another_is_a_session_of_its_own(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "empty"),
         ("2026/11/21 09:32:17.123, 0, secret, 87 %\n", "line 1: not a header"),
@@ -121,8 +121,8 @@ def test_a_log_joined_behind_another_is_a_session_of_its_own(tmp_path: Path) -> 
         ("timestamp, utilization.gpu [%]\n2026/11/21 09:32:17.123, 5 %, secret\n", "line 2: not a row"),
     ],
 )
-def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as error:
+def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
         list(nvidia_smi_snapshots(written(tmp_path, text), WANTED))
     assert "secret" not in str(error.value)
 
@@ -134,10 +134,10 @@ def test_any_text_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory,
     try:
         list(nvidia_smi_snapshots(str(path), WANTED))
     except IotopError as error:
-        told = str(error)
+        message = str(error)
     else:
-        told = ""
-    assert told.isprintable()
+        message = ""
+    assert message.isprintable()
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_any_text_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory,
     ],
     ids=["brackets", "blanks", "number", "columns"],
 )
-def test_a_made_up_log_is_refused_soon(tmp_path: Path, log: str, why: str) -> None:
+def test_a_forged_log_is_refused_soon(tmp_path: Path, log: str, why: str) -> None:
     file = tmp_path / "log"
     file.write_text(log + "\n")
     began = time.thread_time()

@@ -34,7 +34,7 @@ def ended(after: Snapshot, key: ProcessKey, code: int) -> Snapshot:
     return after._replace(processes=after.processes._replace(value=table))
 
 
-def told(before: Snapshot | None, after: Snapshot, *watched: ProcessKey) -> list[tuple[str, str]]:
+def events_of(before: Snapshot | None, after: Snapshot, *watched: ProcessKey) -> list[tuple[str, str]]:
     events = derive_events(before, after, frozenset(watched))
     assert all(event.at_ns == after.at_ns and event.wall_ns == after.wall_ns for event in events)
     return [(event.kind, event.text) for event in events]
@@ -42,8 +42,8 @@ def told(before: Snapshot | None, after: Snapshot, *watched: ProcessKey) -> list
 
 def test_nothing_happened() -> None:
     before, after = pair()
-    assert told(before, after) == []
-    assert told(None, after) == []
+    assert events_of(before, after) == []
+    assert events_of(None, after) == []
 
 
 def test_a_kill_for_memory_names_the_killed_process() -> None:
@@ -52,29 +52,29 @@ def test_a_kill_for_memory_names_the_killed_process() -> None:
     key = next(iter(before.processes.value.stat))  # type: ignore[union-attr]
     name = before.processes.value.info[key].name  # type: ignore[union-attr]
     after = after._replace(memory=after.memory._replace(value=after.memory.value._replace(oom_kills=4)))
-    assert told(before, after) == [("oom_kill", "the kernel killed 1 process for memory")]
-    assert told(before, ended(after, key, -9)) == [("oom_kill", f"the kernel killed 1 process for memory: {name}")]
+    assert events_of(before, after) == [("oom_kill", "the kernel killed 1 process for memory")]
+    assert events_of(before, ended(after, key, -9)) == [("oom_kill", f"the kernel killed 1 process for memory: {name}")]
 
 
 def test_dropped_caches() -> None:
     before, after = pair()
     assert after.memory.value is not None
     dropped = after.memory.value._replace(drop_pagecache=2)
-    assert told(before, after._replace(memory=after.memory._replace(value=dropped))) == [
+    assert events_of(before, after._replace(memory=after.memory._replace(value=dropped))) == [
         ("drop_caches", "a user dropped the page cache")
     ]
     unknown = after.memory.value._replace(drop_pagecache=None, oom_kills=None)
-    assert told(before, after._replace(memory=after.memory._replace(value=unknown))) == []
+    assert events_of(before, after._replace(memory=after.memory._replace(value=unknown))) == []
 
 
 def test_only_failed_ends_of_watched_processes_are_reported() -> None:
     before, after = pair()
     key = next(iter(before.processes.value.stat))  # type: ignore[union-attr]
     name = before.processes.value.info[key].name  # type: ignore[union-attr]
-    assert told(before, ended(after, key, -11)) == []
-    assert told(before, ended(after, key, 0), key) == []
-    assert told(before, ended(after, key, -11), key) == [("process_ended", f"{name} (pid {key.pid}): SIGSEGV")]
-    assert told(before, ended(after, key, 3), key) == [("process_ended", f"{name} (pid {key.pid}): exit 3")]
+    assert events_of(before, ended(after, key, -11)) == []
+    assert events_of(before, ended(after, key, 0), key) == []
+    assert events_of(before, ended(after, key, -11), key) == [("process_ended", f"{name} (pid {key.pid}): SIGSEGV")]
+    assert events_of(before, ended(after, key, 3), key) == [("process_ended", f"{name} (pid {key.pid}): exit 3")]
 
 
 def with_job(snapshot: Snapshot, job: Job) -> Snapshot:
@@ -90,8 +90,8 @@ def test_every_end_in_a_job_is_reported_with_its_known_facts() -> None:
     table = after.processes.value
     assert table is not None
     left = {k: v for k, v in table.stat.items() if k not in (trainer, first, second)}
-    gone = table._replace(stat=left, gone=(first, second, trainer), exits={first: 0, trainer: -9})
-    after = after._replace(processes=after.processes._replace(value=gone))
+    finished = table._replace(stat=left, gone=(first, second, trainer), exits={first: 0, trainer: -9})
+    after = after._replace(processes=after.processes._replace(value=finished))
     ends = derive_events(before, after, child_codes={second.pid: 3})
     assert [(e.kind, e.role, e.pid, e.code, e.job_pid) for e in ends] == [
         ("process_ended", "trainer", trainer.pid, -9, trainer.pid),
@@ -102,7 +102,7 @@ def test_every_end_in_a_job_is_reported_with_its_known_facts() -> None:
     assert ends[1].text == f"worker {names[first]} (pid {first.pid}) of train.py: exit 0"
     weak = next(iter(before.jobs.value.jobs.values()))._replace(evidence=("children",))  # type: ignore[union-attr]
     assert derive_events(with_job(before, weak), after) == []
-    # Watched as well, an end is told once; where nobody knows how it was, that is said.
+    # An end that is also watched is reported once; an unknown code is reported as unknown.
     assert len(derive_events(before, after, frozenset({trainer}))) == 3
     unknown = derive_events(before, after)[2]
     assert (unknown.code, unknown.text) == (None, f"worker {names[second]} (pid {second.pid}) of train.py: end unknown")
@@ -121,7 +121,7 @@ def test_a_zombie_has_ended_once() -> None:
     assert derive_events(zombie, ended(zombie, trainer, 1)) == []
 
 
-def test_how_it_ended() -> None:
+def test_ends_of_processes_in_words() -> None:
     assert [how_it_ended(c) for c in (0, 1, -9, -200)] == ["exit 0", "exit 1", "SIGKILL", "signal 200"]
     assert how_it_ended(None) == "end unknown"
 

@@ -55,7 +55,7 @@ def test_a_hung_home_costs_its_own_readings_only(home: Home) -> None:
         assert snapshot.block.status is Status.OK
         assert snapshot.memory.status is Status.OK
     assert not [e for s in taken[:12] for e in s.events if e.kind == "ack"]
-    # What was asked is answered when the server is back.
+    # The query is answered when the server is back.
     assert [e.text for s in taken[12:] for e in s.events if e.kind == "ack"] == [
         "failing_disk:S1 critical reallocated=3"
     ]
@@ -78,9 +78,9 @@ def test_a_disks_health_is_shown_without_its_history(home: Home) -> None:
     assert history.beside(state).history_note == ""
     home.hang()
     begun = time.monotonic()
-    told = history.beside(state)
+    state_with_past = history.beside(state)
     again = history.beside(state._replace(serial="S2"))
     assert time.monotonic() - begun < FOLDER_WAIT_S + 1
-    assert told.history_note == f"no history: {home.path}/state/iotop-ai/health: no answer for 5 s"
+    assert state_with_past.history_note == f"no history: {home.path}/state/iotop-ai/health: no answer for 5 s"
     assert again.history_note.endswith("no answer")
-    assert told.serial == "S1"
+    assert state_with_past.serial == "S1"

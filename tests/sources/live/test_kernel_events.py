@@ -1,4 +1,4 @@
-"""The kernel's log and the GPU driver may both tell of one thing."""
+"""An event that both the kernel's log and the GPU driver report."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def test_addresses_have_one_spelling() -> None:
 
 
 def test_an_xid_of_both_is_reported_once_with_the_gpus_uuid_and_the_text_of_the_log() -> None:
-    heard: list[XidEvent] = []
-    events = KernelEvents(heard.append)
+    reported: list[XidEvent] = []
+    events = KernelEvents(reported.append)
     nvml = XidEvent("GPU-1", 79, SECOND, SECOND)
     assert texts(events, [LOG], [nvml], 1) == [("GPU-1: Xid 79, GPU has fallen off the bus.", None)]
     assert texts(events, [], [nvml], 2) == []
     assert texts(events, [LOG], [], 20) == [("GPU-1: Xid 79, GPU has fallen off the bus.", None)]
     assert texts(events, [], [XidEvent("GPU-1", 31, SECOND, SECOND)], 21) == [("GPU-1: Xid 31", None)]
-    assert [(x.uuid, x.number, x.at_ns) for x in heard] == [("GPU-1", 79, SECOND), ("GPU-1", 79, 20 * SECOND)]
+    assert [(x.uuid, x.number, x.at_ns) for x in reported] == [("GPU-1", 79, SECOND), ("GPU-1", 79, 20 * SECOND)]
 
 
 def test_a_lost_gpu_is_known_by_its_address() -> None:
-    heard: list[XidEvent] = []
-    events = KernelEvents(heard.append)
+    reported: list[XidEvent] = []
+    events = KernelEvents(reported.append)
     events.of([], [], GPUS, 0, 0)
     lost = {"GPU-1": Reading(None, Status.FAILED, "lost")}
     assert [e.text for e in events.of([LOG], [], lost, 9, 9)] == ["GPU-1: Xid 79, GPU has fallen off the bus."]
-    assert [x.uuid for x in heard] == ["GPU-1"]
+    assert [x.uuid for x in reported] == ["GPU-1"]
 
 
 def test_an_xid_of_an_unknown_gpu_keeps_its_address() -> None:

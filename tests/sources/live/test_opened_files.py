@@ -24,7 +24,7 @@ pytestmark = [
 ]
 INSIDE = ("/proc", "/sys", "/dev")
 ALLOWED: tuple[str, ...] = ()
-"""Paths beside those, each with its reason. There is none."""
+"""Further paths with their reasons; none so far."""
 _CALL = re.compile(r"(\d+) +([\d.]+) (\w+)\((.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _FOLDER = re.compile(r"(?:AT_FDCWD|\d+)<([^>]*)>, ")
@@ -66,7 +66,7 @@ def calls(trace: Path) -> list[Call]:
 
 @contextmanager
 def training_job(folder: Path) -> Iterator[None]:
-    """A process that is taken for a training job: it maps a library of torch, computes, and has a file open."""
+    """A process that is detected as a training job: it maps a library of torch, computes, and has a file open."""
     library = folder / "libtorch_python.so"
     shutil.copy(shutil.which("true") or "/bin/true", library)
     (folder / "data.bin").write_bytes(b"x" * 4096)
@@ -94,7 +94,7 @@ def test_the_thread_that_samples_opens_nothing_elsewhere(tmp_path: Path) -> None
         terminal.wait_for("train.py", 60)
         time.sleep(4.0)
         begun_s = time.time()
-        if os.geteuid() == 0:  # a user whose name is not known yet
+        if os.geteuid() == 0:  # a user without a known name
             subprocess.run(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "sleep", "1.2"], check=True)
         time.sleep(5.0)
         ended_s = time.time()
@@ -109,7 +109,7 @@ def test_the_thread_that_samples_opens_nothing_elsewhere(tmp_path: Path) -> None
     assert sampled[sampler] > 50
     elsewhere = {f"{call.name} {call.path}" for call in seen if call.thread == sampler and not call.inside}
     assert elsewhere - set(ALLOWED) == set()
-    # What is looked at beside it is seen to be looked at, by others.
+    # Files outside are opened by other threads.
     others = [call for call in seen if call.thread != sampler]
     assert any(call.path.endswith("/acknowledged.json") for call in others)
     assert any(call.name == "statfs" and call.path.endswith("/root/dev/shm") for call in others)
@@ -146,7 +146,7 @@ for number, frame in enumerate(frames(source)):
     if number == 8:
         watching = True
     if number == 25:
-        watching = False  # what a source gives back at its end is no part of the rule
+        watching = False  # the rule does not cover the end of a source
         break
 source.close()
 assert recorder.close(10)
@@ -155,7 +155,7 @@ print("\\n".join(seen) or "nothing", recorder.state().snapshots)
 
 
 def test_no_audited_call_of_the_source_and_the_recorder_is_elsewhere(tmp_path: Path) -> None:
-    """Beside strace: the interpreter's own events, of the live source with a recorder behind it."""
+    """In addition to strace: the interpreter's audit events of the live source with a recorder."""
     done = subprocess.run(
         [sys.executable, "-c", HOOKED, str(tmp_path / "x.iotop.jsonl")],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The running machine as a source: a grid of ticks, events, and nothing left behind."""
+"""The running machine as a source: a grid of ticks, events, and released resources."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_ticks_keep_to_a_grid() -> None:
 
 
 @pytest.mark.parametrize("way", ["iterate", "direct", "drop"])
-def test_close_gives_everything_back(way: str) -> None:
+def test_close_releases_everything(way: str) -> None:
     before, threads = descriptors(), threading.active_count()
     source = LiveSource(QUICK)
     if way == "direct":
@@ -59,9 +59,7 @@ def test_close_gives_everything_back(way: str) -> None:
     assert threading.active_count() <= threads
 
 
-def test_the_first_snapshot_waits_for_nothing_that_can_come_later(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_first_snapshot_does_not_wait_for_slow_collectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("IOTOP_AI_SOCKET", str(tmp_path / "marks.sock"))
     before, threads = descriptors(), threading.active_count()
@@ -90,7 +88,7 @@ def test_the_first_snapshot_waits_for_nothing_that_can_come_later(
     assert threading.active_count() <= threads
 
 
-def test_what_is_late_begins_by_itself_with_the_second_snapshot() -> None:
+def test_slow_collectors_start_with_the_second_snapshot() -> None:
     source = LiveSource(QUICK, soon=True)
     ticks = iter(source)
     assert next(ticks).gpu.status is Status.PENDING
@@ -134,7 +132,7 @@ def test_events_wait_until_a_snapshot_carries_them() -> None:
     assert [e.text for e in source.pending(second.seq) if e.kind == "mark"] == ["b"]
 
 
-def test_what_is_live_survives_its_encoding() -> None:
+def test_live_snapshots_survive_their_encoding() -> None:
     source = LiveSource(QUICK)
     encoder, decoder = Encoder(4), Decoder()
     for live in islice(frames(source), 9):

@@ -1,4 +1,4 @@
-"""Figures no finer than they mean anything."""
+"""Figures are no finer than their precision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_reading_of_levels_is_dated_to_the_millisecond() -> None:
     assert TimeRounder().reading("mounts", reading, 10_000).at_ns == 1_000_000
 
 
-def test_our_own_cost_keeps_what_is_unknown_unknown() -> None:
+def test_unknown_own_cost_stays_unknown() -> None:
     assert rounded_cost(OwnCost(7, 1_234_567, (1 << 20) + 5, 99_999, None)) == OwnCost(7, 1_200_000, 1 << 20, 0, None)
     assert rounded_cost(OwnCost(0, None, None, None, None)) == OwnCost(0, None, None, None, None)
 

@@ -113,18 +113,18 @@ def test_a_later_start_shows_the_same_frames(tmp_path: Path, live: list[Frame], 
 def test_a_stream_is_read_as_it_comes_and_a_torn_end_is_left_out(tmp_path: Path, live: list[Frame]) -> None:
     written(tmp_path / "a", live[:80], None)
     data = (tmp_path / "a").read_bytes()
-    got, gone = os.pipe()
-    replay = source("-", fd=got)
+    read_end, write_end = os.pipe()
+    replay = source("-", fd=read_end)
     stream = frames(replay)
     first = data.index(b"\n", data.index(b'{"k":"snap"')) + 1
-    os.write(gone, data[:first])
+    os.write(write_end, data[:first])
     assert next(stream) == live[0]
     torn = data.rstrip(b"\n").rindex(b"\n") - 5
-    writer = threading.Thread(target=lambda: (os.write(gone, data[first:torn]), os.close(gone)), daemon=True)
+    writer = threading.Thread(target=lambda: (os.write(write_end, data[first:torn]), os.close(write_end)), daemon=True)
     writer.start()
     shown = [live[0], *stream]
     writer.join()
-    os.close(got)
+    os.close(read_end)
     assert shown == live[: len(shown)]
     assert len(shown) >= 79
     with pytest.raises(UsageError, match="no known end"):
@@ -195,7 +195,7 @@ def test_root_is_refused_a_part_that_another_user_put_there(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", "no whole line"),
         (b"secret\nsecret\n", "line 1: not a line"),
@@ -203,11 +203,11 @@ def test_root_is_refused_a_part_that_another_user_put_there(tmp_path: Path) -> N
         (b"\x1f\x8b\x08secret\n", "packed"),
     ],
 )
-def test_a_stream_that_is_not_a_recording(data: bytes, said: str) -> None:
-    got, gone = os.pipe()
-    os.write(gone, data)
-    os.close(gone)
-    with pytest.raises(InputError, match=said) as error:
-        list(source("-", fd=got))
-    os.close(got)
+def test_a_stream_that_is_not_a_recording(data: bytes, message: str) -> None:
+    read_end, write_end = os.pipe()
+    os.write(write_end, data)
+    os.close(write_end)
+    with pytest.raises(InputError, match=message) as error:
+        list(source("-", fd=read_end))
+    os.close(read_end)
     assert "secret" not in str(error.value)

@@ -30,7 +30,7 @@ def test_eight_gpus_with_details_come_back_equal() -> None:
     assert list(frames(decoded(lines))) == list(frames(live))
 
 
-def test_a_state_of_before_these_figures_is_read_with_unknowns() -> None:
+def test_an_older_state_is_read_with_unknown_figures() -> None:
     shape = shape_of(GpuState)
     old = json.loads(to_line(shape.dump(computing(0, 3))[:25]))
     read = shape.load(old)

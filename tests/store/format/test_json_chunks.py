@@ -1,4 +1,4 @@
-"""A record's text in pieces is its text."""
+"""The chunks of a record's text add up to its text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.store.format.test_shapes import SLOW, values
 @pytest.mark.parametrize("kind", [Snapshot, Sample, FoldState])
 @SLOW
 @given(data=st.data())
-def test_the_pieces_make_up_the_text_of_the_whole(kind: type, data: st.DataObject) -> None:
+def test_the_chunks_add_up_to_the_whole_text(kind: type, data: st.DataObject) -> None:
     shape = shape_of(kind)
     value = data.draw(values(shape))
     whole = shape.dump(value)
@@ -27,7 +27,7 @@ def test_the_pieces_make_up_the_text_of_the_whole(kind: type, data: st.DataObjec
     assert "".join(iter_json_chunks(shape, value, left_out, many=2)) == to_line(rest)
 
 
-def test_a_large_mapping_comes_in_pieces_of_so_many() -> None:
+def test_a_large_mapping_comes_in_chunks() -> None:
     shape = shape_of(dict[str, int])
     value = {str(number): number for number in range(10)}
     found = list(iter_json_chunks(shape, value, many=4))

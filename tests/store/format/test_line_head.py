@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).parents[2] / "data" / "recordings" / "format-1.iotop.jso
 LINES = gzip.decompress(GOLDEN.read_bytes()).splitlines()
 
 
-def test_a_head_is_what_json_says() -> None:
+def test_a_head_equals_the_parsed_json() -> None:
     kinds = set()
     for line in LINES:
         raw = json.loads(line)

@@ -1,4 +1,4 @@
-"""What of a command line leaves the machine."""
+"""The part of a command line that leaves the machine."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_redacted_hides_what_looks_like_a_secret() -> None:
     )  # fmt: skip
 
 
-def test_each_snapshot_is_redacted_whatever_came_and_went_and_unchanged_stays_unchanged() -> None:
+def test_every_snapshot_is_redacted_and_unchanged_records_stay() -> None:
     redactor = Redactor("names")
     taken: list[Snapshot] = [s for s in session(6, 60) if s.processes.value is not None]
     before = None
@@ -78,11 +78,11 @@ def test_a_command_line_without_a_secret_stays_readable(given: tuple[str, ...]) 
 
 
 @given(st.lists(st.text(max_size=40), max_size=6))
-def test_any_command_line_is_taken_in_and_keeps_its_length(words: list[str]) -> None:
+def test_any_command_line_keeps_its_length(words: list[str]) -> None:
     assert len(command_redacted(tuple(words))) == len(words)
 
 
-def test_what_was_hidden_stays_as_it_is() -> None:
+def test_redacting_twice_changes_nothing() -> None:
     for _, one in WITH_SECRET:
         once = command_redacted(one)
         assert command_redacted(once) == once

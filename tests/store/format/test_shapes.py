@@ -1,4 +1,4 @@
-"""What a record is on the wire: lossless as a whole and as a change."""
+"""The JSON of records: lossless as a whole and as a change."""
 
 from __future__ import annotations
 
@@ -134,12 +134,12 @@ def test_wrong_shapes_are_refused(raw: Any) -> None:
         shape_of(BlockCounters).load(raw)
 
 
-def test_text_of_a_file_is_made_harmless() -> None:
+def test_text_from_a_file_is_cleaned() -> None:
     assert shape_of(str).load("\x1b]0;owned\x07") == "�]0;owned�"
     assert shape_of(Mapping[str, int]).load({"a\x1b": 1}) == {"a�": 1}
 
 
-def test_a_finding_about_a_path_is_remembered_by_all_of_it() -> None:
+def test_a_finding_about_a_path_keeps_the_whole_path() -> None:
     carry = FoldState(pending={("fs_full", "/data/a/b"): 7, ("idle", ""): 8, ("cpu_prep", "a/b"): 9})
     shape = shape_of(FoldState)
     assert shape.load(json.loads(json.dumps(shape.dump(carry)))) == carry
@@ -156,8 +156,8 @@ def test_a_followed_table_is_written_as_a_plain_one() -> None:
     ledger.put(ProcessKey(3, 1), ProcessIo(3, 0, 0, 0, 0, 0, 0))
     ledger.put(ProcessKey(7, 9), ProcessIo(7, 0, 0, 0, 0, 0, 0))
     ledger.drop(ProcessKey(4, 1))
-    told = shape.change(ledger.now, old)
-    assert told == shape.change(dict(ledger.now), dict(old))
-    assert told["+"].keys() == {"2/1", "7/9"}
-    assert told["-"] == ["4/1"]
-    assert shape.apply(wire(told), dict(old)) == ledger.now
+    change = shape.change(ledger.now, old)
+    assert change == shape.change(dict(ledger.now), dict(old))
+    assert change["+"].keys() == {"2/1", "7/9"}
+    assert change["-"] == ["4/1"]
+    assert shape.apply(wire(change), dict(old)) == ledger.now

@@ -1,4 +1,4 @@
-"""A recording holds no more than a machine has: beyond that one line, soon, in bounded memory."""
+"""A recording larger than any machine is refused in one line, soon, in bounded memory."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_every_limit_names_a_record_that_a_recording_holds() -> None:
     assert set(MOST_OF) <= found, set(MOST_OF) - found
 
 
-def test_a_line_of_empty_lists_is_not_taken_apart() -> None:
+def test_a_line_of_empty_lists_is_not_parsed() -> None:
     with pytest.raises(ShapeError, match="values in one line"):
         check_values(b'{"k":"later","x":[' + b"[]," * 3_000_000 + b"1]}")
     with pytest.raises(ShapeError, match="values in one line"):
@@ -176,13 +176,13 @@ def held_by(lines: Iterable[tuple[int, int, int]]) -> str:
     return ""
 
 
-def test_what_is_held_is_counted_over_lines() -> None:
+def test_held_memory_is_counted_over_lines() -> None:
     held = ReaderBudget()
     for _ in range(4):
         held.line(16 << 20, key=False)
     with pytest.raises(ShapeError, match="64 MiB from one keyframe"):
         held.line(1, key=False)
-    # What is older than a minute does not count, and time that does not go on is another session's.
+    # Samples older than a minute do not count; time that does not advance is another session's.
     assert held_by((second * SECOND, 2 << 20, 40_000) for second in range(400)) == ""
     assert held_by((again % 2, 100, 1) for again in range(10_000)) == ""
     assert held_by((second * SECOND, 16 << 20, 10) for second in range(30)) == "more than 192 MiB in 60 s"
@@ -279,7 +279,7 @@ def spoil(chance: random.Random, raw: Any) -> None:
 
 
 def fuzz(folder: Path, seed: int, seconds: float, most: int, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
-    """How many mutated recordings were tried and how many refused; every command ends as it must."""
+    """(mutated recordings tried, refused); every command ends with an allowed exit code."""
     chance, until = random.Random(seed), time.monotonic() + seconds
     whole = golden()
     tried = refused = 0

@@ -1,4 +1,4 @@
-"""The index from a recording's end backwards is the one that reading through gives, whatever was done to the file."""
+"""The index from a recording's end equals the one from reading it all, for any damage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write(path: Path, *lengths: int, seed: int = 1, preroll: tuple[str, ...] = (
 
 
 def both(path: Path) -> tuple[list[Block], list[Block], int]:
-    """The blocks as they are opened, as reading through what was appended gives them, and where the way back ends."""
+    """The blocks as opened, as found by reading everything, and the point that the backward index reaches."""
     opened = PlainBlocks(os.open(path, os.O_RDONLY))
     data = path.read_bytes()
     head = data.index(b"\n") + 1
@@ -61,7 +61,7 @@ def both(path: Path) -> tuple[list[Block], list[Block], int]:
 
 
 @pytest.mark.parametrize("lengths", [(1,), (7,), (8,), (200,), (100, 100), (60, 1, 80), (1, 1, 1, 90)])
-def test_the_way_back_leads_to_the_begin(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+def test_the_index_reaches_the_start(tmp_path: Path, lengths: tuple[int, ...]) -> None:
     path = tmp_path / "a"
     write(path, *lengths)
     found, expected, place = both(path)
@@ -90,7 +90,7 @@ def test_a_reboot_and_a_minute_before(tmp_path: Path) -> None:
     assert recorder.close()
     found, expected, place = both(tmp_path / "a")
     assert found == expected
-    # The minute before is a few blocks that say nothing and are read through.
+    # The minute before is a few blocks without lengths, which are read.
     assert found[0].pre
     assert place <= next(block.offset for block in found if not block.pre)
 
@@ -120,8 +120,8 @@ def test_each_part_of_a_rotation_knows_its_own_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_wrong_length_is_not_believed(tmp_path: Path, seed: int) -> None:
-    """Lines taken out, numbers changed, nothing said at all, a file put behind another, a torn end."""
+def test_a_wrong_length_is_not_trusted(tmp_path: Path, seed: int) -> None:
+    """Lines removed, numbers changed, no length at all, a file appended to another, a torn end."""
     chance = random.Random(seed)
     write(tmp_path / "a", 120, 90, seed=seed * 10)
     data = (tmp_path / "a").read_bytes()

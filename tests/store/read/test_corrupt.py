@@ -1,4 +1,4 @@
-"""Whatever a file holds: one clear line that tells nothing of it, exit code 2, bounded memory, soon."""
+"""For any content of a file: one clear line without that content, exit code 2, bounded memory, soon."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def recording(length: int = 6, seed: int = 3) -> bytes:
     return "\n".join([*lines, to_line({"k": "end", "m": played[-1].snapshot.at_ns}), ""]).encode()
 
 
-def told(path: Path) -> str:
-    """What reading the whole file ends in: "" when it could be read, else the one line."""
+def first_line(path: Path) -> str:
+    """The error line of reading the whole file; "" when it could be read."""
     try:
         with corrupt_input_as_error(str(path)):
             for _ in RecordedFrames(str(path), allow_root=True):
@@ -61,14 +61,14 @@ def told(path: Path) -> str:
 def test_cut_at_every_byte(tmp_path: Path) -> None:
     whole = recording(2)
     path = tmp_path / "cut.iotop.jsonl"
-    said = set()
+    messages = set()
     for length in range(len(whole)):
         path.write_bytes(whole[:length])
-        line = told(path).replace(str(path), "FILE")
+        line = first_line(path).replace(str(path), "FILE")
         assert line.isprintable()
-        said.add(line)
-    assert "" in said, "a file that is cut behind a keyframe is read"
-    assert said - {""} <= {
+        messages.add(line)
+    assert "" in messages, "a file that is cut behind a keyframe is read"
+    assert messages - {""} <= {
         "FILE: not a recording: it does not begin with a header line",
         "FILE: no whole keyframe in it",
     }
@@ -88,7 +88,7 @@ def test_flipped_bits_are_read_or_refused(tmp_path: Path, packed: bool) -> None:
         for _ in range(chance.choice([1, 1, 1, 8])):
             damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
         path.write_bytes(damaged)
-        line = told(path)
+        line = first_line(path)
         assert line.isprintable()
         assert "cannot be evaluated" not in line, line
         failed += bool(line)
@@ -96,7 +96,7 @@ def test_flipped_bits_are_read_or_refused(tmp_path: Path, packed: bool) -> None:
 
 
 def test_flipped_digits_are_read_or_refused(tmp_path: Path) -> None:
-    """Damage that leaves the JSON whole, so that it is the meaning that is tried."""
+    """Damage that keeps the JSON valid, so that the values are checked."""
     whole = recording()
     path = tmp_path / "a.iotop.jsonl"
     chance = random.Random(7)
@@ -111,7 +111,7 @@ def test_flipped_digits_are_read_or_refused(tmp_path: Path) -> None:
             damaged[at : at + 1] = new if chance.random() < 0.5 else chance.choice([b"0", b"1", b"9"])
             places = [i for i, byte in enumerate(damaged) if chr(byte).isdigit()]
         path.write_bytes(damaged)
-        line = told(path)
+        line = first_line(path)
         assert line.isprintable()
         assert "cannot be evaluated" not in line, line
         places = [i for i, byte in enumerate(whole) if chr(byte).isdigit()]
@@ -130,10 +130,10 @@ def export(path: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedPr
     )  # fmt: skip
 
 
-def refused(path: Path | str, said: str, stdin: int = subprocess.DEVNULL) -> None:
+def refused(path: Path | str, message: str, stdin: int = subprocess.DEVNULL) -> None:
     done = export(str(path), stdin)
     assert done.returncode == 2, done
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stderr.startswith(("input: ", "unknown: "))
     assert done.stderr.count("\n") == 1
     assert SECRET not in done.stderr
@@ -150,7 +150,7 @@ def made(folder: Path, data: bytes) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"", "not a recording"),
         (b"%PDF-1.7\n" + SECRET.encode() + b"\n%%EOF\n", "not a recording"),
@@ -171,10 +171,12 @@ def made(folder: Path, data: bytes) -> Path:
         *("shape", "json"),
     ],
 )  # fmt: skip
-def test_foreign_and_broken_files(tmp_path: Path, data: bytes, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_foreign_and_broken_files(
+    tmp_path: Path, data: bytes, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["export", "--allow-root", str(made(tmp_path, data))]) == 2
     out, err = capsys.readouterr()
-    assert said in err
+    assert message in err
     assert err.startswith("input: ")
     assert err.count("\n") == 1
     assert SECRET not in err
@@ -201,9 +203,9 @@ def test_a_line_may_hold_16_mib(tmp_path: Path) -> None:
     unknown = b'{"k":"later","x":"' + b"x" * ((16 << 20) - 20) + b'"}\n'
     path = made(tmp_path, HEAD + unknown + recording(2).split(b"\n", 1)[1])
     assert len(unknown) == (16 << 20) + 1
-    assert told(path) == ""
+    assert first_line(path) == ""
     path.write_bytes(HEAD + b" " + unknown + recording(2).split(b"\n", 1)[1])
-    assert "longer than 16 MiB" in told(path)
+    assert "longer than 16 MiB" in first_line(path)
 
 
 def test_a_gzip_bomb(tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ def test_a_path_that_is_not_a_file(tmp_path: Path) -> None:
         refused("-", "line 1: a line longer than 16 MiB", zero.fileno())
 
 
-def test_the_program_says_it_in_one_line_for_damage_in_the_middle(tmp_path: Path) -> None:
+def test_damage_in_the_middle_is_one_line(tmp_path: Path) -> None:
     lines = recording(6).split(b"\n")
     lines[4] = b'{"k":"snap","m":1,"t":1,"v":{"block":"' + SECRET.encode() + b'"}}'
     done = export(str(made(tmp_path, b"\n".join(lines))))
@@ -243,7 +245,7 @@ JSON = st.recursive(
 
 
 def decoded(*lines: bytes) -> None:
-    """Reading them ends well or in an InputError, never otherwise."""
+    """Decode lines; only an InputError is allowed."""
     decoder = Decoder()
     for number, line in enumerate(lines, 1):
         try:
@@ -285,7 +287,7 @@ def test_sound_lines_with_one_part_replaced(
     decoded(*lines)
     path = tmp_path_factory.mktemp("r") / "a.iotop.jsonl"
     path.write_bytes(b"\n".join(lines) + b"\n")
-    assert told(path).isprintable()
+    assert first_line(path).isprintable()
 
 
 @given(st.lists(st.binary(max_size=30), max_size=8))

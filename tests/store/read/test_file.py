@@ -60,7 +60,9 @@ def test_replay_equals_live(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize(("seed", "length"), [(1, 2), (2, 59), (3, 60), (4, 61), (5, 130)])
 @pytest.mark.parametrize("packed", [False, True])
-def test_what_happened_after_the_last_snapshot_closes_it(tmp_path: Path, seed: int, length: int, packed: bool) -> None:
+def test_events_after_the_last_snapshot_are_in_the_closing_line(
+    tmp_path: Path, seed: int, length: int, packed: bool
+) -> None:
     """Also where the closing line is a keyframe."""
     live = list(frames(session(seed, length)))
     now, wall = live[-1].snapshot.at_ns + 300_000_000, live[-1].snapshot.wall_ns + 300_000_000
@@ -151,7 +153,7 @@ def test_rotation_loses_nothing(tmp_path: Path, seed: int) -> None:
     assert shown == live
 
 
-def test_append_begins_a_session_that_knows_nothing_of_the_one_before(tmp_path: Path) -> None:
+def test_append_begins_an_independent_session(tmp_path: Path) -> None:
     path = tmp_path / "a"
     first, second = list(frames(session(1, 90))), list(frames(session(2, 90)))
     record(path, first)
@@ -182,15 +184,15 @@ def test_dropped_snapshots_leave_a_gap_and_keep_their_events(tmp_path: Path) -> 
     assert recorder.close()
     shown = played(FileRecording(str(tmp_path / "a")))
     assert recorder.state().dropped + len(shown) == len(live)
-    told = [e for f in shown for e in f.snapshot.events]
-    missing = [e.text for e in told if e.kind == NOT_RECORDED]
+    events = [e for f in shown for e in f.snapshot.events]
+    missing = [e.text for e in events if e.kind == NOT_RECORDED]
     assert sum(int(text.split()[0]) for text in missing) == recorder.state().dropped
     assert all(text.endswith("not written: the disk did not keep up") for text in missing)
-    assert sorted(e for e in told if e.kind != NOT_RECORDED) == sorted(e for f in live for e in f.snapshot.events)
+    assert sorted(e for e in events if e.kind != NOT_RECORDED) == sorted(e for f in live for e in f.snapshot.events)
     assert shown[-1].sample == live[-1].sample
 
 
-def test_names_are_what_is_written_by_default(tmp_path: Path) -> None:
+def test_command_names_are_written_by_default(tmp_path: Path) -> None:
     live = list(frames(session(6, 5)))
     recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0)
     for frame in live:
@@ -203,19 +205,19 @@ def test_names_are_what_is_written_by_default(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_cut_anywhere_opens_or_says_so(tmp_path: Path) -> None:
+def test_a_file_cut_anywhere_opens_or_is_refused(tmp_path: Path) -> None:
     live = list(frames(session(7, 3)))
     record(tmp_path / "a", live)
     whole = (tmp_path / "a").read_bytes()
     cut = tmp_path / "cut"
-    said: set[str] = set()
+    kinds: set[str] = set()
     for length in range(0, len(whole), 211):
         cut.write_bytes(whole[:length])
         try:
             shown = played(FileRecording(str(cut)))
         except InputError as error:
-            said.add(str(error))
+            kinds.add(str(error))
         else:
             assert shown == live[: len(shown)]
-    assert said
-    assert not any("\n" in line for line in said)
+    assert kinds
+    assert not any("\n" in line for line in kinds)

@@ -18,7 +18,7 @@ def opened(path: Path, data: bytes) -> int:
     return os.open(path, os.O_RDONLY)
 
 
-def test_any_gunzip_reads_it_and_any_member_is_entered(tmp_path: Path) -> None:
+def test_any_gunzip_reads_it_and_any_member_can_be_entered(tmp_path: Path) -> None:
     texts = [f"minute {i}\n".encode() * 500 for i in range(20)]
     fd = opened(tmp_path / "a.gz", b"".join(pack(t, i, -i, int(i == 0)) for i, t in enumerate(texts)))
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"".join(texts)

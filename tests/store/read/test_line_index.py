@@ -1,4 +1,4 @@
-"""The index of a plain recording: whatever its lines are like, and however it grew."""
+"""The index of a plain recording: for any lines, however it grew."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_file_that_is_cut_off_meanwhile_ends_the_search(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_file_that_grew_is_indexed_as_the_whole(tmp_path: Path, seed: int) -> None:
-    """Also where it was looked at between a session's header or an event and the keyframe behind them."""
+    """Also when it was indexed between a session's header or an event and the keyframe after them."""
     chance = random.Random(seed)
     whole = recorded(tmp_path / "whole", seed, seed + 10, seed + 20)
     expected = FileRecording(str(tmp_path / "whole"))

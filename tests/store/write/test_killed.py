@@ -20,7 +20,7 @@ PROCESSES = 1000
 
 
 def kill_once(path: Path, written: int, after_s: float) -> int:
-    """Record, kill some time after so many Snapshots were written, read: how many are there."""
+    """Record, kill some time after so many Snapshots, read; returns the number of Snapshots in the file."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.store.killed", str(path), str(PROCESSES)], cwd=TOP, stdout=subprocess.PIPE
     )

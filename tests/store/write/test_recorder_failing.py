@@ -1,4 +1,4 @@
-"""A disk that answers EIO or nothing: what the recording holds then, what it says is missing, and where it goes on."""
+"""A disk that returns EIO or hangs: the recording's content, its gap, and its continuation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rig(tmp_path: Path) -> Iterator[FailingFolder]:
 
 
 class Skips(Clock):
-    """The machine's clock, which a test moves on over the pauses."""
+    """The machine's clock, which a test moves over the pauses."""
 
     skipped_ns = 0
 
@@ -53,7 +53,7 @@ def eventually(true: Callable[[], object]) -> None:
 
 
 def put(recorder: Recorder, some: list[Frame]) -> None:
-    """Put Frames one by one, each only when the one before has been dealt with."""
+    """Put Frames one by one, each after the previous one has been handled."""
     for frame in some:
         before = recorder.state()[3:5]
         recorder.put(frame)
@@ -65,13 +65,13 @@ def missing(path: Path) -> list[str]:
 
 
 def own(path: Path) -> list[int]:
-    """The numbers of the Snapshots that a file shows."""
+    """The numbers of the Snapshots in a file."""
     return [
         item.snapshot.seq for item in FileRecording(str(path)).lines() if isinstance(item, SnapLine) and not item.pre
     ]
 
 
-def test_an_error_that_passes_leaves_a_gap_that_says_what_is_missing(rig: FailingFolder) -> None:
+def test_a_temporary_error_leaves_a_gap_with_its_reason(rig: FailingFolder) -> None:
     live = list(frames(session(3, 40)))
     path, clock = rig.folder / "run.iotop.jsonl", Skips()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
@@ -94,12 +94,12 @@ def test_an_error_that_passes_leaves_a_gap_that_says_what_is_missing(rig: Failin
     assert [
         i.gap for i in recording.lines() if isinstance(i, SnapLine) and i.snapshot.seq == live[17].snapshot.seq
     ] == [True]
-    told = [e for e in recording.events() if e.kind != NOT_RECORDED]
-    assert told == [e for f in live for e in f.snapshot.events]
+    events = [e for e in recording.events() if e.kind != NOT_RECORDED]
+    assert events == [e for f in live for e in f.snapshot.events]
     assert list(frames(recording.items()))[-1].sample == live[-1].sample
 
 
-def test_a_file_that_stays_broken_is_followed_by_one_beside_it(rig: FailingFolder) -> None:
+def test_after_a_permanent_error_a_new_file_continues(rig: FailingFolder) -> None:
     live = list(frames(session(4, 60)))
     path, clock = rig.folder / "run.iotop.jsonl", Skips()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
@@ -125,7 +125,7 @@ def test_a_file_that_stays_broken_is_followed_by_one_beside_it(rig: FailingFolde
     assert shown[-1].carry == live[-1].carry
 
 
-def test_where_no_file_can_be_begun_it_is_tried_again(rig: FailingFolder) -> None:
+def test_without_a_new_file_it_is_tried_again(rig: FailingFolder) -> None:
     live = list(frames(session(5, 40)))
     path, clock = rig.folder / "run.iotop.jsonl", Skips()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
@@ -142,7 +142,7 @@ def test_where_no_file_can_be_begun_it_is_tried_again(rig: FailingFolder) -> Non
     assert recorder.state().dropped == 20
 
 
-def test_behind_an_fsync_that_failed_a_new_file_begins(rig: FailingFolder) -> None:
+def test_after_a_failed_fsync_a_new_file_begins(rig: FailingFolder) -> None:
     live = list(frames(session(6, 20)))
     path, clock = rig.folder / "run.iotop.jsonl", Skips()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
@@ -195,7 +195,7 @@ def test_the_pauses_grow_and_end() -> None:
     assert not retries.failing
 
 
-def test_a_lane_counts_what_it_drops_and_keeps_the_newest_events() -> None:
+def test_a_queue_counts_dropped_frames_and_keeps_the_newest_events() -> None:
     live = next(iter(frames(session(8, 1))))
     lane = FrameQueue(1, 3)
     for number in range(6):

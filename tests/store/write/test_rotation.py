@@ -1,4 +1,4 @@
-"""The names of full files, and what happens when there can be no next one."""
+"""The names of full files, and rotation without a next file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_time_goes_into_the_name(path: str, number: int, name: str) -> None:
     assert part_name(path, NOON, number) == name
 
 
-def test_parts_are_found_in_order_and_nothing_else(tmp_path: Path) -> None:
+def test_only_parts_are_found_in_order(tmp_path: Path) -> None:
     names = [
         "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120000-2.iotop.jsonl", "run.20261121T120000-10.iotop.jsonl",
         "run.20261122T000000.iotop.jsonl",
@@ -50,8 +50,8 @@ def test_parts_are_found_in_order_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) -> None:
-    path, said = tmp_path / "run.iotop.jsonl", []
-    rotator = Rotator(Fixed(), said.append)
+    path, reports = tmp_path / "run.iotop.jsonl", []
+    rotator = Rotator(Fixed(), reports.append)
     sink: Sink = FileSink(str(path))
     live = list(frames(session(1, 2)))
     for _ in range(2):
@@ -63,16 +63,16 @@ def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) 
     assert [Path(part).name for part in parts_of(str(path))] == [
         "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120000-2.iotop.jsonl.gz",
     ]  # fmt: skip
-    assert said == []
+    assert reports == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
-def test_a_neighbours_files_are_no_parts_of_ours(tmp_path: Path) -> None:
-    path, said = tmp_path / "run.iotop.jsonl", []
+def test_another_recordings_files_are_not_our_parts(tmp_path: Path) -> None:
+    path, reports = tmp_path / "run.iotop.jsonl", []
     for name in ("run.29991231T000000.iotop.jsonl", "run.20000101T000000.iotop.jsonl"):
         (tmp_path / name).write_text("theirs")
         os.chown(tmp_path / name, 65534, 65534)
-    rotator = Rotator(Fixed(), said.append, keep=1)
+    rotator = Rotator(Fixed(), reports.append, keep=1)
     sink: Sink = FileSink(str(path))
     live = list(frames(session(1, 2)))
     for _ in range(2):
@@ -86,10 +86,10 @@ def test_a_neighbours_files_are_no_parts_of_ours(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir() if p.stat().st_uid == 0) == ours
     assert len(list(tmp_path.iterdir())) == 4
     assert shown_parts(str(path)) == [str(tmp_path / ours[0])]
-    assert said == []
+    assert reports == []
 
 
-def test_without_a_next_file_the_old_one_goes_on(tmp_path: Path) -> None:
+def test_without_a_next_file_the_old_one_continues(tmp_path: Path) -> None:
     path = tmp_path / "run"
     live = list(frames(session(2, 100)))
     asked = []

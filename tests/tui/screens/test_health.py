@@ -1,4 +1,4 @@
-"""The health screen in the real app: its keys, the question before a self-test, and a self-test on a made disk."""
+"""The health screen in the real app: its keys, the dialog before a self-test, and a self-test on a made disk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SIZES = [(80, 24), (160, 48)]
 
 
 class Own(MemoryRecording):
-    """A live source that remembers what was asked of it."""
+    """A live source that records its requests."""
 
     live = True
     smartctl = "/nowhere/smartctl"
@@ -97,7 +97,7 @@ async def showing(
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_list_a_disk_and_back(size: tuple[int, int]) -> None:
+async def test_from_the_list_to_a_disk_and_back(size: tuple[int, int]) -> None:
     async with showing(size=size) as shown:
         text = await shown.press("h")
         assert "7 disks: sda fails" in text
@@ -144,7 +144,7 @@ async def test_the_mouse_opens_a_disk() -> None:
         assert shown.health.health.disk == "nvme1n1"
 
 
-async def test_the_question_takes_every_key_and_escape_leaves_it() -> None:
+async def test_the_dialog_takes_every_key_and_escape_closes_it() -> None:
     async with showing() as shown:
         await shown.press("h")
         text = await shown.press("T")
@@ -169,7 +169,7 @@ async def test_the_question_takes_every_key_and_escape_leaves_it() -> None:
         (VIEW, False),
     ],
 )
-async def test_nothing_is_begun_read_only_in_a_replay_or_elsewhere(view: View, live: bool) -> None:
+async def test_no_test_starts_read_only_or_in_a_replay(view: View, live: bool) -> None:
     async with showing(source=Own() if live else MemoryRecording(), view=view) as shown:
         await shown.press("h")
         assert "T:self-test" not in shown.keys
@@ -178,7 +178,7 @@ async def test_nothing_is_begun_read_only_in_a_replay_or_elsewhere(view: View, l
         assert "failed" in text
 
 
-async def test_keys_work_only_where_they_stand() -> None:
+async def test_keys_work_only_where_they_are_listed() -> None:
     async with showing() as shown:
         await shown.press("h")
         assert "T:self-test" in shown.keys
@@ -191,7 +191,7 @@ async def test_keys_work_only_where_they_stand() -> None:
         assert shown.source.asked == 1
 
 
-async def test_a_refusal_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refusal_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with showing() as shown:
         await shown.press("h", "T", *"short", "enter")
@@ -201,12 +201,12 @@ async def test_a_refusal_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             await shown.pilot.pause(0.02)
         assert isinstance(shown.source, Own)
         assert shown.source.events == [("action", "sda: no smartctl at /nowhere/smartctl")]
-        told = [json.loads(line) for line in (tmp_path / "iotop-ai/audit.jsonl").read_text().splitlines()]
-        assert [line["result"] for line in told] == ["asked", "no smartctl at /nowhere/smartctl"]
+        entries = [json.loads(line) for line in (tmp_path / "iotop-ai/audit.jsonl").read_text().splitlines()]
+        assert [line["result"] for line in entries] == ["asked", "no smartctl at /nowhere/smartctl"]
 
 
 class Asking(Own):
-    """A live source whose disks are made ones, asked by the real collector."""
+    """A live source whose disks are made ones, read by the real collector."""
 
     def __init__(self, smartctl: Smartctl) -> None:
         super().__init__()
@@ -219,7 +219,7 @@ class Asking(Own):
         self.collector.refresh()
 
     def frame(self) -> Frame:
-        """The machine with what the disks told last."""
+        """The machine with the disks' last answers."""
         base = ill()
         table: dict[str, Reading[SmartState]] = dict(self.collector.read())
         return base._replace(snapshot=base.snapshot._replace(smart=base.snapshot.smart._replace(value=table)))
@@ -227,7 +227,7 @@ class Asking(Own):
 
 @needs_smartctl
 async def test_a_self_test_from_the_screen_to_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Begun by a typed word, followed with its progress, its result in the log; aborted the second time."""
+    """Started by a typed word, followed with its progress, its result in the log; aborted the second time."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     smartctl = Smartctl(tmp_path)
     smartctl.sata("sda", seconds=6.0)
@@ -289,6 +289,6 @@ async def test_a_smartctl_that_hangs_leaves_the_screen_alive(tmp_path: Path, mon
             began = time.monotonic()
             await shown.press("enter", "escape", "up", "down")
             assert time.monotonic() - began < 20  # the disk answers after 600 s
-            assert "sda is being asked" in await shown.press("T")
+            assert "sda is being queried" in await shown.press("T")
     finally:
         source.collector.close()

@@ -1,4 +1,4 @@
-"""What nobody can see is not drawn: behind another screen, and while paused."""
+"""Invisible rows are not drawn: behind another screen, and while paused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of every action: opened by key, searched by typing, done by Enter or a click."""
+"""The list of every action: opened by key, searched by typing, run by Enter or a click."""
 
 import pytest
 
@@ -101,7 +101,7 @@ async def test_the_actions_of_the_screens_about_jobs(key: str, screen: str) -> N
         assert {entry.action.name for entry in palette(shown).matches} == {action.name for action in SCREENS[screen]}
 
 
-async def test_nothing_beyond_ascii_where_that_was_asked_for() -> None:
+async def test_only_ascii_when_requested() -> None:
     async with showing(view=View(ascii_only=True)) as shown:
         for key in ("colon", "s", "C", "question_mark"):
             await shown.press(key)
@@ -113,7 +113,7 @@ async def test_nothing_beyond_ascii_where_that_was_asked_for() -> None:
 @pytest.mark.parametrize(
     "action", [action for action in SCREENS["main"] if action.name.startswith(("sort.", "rows.", "device."))]
 )
-async def test_what_the_list_does_is_what_the_key_does(action: object) -> None:
+async def test_an_entry_does_what_its_key_does(action: object) -> None:
     async with showing() as shown:
         await shown.press(action.keys[0])  # type: ignore[attr-defined]
         by_key = shown.view
@@ -122,7 +122,7 @@ async def test_what_the_list_does_is_what_the_key_does(action: object) -> None:
         assert shown.view._replace(base=None) == by_key._replace(base=None)
 
 
-def test_words_find_in_any_order() -> None:
+def test_words_match_in_any_order() -> None:
     every = entries(SCREENS["main"])
     names = [entry.action.name for entry in matching(every, "panel gpu")]
     assert names == ["panel.gpu"]
@@ -150,7 +150,7 @@ def test_rows_fill_the_screen(width: int, height: int) -> None:
     assert len(palette_rows((), 0, "x", width, height)) == height
 
 
-async def test_the_keymap_holds_on_the_screen() -> None:
+async def test_the_keymap_applies_to_the_screen() -> None:
     keymap = remapped({"rows.active": ["f7", "x"], "sort.reverse": []})[0]
     async with showing(view=View(keymap=keymap)) as shown:
         await shown.press("o", "r")

@@ -1,4 +1,4 @@
-"""The real app on a recording: each key of time does what it says, the others go on working, nothing is changed."""
+"""The real app on a recording: the keys of time, the other keys, and that nothing is changed."""
 
 from __future__ import annotations
 
@@ -67,11 +67,13 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @asynccontextmanager
 async def replaying(path: str, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Replay]:
-    tape = FrameCursor([FileRecording(path)])
-    first = tape.seek(0)
-    line = Timeline(tape.begin_wall_ns, tape.end_wall_ns(), tape.begin_wall_ns)
+    cursor = FrameCursor([FileRecording(path)])
+    first = cursor.seek(0)
+    line = Timeline(cursor.begin_wall_ns, cursor.end_wall_ns(), cursor.begin_wall_ns)
     view = View(mode="replay", timeline=line, utc_offset_s=0)
-    app = MonitorApp(first, (), MemoryRecording(), view, "dark", deck=lambda app: PlaybackThread(tape, app, Clock()))
+    app = MonitorApp(
+        first, (), MemoryRecording(), view, "dark", make_playback=lambda app: PlaybackThread(cursor, app, Clock())
+    )
     async with app.run_test(size=size) as pilot:
         yield Replay(app, pilot)
 
@@ -113,20 +115,20 @@ async def test_go_to_a_time(path: str, typed: str, number: int) -> None:
         assert f" @{typed} " in replay.text("keys")
         await replay.press("enter")
         await replay.at(number)
-        assert replay.view.asking is None
+        assert replay.view.time_input is None
 
 
-async def test_a_time_that_is_none_is_said_and_escape_leaves(path: str) -> None:
+async def test_an_invalid_time_is_reported_and_escape_leaves(path: str) -> None:
     async with replaying(path) as replay:
         await replay.press("at", "x", "enter")
-        assert "failed: 'x' is no time" in replay.screen()
+        assert "failed: 'x' is not a time" in replay.screen()
         await replay.press("at", "5", "escape")
-        assert replay.view.asking is None
+        assert replay.view.time_input is None
         assert replay.shown == LIVE[0]
         assert replay.app.is_running
 
 
-async def test_arrows_go_10_s_on_the_time_line_and_through_devices_elsewhere(path: str) -> None:
+async def test_arrows_move_10_s_on_the_time_line_and_devices_elsewhere(path: str) -> None:
     async with replaying(path) as replay:
         await replay.press("right")
         device = replay.view.device
@@ -184,14 +186,14 @@ async def test_filter_sort_help_sums_and_panels_work(path: str) -> None:
         assert not replay.app.main.panels["disk"].display
 
 
-async def test_nothing_acts_and_nothing_is_written(path: str) -> None:
+async def test_a_replay_acts_and_writes_nothing(path: str) -> None:
     before = Path(path).read_bytes(), Path(path).stat().st_mtime_ns, sorted(Path(path).parent.iterdir())
     async with replaying(path) as replay:
         await replay.press("R")
         assert "failed: this screen is read-only" in replay.screen()
         await replay.press("plus", "minus", "apostrophe")
         await replay.at(20)
-        assert replay.view.recorded is None
+        assert replay.view.recording is None
     assert (Path(path).read_bytes(), Path(path).stat().st_mtime_ns, sorted(Path(path).parent.iterdir())) == before
 
 

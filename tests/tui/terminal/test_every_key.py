@@ -105,7 +105,7 @@ ON_MAIN: dict[str, Answer] = {
     "job.next": Answer("no training job|the only job|done: .* of "),
     "job.list": Answer("j:next", ESC),
     "verdict.copy": Answer("copied|no clipboard"),
-    "verdict.acknowledge": Answer("only what never clears|it is done on the machine itself"),
+    "verdict.acknowledge": Answer("only a failing disk or GPU|only on the live screen"),
     # Enter opens what has the focus, so the cursor of the processes goes last.
     "cursor.down": Answer(before=("to process",)),
     "cursor.last": Answer(),
@@ -170,7 +170,7 @@ ON_REASONS: dict[str, Answer] = {
     "reason.last": Answer(),
     "reason.first": Answer(),
     "reason.copy": Answer("copied|no clipboard"),
-    "reason.acknowledge": Answer("only what never|done on the machine"),
+    "reason.acknowledge": Answer("only a failing disk or GPU|only on the live screen"),
     "reason.job": Answer("no training job|the only job|done: .* of "),
     "reason.pause": Answer(ANY, ("Space",)),
     "reason.help": Answer("means unknown, never zero", ESC),
@@ -195,7 +195,7 @@ LIVE_DEVICE: dict[str, Answer] = {
     "disk.pause": Answer("PAUSED", ("Space",)),
     "disk.now": Answer("done: now", before=("look back",)),
 }
-LIVE_HEALTH: dict[str, Answer] = {"health.ask": Answer("the disks are asked")}
+LIVE_HEALTH: dict[str, Answer] = {"health.ask": Answer("the disks are being queried")}
 BACK = {
     "gpu.back": "gpu",
     "disk.back": "device",

@@ -118,7 +118,7 @@ def test_j_turns_to_each_job_and_the_end_of_one_frees_the_verdict(
     terminal.keys("Escape")
     terminal.wait_until(lambda text: about(text, beta), what="still BETA")
     beta.end()
-    terminal.wait_for(f"{beta.name}, pid {beta.pid}, is over")
+    terminal.wait_for(f"{beta.name}, pid {beta.pid}, has ended")
     terminal.wait_until(lambda text: not about(text, beta), what="no word of BETA")
     turn_to(terminal, alpha)
     terminal.keys("q")

@@ -1,4 +1,4 @@
-"""The input thread that sleeps: keys arrive, a lone Escape too, and it ends at once."""
+"""The input thread that sleeps: keys arrive, also a lone Escape, and it ends at once."""
 
 import asyncio
 import os
@@ -99,7 +99,7 @@ async def test_an_escape_and_the_key_right_behind_it_are_two_keys(
     os.close(reading)
 
 
-async def test_alt_is_alt_where_somebody_has_bound_it(handlers: None) -> None:
+async def test_alt_is_alt_where_it_is_bound(handlers: None) -> None:
     class Alt(App):
         uses_alt = True
 
@@ -113,8 +113,8 @@ async def test_alt_is_alt_where_somebody_has_bound_it(handlers: None) -> None:
     os.close(reading)
 
 
-async def test_what_is_typed_for_the_shell_stays(handlers: None) -> None:
-    """Keys that come as soon as the shell's screen is back are not the app's to drop."""
+async def test_keys_for_the_shell_are_kept(handlers: None) -> None:
+    """Keys typed after the shell's screen is back do not belong to the app."""
     ours, theirs = pty.openpty()
 
     class Writer:
@@ -134,7 +134,7 @@ async def test_what_is_typed_for_the_shell_stays(handlers: None) -> None:
     os.close(theirs)
 
 
-async def test_a_terminal_that_is_gone_does_not_spin(handlers: None) -> None:
+async def test_a_closed_terminal_causes_no_busy_loop(handlers: None) -> None:
     reading, writing = os.pipe()
     driver = listening(App(), reading)
     thread = driver._key_thread

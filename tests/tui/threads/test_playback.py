@@ -71,54 +71,54 @@ def box() -> Box:
 
 
 @pytest.fixture
-def deck(tmp_path: Path, live: list[Frame], box: Box) -> Iterator[PlaybackThread]:
-    tape = FrameCursor([FileRecording(record(tmp_path / "a", live))])
-    tape.seek(0)
-    deck = PlaybackThread(tape, box, Clock())
-    deck.start()
-    yield deck
-    assert deck.close()
+def playback(tmp_path: Path, live: list[Frame], box: Box) -> Iterator[PlaybackThread]:
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
+    cursor.seek(0)
+    playback = PlaybackThread(cursor, box, Clock())
+    playback.start()
+    yield playback
+    assert playback.close()
     assert not [m for m in box.messages if isinstance(m, SourceEnded)]
 
 
-def test_seeks_and_steps(deck: PlaybackThread, live: list[Frame], box: Box) -> None:
-    deck.seek(live[120].snapshot.wall_ns)
+def test_seeks_and_steps(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+    playback.seek(live[120].snapshot.wall_ns)
     assert not box.at(live[120]).state.ended
-    deck.step(-1)
+    playback.step(-1)
     box.at(live[119])
-    deck.step(2)
+    playback.step(2)
     box.at(live[121])
-    deck.seek(2**62)
+    playback.seek(2**62)
     assert box.at(live[-1]).state.ended
-    deck.skip(-10)
+    playback.skip(-10)
     ten = live[-1].snapshot.wall_ns - 10 * 10**9
     box.at([f for f in live if f.snapshot.wall_ns <= ten][-1])
 
 
-def test_the_newest_request_wins(deck: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_the_newest_request_wins(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
     for i in (10, 190, 70, 150, 30, 130):
-        deck.seek(live[i].snapshot.wall_ns)
-    deck.step(1)
-    deck.step(1)
+        playback.seek(live[i].snapshot.wall_ns)
+    playback.step(1)
+    playback.step(1)
     box.at(live[132])
     shown = [m for m in box.messages if isinstance(m, PlaybackFrame) and not m.early]
     assert len(shown) < 6
     assert shown[-1].frame == live[132]
 
 
-def test_skips_add_up(deck: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_skips_add_up(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
     for _ in range(6):
-        deck.skip(10)
+        playback.skip(10)
     wanted = live[0].snapshot.wall_ns + 60 * 10**9
     box.at([f for f in live if f.snapshot.wall_ns <= wanted][-1])
 
 
 def test_changes_of_the_verdict_and_marks(tmp_path: Path, box: Box) -> None:
     live = stalling()
-    tape = FrameCursor([FileRecording(record(tmp_path / "stalling", live))])
-    tape.seek(0)
-    deck = PlaybackThread(tape, box, Clock())
-    deck.start()
+    cursor = FrameCursor([FileRecording(record(tmp_path / "stalling", live))])
+    cursor.seek(0)
+    playback = PlaybackThread(cursor, box, Clock())
+    playback.start()
     line = box.timeline(live[-1])
     states = [(f.snapshot.wall_ns, str(f.verdict.state)) for f in live]
     changes = [s for i, s in enumerate(states) if i == 0 or s[1] != states[i - 1][1]]
@@ -127,20 +127,20 @@ def test_changes_of_the_verdict_and_marks(tmp_path: Path, box: Box) -> None:
     assert line.marks == ((live[20].snapshot.wall_ns, "epoch 20"), (live[90].snapshot.wall_ns, "epoch 90"))
     assert line.gaps == ()
     starved = next(f for f in live if f.snapshot.wall_ns == changes[1][0])
-    deck.change(1)
+    playback.change(1)
     box.at(starved)
-    deck.mark(1)
+    playback.mark(1)
     assert box.at(live[90]).state.note == "mark: epoch 90"
-    deck.change(-1)
+    playback.change(-1)
     box.at(starved)
-    deck.change(-1)
+    playback.change(-1)
     box.at(live[0])
-    deck.change(-1)
+    playback.change(-1)
     box.until(lambda m: isinstance(m, PlaybackFrame) and m.state.note == "no further change of the verdict")
-    assert deck.close()
+    assert playback.close()
 
 
-def test_ends_of_a_job_stand_on_the_time_line_and_are_gone_to(tmp_path: Path, box: Box) -> None:
+def test_ends_of_a_job_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
     def with_end(now: Snapshot, role: str, pid: int, code: int | None) -> Snapshot:
         event = Event(now.at_ns, now.wall_ns, "process_ended", f"{role} {pid}", role, pid, code, 7)
         return now._replace(events=(*now.events, event))
@@ -151,58 +151,58 @@ def test_ends_of_a_job_stand_on_the_time_line_and_are_gone_to(tmp_path: Path, bo
     for at, role, pid, code in ends:
         snapshots[at] = with_end(snapshots[at], role, pid, code)
     live = list(frames(snapshots))
-    tape = FrameCursor([FileRecording(record(tmp_path / "ends", live))])
-    tape.seek(live[25].snapshot.wall_ns)
-    deck = PlaybackThread(tape, box, Clock())
-    deck.start()
+    cursor = FrameCursor([FileRecording(record(tmp_path / "ends", live))])
+    cursor.seek(live[25].snapshot.wall_ns)
+    playback = PlaybackThread(cursor, box, Clock())
+    playback.start()
     line = box.timeline(live[-1])
     assert line.ends == tuple(
         (live[at].snapshot.wall_ns, text, bad)
         for at, text, bad in ((30, "worker 14", True), (40, "trainer 7", False), (50, "trainer 8", True))
     )
-    deck.seek(live[25].snapshot.wall_ns)
+    playback.seek(live[25].snapshot.wall_ns)
     box.at(live[25])
     for at, text in ((30, "worker 14"), (40, "trainer 7"), (50, "trainer 8")):
-        deck.mark(1)
+        playback.mark(1)
         assert box.at(live[at]).state.note == text
-    assert deck.close()
+    assert playback.close()
 
 
-def test_what_the_kernel_told_stands_on_the_time_line(tmp_path: Path, box: Box) -> None:
+def test_kernel_events_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
     live = stalling(60)
     kinds = [(10, "io_error"), (20, "raid"), (30, "read_only"), (40, "xid"), (50, "oom_kill")]
     for at, kind in kinds:
         now = live[at].snapshot
         event = Event(now.at_ns, now.wall_ns, kind, f"{kind} of it")
         live[at] = live[at]._replace(snapshot=now._replace(events=(*now.events, event)))
-    tape = FrameCursor([FileRecording(record(tmp_path / "kernel", live))])
-    tape.seek(live[0].snapshot.wall_ns)
-    deck = PlaybackThread(tape, box, Clock())
-    deck.start()
+    cursor = FrameCursor([FileRecording(record(tmp_path / "kernel", live))])
+    cursor.seek(live[0].snapshot.wall_ns)
+    playback = PlaybackThread(cursor, box, Clock())
+    playback.start()
     line = box.timeline(live[-1])
     assert line.ends == tuple(
         (live[at].snapshot.wall_ns, f"{kind} of it", True) for at, kind in kinds if kind != "raid"
     )
-    assert deck.close()
+    assert playback.close()
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_time_line_knows_what_other_rules_would_have_to_judge_anew(tmp_path: Path, seed: int, box: Box) -> None:
+def test_a_time_line_of_other_rules_is_folded_anew(tmp_path: Path, seed: int, box: Box) -> None:
     live = stalling(130 + seed)
     path = Path(record(tmp_path / "old", live))
     path.write_bytes(path.read_bytes().replace(stamp().encode(), b"x" * len(stamp())))
-    tape = FrameCursor([FileRecording(str(path))])
-    tape.seek(0)
-    assert tape.judged_anew
-    deck = PlaybackThread(tape, box, Clock())
-    deck.start()
+    cursor = FrameCursor([FileRecording(str(path))])
+    cursor.seek(0)
+    assert cursor.judged_anew
+    playback = PlaybackThread(cursor, box, Clock())
+    playback.start()
     wanted = [(f.snapshot.wall_ns, str(f.verdict.state)) for f in live]
     wanted = [s for i, s in enumerate(wanted) if i == 0 or s[1] != wanted[i - 1][1]]
     box.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.changes == tuple(wanted))
-    assert deck.close()
+    assert playback.close()
 
 
-def test_what_stood_before_all_that_is_kept_is_known() -> None:
+def test_the_verdict_before_the_kept_part_is_known() -> None:
     """The verdict line is older than what the ring still holds."""
     live = stalling(400, (5, 390))
     ring = Ring(most_s=90.0)
@@ -225,21 +225,21 @@ def test_what_stood_before_all_that_is_kept_is_known() -> None:
 def test_a_gap_is_drawn(tmp_path: Path, box: Box) -> None:
     live = stalling(60)
     without = [*live[:20], *live[40:]]
-    tape = FrameCursor([FileRecording(record(tmp_path / "gap", without))])
-    tape.seek(0)
-    deck = PlaybackThread(tape, box, Clock())
-    deck.start()
+    cursor = FrameCursor([FileRecording(record(tmp_path / "gap", without))])
+    cursor.seek(0)
+    playback = PlaybackThread(cursor, box, Clock())
+    playback.start()
     gap = (live[19].snapshot.wall_ns, live[40].snapshot.wall_ns)
     box.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.gaps == (gap,))
-    assert deck.close()
+    assert playback.close()
 
 
-def test_it_plays_to_the_end_and_stops(deck: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_it_plays_to_the_end_and_stops(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
     for _ in range(6):
-        deck.faster(1)
-    deck.seek(live[-30].snapshot.wall_ns)
+        playback.faster(1)
+    playback.seek(live[-30].snapshot.wall_ns)
     box.at(live[-30])
-    deck.toggle()
+    playback.toggle()
     last = box.until(lambda m: isinstance(m, PlaybackFrame) and m.state.ended and not m.state.playing)
     assert isinstance(last, PlaybackFrame)
     assert last.frame == live[-1]
@@ -248,8 +248,8 @@ def test_it_plays_to_the_end_and_stops(deck: PlaybackThread, live: list[Frame], 
     assert order == sorted(order)
 
 
-def test_graphs_get_what_came_before(deck: PlaybackThread, live: list[Frame], box: Box) -> None:
-    deck.seek(live[180].snapshot.wall_ns)
+def test_graphs_get_earlier_samples(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+    playback.seek(live[180].snapshot.wall_ns)
     found = box.until(lambda m: isinstance(m, PastSamples) and m.at_ns == live[180].snapshot.at_ns)
     assert isinstance(found, PastSamples)
     first = live[180].history[0].at_ns
@@ -261,31 +261,31 @@ def test_a_file_that_grows_is_followed(tmp_path: Path, live: list[Frame], box: B
     for frame in live[:40]:
         recorder.put(frame)
     written(recorder, 40)
-    tape = FrameCursor([FileRecording(str(tmp_path / "grows"))])
-    tape.seek(2**62)
-    deck = PlaybackThread(tape, box, Clock(), playing=True, follows=True)
-    deck.start()
+    cursor = FrameCursor([FileRecording(str(tmp_path / "grows"))])
+    cursor.seek(2**62)
+    playback = PlaybackThread(cursor, box, Clock(), playing=True, follows=True)
+    playback.start()
     for frame in live[40:43]:
         recorder.put(frame)
     box.at(live[42])
     box.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.end_ns == live[42].snapshot.wall_ns)
     assert recorder.close()
-    assert deck.close()
+    assert playback.close()
 
 
-def test_a_recording_that_breaks_is_said(tmp_path: Path, live: list[Frame], box: Box) -> None:
+def test_a_damaged_recording_is_reported(tmp_path: Path, live: list[Frame], box: Box) -> None:
     path = tmp_path / "broken"
     record(path, live[:150])
     lines = path.read_bytes().split(b"\n")
     damaged = next(i for i, line in enumerate(lines) if i > 100 and line.startswith(b'{"k":"snap"'))
     lines[damaged] = lines[damaged][:60] + b"}"
     path.write_bytes(b"\n".join(lines))
-    tape = FrameCursor([FileRecording(str(path))])
-    tape.seek(0)
-    deck = PlaybackThread(tape, box, Clock())
-    deck.start()
-    deck.seek(live[149].snapshot.wall_ns)
+    cursor = FrameCursor([FileRecording(str(path))])
+    cursor.seek(0)
+    playback = PlaybackThread(cursor, box, Clock())
+    playback.start()
+    playback.seek(live[149].snapshot.wall_ns)
     ended = box.until(lambda m: isinstance(m, SourceEnded))
     assert isinstance(ended, SourceEnded)
     assert "line" in str(ended.error)
-    assert deck.close()
+    assert playback.close()

@@ -49,7 +49,7 @@ async def test_only_changed_rows_are_painted_again() -> None:
         assert app.panel.render_line(3).text.rstrip() == "new"
 
 
-async def test_rows_that_go_leave_blanks() -> None:
+async def test_removed_rows_leave_blanks() -> None:
     app = Host()
     async with app.run_test(size=(WIDTH, 10)) as pilot:
         app.panel.show([line(f"row {n}") for n in range(10)])

@@ -32,12 +32,12 @@ GPU_WAIT_S = 2.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``cache``."""
-    what = parser.add_subparsers(dest="cache", metavar="status|evict|drop", required=True)
-    status = what.add_parser("status", help="how much of PATH is in memory, and whether it fits", allow_abbrev=False)
+    actions = parser.add_subparsers(dest="cache", metavar="status|evict|drop", required=True)
+    status = actions.add_parser("status", help="how much of PATH is in memory, and whether it fits", allow_abbrev=False)
     status.add_argument("path", metavar="PATH", help="a folder or a file")
-    out = what.add_parser("evict", help="evict PATH from the page cache, without root", allow_abbrev=False)
+    out = actions.add_parser("evict", help="evict PATH from the page cache, without root", allow_abbrev=False)
     out.add_argument("path", metavar="PATH", help="a folder or a file")
-    drop = what.add_parser(
+    drop = actions.add_parser(
         "drop", help="drop the host's caches, for timing a cold start; needs root", allow_abbrev=False
     )
     drop.add_argument(

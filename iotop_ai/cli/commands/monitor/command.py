@@ -72,7 +72,7 @@ class Opening(NamedTuple):
 
     frames: continue after ``first``; when ``first`` has no verdict yet (judged False), they begin with the same Frame
     and its verdict, which is computed after the first paint. changes: of the View, by field.
-    keeper, deck: make the recorder of a live session or the player of a recording, after the first paint.
+    keeper, make_playback: make the recorder of a live session or the player of a recording, after the first paint.
     on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a limit in seconds.
     shared: a program before our pipe may read the same terminal. on_paint: called after ``first`` is painted.
     """
@@ -82,7 +82,7 @@ class Opening(NamedTuple):
     source: Source
     changes: Mapping[str, Any] = {}
     keeper: Callable[[], SessionRecorder] | None = None
-    deck: Callable[[MessageReceiver], PlaybackThread] | None = None
+    make_playback: Callable[[MessageReceiver], PlaybackThread] | None = None
     on_exit: Callable[[View, str, Frame, float], None] | None = None
     shared: bool = False
     on_paint: Callable[[], None] | None = None
@@ -230,7 +230,7 @@ def _run_app(
         driver = driver_class(True, screen.attributes, shared=start.shared) if screen is not None else None
         keeper = start.keeper() if start.keeper is not None else None
         save = None if in_browser() else _save_screenshot
-        app = MonitorApp(first, stream, start.source, view, here.theme, driver, keeper, start.deck, save)
+        app = MonitorApp(first, stream, start.source, view, here.theme, driver, keeper, start.make_playback, save)
         on_exit = start.on_exit
         del start, first  # each holds a whole machine
         gc.enable()

@@ -41,7 +41,7 @@ class RememberedView(NamedTuple):
 
 
 def read_view(folder: Path | str) -> tuple[RememberedView, str]:
-    """The remembered view, and an error message or "". Never raises; waits at most PATIENCE_S."""
+    """The remembered view, and an error message or "". Never raises; waits at most HOME_TIMEOUT_S."""
     try:
         return call_with_timeout(HOME_TIMEOUT_S, folder, lambda: _read(folder))
     except TimeoutError as error:
@@ -139,7 +139,7 @@ def restored_device(frame: Frame, before: RememberedView) -> str:
 
 
 def merge_left_view(view: View, look: str, frame: Frame, settings: Settings, before: RememberedView) -> RememberedView:
-    """The view to remember at exit; keeps the old value of what only this run's flags or settings set.
+    """The view to remember at exit; keeps the old value of a field that only this run's flags or settings set.
 
     look: the theme selected by key, "" for none. settings: those that the screen started with.
     """

@@ -161,7 +161,7 @@ class Session:
             self._source = source
             if self._code is not None:
                 source.add_event(COMMAND_END, how_it_ended(self._code))
-        # An end that came before the source was there.
+        # The end may have come before the source existed.
         if self._stopping.is_set():
             self._finish()
         if self._output is not None and not self._output.alive:

@@ -18,11 +18,11 @@ _LINK_ERRORS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "nvlink_replays": ((52,), (161,)),
     "nvlink_recoveries": ((59,), (162, 215)),
 }
-"""Our name to the fields with the total of all links, and to the fields of each link for drivers without a total."""
+"""Our name to the fields with the total of all links, and to those of each link for drivers without a total."""
 
 
 def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
-    """One GPU's detail; the place in the machine is left out. Raises GpuUnavailable, Unavailable."""
+    """One GPU's detail, without its topology. Raises GpuUnavailable, Unavailable."""
     limits = calls.once(uuid, "nvmlDeviceGetPowerManagementLimitConstraints")
     rows = calls.get(uuid, "nvmlDeviceGetRemappedRows")
     ecc = calls.get(uuid, "nvmlDeviceGetEccMode")
@@ -69,7 +69,7 @@ def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
 
 
 def driver_version(calls: NvmlCalls, uuid: str) -> str:
-    """The driver's version, "" when it does not say."""
+    """The driver's version, "" when unknown."""
     return text_of(calls.get(uuid, "nvmlSystemGetDriverVersion", bare=True))
 
 
@@ -99,16 +99,20 @@ def _field(calls: NvmlCalls, uuid: str, number: int) -> int | None:
 
 
 def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | None]:
-    """(corrected, uncorrected since the driver was loaded, whether the board's life has seen too many)."""
+    """(corrected, uncorrected since the driver was loaded, whether the board's lifetime limit is exceeded)."""
     function = "nvmlDeviceGetSramEccErrorStatus"
     kind = getattr(calls.api, "c_nvmlEccSramErrorStatus_v1_t", None)
     if kind is not None and not calls.never(uuid, function):
-        import ctypes  # a start does without
+        import ctypes  # not needed at start-up
 
-        told = kind()
-        # The library writes through the argument, which the binding hands on as it is.
-        if calls.get(uuid, function, ctypes.byref(told)) is not None:
-            return told.volatileCor, told.volatileUncParity + told.volatileUncSecDed, bool(told.bThresholdExceeded)
+        status = kind()
+        # The binding passes the argument unchanged, and the library writes through it.
+        if calls.get(uuid, function, ctypes.byref(status)) is not None:
+            return (
+                status.volatileCor,
+                status.volatileUncParity + status.volatileUncSecDed,
+                bool(status.bThresholdExceeded),
+            )
         if not calls.never(uuid, function):
             return None, None, None
     by_place = [
@@ -126,35 +130,35 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
 
 
 def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | None]:
-    """Errors over all NVLinks, by one call; None each where there is no link or the GPU does not count them."""
+    """Errors over all NVLinks, by one call; None for each without a link or where the GPU does not count them."""
     out: dict[str, int | None] = dict.fromkeys(_LINK_ERRORS)
     if not links:
         return out
-    asked: list[int | tuple[int, int]] = []
+    queried: list[int | tuple[int, int]] = []
     for totals, each in _LINK_ERRORS.values():
-        asked += [*totals, *((field, link) for field in each for link in range(links))]
-    values = calls.get(uuid, "nvmlDeviceGetFieldValues", asked, label="nvmlDeviceGetFieldValues.links")
+        queried += [*totals, *((field, link) for field in each for link in range(links))]
+    values = calls.get(uuid, "nvmlDeviceGetFieldValues", queried, label="nvmlDeviceGetFieldValues.links")
     if values is None:
         return out
-    known: dict[int, int] = {}
+    sums: dict[int, int] = {}
     for value in values:
         if value.nvmlReturn == 0:
-            known[value.fieldId] = known.get(value.fieldId, 0) + number_of(value)
+            sums[value.fieldId] = sums.get(value.fieldId, 0) + number_of(value)
     for name, (totals, each) in _LINK_ERRORS.items():
-        told = next(
-            (found for found in ([known[f] for f in fields if f in known] for fields in (totals, each)) if found), None
+        counts = next(
+            (found for found in ([sums[f] for f in fields if f in sums] for fields in (totals, each)) if found), None
         )
-        out[name] = None if told is None else sum(told)
+        out[name] = None if counts is None else sum(counts)
     return out
 
 
 def _links(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
-    """How many NVLinks there are, and are up; None where there is no NVLink."""
+    """(NVLinks, active ones); None without NVLink."""
     if calls.never(uuid, "nvmlDeviceGetNvLinkState"):
         return None, None
     states = []
     for link in range(_MOST_LINKS):
-        # The first link that does not exist is answered with an error: the end of the list, no lack for good.
+        # The first missing link gives an error: it ends the list and does not mean that the call is unsupported.
         state = calls.get(uuid, "nvmlDeviceGetNvLinkState", link, label=f"nvmlDeviceGetNvLinkState.{link}")
         if state is None:
             break
@@ -169,10 +173,10 @@ def _fabric(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
     kind = getattr(calls.api, "c_nvmlGpuFabricInfo_v2_t", None)
     if kind is None or calls.never(uuid, "nvmlDeviceGetGpuFabricInfoV"):
         return None, None
-    import ctypes  # a start does without
+    import ctypes  # not needed at start-up
 
     info = kind()
-    # The binding hands its argument on as it is, and the library writes through it: a reference, or it crashes.
+    # The binding passes the argument unchanged, and the library writes through it: without byref it crashes.
     if calls.get(uuid, "nvmlDeviceGetGpuFabricInfoV", ctypes.byref(info)) is None:
         return None, None
     return (None, None) if info.state == 0 else (int(info.state), int(info.status))

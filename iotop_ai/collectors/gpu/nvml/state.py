@@ -176,7 +176,7 @@ class StateReader:
 
     def _gaps(self, uuid: str) -> Figures:
         """Counts of the driver's own samples (about 6 a second), each once, from our first call on."""
-        taken, gaps, newest = self._samples.get(uuid, (0, 0, 0))
+        count, gaps, newest = self._samples.get(uuid, (0, 0, 0))
         found = self._calls.get(uuid, "nvmlDeviceGetSamples", _UTILIZATION_SAMPLES, newest)
         if found is not None:
             kind, samples = found
@@ -185,20 +185,20 @@ class StateReader:
                 if sample.timeStamp <= newest:
                     continue
                 if uuid in self._samples:
-                    taken += 1
+                    count += 1
                     gaps += getattr(sample.sampleValue, member) < GAP_PERCENT
             newest = max([newest, *(sample.timeStamp for sample in samples)])
-            self._samples[uuid] = taken, gaps, newest
+            self._samples[uuid] = count, gaps, newest
         elif self._calls.never(uuid, "nvmlDeviceGetSamples"):
             return {"busy_samples": None, "gap_samples": None}
-        return {"busy_samples": taken, "gap_samples": gaps}
+        return {"busy_samples": count, "gap_samples": gaps}
 
     def _field_values(self, uuid: str) -> Figures:
         names = self._fields.setdefault(uuid, list(FIELDS))
         if not names:
             return {}
-        asked = [(FIELDS[n], _ALL_LINKS) if n.startswith("nvlink") else FIELDS[n] for n in names]
-        values = self._calls.get(uuid, "nvmlDeviceGetFieldValues", asked)
+        ids = [(FIELDS[n], _ALL_LINKS) if n.startswith("nvlink") else FIELDS[n] for n in names]
+        values = self._calls.get(uuid, "nvmlDeviceGetFieldValues", ids)
         if values is None:
             return dict.fromkeys(FIELDS)
         out: dict[str, Any] = dict.fromkeys(FIELDS)

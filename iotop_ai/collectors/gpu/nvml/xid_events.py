@@ -1,4 +1,4 @@
-"""Xid events: what the driver reports about a GPU at the moment it happens, waited for on a thread of its own.
+"""Xid events, as the driver reports them, received on a thread.
 
 Source: nvml.h, nvmlEventSetWait_v2 (Linux only); https://docs.nvidia.com/deploy/xid-errors/.
 """
@@ -24,7 +24,7 @@ _MOST = 256
 
 
 class XidEvent(NamedTuple):
-    """One Xid. uuid "": on a GPU that could not be named."""
+    """One Xid. uuid "": of an unidentified GPU."""
 
     uuid: str
     number: int
@@ -33,7 +33,7 @@ class XidEvent(NamedTuple):
 
 
 class XidWatch:
-    """Listens from ``start`` to ``stop``; what happened before is lost to it (the kernel's log has it)."""
+    """Listens from ``start`` to ``stop``; earlier events are only in the kernel's log."""
 
     def __init__(self, clock: Clock, api: Any, handles: Mapping[str, Any]) -> None:
         self._clock = clock
@@ -47,14 +47,14 @@ class XidWatch:
         self._thread = threading.Thread(target=self._run, name="gpu-xid", daemon=True)
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """End, and wait for it at most so long.
+        """End, and wait at most ``seconds`` for the end.
 
-        NVML counts its users, and attaches to a GPU that came back only when it was opened after the last of them
-        had closed it.
+        NVML counts its users. It attaches to a GPU that came back only when it is opened after all users have closed
+        it.
         """
         self._stopping = True
         self._thread.join(seconds)
@@ -64,7 +64,7 @@ class XidWatch:
         """Whether it still listens."""
         return self._thread.is_alive()
 
-    def taken(self) -> list[XidEvent]:
+    def take_events(self) -> list[XidEvent]:
         """The events since the last call, oldest first."""
         out = []
         while self._found:
@@ -74,7 +74,7 @@ class XidWatch:
     def _run(self) -> None:
         api = self._api
         try:
-            # NVML counts its users: with one of our own, the reader may close and open as it likes.
+            # NVML counts its users: with our own init, the reader may close and open independently.
             api.nvmlInit()
         except api.NVMLError:
             self.listening.set()
@@ -85,13 +85,13 @@ class XidWatch:
             log.info("listening for Xid events ended: %s", error)
         finally:
             self.listening.set()
-            self._shut()
+            self._shutdown()
 
-    def _shut(self) -> None:
+    def _shutdown(self) -> None:
         try:
             self._api.nvmlShutdown()
         except self._api.NVMLError as error:
-            log.debug("NVML had gone: %s", error)
+            log.debug("NVML was already closed: %s", error)
 
     def _listen(self) -> None:
         api = self._api
@@ -131,6 +131,6 @@ class XidWatch:
 
 
 def _address(handle: Any) -> int:
-    import ctypes  # a start does without
+    import ctypes  # not needed at start-up
 
     return ctypes.cast(handle, ctypes.c_void_p).value or 0

@@ -9,7 +9,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 
-_WAY = pattern(r"/(ata\d+)/(?:link\d+/dev[\d.]+/)?host\d+/target\d+:(\d+):(\d+)/")
+_PORT_PATH = pattern(r"/(ata\d+)/(?:link\d+/dev[\d.]+/)?host\d+/target\d+:(\d+):(\d+)/")
 
 
 class _Spot(NamedTuple):
@@ -30,7 +30,7 @@ class AtaDisks:
     def update(self) -> None:
         """Record the present disks."""
         for name in self._root.names("sys/block"):
-            match = _WAY.search(self._root.link(f"sys/block/{name}")) if name.startswith("sd") else None
+            match = _PORT_PATH.search(self._root.link(f"sys/block/{name}")) if name.startswith("sd") else None
             if match:
                 spot = _Spot(match[1], int(match[2]), int(match[3]))
                 # A new disk replaces an earlier one at the same connector.
@@ -40,11 +40,11 @@ class AtaDisks:
         """The disk of "ata3.00", or of "ata3" where it is the only one; "" when unknown."""
         self.update()
         port, _, number = subject.partition(".")
-        there = {name: spot for name, spot in self._spots.items() if spot.port == port}
-        if len(there) > 1 and number:
+        disks = {name: spot for name, spot in self._spots.items() if spot.port == port}
+        if len(disks) > 1 and number:
             which = int(number)
-            there = {name: spot for name, spot in there.items() if spot.channel + spot.number == which}
-        return next(iter(there)) if len(there) == 1 else ""
+            disks = {name: spot for name, spot in disks.items() if spot.channel + spot.number == which}
+        return next(iter(disks)) if len(disks) == 1 else ""
 
 
 def nvme_at(root: Root, address: str) -> str:
@@ -56,5 +56,5 @@ def disk_of(root: Root, name: str) -> str:
     """The disk of a partition; other names unchanged."""
     if not root.exists(f"sys/class/block/{name}/partition"):
         return name
-    way = root.link(f"sys/class/block/{name}").split("/")
-    return way[-2] if len(way) > 1 else name
+    parts = root.link(f"sys/class/block/{name}").split("/")
+    return parts[-2] if len(parts) > 1 else name

@@ -73,8 +73,8 @@ def ata(text: str) -> LogEvent | None:
 def nvme_reset(text: str) -> LogEvent | None:
     """A controller that stopped answering."""
     if match := _NVME_DOWN.match(text):
-        said = f"{match[1]}: the controller is down and is reset (CSTS {match[2]})"
-        return LogEvent(RESET, match[1], said, "controller", counts=True)
+        message = f"{match[1]}: the controller is down and is reset (CSTS {match[2]})"
+        return LogEvent(RESET, match[1], message, "controller", counts=True)
     match = _NVME_LOST.match(text)
     return match and LogEvent(
         RESET, match[1], f"{match[1]}: the kernel gave the controller up", "controller", counts=True
@@ -113,11 +113,13 @@ def gpu(text: str) -> LogEvent | None:
         return LogEvent(GPU_RESET, match[1], f"{match[1]}: ring {match[2]} hangs", "ring timeout", counts=True)
     if match := _AMD_RESET.match(text):
         failed = not match[2].startswith("GPU reset begin")
-        said = "its reset failed" if failed else "the driver resets it"
-        return LogEvent(GPU_RESET, match[1], f"{match[1]}: {said}", "failed reset" if failed else "reset", counts=True)
+        outcome = "its reset failed" if failed else "the driver resets it"
+        return LogEvent(
+            GPU_RESET, match[1], f"{match[1]}: {outcome}", "failed reset" if failed else "reset", counts=True
+        )
     if match := _AMD_ERRORS.match(text):
-        said = f"{match[1]}: {match[2]} uncorrectable errors in {match[3]}"
-        return LogEvent(GPU_RESET, match[1], said, "uncorrectable errors", counts=match[2] != "0")
+        message = f"{match[1]}: {match[2]} uncorrectable errors in {match[3]}"
+        return LogEvent(GPU_RESET, match[1], message, "uncorrectable errors", counts=match[2] != "0")
     if match := _INTEL_HANG.match(text):
         return LogEvent(GPU_RESET, match[1], f"{match[1]}: the GPU hangs ({match[2]})", "hang", counts=True)
     match = _XE_RESET.match(text)

@@ -174,16 +174,16 @@ def _filesystem(text: str) -> LogEvent | None:
     if match is None:
         return None
     kinds = zip(("write", "read", "flush", "corruption", "generation"), map(int, match.groups()[2:]), strict=True)
-    said = ", ".join(f"{count} {kind}" for kind, count in kinds if count)
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds if count)
     name = match[2].split("/")[-1]
-    return LogEvent(FILESYSTEM, name, f"{name}: BTRFS counts errors: {said}", "BTRFS", counts=True)
+    return LogEvent(FILESYSTEM, name, f"{name}: BTRFS counts errors: {counts}", "BTRFS", counts=True)
 
 
 def _server(text: str) -> LogEvent | None:
     if match := _SERVER.match(text):
-        said = "answers again" if match[3] == "OK" else "does not answer"
+        message = "answers again" if match[3] == "OK" else "does not answer"
         return LogEvent(
-            SERVER, match[2], f"{match[1]} server {match[2]} {said}", what="" if match[3] == "OK" else "silent"
+            SERVER, match[2], f"{match[1]} server {match[2]} {message}", what="" if match[3] == "OK" else "silent"
         )
     match = _SMB.match(text)
     return match and LogEvent(
@@ -195,8 +195,8 @@ def _hung(text: str) -> LogEvent | None:
     match = _HUNG.match(text)
     if match is None:
         return None
-    said = f"{match[1]} (pid {match[2]}) is stuck in the kernel for more than {match[3]} s"
-    return LogEvent(HUNG_TASK, match[1], said, pid=int(match[2]))
+    message = f"{match[1]} (pid {match[2]}) is stuck in the kernel for more than {match[3]} s"
+    return LogEvent(HUNG_TASK, match[1], message, pid=int(match[2]))
 
 
 _PARSERS = (

@@ -14,7 +14,7 @@ _IB_WORD_BYTES = 4
 _EFA_RECEIVED = ("recv_bytes", "rdma_read_bytes", "rdma_write_recv_bytes")
 _EFA_SENT = ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes")
 _EFA_COUNTERS = ("rx_bytes", "tx_bytes", "rx_drops", *_EFA_RECEIVED, *_EFA_SENT)
-"""AWS's adapter keeps no port counters but its own, in bytes (drivers/infiniband/hw/efa/efa_verbs.c)."""
+"""AWS's adapter has its own counters, in bytes, and no port counters (drivers/infiniband/hw/efa/efa_verbs.c)."""
 _REPEATING = (
     "veth",
     "docker",
@@ -30,13 +30,13 @@ _REPEATING = (
     "lxc",
     "podman",
 )
-"""Virtual interfaces whose bytes pass another one of this machine once more."""
+"""Virtual interfaces whose bytes also pass another one of this machine."""
 _SPEED_EVERY = 30
-"""Reads between two looks at a link's speed: the file asks the driver, and it changes only with the link."""
+"""The speed is read every so many reads: the file asks the driver, and it changes only with the link."""
 
 
 def parse_ib_rate(text: str) -> int | None:
-    """Bits per second of an InfiniBand port's ``rate``: "400 Gb/sec (4X NDR)"; None when it is no such text."""
+    """Bits per second of an InfiniBand port's ``rate``: "400 Gb/sec (4X NDR)"; None for any other text."""
     words = text.split()
     try:
         return round(float(words[0]) * 1e9) if len(words) > 1 and words[1].startswith("Gb") else None
@@ -45,12 +45,12 @@ def parse_ib_rate(text: str) -> int | None:
 
 
 class _Kept:
-    """The counter files of one link, opened once. Raises OSError when the link is gone."""
+    """The open counter files of one link. Raises OSError when the link was removed."""
 
     def __init__(self, root: Root, directory: str, names: tuple[str, ...], state: str) -> None:
         self.files: dict[str, KeptFile] = {}
         self.bits_per_s: int | None = None
-        self.seen_state = ""
+        self.last_state = ""
         self.reads = 0
         self.raws: list[bytes] = []
         self.counters: LinkCounters | None = None
@@ -65,8 +65,8 @@ class _Kept:
             self.close()
             raise
 
-    def moved(self) -> bool:
-        """Read; whether any file says something new or the speed is to be looked at."""
+    def changed(self) -> bool:
+        """Read; whether any file has changed or the speed has to be read again."""
         raws = [file.read() for file in self.files.values()]
         raws.append(self.state_file.read())
         before, self.raws = self.raws, raws
@@ -104,11 +104,11 @@ class NetworkCollector:
         self._places: dict[str, str] = {}
 
     def read(self) -> dict[str, LinkCounters]:
-        """By name; {} when there is no link. One that vanishes drops out."""
+        """By name; {} without a link. A removed link is left out."""
         out = {}
         seen = set()
         names = [name for name in self._root.names(NET) if name != "lo" and not name.startswith(_REPEATING)]
-        self._place(names)
+        self._refresh_places(names)
         for name in names:
             seen.add(name)
             counters = self._nic(name)
@@ -121,12 +121,12 @@ class NetworkCollector:
                 counters = self._ib(key, f"{INFINIBAND}/{device}/ports/{port}")
                 if counters is not None:
                     out[clean(key)] = counters
-        for gone in self._kept.keys() - seen:
-            self._kept.pop(gone).close()
+        for name in self._kept.keys() - seen:
+            self._kept.pop(name).close()
         return out
 
-    def _place(self, names: list[str]) -> None:
-        """Look where the links lie: when others are there, and now and then, as a bond may have been made of them."""
+    def _refresh_places(self, names: list[str]) -> None:
+        """Find the links' devices again: when the list changed, and now and then, as a bond may be new."""
         if names != self._listed or self._reads % _SPEED_EVERY == 0:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1
@@ -147,7 +147,7 @@ class NetworkCollector:
         try:
             kept = self._open(name, f"{base}/statistics", _COUNTERS, f"{base}/operstate")
             place = self._places.get(name, "")
-            if not kept.moved() and kept.counters is not None and kept.counters.place == place:
+            if not kept.changed() and kept.counters is not None and kept.counters.place == place:
                 return kept.counters
             found = kept.numbers()
             state = kept.state()
@@ -161,10 +161,10 @@ class NetworkCollector:
             return None
         if not (rx or tx) and not self._root.exists(f"{base}/device"):
             return None
-        if kept.reads % _SPEED_EVERY == 1 or state != kept.seen_state:
+        if kept.reads % _SPEED_EVERY == 1 or state != kept.last_state:
             mbit = self._root.number_or_none(f"{base}/speed")
             kept.bits_per_s = mbit * 1_000_000 if mbit is not None and 0 < mbit < 2**31 else None
-            kept.seen_state = state
+            kept.last_state = state
         kept.counters = LinkCounters(
             rx,
             tx,
@@ -185,7 +185,7 @@ class NetworkCollector:
                 own = self._root.exists(f"{base}/counters/port_rcv_data")
                 folder, names = ("counters", _IB_COUNTERS) if own else ("hw_counters", _EFA_COUNTERS)
                 kept = self._open(key, f"{base}/{folder}", names, f"{base}/state")
-            if not kept.moved():
+            if not kept.changed():
                 return kept.counters
             found = kept.numbers()
             # "4: ACTIVE": the number repeats the word.
@@ -193,18 +193,18 @@ class NetworkCollector:
         except (OSError, ValueError):
             self._drop(key)
             return None
-        counted = _ib_counted(found) if "port_rcv_data" in found else _efa_counted(found)
-        if counted is None:
+        counts = _ib_counted(found) if "port_rcv_data" in found else _efa_counted(found)
+        if counts is None:
             return None
-        if kept.reads % _SPEED_EVERY == 1 or state != kept.seen_state:
+        if kept.reads % _SPEED_EVERY == 1 or state != kept.last_state:
             kept.bits_per_s = parse_ib_rate(self._root.text_or(f"{base}/rate")) if state == "active" else None
-            kept.seen_state = state
+            kept.last_state = state
         place = port_place(self._root, key.partition("/")[0]) if kept.counters is None else kept.counters.place
-        kept.counters = LinkCounters(*counted, kept.bits_per_s, state, "ib", place)
+        kept.counters = LinkCounters(*counts, kept.bits_per_s, state, "ib", place)
         return kept.counters
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         for kept in self._kept.values():
             kept.close()
         self._kept.clear()
@@ -223,7 +223,7 @@ def _ib_counted(found: dict[str, int]) -> _Counted | None:
 
 
 def _efa_counted(found: dict[str, int]) -> _Counted | None:
-    """rx_bytes and tx_bytes are what passed the wire; where they leave RDMA out, the sum by operation is larger."""
+    """rx_bytes and tx_bytes count the wire; where they lack RDMA, the sum by operation is larger."""
     if "rx_bytes" not in found or "tx_bytes" not in found:
         return None
     received = max(found["rx_bytes"], sum(found.get(name, 0) for name in _EFA_RECEIVED))

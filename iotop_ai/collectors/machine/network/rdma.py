@@ -15,7 +15,7 @@ _MOST_PORTS = 64
 
 
 class RdmaCollector:
-    """Read seldom: a driver may ask the adapter's firmware for each count."""
+    """Read rarely: a driver may query the adapter's firmware for each count."""
 
     field = "rdma"
     every_s = 5.0
@@ -44,7 +44,7 @@ class RdmaCollector:
             return None
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Nothing is open."""
 
 
 def _folder(name: str) -> str:

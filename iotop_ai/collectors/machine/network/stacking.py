@@ -1,4 +1,4 @@
-"""Which device carries a link's bytes, so that bytes which pass several links of one machine are counted once.
+"""The device that carries a link's bytes, so that bytes that pass several links of one machine count once.
 
 Sources: Documentation/ABI/testing/sysfs-class-net (device, type, phys_port_name, upper_*, lower_*, bridge),
 net/core/dev.c (netdev_adjacent_sysfs_add), drivers/net/hyperv/netvsc_drv.c (its counts include those of its VF).
@@ -16,16 +16,16 @@ from iotop_ai.model.clean import clean
 NET = "sys/class/net"
 INFINIBAND = "sys/class/infiniband"
 _ETHERNET = 1
-"""ARPHRD_ETHER; tunnels (tun, WireGuard, GRE) have other types, and their bytes pass another link once more."""
+"""ARPHRD_ETHER; tunnels (tun, WireGuard, GRE) have other types, and their bytes also pass another link."""
 _REPRESENTOR = pattern(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
-"""phys_port_name of the host's end of a virtual function: its bytes pass the physical port once more."""
+"""phys_port_name of the host's end of a virtual function: its bytes also pass the physical port."""
 
 
 def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
-    """By name of a network interface the device that carries its bytes; "" when they pass another link as well.
+    """Name of a network interface to the device that carries its bytes; "" when they also pass another link.
 
-    A bond's, team's, bridge's or VLAN's bytes pass the interfaces below it, which have a device. Where no interface has
-    one (a container), those are taken that nothing of this network namespace carries.
+    The bytes of a bond, team, bridge or VLAN pass the interfaces below it, which have a device. Where no interface has
+    one (a container), an interface counts unless another one in this network namespace carries its bytes.
     """
     names = list(links)
     real = {name: device for name in names if (device := _device(root, f"{NET}/{name}"))}
@@ -35,7 +35,7 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
 
 
 def port_place(root: Root, device: str) -> str:
-    """The device of an InfiniBand device, which is that of its network interface where it has one."""
+    """The device of an InfiniBand port; the same as that of its network interface where it has one."""
     return _device(root, f"{INFINIBAND}/{device}") or clean(device)
 
 
@@ -56,7 +56,7 @@ def _repeats(root: Root, name: str, real: dict[str, str]) -> bool:
 
 
 def _stacked(root: Root, name: str) -> bool:
-    """Whether a link without a device lies on others, is a bridge, or a tunnel through another link."""
+    """Whether a link without a device is on top of others, a bridge, or a tunnel through another link."""
     base = f"{NET}/{name}"
     kind = root.number_or_none(f"{base}/type")
     if kind is not None and kind != _ETHERNET:

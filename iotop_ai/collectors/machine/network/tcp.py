@@ -24,7 +24,7 @@ def parse_snmp(raw: bytes) -> TcpCounters | None:
 
 
 class TcpCollector:
-    """The counts of the namespace that the monitor, or pid 1 of trees elsewhere, is in."""
+    """The counts of the monitor's network namespace, or of pid 1's for trees elsewhere."""
 
     field = "tcp"
     every_s = 1.0
@@ -39,11 +39,11 @@ class TcpCollector:
             self._file = self._root.keep(f"proc/{self._root.view}/net/snmp", 8192)
         found = parse_snmp(self._file.read())
         if found is None:
-            raise Unavailable(Status.ABSENT, "the kernel counts no TCP")
+            raise Unavailable(Status.ABSENT, "the kernel has no TCP counters")
         return found
 
     def close(self) -> None:
-        """Give the descriptor back; a later read opens it again."""
+        """Close the descriptor; a later read opens it again."""
         if self._file is not None:
             self._file.close()
         self._file = None

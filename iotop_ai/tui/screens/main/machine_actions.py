@@ -42,9 +42,9 @@ class MachineActions:
         if view.readonly:
             return "this screen is read-only"
         if view.mode == "back":
-            return "this is the past: End goes back to now, where it can be done"
+            return "not while looking back: End returns to now"
         if view.remote or view.mode not in AT_NOW or not self._source.live:
-            return "it is done on the machine itself, on its live screen"
+            return "only on the live screen of the machine itself"
         return ""
 
     def _refused(self) -> bool:

@@ -76,7 +76,7 @@ class RecordingActions:
     def add_mark(self) -> None:
         """Mark now."""
         if self._state.view.remote:
-            self._state.change("failed: marks are set on the machine that is watched")
+            self._state.change("failed: set marks on the watched machine")
             return
         self._source.add_event("mark", "by key")
         at = clock(self._state.newest.snapshot.wall_ns, self._state.view.utc_offset_s)
@@ -84,9 +84,9 @@ class RecordingActions:
 
     def watch_recording(self) -> None:
         """Put the recording's state into the View; show a new trouble once."""
-        now = self._keeper.recorded() if self._keeper is not None else None
-        before = self._state.view.recorded
-        self._state.update(recorded=now)
+        now = self._keeper.recording_state() if self._keeper is not None else None
+        before = self._state.view.recording
+        self._state.update(recording=now)
         if now is not None and now.trouble and (before is None or before.trouble != now.trouble):
             self._state.change(f"failed: {now.trouble}")
 

@@ -123,7 +123,7 @@ class MainScreen(MonitorScreen):
     @property
     def captures_keys(self) -> bool:
         """Whether a filter or a time is being typed."""
-        return self.view.typing or self.view.asking is not None
+        return self.view.typing or self.view.time_input is not None
 
     @property
     def columns(self) -> int:
@@ -258,7 +258,7 @@ class MainScreen(MonitorScreen):
 
         While a filter or a time is typed, every key belongs to it, also the next keys of the same burst.
         """
-        if self.view.asking is not None:
+        if self.view.time_input is not None:
             self.time.type_time(event.key, event.character)
         elif self.view.typing:
             self.lists.type_filter(event.key, event.character)

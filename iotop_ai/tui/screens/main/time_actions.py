@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SKIP_S = 10.0
 LONGEST_TIME = 40
-JUDGED_ANEW = "recorded under other rules: verdicts are judged anew, from 5 min before"
+JUDGED_ANEW = "recorded under other rules: verdicts are computed again, from 5 min before"
 NOTHING_YET = "failed: there is nothing to look back at yet"
 
 
@@ -158,7 +158,7 @@ class TimeActions:
             moving.faster(step)
             return
         if state.view.remote:
-            state.change("failed: the interval is set where the machine is watched")
+            state.change("failed: set the interval on the watched machine")
             return
         seconds = interval_after(state.view.interval_s, step)
         if seconds != state.view.interval_s:
@@ -203,29 +203,29 @@ class TimeActions:
     def ask_time(self) -> None:
         """Begin to type a time."""
         if self._state.in_past:
-            self._state.change(asking="")
+            self._state.change(time_input="")
 
     def type_time(self, key: str, character: str | None) -> None:
         """Handle a key of the typed time."""
-        text = self._state.view.asking or ""
+        text = self._state.view.time_input or ""
         if key == "enter":
             self._seek_typed(text)
         elif key == "escape":
-            self._state.change(asking=None)
+            self._state.change(time_input=None)
         else:
-            self._state.change(asking=typed(text, key, character)[:LONGEST_TIME])
+            self._state.change(time_input=typed(text, key, character)[:LONGEST_TIME])
 
     def _seek_typed(self, text: str) -> None:
         view = self._state.view
         if self.playback is None or not text.strip():
-            self._state.change(asking=None)
+            self._state.change(time_input=None)
             return
         zone = None if view.utc_offset_s is None else timezone(timedelta(seconds=view.utc_offset_s))
         begin, end = self.playback.span()
         try:
             wall_ns = parse_time_ns(text, begin, end, zone)
         except UsageError as error:
-            self._state.change(f"failed: {error}", asking=None)
+            self._state.change(f"failed: {error}", time_input=None)
             return
         self.playback.seek(wall_ns)
-        self._state.change(asking=None)
+        self._state.change(time_input=None)

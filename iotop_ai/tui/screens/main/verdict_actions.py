@@ -18,7 +18,7 @@ from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
 DETECTION_S = 10.0
 """Detection of a training job takes a few looks at a young process."""
-NOTHING_LASTS = "failed: only what never clears by itself is acknowledged: a failing disk or GPU"
+NOTHING_LASTS = "failed: only a failing disk or GPU can be acknowledged"
 
 
 class VerdictActions:
@@ -53,7 +53,7 @@ class VerdictActions:
             state.job_seen = ("", 0)
             state.update(job=0)
             state.frame = frame
-            state.change(f"done: {name}, pid {pid}, is over; j turns to the next job")
+            state.change(f"done: {name}, pid {pid}, has ended; j chooses the next job")
         elif self._pid_without_job != pid and frame.verdict.watched_s >= DETECTION_S:
             self._pid_without_job = pid
             state.change(f"failed: process {pid} belongs to no training job")

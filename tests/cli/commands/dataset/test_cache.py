@@ -24,8 +24,8 @@ def test_status_evict_status(disk_folder: Path, tmp_path: Path) -> None:
     (data / "a").write_bytes(os.urandom(4 * MIB))
     before = iotop("cache", "status", str(data), "--json")
     assert before.returncode == 0, before.stderr
-    told = json.loads(before.stdout)
-    assert (told["files"], told["resident_ratio"], told["fits"]) == (1, 1.0, True)
+    printed = json.loads(before.stdout)
+    assert (printed["files"], printed["resident_ratio"], printed["fits"]) == (1, 1.0, True)
     out = iotop("cache", "evict", str(data), **SOCKET)
     assert out.returncode == 0
     assert out.stdout == f"evicted 1 file of {data}: 4 MB -> 0 B in memory\n"
@@ -43,7 +43,7 @@ def test_a_dataset_larger_than_memory_does_not_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["status", "evict"])
-def test_a_path_that_is_not_there(what: str) -> None:
+def test_a_missing_path_is_an_error(what: str) -> None:
     done = iotop("cache", what, "/nowhere/at all\x1b[31m")
     assert done.returncode == 2
     assert done.stdout == ""
@@ -52,7 +52,7 @@ def test_a_path_that_is_not_there(what: str) -> None:
     assert "\x1b" not in done.stderr
 
 
-def test_what_cannot_be_confirmed_is_not_done() -> None:
+def test_without_confirmation_nothing_is_done() -> None:
     done = iotop("cache", "drop")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].split(":")[0] in ("usage", "unknown")  # unknown: not root
@@ -76,7 +76,7 @@ def test_bad_arguments(arguments: tuple[str, ...]) -> None:
 
 
 @needs_nobody
-def test_nobody_is_told_what_would_mend_it_and_what_needs_no_root(tmp_path: Path) -> None:
+def test_an_ordinary_user_gets_the_remedy_and_the_way_without_root(tmp_path: Path) -> None:
     done = subprocess.run(
         as_nobody(*command("cache", "drop", "--yes")),
         cwd=TOP,
@@ -102,9 +102,9 @@ def test_root_drops_once_and_not_twice(tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path), **SOCKET}
     done = iotop("cache", "drop", "--level", "2", "--yes", "--json", **environment)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["level"] == 2
-    assert told["before"]["cached_bytes"] > 0
+    printed = json.loads(done.stdout)
+    assert printed["level"] == 2
+    assert printed["before"]["cached_bytes"] > 0
     again = iotop("cache", "drop", "--level", "2", "--yes", **environment)
     assert again.returncode == 2
     assert "less than a minute ago" in again.stderr

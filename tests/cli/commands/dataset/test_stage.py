@@ -32,7 +32,7 @@ def fast(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_new_path_alone_is_printed_and_a_second_run_has_nothing_to_do(
+def test_only_the_new_path_is_printed_and_a_second_run_copies_nothing(
     dataset: Path, fast: Path, tmp_path: Path
 ) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path / "state"), **SOCKET}
@@ -50,18 +50,18 @@ def test_the_new_path_alone_is_printed_and_a_second_run_has_nothing_to_do(
     ]
     again = iotop("stage", str(dataset), str(fast), "--quick", "--json", **environment)  # nothing to confirm
     assert again.returncode == 0, again.stderr
-    told = json.loads(again.stdout)
-    assert told["path"] == f"{fast}/data set"
-    assert told["plan"]["there_files"] == 5
-    assert told["verified"]["wrong"] == 0
+    printed = json.loads(again.stdout)
+    assert printed["path"] == f"{fast}/data set"
+    assert printed["plan"]["there_files"] == 5
+    assert printed["verified"]["wrong"] == 0
 
 
 def test_a_dry_run_measures_and_copies_nothing(dataset: Path, fast: Path) -> None:
     done = iotop("stage", str(dataset), str(fast), "--dry-run", "--json", "--anyway")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["speed"]["source_read"] > 0
-    assert told["path"] is None
+    printed = json.loads(done.stdout)
+    assert printed["speed"]["source_read"] > 0
+    assert printed["path"] is None
     assert "source reads " in done.stderr
     assert not list(fast.iterdir())
 
@@ -73,7 +73,7 @@ def test_a_target_on_the_same_disk_is_no_gain(dataset: Path, fast: Path) -> None
     assert not list(fast.iterdir())
 
 
-def test_unasked_and_read_only_nothing_is_copied(dataset: Path, fast: Path) -> None:
+def test_nothing_is_copied_read_only_or_unconfirmed(dataset: Path, fast: Path) -> None:
     done = iotop("stage", str(dataset), str(fast), "--no-measure")
     assert done.returncode == 2
     assert "usage: cannot ask for confirmation: stdin is not a terminal" in done.stderr
@@ -82,7 +82,7 @@ def test_unasked_and_read_only_nothing_is_copied(dataset: Path, fast: Path) -> N
     assert not list(fast.iterdir())
 
 
-def test_files_that_differ_are_not_replaced_unasked(dataset: Path, fast: Path) -> None:
+def test_differing_files_are_not_replaced_without_a_flag(dataset: Path, fast: Path) -> None:
     (fast / "data set").mkdir()
     (fast / "data set" / "3.bin").write_bytes(b"mine")
     done = iotop("stage", str(dataset), str(fast), "--yes", "--no-measure", **SOCKET)
@@ -94,7 +94,7 @@ def test_files_that_differ_are_not_replaced_unasked(dataset: Path, fast: Path) -
 
 
 @pytest.mark.parametrize("arguments", [(), ("/tmp",), ("/nowhere", "/tmp"), ("/etc/hostname", "/nowhere")])
-def test_what_cannot_be_meant_is_one_line(arguments: tuple[str, ...]) -> None:
+def test_invalid_usage_is_one_line(arguments: tuple[str, ...]) -> None:
     done = iotop("stage", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -1,4 +1,4 @@
-"""``iotop-ai ack`` as people run it, and which finding a word means."""
+"""``iotop-ai ack`` as users run it, and the finding that a word names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.diagnosis.verdict.test_acknowledge import ill
 NAME = "failing_disk:WD_1_2"
 
 
-def test_what_lasts_is_found_whether_acknowledged_or_not() -> None:
+def test_lasting_findings_are_listed_acknowledged_or_not() -> None:
     frame = play((ill(), 12))[-1]
     assert list(lasting_findings(frame)) == [NAME]
     acknowledged = frame._replace(carry=frame.carry._replace(acked={NAME: "critical critical=1 reallocated=312"}))
@@ -24,16 +24,16 @@ def test_what_lasts_is_found_whether_acknowledged_or_not() -> None:
 
 
 @pytest.mark.parametrize("word", [NAME, "WD_1_2", "sda", "/dev/sda"])
-def test_a_disk_goes_by_its_name_its_serial_number_or_the_whole(word: str) -> None:
+def test_a_disk_is_named_by_its_name_serial_number_or_identity(word: str) -> None:
     assert matching_id(word, lasting_findings(play((ill(), 12))[-1])) == NAME
 
 
-def test_what_is_none_is_refused_with_what_there_is() -> None:
+def test_an_unknown_id_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match=f"'sdb' is not a finding to acknowledge; findings: {NAME}"):
         matching_id("sdb", lasting_findings(play((ill(), 12))[-1]))
 
 
-def test_listed_taken_back_and_refused(tmp_path: Path) -> None:
+def test_acknowledgements_are_listed_and_withdrawn(tmp_path: Path) -> None:
     kept = Acknowledged(tmp_path / "iotop-ai")
     kept.add(NAME, "critical reallocated=312", 1)
     environment = {"XDG_STATE_HOME": str(tmp_path)}
@@ -50,7 +50,7 @@ def test_listed_taken_back_and_refused(tmp_path: Path) -> None:
     assert kept.read() == {}
 
 
-def test_a_broken_file_is_named_and_left_alone(tmp_path: Path) -> None:
+def test_a_broken_file_is_named_and_kept(tmp_path: Path) -> None:
     folder = tmp_path / "iotop-ai"
     folder.mkdir(mode=0o700)
     (folder / "acknowledged.json").write_text("{")

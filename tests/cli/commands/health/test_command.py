@@ -95,9 +95,9 @@ def test_json_holds_everything_and_its_exit_code(
 
     time.sleep(1.1)  # the history counts in seconds
     assert run("--json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["exit_code"] == 1
-    (disk,) = told["disks"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["exit_code"] == 1
+    (disk,) = printed["disks"]
     assert (disk["status"], disk["severity"], disk["media_errors"]) == ("ok", "critical", 2)
     assert disk["judgements"][0]["rule"] == "media-grows"
     assert disk["earlier"]["media_errors"] == 0
@@ -105,7 +105,7 @@ def test_json_holds_everything_and_its_exit_code(
 
 
 @needs_smartctl
-def test_asleep_and_without_smart_change_nothing_but_all_of_them_are_2(
+def test_disks_asleep_or_without_smart_change_nothing_unless_all_are(
     smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     smartctl.disk("nvme8", HEALTHY)
@@ -177,7 +177,7 @@ def test_a_self_test_is_waited_for(smartctl: Smartctl, run: Run, capsys: pytest.
 
 
 @needs_smartctl
-def test_a_disk_that_runs_no_self_test_is_told(
+def test_a_disk_without_self_tests_is_reported(
     smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     smartctl.disk("nvme8", HEALTHY)
@@ -205,7 +205,7 @@ def test_the_history_is_plotted(smartctl: Smartctl, run: Run, capsys: pytest.Cap
     for title in ("temperature, C", "rated life used, %", "media errors"):
         assert title in out
     assert "pending" not in out
-    # By serial number, also when the disk is gone; without a name all that are known.
+    # By serial number, also for a removed disk; without a name all known ones.
     for words in (("S64GNE0T512345",), ()):
         assert run("--history", "--json", *words) == 0
         (disk,) = json.loads(capsys.readouterr().out)["disks"]
@@ -216,7 +216,7 @@ def test_the_history_is_plotted(smartctl: Smartctl, run: Run, capsys: pytest.Cap
     "words",
     [("--wait",), ("--test", "short"), ("sda", "--test", "abort", "--wait"), ("sda", "--test", "long", "--history")],
 )
-def test_combinations_that_cannot_be_meant(words: tuple[str, ...]) -> None:
+def test_invalid_combinations_are_refused(words: tuple[str, ...]) -> None:
     args = build_parser(["health", *words]).parse_args(["health", *words])
     with pytest.raises(UsageError):
         health.run(args)

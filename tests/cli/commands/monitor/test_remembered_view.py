@@ -1,4 +1,4 @@
-"""What the screen keeps from one time to the next."""
+"""The view that the screen remembers from session to session."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def frame_of(*disks: BlockInfo) -> Frame:
     return frame(snapshots(lambda i: Machine(disks=tuple(map(Disk, disks))), 3))
 
 
-def test_there_and_back(tmp_path: Path) -> None:
+def test_a_view_survives_writing_and_reading(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     assert read_view(folder) == (RememberedView(), "")
     write_view(folder, WHOLE)
@@ -65,17 +65,17 @@ def test_there_and_back(tmp_path: Path) -> None:
         "\xff",
     ],
 )
-def test_a_broken_file_is_ignored_and_said(tmp_path: Path, text: str) -> None:
+def test_a_broken_file_is_ignored_and_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / NAME).write_bytes(text.encode("latin-1"))
     assert read_view(tmp_path) == (RememberedView(), BROKEN)
 
 
-def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
+def test_other_files_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "there").write_text(json.dumps({"version": 1, "sort": "cpu"}))
     (tmp_path / NAME).symlink_to(tmp_path / "there")
-    was, said = read_view(tmp_path)
+    was, message = read_view(tmp_path)
     assert was == RememberedView()
-    assert said.startswith("failed: ")
+    assert message.startswith("failed: ")
     (tmp_path / NAME).unlink()
     (tmp_path / NAME).mkdir()
     assert read_view(tmp_path)[0] == RememberedView()
@@ -86,9 +86,9 @@ def test_another_users_file_and_folder(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     write_view(folder, WHOLE)
     os.chown(folder / NAME, 65534, 65534)
-    was, said = read_view(folder)
+    was, message = read_view(folder)
     assert was == RememberedView()
-    assert "belongs to another user" in said
+    assert "belongs to another user" in message
     os.chown(folder, 65534, 65534)
     with pytest.raises(PermissionError):
         write_view(folder, WHOLE)
@@ -101,7 +101,7 @@ def test_a_clear_device_name(tmp_path: Path) -> None:
     assert was.device[0].isprintable()
 
 
-def test_what_was_chosen_for_this_run_goes_first() -> None:
+def test_this_runs_choices_take_precedence() -> None:
     assert restored_settings(Settings(), RememberedView()) == Settings()
     found = restored_settings(Settings(), WHOLE)
     assert (found.sort, found.reverse, found.hidden, found.theme) == ("cpu", True, ("gpu", "system"), "cvd")
@@ -110,7 +110,7 @@ def test_what_was_chosen_for_this_run_goes_first() -> None:
     assert restored_settings(flagged, WHOLE).reverse
 
 
-def test_the_device_is_found_by_what_it_is() -> None:
+def test_the_device_is_found_by_its_identity() -> None:
     a, b = disk("sda", serial="S1", model="M1"), disk("sdb", serial="S2", model="M1")
     assert restored_device(frame_of(a, b), WHOLE) == "sda"
     moved = [disk("sda", serial="S2", model="M1"), disk("sdb", serial="S1", model="M1")]
@@ -122,7 +122,7 @@ def test_the_device_is_found_by_what_it_is() -> None:
     assert restored_device(frame_of(a), RememberedView()) == ""
 
 
-def test_what_is_left() -> None:
+def test_the_view_at_exit_is_remembered() -> None:
     shown = frame_of(disk("sda", serial="S1", model="M1"))
     nothing = Settings()
     assert merge_left_view(View(), "", shown, nothing, RememberedView()) == RememberedView()
@@ -131,11 +131,11 @@ def test_what_is_left() -> None:
     assert (now.sort, now.reverse, now.hidden, now.theme) == ("cpu", None, {"gpu"}, "light")
     assert now.device is not None
     assert now.device[:2] == ("sda", "S1")
-    # A flag of this run is not remembered; what a key has made of it is.
+    # A flag of this run is not remembered; its change by a key is.
     flagged = Settings(sort="write", chosen=frozenset({"sort"}))
     was = RememberedView(sort="delay")
     assert merge_left_view(View(sort="write"), "", shown, flagged, was).sort == "delay"
     assert merge_left_view(View(sort="cpu"), "", shown, flagged, was).sort == "cpu"
-    # A device that has gone stays remembered.
+    # A removed device stays remembered.
     assert merge_left_view(View(device="sdz"), "", shown, nothing, WHOLE).device == WHOLE.device
     assert merge_left_view(View(), "", shown, nothing, WHOLE).device is None

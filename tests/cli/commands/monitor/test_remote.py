@@ -1,4 +1,4 @@
-"""Another machine on this screen, over a real ssh to a real sshd: what works, and one line for each way it fails."""
+"""Another machine on this screen, over a real ssh to a real sshd: success, and one line for each failure."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ PIPE = f"ssh box iotop-ai record - | {' '.join(command('replay', '--allow-root',
 
 
 def goes(terminal: Terminal) -> None:
-    """The screen of the other machine renews itself."""
+    """The screen of the other machine is updated."""
     terminal.wait_for("► REMOTE 1 s", LONG_S)
     first = terminal.wait_for_match(r"(\d\d:\d\d:\d\d)  ► REMOTE", LONG_S)[1]
     terminal.wait_until(lambda text: "► REMOTE" in text and f"{first}  ►" not in text, LONG_S, "a newer Snapshot")
 
 
 def left(terminal: Terminal, code: int = 0) -> str:
-    """What stands in the terminal after the program."""
+    """The text in the terminal after the program."""
     text = terminal.wait_for(f"rc={code}", LONG_S)
     assert "Traceback" not in text
     assert terminal.mode()["alternate_on"] == "0"
@@ -60,7 +60,7 @@ def left(terminal: Terminal, code: int = 0) -> str:
 
 
 @pytest.mark.parametrize("line", [MONITOR, PIPE], ids=["host", "pipe"])
-def test_it_is_shown_and_nothing_is_left_there(server: Sshd, terminal: Terminal, line: str) -> None:
+def test_it_is_shown_and_leaves_nothing_there(server: Sshd, terminal: Terminal, line: str) -> None:
     show(terminal, line)
     goes(terminal)
     assert len(server.sessions()) == 1
@@ -76,7 +76,7 @@ def test_it_is_shown_and_nothing_is_left_there(server: Sshd, terminal: Terminal,
 
 
 @pytest.mark.parametrize("line", [MONITOR, PIPE], ids=["host", "pipe"])
-def test_a_connection_that_dies(server: Sshd, terminal: Terminal, line: str) -> None:
+def test_a_lost_connection_is_reported(server: Sshd, terminal: Terminal, line: str) -> None:
     show(terminal, line)
     goes(terminal)
     server.cut()
@@ -89,8 +89,8 @@ def test_a_connection_that_dies(server: Sshd, terminal: Terminal, line: str) -> 
 
 
 @pytest.mark.slow
-def test_a_host_that_falls_silent(server: Sshd, terminal: Terminal) -> None:
-    """Nobody closes anything: the server stands still, as behind a pulled cable."""
+def test_a_silent_host_is_detected(server: Sshd, terminal: Terminal) -> None:
+    """No side closes the connection: the server is stopped, as behind a pulled cable."""
     show(terminal, MONITOR)
     goes(terminal)
     sessions = server.sessions()
@@ -104,7 +104,7 @@ def test_a_host_that_falls_silent(server: Sshd, terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "said"),
+    ("client", "message"),
     [
         ({"key": "otherkey"}, "input: box: no connection: root@127.0.0.1: Permission denied (publickey)."),
         ({"port": 1}, "input: box: no connection: ssh: connect to host 127.0.0.1 port 1: Connection refused"),
@@ -116,14 +116,14 @@ def test_a_host_that_falls_silent(server: Sshd, terminal: Terminal) -> None:
     ],
     ids=["wrong key", "unreachable", "unknown host", "no way"],
 )
-def test_why_there_is_none(server: Sshd, terminal: Terminal, client: dict[str, object], said: str) -> None:
+def test_errors_of_ssh_are_explained(server: Sshd, terminal: Terminal, client: dict[str, object], message: str) -> None:
     server.client(**client)  # type: ignore[arg-type]
     show(terminal, MONITOR)
-    said = said.replace("root@", f"{os.environ.get('USER', 'root')}@") if os.geteuid() else said
-    assert said in left(terminal, 2).replace("\n", "")
+    message = message.replace("root@", f"{os.environ.get('USER', 'root')}@") if os.geteuid() else message
+    assert message in left(terminal, 2).replace("\n", "")
 
 
-def test_a_host_whose_key_is_not_known_is_asked_about_on_the_terminal(server: Sshd, terminal: Terminal) -> None:
+def test_an_unknown_host_key_is_confirmed_on_the_terminal(server: Sshd, terminal: Terminal) -> None:
     known = server.folder / "new"
     server.client(options=["StrictHostKeyChecking ask"], known=known)
     show(terminal, MONITOR)
@@ -135,7 +135,7 @@ def test_a_host_whose_key_is_not_known_is_asked_about_on_the_terminal(server: Ss
     assert known.read_text()
 
 
-def test_no_iotop_ai_there(tmp_path: Path) -> None:
+def test_a_host_without_iotop_ai_is_reported(tmp_path: Path) -> None:
     with Sshd(tmp_path, program=False) as server, Terminal(80, 24, server.environment) as terminal:
         show(terminal, f"cd {TOP}; {MONITOR}")
         assert "input: box: no iotop-ai in the PATH of that machine" in left(terminal, 2)

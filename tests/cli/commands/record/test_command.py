@@ -53,7 +53,7 @@ def kinds(path: Path) -> list[object]:
     return [line["k"] for line in lines(path)]
 
 
-def test_a_while_into_a_file(tmp_path: Path) -> None:
+def test_a_recording_of_some_seconds_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "run.iotop.jsonl"
     done = iotop("record", *FAST, "--duration", "1.5", "-o", str(path))
     assert (done.returncode, done.stdout) == (0, "")
@@ -68,7 +68,7 @@ def test_a_while_into_a_file(tmp_path: Path) -> None:
     assert recording.closed()
 
 
-def test_the_default_name_tells_host_and_time(tmp_path: Path) -> None:
+def test_the_default_name_has_host_and_time(tmp_path: Path) -> None:
     environment = {**PLAIN, "PYTHONPATH": str(TOP)}
     done = subprocess.run(
         command("record", *FAST, "--duration", "0.2"),
@@ -97,7 +97,7 @@ def test_an_existing_file_is_refused_or_appended_to(tmp_path: Path) -> None:
     assert {block.session for block in FileRecording(str(path)).blocks} == {1, 2}
 
 
-def test_what_is_no_place_for_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_an_invalid_place_for_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("mine")
     link = tmp_path / "link"
@@ -107,7 +107,7 @@ def test_what_is_no_place_for_a_file_is_refused_in_one_line(tmp_path: Path) -> N
     wide.chmod(0o777)
     for path, why in (
         (link, "symbolic link"),
-        (wide / "a", "anybody may write"),
+        (wide / "a", "every user may write"),
         (tmp_path / "no" / "a", "No such file"),
     ):
         for append in ((), ("--append",)):
@@ -164,7 +164,7 @@ def test_signals_reach_the_command(tmp_path: Path) -> None:
     assert kinds(tmp_path / "b")[-1] == "end"
 
 
-def test_what_cannot_be_run_leaves_no_file(tmp_path: Path) -> None:
+def test_a_command_that_cannot_run_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "a"
     done = iotop("record", *FAST, "-o", str(path), "--", "/no/such/program")
     assert done.returncode == 127
@@ -193,7 +193,7 @@ def test_a_summary_ends_a_command(tmp_path: Path) -> None:
     assert sum(int(share) for share in re.findall(r"(\d+) %", verdicts)) in range(98, 103), verdicts
 
 
-def test_switched_off_it_still_runs_the_command(tmp_path: Path) -> None:
+def test_with_recording_off_the_command_still_runs(tmp_path: Path) -> None:
     done = iotop("record", "-o", str(tmp_path / "a"), "--", "sh", "-c", "echo hello; exit 3", IOTOP_AI="0")
     assert (done.returncode, done.stdout, done.stderr) == (3, "hello\n", "")
     assert list(tmp_path.iterdir()) == []
@@ -211,7 +211,7 @@ def test_another_program_reads_it_from_a_pipe(flags: tuple[str, ...]) -> None:
     assert sum(row["k"] == "snap" for row in rows) >= 4
 
 
-def test_a_reader_that_goes_ends_it_quietly() -> None:
+def test_a_closed_pipe_ends_it_quietly() -> None:
     running = started("-o", "-")
     assert running.stdout is not None
     assert running.stdout.readline().startswith('{"k":"hdr"')
@@ -221,7 +221,7 @@ def test_a_reader_that_goes_ends_it_quietly() -> None:
     assert running.stderr.read() == ""
 
 
-def test_command_lines_are_names_unless_asked(tmp_path: Path) -> None:
+def test_command_lines_are_names_by_default(tmp_path: Path) -> None:
     words = ("sh", "-c", "sleep 0.3", "visible1", "--token=hunter2")
     for level, shown in ((None, (False, False)), ("redacted", (True, False)), ("full", (True, True))):
         path = tmp_path / str(level)
@@ -244,18 +244,18 @@ def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
     events = [
         e for item in FileRecording(str(path)).lines() if isinstance(item, SnapLine) for e in item.snapshot.events
     ]
-    told = [(e.kind, e.text) for e in events]
-    assert ("mark", "epoch 3") in told
+    recorded = [(e.kind, e.text) for e in events]
+    assert ("mark", "epoch 3") in recorded
     alone = iotop("mark", "nobody", IOTOP_AI_SOCKET=socket)
     assert alone.returncode == 2
     assert alone.stderr.startswith("unknown: no monitor")
     if os.geteuid() == 0:
-        assert any(kind == "process_ended" and text.endswith("SIGSEGV") for kind, text in told)
+        assert any(kind == "process_ended" and text.endswith("SIGSEGV") for kind, text in recorded)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_mark_right_before_the_end_is_recorded(tmp_path: Path, number: signal.Signals) -> None:
-    """The Snapshot that would have carried it is a minute away."""
+    """The next Snapshot, which would have had it, is a minute away."""
     path, socket = tmp_path / "a", str(tmp_path / "m.sock")
     running = started("-d", "60", "-o", str(path), env={"IOTOP_AI_SOCKET": socket})
     until_it_has(path, 1)
@@ -292,7 +292,7 @@ def child_of(parent: int, pid: int) -> bool:
 
 
 def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
-    """A worker is killed, then the trainer; the command's own end is known without being root."""
+    """A worker is killed, then the trainer; the command's own end is known without root."""
     (tmp_path / "data").mkdir()
     path = tmp_path / "a"
     trainer = [sys.executable, str(TRAINER), str(tmp_path / "data"), "--workers", "2", "--log", str(tmp_path / "log")]
@@ -320,10 +320,10 @@ def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
         assert running.wait(20) == 128 + signal.SIGTERM
     finally:
         running.kill()
-    told = [event for event in ends(path) if event.job_pid == found]
-    assert (told[0].role, told[0].pid, told[0].job_pid) == ("worker", killed, found)
-    assert told[0].code == -signal.SIGKILL or os.geteuid() != 0
-    last = next(event for event in told if event.role == "trainer")
+    recorded = [event for event in ends(path) if event.job_pid == found]
+    assert (recorded[0].role, recorded[0].pid, recorded[0].job_pid) == ("worker", killed, found)
+    assert recorded[0].code == -signal.SIGKILL or os.geteuid() != 0
+    last = next(event for event in recorded if event.role == "trainer")
     assert (last.pid, last.code, last.text) == (found, -signal.SIGTERM, f"trainer trainer.py (pid {found}): SIGTERM")
 
 
@@ -335,7 +335,7 @@ def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
         ("--csv", "x", "--rotate", "1M"), ("--csv", "-", "-o", "-"), ("--keep", "0", "--rotate", "1M"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused(tmp_path: Path, flags: tuple[str, ...]) -> None:
+def test_invalid_flags_are_refused(tmp_path: Path, flags: tuple[str, ...]) -> None:
     done = iotop("record", *(str(tmp_path / "x") if f == "x" and flags[0] == "--csv" else f for f in flags))
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")

@@ -1,4 +1,4 @@
-"""Disk full, rotation, retention, hooks, the plain log: ``iotop-ai record`` and what lies on the disk afterwards."""
+"""Full disks, rotation, retention, hooks, the CSV log: ``iotop-ai record`` and the resulting files."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def read_some(stream: IO[str] | None) -> str:
         return ""
 
 
-def test_a_full_disk_tears_no_line_and_recording_goes_on(small_disk: Path) -> None:
+def test_a_full_disk_tears_no_line_and_recording_continues(small_disk: Path) -> None:
     path, ballast = small_disk / "a", small_disk / "ballast"
     running = started("--min-free", "0", "-o", str(path))
     until_it_has(path, 5)
-    said = ""
+    stderr = ""
     with ballast.open("wb", buffering=0) as filler:
         for step in (1 << 16, 1 << 12, 1):
             try:
@@ -62,20 +62,20 @@ def test_a_full_disk_tears_no_line_and_recording_goes_on(small_disk: Path) -> No
             except OSError:
                 continue
         for _ in range(600):
-            said += read_some(running.stderr)
-            if "not recording" in said:
+            stderr += read_some(running.stderr)
+            if "not recording" in stderr:
                 break
             time.sleep(0.05)
-    assert "No space left" in said or "the disk is full" in said
+    assert "No space left" in stderr or "the disk is full" in stderr
     size = path.stat().st_size
     ballast.unlink()
     for _ in range(600):
-        said += read_some(running.stderr)
-        if "recording again" in said:
+        stderr += read_some(running.stderr)
+        if "recording again" in stderr:
             break
         time.sleep(0.05)
-    assert said.count("not recording") == 1
-    assert said.count("recording again") == 1
+    assert stderr.count("not recording") == 1
+    assert stderr.count("recording again") == 1
     while path.stat().st_size < size + 2000:
         time.sleep(0.05)
     running.terminate()
@@ -87,7 +87,7 @@ def test_a_full_disk_tears_no_line_and_recording_goes_on(small_disk: Path) -> No
     assert any(isinstance(item, SnapLine) and item.gap for item in recording.lines())
 
 
-def test_too_little_room_is_told(small_disk: Path) -> None:
+def test_too_little_space_is_reported(small_disk: Path) -> None:
     done = iotop("record", *FAST, "--min-free", "1G", "--duration", "0.4", "-o", str(small_disk / "a"))
     assert "less than 1024 MiB free" in done.stderr
     assert done.returncode == 2
@@ -127,7 +127,7 @@ def test_files_are_rotated_packed_kept_and_shipped(tmp_path: Path) -> None:
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))  # none twice, and none lost
 
 
-def test_a_hook_that_fails_or_hangs_is_told(tmp_path: Path) -> None:
+def test_a_hook_that_fails_or_hangs_is_reported(tmp_path: Path) -> None:
     done = iotop("record", *FAST, "--hook", "false", "--duration", "0.2", "-o", str(tmp_path / "a"))
     assert "the hook ended with status 1 for a" in done.stderr
     running = started("--hook", "sleep 60", "--duration", "0.2", "-o", str(tmp_path / "b"))
@@ -140,7 +140,7 @@ def test_a_hook_that_fails_or_hangs_is_told(tmp_path: Path) -> None:
     assert running.wait(10) == 0
 
 
-def test_the_plain_log_alone(tmp_path: Path) -> None:
+def test_the_csv_log_alone(tmp_path: Path) -> None:
     path = tmp_path / "disk_io_log.csv"
     done = iotop("record", "--csv", str(path), *FAST, "--duration", "2", "--device", "vda")
     if done.returncode:
@@ -159,7 +159,7 @@ def test_the_plain_log_alone(tmp_path: Path) -> None:
     assert path.read_text().count("timestamp") == 1
 
 
-def test_the_plain_log_comes_line_by_line() -> None:
+def test_the_csv_log_is_written_line_by_line() -> None:
     running = subprocess.Popen(
         command("record", "--csv", "-", *FAST),
         cwd=TOP,

@@ -1,7 +1,7 @@
 """A real training on a real slow disk: recorded with its command, replayed at 80x24, stepped to the stall.
 
 A DataLoader with two worker processes reads from an ext4 whose disk answers at once and later takes 40 ms for each
-request. torch is looked for in this Python, else in the one that IOTOP_AI_TORCH names.
+request. torch comes from this Python, else from the one in IOTOP_AI_TORCH.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT
 
 
 class Recorded(NamedTuple):
-    """A training that was recorded. device: what was slow. steps: the trainer's own log."""
+    """A recorded training. device: the slow one. steps: the trainer's own log."""
 
     path: str
     csv: Path
     device: str
     code: int
-    said: str
+    stderr: str
     slow_at: float
     steps: list[dict[str, float]]
 
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FuseDisk, Path]]:
-    """A disk of which the latency can be set, and the folder of its file system, with files."""
+    """A disk with a variable latency, and the folder of its file system, with files."""
     folder = tmp_path_factory.mktemp("disk")
     data = folder / "data"
     data.mkdir()
@@ -84,8 +84,8 @@ def steps(log: Path) -> list[dict[str, float]]:
 
 
 def of_storage(path: str, device: str) -> list[int]:
-    """When the banner came to say that this device keeps a job waiting, Unix ns."""
-    firsts = [(told.wall_ns, told.verdict.primary) for told in FileRecording(path).verdicts()]
+    """The time at which the banner blamed this device for a waiting job, Unix ns."""
+    firsts = [(verdict_line.wall_ns, verdict_line.verdict.primary) for verdict_line in FileRecording(path).verdicts()]
     return [at for at, first in firsts if first.class_id == "storage_read" and ("device", device) in first.args]
 
 
@@ -104,17 +104,17 @@ def stall(disk: tuple[FuseDisk, Path], tmp_path_factory: pytest.TempPathFactory)
         until(lambda: of_storage(str(path), slow.name), "a verdict")
         until(lambda: time.time() > slow_at + SLOW_S, "time passes")
         stop.touch()
-        _, said = running.communicate(timeout=LONG_S)
+        _, stderr = running.communicate(timeout=LONG_S)
     finally:
         slow.set()
         running.kill()
-    return Recorded(str(path), csv, slow.name, running.returncode, said, slow_at, steps(log))
+    return Recorded(str(path), csv, slow.name, running.returncode, stderr, slow_at, steps(log))
 
 
 def test_the_exit_code_and_the_summary(stall: Recorded) -> None:
     assert stall.code == 3
-    assert "STARVED storage_read" in stall.said
-    peaks = next(line for line in stall.said.splitlines() if "peaks" in line)
+    assert "STARVED storage_read" in stall.stderr
+    peaks = next(line for line in stall.stderr.splitlines() if "peaks" in line)
     # Another disk may be slower still.
     assert float(re.search(r"await ([\d.]+) ms", peaks)[1]) > 35  # type: ignore[index]
 
@@ -127,11 +127,11 @@ def test_how_the_job_ended_is_recorded(stall: Recorded) -> None:
     assert len(workers) == 2
 
 
-def test_stepped_to_the_stall_whose_banner_says_storage(stall: Recorded) -> None:
+def test_stepping_to_the_stall_shows_storage_in_the_banner(stall: Recorded) -> None:
     stalls = of_storage(stall.path, stall.device)
     assert stalls
     assert stalls[0] > stall.slow_at * 1e9
-    changes = [told.wall_ns for told in FileRecording(stall.path).verdicts()]
+    changes = [verdict_line.wall_ns for verdict_line in FileRecording(stall.path).verdicts()]
     with Terminal(80, 24) as terminal:
         program = shlex.join([sys.executable, "-m", "iotop_ai", "replay", "--allow-root", stall.path])
         terminal.type(f"cd {TOP}; {program}; echo rc=$?\n")
@@ -176,11 +176,11 @@ def test_other_exit_codes_pass_through(disk: tuple[FuseDisk, Path], tmp_path: Pa
             os.kill(trainer_of(running.pid), ending)
         else:
             stop.touch()
-        _, said = running.communicate(timeout=LONG_S)
+        _, stderr = running.communicate(timeout=LONG_S)
     finally:
         running.kill()
     assert running.returncode == code
-    assert "verdicts" in said
+    assert "verdicts" in stderr
     ends = [e for e in FileRecording(str(path)).events() if e.role == "trainer" and "torch_train.py" in e.text]
     assert [end.code for end in ends] == [-ending]
     assert FileRecording(str(path)).closed()

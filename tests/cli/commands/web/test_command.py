@@ -46,7 +46,7 @@ def test_ports(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is not a port; write 1024 to 65535" in capsys.readouterr().err
 
 
-def test_what_a_session_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_runs_the_read_only_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     argv = ["web", "-d", "2", "--device", "sda", "--theme", "light", "--no-smart", "--smart-type", "sda=x y"]
     args = build_parser(argv).parse_args(argv)
@@ -111,7 +111,7 @@ class Served(NamedTuple):
         return headers["Location"]
 
     def next_key(self) -> str:
-        """The one that is printed after one has been used."""
+        """The key that is printed after one has been used."""
         assert self.child.stdout is not None
         found = re.search(rf"http://127\.0\.0\.1:{self.port}/(\S{{32}})\n", self.child.stdout.readline())
         assert found
@@ -135,7 +135,7 @@ class Served(NamedTuple):
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    """Started in a folder with a package that a careless Python would run."""
+    """Started in a folder with a package that an unsafe Python would run."""
     package = tmp_path / "iotop_ai"
     package.mkdir()
     for name in ("__init__", "__main__"):
@@ -169,7 +169,7 @@ async def until(what: Callable[[], bool], name: str) -> None:
 
 
 async def painted(ws: Any, word: str) -> str:
-    """What is painted until a word is."""
+    """The painted text up to a word."""
     import aiohttp
 
     seen = ""
@@ -204,7 +204,7 @@ def test_only_with_the_key_and_under_our_name(served: Served) -> None:
 
 @needs_extra
 def test_the_printed_address_opens_once(served: Served) -> None:
-    """Who reads it later in a terminal's history gets nothing, and the first browser keeps its page."""
+    """A later reader of the terminal's history gets nothing, and the first browser keeps its page."""
     assert served.get(f"/{served.key}", method="HEAD")[0] == 405
     assert served.get(f"/{served.key}", Sec_Purpose="prefetch;prerender")[0] == 503
     first = served.open()
@@ -216,8 +216,8 @@ def test_the_printed_address_opens_once(served: Served) -> None:
 
 
 @needs_extra
-def test_the_key_goes_nowhere_else(served: Served) -> None:
-    """No cookie, which every port of 127.0.0.1 is sent, no Referer, and nothing is fetched from elsewhere."""
+def test_the_key_is_not_leaked(served: Served) -> None:
+    """No cookie, which every port of 127.0.0.1 would get, no Referer, and no request to other hosts."""
     page = served.open()
     for path in (
         f"/{served.next_key()}",
@@ -238,7 +238,7 @@ def test_the_key_goes_nowhere_else(served: Served) -> None:
 
 
 @needs_extra
-def test_it_listens_on_this_machine_alone(served: Served) -> None:
+def test_it_listens_on_this_machine_only(served: Served) -> None:
     table = "".join(Path(f"/proc/net/{name}").read_text() for name in ("tcp", "tcp6"))
     listening = [line.split()[1] for line in table.splitlines() if line.split()[3] == "0A"]
     mine = f":{served.port:04X}"
@@ -260,7 +260,7 @@ async def test_a_session_shows_the_screen_and_writes_nothing(served: Served) -> 
         await ws.send_json(["stdin", "R"])
         await painted(ws, "read-only")
         await ws.send_json(["stdin", "P"])
-        await painted(ws, "nothing may be written")
+        await painted(ws, "this screen may not write")
         await ws.send_json(["ping", "1"])
         await ws.send_json(["stdin", "q"])
         while not ws.closed:
@@ -275,11 +275,11 @@ async def test_a_session_shows_the_screen_and_writes_nothing(served: Served) -> 
     [
         ("width=100000&height=100000", []),
         ("width=100&height=30", [["resize", {"width": 100_000, "height": 100_000}]]),
-        ("width=100&height=30", [["stdin", "\x1b[48;100000;100000;1;1t"]]),  # a terminal's own word for it
+        ("width=100&height=30", [["stdin", "\x1b[48;100000;100000;1;1t"]]),  # the terminal's own report of it
     ],
     ids=["address", "message", "typed"],
 )
-async def test_a_size_that_nobody_has(served: Served, query: str, messages: list[object]) -> None:
+async def test_impossible_sizes_are_bounded(served: Served, query: str, messages: list[object]) -> None:
     async with served.socket(served.open(), query) as ws:
         await painted(ws, "process")
         for message in messages:
@@ -315,7 +315,7 @@ BAD = [
 
 
 @needs_extra
-async def test_what_is_not_a_message_closes_its_session_alone(served: Served) -> None:
+async def test_an_invalid_message_closes_only_its_session(served: Served) -> None:
     import aiohttp
 
     page = served.open()
@@ -330,7 +330,7 @@ async def test_what_is_not_a_message_closes_its_session_alone(served: Served) ->
                 assert message.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED), bad
                 assert message.data in (aiohttp.WSCloseCode.POLICY_VIOLATION, aiohttp.WSCloseCode.MESSAGE_TOO_BIG)
             line = await asyncio.to_thread(served.child.stderr.readline)
-            assert line.startswith("web: a screen was closed: the page sent what is not a message ("), bad
+            assert line.startswith("web: a screen was closed: the page sent an invalid message ("), bad
         await other.send_json(["resize", {"width": 99, "height": 29}])  # all is painted again
         await painted(other, "process")
         assert len(served.monitors()) == 1
@@ -346,7 +346,7 @@ async def test_the_monitor_ends_with_its_page(served: Served, stopped: bool) -> 
         (pid,) = served.monitors()
         if stopped:
             os.kill(pid, signal.SIGSTOP)
-        ws._response.close()  # as a browser that is killed: no goodbye
+        ws._response.close()  # like a killed browser: no close message
     await until(lambda: not Path(f"/proc/{pid}").exists(), "the monitor has ended")
 
 
@@ -365,7 +365,7 @@ async def test_the_monitor_ends_with_the_server(served: Served, number: int) -> 
 
 
 class Lines(list[str]):
-    """What a server says."""
+    """The lines of a server."""
 
     def __call__(self, line: str) -> None:
         self.append(line)
@@ -373,15 +373,15 @@ class Lines(list[str]):
 
 @contextlib.asynccontextmanager
 async def server_of(*argv: str) -> AsyncIterator[tuple[str, Lines, Any]]:
-    """A server in this process whose monitors are another program: its page's address, and what it says."""
+    """A server in this process whose monitors are another program: its page's address, and its lines."""
     import aiohttp
     from aiohttp import web
 
     from iotop_ai.tui.web.server import BrowserServer
 
-    port, said = free_port(), Lines()
+    port, reports = free_port(), Lines()
     opens = Lines()
-    server = BrowserServer(argv, {}, port, opens, said)
+    server = BrowserServer(argv, {}, port, opens, reports)
     server._show_next()
     runner = web.AppRunner(server._app())
     await runner.setup()
@@ -390,13 +390,13 @@ async def server_of(*argv: str) -> AsyncIterator[tuple[str, Lines, Any]]:
         async with aiohttp.ClientSession(headers={"Origin": f"http://127.0.0.1:{port}"}) as browser:
             async with browser.get(opens[0]) as answer:
                 page = str(answer.url)
-            yield page, said, browser
+            yield page, reports, browser
     finally:
         await runner.cleanup()
 
 
 @needs_extra
-async def test_there_are_not_too_many_sessions() -> None:
+async def test_sessions_are_limited() -> None:
     import aiohttp
 
     from iotop_ai.tui.web.server import MOST_SESSIONS
@@ -429,30 +429,30 @@ async def test_there_are_not_too_many_sessions() -> None:
     ],
 )  # fmt: skip
 async def test_a_monitor_that_fails_is_one_line(argv: tuple[str, ...], why: str) -> None:
-    async with server_of(*argv) as (page, said, browser), browser.ws_connect(f"{page}ws") as ws:
+    async with server_of(*argv) as (page, reports, browser), browser.ws_connect(f"{page}ws") as ws:
         await ws.receive(timeout=LONG_S)
-        await until(lambda: bool(said), "a line")
-        assert len(said) == 1
-        assert why.replace("?", "") in said[0].replace("\ufffd", "").replace("?", "")
-        assert said[0].isprintable()
+        await until(lambda: bool(reports), "a line")
+        assert len(reports) == 1
+        assert why.replace("?", "") in reports[0].replace("\ufffd", "").replace("?", "")
+        assert reports[0].isprintable()
 
 
 @needs_extra
-async def test_a_page_that_was_left_open_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_page_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     from iotop_ai.tui.web.session import Session
 
     monkeypatch.setattr(Session.__init__, "__defaults__", (2.0,))
-    async with server_of("/bin/sleep", "100") as (page, said, browser), browser.ws_connect(f"{page}ws") as ws:
+    async with server_of("/bin/sleep", "100") as (page, reports, browser), browser.ws_connect(f"{page}ws") as ws:
         for _ in range(6):
             await asyncio.sleep(0.4)
             await ws.send_json(["focus"])
-        assert said == []
-        await until(lambda: bool(said), "it is closed")
-        assert said == ["a screen was closed: nothing came from the page for 2 s"]
+        assert reports == []
+        await until(lambda: bool(reports), "it is closed")
+        assert reports == ["a screen was closed: the page sent nothing for 2 s"]
 
 
 @needs_extra
-def test_a_port_that_is_taken() -> None:
+def test_a_used_port_is_reported() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

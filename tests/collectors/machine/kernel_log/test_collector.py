@@ -172,9 +172,9 @@ LINES = {
 QUIET = [
     "",
     "operation not supported error, dev sda, sector 0 op 0x9:(WRITE_ZEROES) flags 0x8000800 phys_seg 0 prio class 2",
-    "Buffer I/O error on dev loop0, logical block 2, async page read",  # told of the request already
+    "Buffer I/O error on dev loop0, logical block 2, async page read",  # the request is already reported
     "EXT4-fs (sda1): mounted filesystem 49e0f6e8 ro without journal. Quota mode: none.",
-    "EXT4-fs (sda1): re-mounted 49e0f6e8 ro. Quota mode: none.",  # somebody's mount -o remount,ro
+    "EXT4-fs (sda1): re-mounted 49e0f6e8 ro. Quota mode: none.",  # a user's mount -o remount,ro
     "Bluetooth: hci0: Firmware timeout, trying again",
     "md: md0 stopped.",
     "usb 1-1: device descriptor read/64, error -71",
@@ -183,7 +183,7 @@ QUIET = [
     "ata3: SATA link up 6.0 Gbps (SStatus 133 SControl 300)",
     "ata3.00: configured for UDMA/133",
     "ata3: EH complete",
-    "ata1.00: error: { ABRT }",  # a command that the disk does not know
+    "ata1.00: error: { ABRT }",  # a command that the disk does not support
     "nvme nvme0: 8/0/0 default/read/poll queues",
     "pcieport 0000:00:1c.5: AER: enabled with IRQ 122",
     "pcieport 0000:00:1c.5:   device [8086:a115] error status/mask=00000001/00002000",
@@ -192,7 +192,7 @@ QUIET = [
     "nfs: server 10.0.0.9 is not a server at all",
     "EXT4-fs (sdb1): error count since last fsck: 3",
     "XFS (sdb1): Mounting V5 Filesystem 49e0f6e8",
-    "BTRFS info (device sdc): bdev /dev/sdd errs: wr 0, rd 3, flush 0, corrupt 1, gen 0",  # of old, told at each mount
+    "BTRFS info (device sdc): bdev /dev/sdd errs: wr 0, rd 3, flush 0, corrupt 1, gen 0",  # printed at each mount
     "amdgpu 0000:03:00.0: amdgpu: GPU reset(2) succeeded!",
     "amdgpu 0000:03:00.0: amdgpu: ring gfx_0.0.0 uses VM inv eng 0 on hub 0",
     "i915 0000:00:02.0: [drm] Finished loading DMC firmware i915/adlp_dmc.bin (v2.20)",
@@ -201,18 +201,18 @@ QUIET = [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_line_says_what_happened_to_what(line: str) -> None:
+def test_lines_become_events(line: str) -> None:
     found = parse_line(line)
     assert found is not None
     assert (found.kind, found.subject, found.text) == LINES[line]
 
 
 @pytest.mark.parametrize("line", QUIET)
-def test_other_lines_say_nothing(line: str) -> None:
+def test_other_lines_are_ignored(line: str) -> None:
     assert parse_line(line) is None
 
 
-def test_what_more_a_line_gives() -> None:
+def test_further_figures_of_a_line() -> None:
     lines = list(LINES)
     assert parse_line(lines[1]) == LogEvent(*LINES[lines[1]], what="critical medium", counts=True)
     assert [found.pid for line in lines if (found := parse_line(line)) and found.kind == "oom_kill"] == [2841, 77]
@@ -237,7 +237,7 @@ def test_a_record_is_its_facility_and_its_first_line() -> None:
         (rb"[@click=quit]x", "[@click=quit]x"),
     ],
 )
-def test_names_that_processes_gave_themselves_are_harmless(name: bytes, shown: str) -> None:
+def test_hostile_process_names_are_harmless(name: bytes, shown: str) -> None:
     record = parse_record(b"3,1,2,-;Out of memory: Killed process 5 (" + name + b") total-vm:1kB, anon-rss:0kB\n")
     assert record is not None
     found = parse_line(record.text)
@@ -274,7 +274,7 @@ def log(tmp_path: Path) -> Iterator[Log]:
     made.close()
 
 
-def test_errors_are_counted_by_device_and_told_once_a_tick(log: Log) -> None:
+def test_errors_are_counted_by_device_and_reported_once_a_tick(log: Log) -> None:
     assert log.collector.read().errors == {}
     for sector in range(20):
         log.write(f"I/O error, dev sda, sector {sector} op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2")
@@ -296,13 +296,13 @@ def test_errors_are_counted_by_device_and_told_once_a_tick(log: Log) -> None:
     assert log.collector.read().errors["sda"].lines == 21
 
 
-def test_an_ata_incident_counts_once_for_its_disk_and_says_of_what_kind(log: Log, tmp_path: Path) -> None:
+def test_an_ata_incident_counts_once_with_its_kind(log: Log, tmp_path: Path) -> None:
     way = "../devices/pci0000:00/0000:00:1f.2/ata3/host2/target2:0:0/2:0:0:0/block/sdb"
     (tmp_path / "sys/block").mkdir(parents=True)
     (tmp_path / "sys/block/sdb").symlink_to(way)
     (tmp_path / "sys/block/sdc").symlink_to(way.replace("ata3", "ata31").replace("sdb", "sdc"))
     log.collector.read()
-    (tmp_path / "sys/block/sdb").unlink()  # it fell off before the line is read
+    (tmp_path / "sys/block/sdb").unlink()  # removed before the line is read
     log.write("ata3.00: exception Emask 0x0 SAct 0x40000000 SErr 0x0 action 0x0")
     log.write("ata3.00: irq_stat 0x40000008")
     log.write("ata3.00: failed command: READ FPDMA QUEUED")
@@ -344,7 +344,7 @@ def test_an_uncorrected_pcie_error_is_an_error_of_the_disk_at_that_address(log: 
     assert log.collector.read().errors["nvme0"][::2] == (1, "PCIe")
 
 
-def test_what_btrfs_counts_of_a_partition_is_its_disks(log: Log, tmp_path: Path) -> None:
+def test_btrfs_errors_of_a_partition_belong_to_its_disk(log: Log, tmp_path: Path) -> None:
     (tmp_path / "sys/devices/sdd/sdd1").mkdir(parents=True)
     (tmp_path / "sys/devices/sdd/sdd1/partition").write_text("1\n")
     (tmp_path / "sys/class/block").mkdir(parents=True)
@@ -354,7 +354,7 @@ def test_what_btrfs_counts_of_a_partition_is_its_disks(log: Log, tmp_path: Path)
     assert log.collector.read().errors["sdd"][::2] == (1, "BTRFS")
 
 
-def test_timeouts_are_counted_of_the_controller(log: Log) -> None:
+def test_timeouts_count_for_the_controller(log: Log) -> None:
     log.collector.read()
     log.write("nvme nvme0: I/O 834 QID 3 timeout, aborting")
     log.write("nvme nvme0: I/O 834 QID 3 timeout, reset controller")
@@ -362,7 +362,7 @@ def test_timeouts_are_counted_of_the_controller(log: Log) -> None:
     assert {name: (one.lines, one.what) for name, one in errors.items()} == {"nvme0": (2, "timeout")}
 
 
-def test_a_flood_is_bounded_in_what_is_told(log: Log) -> None:
+def test_a_flood_of_events_is_bounded(log: Log) -> None:
     log.collector.read()
     for pid in range(12):
         log.write(f"Out of memory: Killed process {pid} (p{pid}) total-vm:1kB")
@@ -370,7 +370,7 @@ def test_a_flood_is_bounded_in_what_is_told(log: Log) -> None:
     assert len(log.collector.events()) == 8
 
 
-def test_what_a_program_wrote_is_not_the_kernels_word(log: Log) -> None:
+def test_records_of_programs_are_ignored(log: Log) -> None:
     log.collector.read()
     log.write("I/O error, dev sda, sector 1 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", facility=1)
     assert log.collector.read().errors == {}
@@ -407,7 +407,7 @@ def running() -> KernelLogCollector:
     return collector
 
 
-def test_the_running_kernels_log_tells_forgery_from_truth() -> None:
+def test_forged_records_of_the_running_kernel_are_ignored() -> None:
     collector = running()
     try:
         try:
@@ -447,7 +447,7 @@ def test_a_real_error_of_a_real_device(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_group() -> Iterator[Path]:
-    """A cgroup in which 32 MiB are all there is."""
+    """A cgroup with a limit of 32 MiB."""
     first, second = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
     folder = (first if first.is_dir() else second) / f"iotop-ai-test-{os.getpid()}"
     limit = "memory.limit_in_bytes" if first.is_dir() else "memory.max"

@@ -70,7 +70,7 @@ def test_links_that_carry_bytes(folder: Path) -> None:
     }
 
 
-def test_a_vanished_link_drops_out_and_comes_back_new(folder: Path) -> None:
+def test_a_removed_link_is_left_out_and_returns_as_new(folder: Path) -> None:
     collector = NetworkCollector(Root(str(folder)), Clock())
     collector.read()
     shutil.rmtree(folder / "sys/class/net/eth0")
@@ -88,8 +88,8 @@ def test_counters_move_on_the_same_descriptor_and_speed_follows_the_state(folder
     (base / "speed").write_text("-1\n")
     assert collector.read()["eth0"][:1] == (99,)
     (base / "operstate").write_text("down\n")
-    gone = collector.read()["eth0"]
-    assert (gone.state, gone.bits_per_s) == ("down", None)
+    returned = collector.read()["eth0"]
+    assert (returned.state, returned.bits_per_s) == ("down", None)
     collector.close()
 
 
@@ -100,7 +100,7 @@ def test_a_dead_port_has_no_speed(tmp_path: Path) -> None:
     assert (port.state, port.bits_per_s) == ("down", None)
 
 
-def test_no_links_is_none_found(tmp_path: Path) -> None:
+def test_without_links_the_table_is_empty(tmp_path: Path) -> None:
     assert NetworkCollector(Root(str(tmp_path)), Clock()).read() == {}
 
 
@@ -135,8 +135,8 @@ def received(folder: Path, before: Entries, after: Entries) -> float | None:
 GB = 10**9
 
 
-def test_a_bond_its_interfaces_and_what_stands_on_it_count_once(tmp_path: Path) -> None:
-    """2 GB/s come in over two ports; the bond, a VLAN and a bridge on it say so again."""
+def test_a_bond_with_its_interfaces_counts_once(tmp_path: Path) -> None:
+    """2 GB/s come in over two ports; the bond, a VLAN and a bridge on it count the same bytes."""
 
     def state(gb: int) -> Entries:
         tree: Entries = {}
@@ -161,7 +161,7 @@ def test_a_bond_its_interfaces_and_what_stands_on_it_count_once(tmp_path: Path) 
     assert received(tmp_path, state(0), state(1)) == 2 * GB
 
 
-def test_a_virtual_function_below_hyper_vs_link_counts_once(tmp_path: Path) -> None:
+def test_hyper_vs_link_and_its_virtual_function_count_once(tmp_path: Path) -> None:
     def state(gb: int) -> Entries:
         return nic("eth0", gb * GB, 0, 0, 0, 0, 0, device=False) | nic("enP1", gb * GB, 0, 0, 0, 0, 0, device=False)
 
@@ -213,7 +213,7 @@ def test_aws_efa_keeps_its_own_counters(tmp_path: Path) -> None:
     assert port[:2] == (5970, 2000), "whichever is larger: bytes on the wire, or those of each operation"
 
 
-def test_in_a_container_what_lies_on_nothing_counts(tmp_path: Path) -> None:
+def test_in_a_container_unstacked_links_count(tmp_path: Path) -> None:
     tree: Entries = {}
     for name, kind in (("eth0", 1), ("inner", 1), ("macv", 1), ("tun0", 65534), ("wg0", 65534)):
         tree |= nic(name, 5, 5, 0, 0, 0, 0, speed=None, device=False)

@@ -20,7 +20,7 @@ from tests.tui.test_app import Upstream
 
 
 class Paper:
-    """A canvas that counts what it is asked to draw."""
+    """A canvas that counts its redraws."""
 
     columns = 80
 
@@ -72,7 +72,7 @@ def test_time_pauses_and_sets_the_interval_upstream(state: MainState, paper: Pap
     assert paper.messages[-2:] == [NOTHING_YET, "failed: this screen is read-only"]
 
 
-async def test_lists_offer_devices_and_take_one(state: MainState) -> None:
+async def test_a_device_is_chosen_from_a_list(state: MainState) -> None:
     opened: list[tuple[tuple[Entry, ...], TakeAction]] = []
 
     def open_list(entries: tuple[Entry, ...], take: TakeAction, wording: Wording) -> None:

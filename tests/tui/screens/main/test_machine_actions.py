@@ -1,4 +1,4 @@
-"""The keys that change the machine: where they are refused, and that every key belongs to the question."""
+"""The keys that change the machine: where they are refused, and that the dialog takes every key."""
 
 from __future__ import annotations
 
@@ -67,23 +67,23 @@ async def showing(
     ("view", "why"),
     [
         (VIEW._replace(readonly=True), "this screen is read-only"),
-        (VIEW._replace(remote=True), "it is done on the machine itself"),
-        (VIEW._replace(mode="replay"), "it is done on the machine itself"),
-        (VIEW._replace(mode="back"), "this is the past"),
+        (VIEW._replace(remote=True), "only on the live screen"),
+        (VIEW._replace(mode="replay"), "only on the live screen"),
+        (VIEW._replace(mode="back"), "not while looking back"),
     ],
 )
 @pytest.mark.parametrize("key", ["D", "ctrl+t", "k", "f9", "i", "f7"])
-async def test_nothing_is_asked_where_nothing_may_be_done(view: View, why: str, key: str) -> None:
+async def test_without_permission_no_dialog_opens(view: View, why: str, key: str) -> None:
     async with showing(view) as shown:
         assert why in await shown.press(key)
         assert not shown.asking
-    async with showing(source=MemoryRecording()) as shown:  # a recording is no machine
-        assert "it is done on the machine itself" in await shown.press(key)
+    async with showing(source=MemoryRecording()) as shown:  # a recording cannot be changed
+        assert "only on the live screen" in await shown.press(key)
         assert not shown.asking
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (160, 48)])
-async def test_the_question_lives_over_the_screen_and_escape_leaves_it(size: tuple[int, int]) -> None:
+async def test_the_dialog_is_over_the_screen_and_escape_closes_it(size: tuple[int, int]) -> None:
     async with showing(size=size) as shown:
         text = await shown.press("D")
         assert "DROP CACHES" in text
@@ -100,7 +100,7 @@ async def test_the_question_lives_over_the_screen_and_escape_leaves_it(size: tup
         assert not shown.source.events
 
 
-async def test_keys_of_one_burst_are_typed_into_the_question() -> None:
+async def test_keys_of_one_burst_go_into_the_dialog() -> None:
     async with showing() as shown:
         await shown.press("D", "d", "r")
         assert isinstance(shown.app.screen, DropCachesScreen)
@@ -116,11 +116,11 @@ async def test_a_wrong_word_drops_nothing() -> None:
         assert not shown.source.events
 
 
-async def test_a_dataset_is_evicted_and_the_recording_says_so(disk_folder: Path) -> None:
+async def test_a_dataset_is_evicted_and_recorded(disk_folder: Path) -> None:
     (disk_folder / "file").write_bytes(b"x" * (1 << 20))
     async with showing(size=(120, 40)) as shown:
         await shown.press("D", "4")
-        assert "whole path" in await shown.press(*"data", "enter")
+        assert "full path" in await shown.press(*"data", "enter")
         await shown.press("ctrl+u", *str(disk_folder), "enter")
         await shown.until(lambda text: "Enter or Esc:close" in text)
         assert shown.source.events == [("action", f"evicted 1 file of {disk_folder}: 1 MB -> 0 B in memory")]
@@ -128,7 +128,7 @@ async def test_a_dataset_is_evicted_and_the_recording_says_so(disk_folder: Path)
         assert not shown.asking
 
 
-async def test_delay_accounting_is_asked_about_and_left() -> None:
+async def test_the_delay_accounting_dialog_can_be_left() -> None:
     async with showing() as shown:
         text = await shown.press("ctrl+t")
         assert "DELAY ACCOUNTING" in text
@@ -146,7 +146,7 @@ async def test_a_process_has_to_be_chosen_first() -> None:
         assert not shown.asking
 
 
-async def test_what_is_no_command_does_nothing() -> None:
+async def test_an_invalid_command_does_nothing() -> None:
     async with showing(size=(120, 40)) as shown:
         shown.app.main.panels["process"].focus()
         await shown.press("down")
@@ -154,8 +154,8 @@ async def test_what_is_no_command_does_nothing() -> None:
         text = await shown.press("k")
         assert "PROCESS" in text
         assert "kill" in text
-        assert "none of them" in await shown.press(*"segv", "enter")
-        assert "none of them" not in await shown.press("backspace")
+        assert "unknown command" in await shown.press(*"segv", "enter")
+        assert "unknown command" not in await shown.press("backspace")
         await shown.press("escape")
         assert not shown.asking
         text = await shown.press("i")

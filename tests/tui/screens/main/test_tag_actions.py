@@ -1,4 +1,4 @@
-"""The keys that tag: by process and not by row, everywhere, and what then acts on all of them."""
+"""The keys that tag: by process and not by row, everywhere, and actions on all tagged ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_a_tag_stays_while_the_process_does(mode: str) -> None:
         assert "pt_data_worker x64 tagged, 64 in all" in text
         assert "*pt_data_worker x64" in text
         assert "process 64 tagged" in text
-        assert "train.py x8 tagged, 72 in all" in await shown.press("T")  # it went on to the next row
+        assert "train.py x8 tagged, 72 in all" in await shown.press("T")  # the cursor is on the next row
         await shown.press("s", *"name", "enter", "slash", *"train", "enter", "t")
         assert len(main.view.tagged) == 72
         main.state.newest = LATER
@@ -43,28 +43,28 @@ async def test_a_tag_stays_while_the_process_does(mode: str) -> None:
         assert "nothing is tagged" in await shown.press("U")
 
 
-async def test_what_has_ended_is_tagged_no_more() -> None:
+async def test_an_ended_process_is_untagged() -> None:
     async with showing(size=(120, 40)) as shown:
         main = shown.app.main
         main.panels["process"].focus()
         await shown.press("down", "T")
-        (gone, *_), left = sorted(main.view.tagged), len(main.view.tagged) - 1
+        (ended, *_), left = sorted(main.view.tagged), len(main.view.tagged) - 1
         processes = LATER.snapshot.processes
         table = processes.value
         assert table is not None
-        table = table._replace(info={key: info for key, info in table.info.items() if key != gone})
+        table = table._replace(info={key: info for key, info in table.info.items() if key != ended})
         later = LATER._replace(snapshot=LATER.snapshot._replace(processes=processes._replace(value=table)))
         shown.app.post_message(FrameReady(later))
         await shown.pilot.pause()
         assert len(main.view.tagged) == left
-        assert gone not in main.view.tagged
+        assert ended not in main.view.tagged
         assert f"process {left} tagged" in shown.text
 
 
 @pytest.mark.parametrize(
-    ("view", "why"), [(VIEW._replace(mode="replay"), "on the machine"), (VIEW._replace(readonly=True), "read-only")]
+    ("view", "why"), [(VIEW._replace(mode="replay"), "on the live screen"), (VIEW._replace(readonly=True), "read-only")]
 )
-async def test_tags_act_only_where_anything_may(view: object, why: str) -> None:
+async def test_tags_act_only_where_actions_are_allowed(view: object, why: str) -> None:
     async with showing(view, size=(120, 40)) as shown:  # type: ignore[arg-type]
         shown.app.main.panels["process"].focus()
         await shown.press("down", "T")
@@ -73,7 +73,7 @@ async def test_tags_act_only_where_anything_may(view: object, why: str) -> None:
             assert not shown.asking
 
 
-async def test_one_question_for_all_that_is_tagged_whatever_has_the_focus() -> None:
+async def test_one_dialog_for_all_tagged_processes() -> None:
     async with showing(size=(80, 24)) as shown:
         shown.app.main.panels["process"].focus()
         await shown.press("down", "T")
@@ -87,22 +87,22 @@ async def test_one_question_for_all_that_is_tagged_whatever_has_the_focus() -> N
         assert not shown.source.events
 
 
-async def test_every_one_of_them_has_its_event(kept: Path) -> None:
+async def test_every_tagged_process_has_its_event(kept: Path) -> None:
     async with showing(size=(120, 40)) as shown:
         main = shown.app.main
         main.panels["process"].focus()
         await shown.press("down", "T", "k", *"nice 5", "enter")
-        # These processes are made up: whatever has their numbers on this machine started at another time.
+        # These processes are made up: any process with such a pid here started at another time.
         text = await shown.until(lambda text: "of 64 tagged" in text)
         assert "failed: nice 5: 0 of 64 tagged; not done to pt_data_worker (" in text
         assert not shown.source.events
-        done = ActionResult.recorded(True, "nice 5: 2 of 3 tagged", ("nice 5: a (1)", "nice 5: b (2)"))
+        done = ActionResult.of_action(True, "nice 5: 2 of 3 tagged", ("nice 5: a (1)", "nice 5: b (2)"))
         main.action_threads.run("nice", lambda: done)
         await shown.until(lambda text: "2 of 3 tagged" in text)
         assert shown.source.events == [("action", "nice 5: a (1)"), ("action", "nice 5: b (2)")]
 
 
-async def test_a_row_is_copied_and_of_tagged_ones_all(kept: Path) -> None:
+async def test_a_row_or_all_tagged_rows_are_copied(kept: Path) -> None:
     async with showing(size=(120, 40)) as shown:
         main = shown.app.main
         assert "choose a row first" in await shown.press("y")

@@ -1,4 +1,4 @@
-"""A live session: look back while it goes on, mark, and record with the minute before."""
+"""A live session: look back while it continues, mark, and record with the minute before."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAIT_S = 20.0
 
 
 class Session:
-    """A live app whose source is fed by the test. marks: what was put into the source."""
+    """A live app whose source is fed by the test. marks: those put into the source."""
 
     def __init__(self, view: View, record: Callable[[tuple[str, ...]], Recorder] | None) -> None:
         self.feed: queue.Queue[Frame | None] = queue.Queue()
@@ -90,7 +90,7 @@ async def living(
         session.feed.put(None)
 
 
-async def test_back_on_and_to_now_while_it_goes_on() -> None:
+async def test_stepping_back_and_to_now_while_live() -> None:
     async with living() as session:
         await session.come(1, 100)
         await session.press("left_square_bracket")
@@ -112,7 +112,7 @@ async def test_back_on_and_to_now_while_it_goes_on() -> None:
         assert "live" in session.text("path")
 
 
-async def test_its_time_line_reaches_to_now_and_knows_changes_and_marks() -> None:
+async def test_its_time_line_reaches_now_with_changes_and_marks() -> None:
     async with living() as session:
         await session.come(1, 112)
         assert not session.app.main.panels["timeline"].display
@@ -133,7 +133,7 @@ async def test_its_time_line_reaches_to_now_and_knows_changes_and_marks() -> Non
         assert "mark: epoch 20" in session.screen()
         await session.press("v")
         await session.until(lambda: session.shown == changes[0])
-        # What comes meanwhile is reached too.
+        # Frames that come meanwhile are reached too.
         width = row.count("━")
         await session.come(111, 129)
         await session.until(lambda: session.text("timeline").count("━") < width)
@@ -157,7 +157,7 @@ async def test_a_key_returns_to_now(key: str) -> None:
         assert len(session.app.main.view.past) == before
 
 
-async def test_the_numbers_of_then_are_the_numbers_of_then() -> None:
+async def test_figures_of_the_past_are_unchanged() -> None:
     async with living() as session:
         await session.come(1, 120)
         await session.press("left_square_bracket", "at", *"-40s", "enter")
@@ -168,9 +168,9 @@ async def test_the_numbers_of_then_are_the_numbers_of_then() -> None:
         assert session.shown == LIVE[120]
 
 
-async def test_pause_then_back_and_nothing_to_look_back_at() -> None:
+async def test_looking_back_needs_a_history() -> None:
     async with living() as session:
-        session.app.keeper = SessionRecorder(Clock())  # keeps nothing
+        session.app.keeper = SessionRecorder(Clock())  # without a ring
         await session.press("left_square_bracket")
         assert "nothing to look back at yet" in session.screen()
         await session.press("right_square_bracket", "at", "v")
@@ -184,7 +184,7 @@ async def test_a_mark_is_set_at_now() -> None:
         assert "done: mark set at 08:53:20" in session.screen()
 
 
-async def test_a_recording_holds_the_minute_before_and_all_that_follows(tmp_path: Path) -> None:
+async def test_a_recording_has_the_minute_before_it(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
 
     def record(preroll: tuple[str, ...]) -> Recorder:
@@ -207,8 +207,8 @@ async def test_a_recording_holds_the_minute_before_and_all_that_follows(tmp_path
         assert "● REC" not in session.text("path")
     recording = FileRecording(str(path))
     assert recording.blocks[0].pre
-    tape = FrameCursor([recording])
-    assert [tape.seek(0), *iter(tape.forward, None)] == LIVE[81:96]
+    cursor = FrameCursor([recording])
+    assert [cursor.seek(0), *iter(cursor.forward, None)] == LIVE[81:96]
     assert recording.closed()
 
 
@@ -222,16 +222,16 @@ async def test_leaving_closes_the_recording(tmp_path: Path) -> None:
     assert FileRecording(str(path)).closed()
 
 
-async def test_an_action_that_is_not_over_when_the_app_is_left_is_in_the_recording(tmp_path: Path) -> None:
+async def test_an_action_still_running_at_exit_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
-    told: list[Event] = []
+    events: list[Event] = []
 
     def add(kind: str, text: str) -> None:
-        told.append(Event(LIVE[8].snapshot.at_ns + 1, LIVE[8].snapshot.wall_ns + 1, kind, text))
+        events.append(Event(LIVE[8].snapshot.at_ns + 1, LIVE[8].snapshot.wall_ns + 1, kind, text))
 
     async with living(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
         session.source.add_event = add  # type: ignore[method-assign]
-        session.app.keeper._pending = lambda seq: tuple(told)  # type: ignore[union-attr]
+        session.app.keeper._pending = lambda seq: tuple(events)  # type: ignore[union-attr]
         await session.come(1, 3)
         await session.press("R")
         await session.until(lambda: "done: recording to" in session.screen())
@@ -239,7 +239,7 @@ async def test_an_action_that_is_not_over_when_the_app_is_left_is_in_the_recordi
 
         def act() -> ActionResult:
             time.sleep(0.3)
-            return ActionResult.recorded(True, "term: python (7)")
+            return ActionResult.of_action(True, "term: python (7)")
 
         session.app.main.action_threads.run("act", act)
         await session.press("q")
@@ -248,7 +248,7 @@ async def test_an_action_that_is_not_over_when_the_app_is_left_is_in_the_recordi
     assert recording.closed()
 
 
-async def test_a_refusal_is_said(tmp_path: Path) -> None:
+async def test_a_refusal_is_shown(tmp_path: Path) -> None:
     def record(preroll: tuple[str, ...]) -> Recorder:
         raise InputError("the disk is full")
 
@@ -259,7 +259,7 @@ async def test_a_refusal_is_said(tmp_path: Path) -> None:
         assert "live" in session.text("path")
 
 
-async def test_trouble_is_said_and_shown(tmp_path: Path) -> None:
+async def test_recording_trouble_is_shown(tmp_path: Path) -> None:
     path = tmp_path / "a"
     make = lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=1 << 60)  # noqa: E731
     async with living(make) as session:
@@ -267,13 +267,13 @@ async def test_trouble_is_said_and_shown(tmp_path: Path) -> None:
         await session.press("R")
         await session.until(lambda: "done: recording" in session.screen())
         await session.come(4, 6)
-        await session.until(lambda: session.app.keeper.recorded().trouble)  # type: ignore[union-attr]
+        await session.until(lambda: session.app.keeper.recording_state().trouble)  # type: ignore[union-attr]
         await session.come(7, 8)
         assert "free on its disk" in session.screen()
         assert "● REC stopped" in session.text("path")
 
 
-async def test_a_remote_screen_is_read_only_and_stays_when_the_other_end_goes() -> None:
+async def test_a_remote_screen_is_read_only_and_outlives_its_source() -> None:
     async with living(view=View(remote=True, utc_offset_s=0)) as session:
         await session.come(1, 70)
         assert "► REMOTE" in session.text("path")
@@ -290,7 +290,7 @@ async def test_a_remote_screen_is_read_only_and_stays_when_the_other_end_goes() 
         assert "► REMOTE ended" in session.text("path")
 
 
-def test_where_a_recording_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_of_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, open_to_all = tmp_path / "own", tmp_path / "all"
     own.mkdir()
     open_to_all.mkdir()

@@ -30,7 +30,7 @@ SIZES = [(80, 24), (160, 48)]
 
 
 class Live(MemoryRecording):
-    """Stands for the machine itself."""
+    """Acts as the machine itself."""
 
     live = True
 
@@ -108,7 +108,7 @@ async def test_help_opens_from_the_reasons_and_comes_back() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_j_turns_the_verdict_to_the_next_job_and_round(size: tuple[int, int]) -> None:
+async def test_j_chooses_the_next_job_and_wraps(size: tuple[int, int]) -> None:
     async with showing(two(JOB_STARVED, FED), size) as (app, pilot):
         assert "STARVED" in text(app)
         await pilot.press("j")
@@ -131,7 +131,7 @@ async def test_the_chosen_job_stays_chosen_as_time_goes_on() -> None:
             await pilot.pause()
         await until(lambda: app.main.newest is frames[-1])
         assert app.main.frame.verdict.job_pid == 500
-        assert app.main.newest.verdict.job_pid == 50  # what is recorded does not hang on who looks
+        assert app.main.newest.verdict.job_pid == 50  # the recording does not depend on the viewer
 
 
 async def test_a_job_named_on_the_command_line_has_the_verdict() -> None:
@@ -181,7 +181,7 @@ async def test_a_click_marks_a_job_and_a_second_one_chooses_it() -> None:
         assert app.main.frame.verdict.job_pid == 500
 
 
-async def test_enter_elsewhere_still_opens_what_has_the_focus() -> None:
+async def test_enter_elsewhere_opens_the_focused_panel() -> None:
     async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
         while app.main.view.focus != "disk":
             await pilot.press("tab")
@@ -203,13 +203,13 @@ async def test_copy_writes_what_why_prints(tmp_path: Path, monkeypatch: pytest.M
         assert str(file) in app.main.view.message
 
 
-def test_copy_goes_by_osc_52_or_says_where_it_is(tmp_path: Path) -> None:
+def test_copy_uses_osc_52_or_names_the_file(tmp_path: Path) -> None:
     sent: list[str] = []
-    said = copy_text("x\n", sent.append, {"TERM": "xterm"}, tmp_path)
-    assert (sent, said) == (["x\n"], f"done: copied, also in {tmp_path / 'copied.txt'}")
+    answer = copy_text("x\n", sent.append, {"TERM": "xterm"}, tmp_path)
+    assert (sent, answer) == (["x\n"], f"done: copied, also in {tmp_path / 'copied.txt'}")
     sent.clear()
-    said = copy_text("x\n", sent.append, {"TERM": "linux"}, tmp_path)
-    assert (sent, said) == ([], f"done: no clipboard in this terminal: it is in {tmp_path / 'copied.txt'}")
+    answer = copy_text("x\n", sent.append, {"TERM": "linux"}, tmp_path)
+    assert (sent, answer) == ([], f"done: no clipboard in this terminal: it is in {tmp_path / 'copied.txt'}")
     big = "y" * (LARGEST + 1)
     assert copy_text(big, sent.append, {"TERM": "xterm"}, tmp_path).startswith("done: no clipboard")
     assert (tmp_path / "copied.txt").read_text() == big
@@ -227,11 +227,11 @@ async def test_x_acknowledges_a_failing_disk(tmp_path: Path, monkeypatch: pytest
         assert kept == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}
 
 
-async def test_x_says_when_there_is_nothing_or_it_may_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_x_explains_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
         await pilot.press("x")
-        assert "only what never clears by itself" in app.main.view.message
+        assert "only a failing disk or GPU" in app.main.view.message
     async with showing(play((ill(), 25))[-1], view=View(readonly=True)) as (app, pilot):
         await pilot.press("x")
         assert "read-only" in app.main.view.message
