@@ -230,7 +230,7 @@ def test_the_truth_of_a_period_is_a_difference() -> None:
 
 def record(name: str, verdict: str, wait: float, **more: Any) -> dict[str, Any]:
     usual = {"stack": CASES[name].stack, "options": ["--kind", "sleep"], "others": 0.1, "text": "", "errors": [0.02]}
-    told = {"confidence": 0.8, "data_stall_ratio": 0.5, "account": None, "classes": {}}
+    told = {"confidence": 0.8, "data_stall_ratio": 0.5, "account": None, "classes": {}, "other_jobs": 0}
     return {"name": name, "verdict": verdict, "truth": states(wait=wait), **usual, **told, **more}
 
 
@@ -238,11 +238,14 @@ def test_the_page_counts_every_run() -> None:
     names = list(CASES)[:2]
     causes = {name: case.cause for name, case in CASES.items()}
     account = {"compute": 0.5, "data_disk": 0.45, "unexplained": 0.05}
-    runs = scored([record(names[0], "storage_read", 0.5, account=account), record(names[1], "idle", 0.5)], causes)
+    runs = scored(
+        [record(names[0], "storage_read", 0.5, account=account), record(names[1], "idle", 0.5, other_jobs=1)], causes
+    )
     assert [run.result for run in runs] == ["right", "wrong"]
     page = document(runs, ["Ray: no Ray"], "python -m tests.scenarios.stacks.run")
     assert "| all | 2 | 1 | 0 | 1 | 0 | 50 % (9-91 %) | 0 | 1 |" in page
     assert "- Ray: no Ray" in page
+    assert f"| {names[1]} \\* |" in page
     assert "| 100 % (21-100 %) | 5 % | 5 % |" in "\n".join(summary(runs))
     assert line(runs[0]).startswith("right ")
 

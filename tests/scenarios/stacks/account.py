@@ -57,3 +57,10 @@ def account_of(recording: Sequence[Snapshot], pid: int) -> dict[str, float] | No
     grown = {name: last[name] - first.get(name, 0.0) for name in last}
     whole = sum(grown.values())
     return {name: round(value / whole, 4) for name, value in grown.items()} if whole else None
+
+
+def other_jobs(recording: Sequence[Snapshot], pid: int) -> int:
+    """How many further training jobs ran on the machine meanwhile; a benchmark's machine has none."""
+    tables = [snapshot.jobs.value for snapshot in recording if snapshot.jobs.value is not None]
+    jobs = [job for table in tables for job in table.jobs.values()]
+    return len({job.key for job in jobs if pid not in {member.pid for member in job.members}})

@@ -20,7 +20,7 @@ from tests.rigs.nvml.c_library import HOPPER, machine
 from tests.scenarios.keep import snapshots
 from tests.scenarios.place import alone, at_most, die_with_us, run_folder
 from tests.scenarios.play import REPO, running
-from tests.scenarios.stacks.account import account_of, stalls_of
+from tests.scenarios.stacks.account import account_of, other_jobs, stalls_of
 from tests.scenarios.stacks.case import Case
 from tests.scenarios.stacks.clock import STATES, read
 from tests.scenarios.stacks.data import fill
@@ -141,7 +141,7 @@ def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
 
 def judged(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What the program says of a recording today: the verdict, each second's class and stall, the account."""
-    command = [sys.executable, "-m", "iotop_ai", "diagnose", str(recording), "--json"]
+    command = [sys.executable, "-m", "iotop_ai", "diagnose", str(recording), "--json", "--job", str(pid)]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
     if done.returncode not in (0, 1, 2) or not done.stdout:
         raise RuntimeError(f"diagnose ended with {done.returncode}: {done.stderr[-600:]}")
@@ -154,4 +154,5 @@ def judged(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[st
         "data_stall_ratio": found["data_stall_ratio"],
         **stalls_of(held, pid, rows),
         "account": account_of(held, pid),
+        "other_jobs": other_jobs(held, pid),
     }

@@ -34,16 +34,21 @@ python -m tests.scenarios.stacks.install
 {command}
 ```
 
-Measured on {machine}. No rule was changed for a run: what is wrong stays in the table.
+Measured on {machine}. Other programs took {others} of its CPU in the
+median run. No rule was changed for a run: what is wrong stays in the table.
 
-- **right**: the verdict of `iotop-ai diagnose --json` names the cause; below {little} of time lost it says that all is
-  well. **acceptable**: a class with the same cure, "all is well" below {small}, or, of a job that lacks CPU, a noisy
-  neighbour where other programs take a quarter of the machine's CPU or more. A job that was to be healthy and lost
-  {little} counts as one that lacks CPU.
+- **right**: the verdict of `iotop-ai diagnose --json --job PID` names the cause; below {little} of time lost it says
+  that all is well. **acceptable**: a class with the same cure, "all is well" below {small}, or, of a job that lacks
+  CPU, a noisy neighbour where other programs take a quarter of the machine's CPU or more. A job that was to be healthy
+  and lost {little} counts as one that lacks CPU.
 - **false alarm**: a trouble where less than {little} is lost. **false OK**: all is well where {small} or more is lost.
 - **stall**: how far `data_stall_ratio` is from the truth, each second over 10 s.
 - **account**: the breakdown of the job's time over the whole run; right when its largest lost share is the true one.
 """
+
+
+BESIDE = " \\*"
+"""After the name of a run beside which another training job ran."""
 
 
 def percent(value: float | None) -> str:
@@ -128,8 +133,9 @@ def every_run(runs: Sequence[Scored]) -> list[str]:
             if share >= 0.03
         )
         told = data_share(account) if account else r["data_stall_ratio"]
+        name = r["name"] + (BESIDE if r["other_jobs"] else "")
         cells = [
-            r["name"], run.cause.name, " ".join(r["options"]), percent(run.lost), r["verdict"],
+            name, run.cause.name, " ".join(r["options"]), percent(run.lost), r["verdict"],
             run.result if run.result == RIGHT else f"**{run.result}**", percent(told),
             percent(r["truth"]["shares"]["wait"]), parts or "-",
         ]  # fmt: skip
@@ -140,8 +146,16 @@ def every_run(runs: Sequence[Scored]) -> list[str]:
 def document(runs: Sequence[Scored], failed: Sequence[str], command: str) -> str:
     """docs/stacks.md."""
     machine = f"a virtual machine with {os.cpu_count()} cores, Linux {platform.release()}, Python"
-    head = HEAD.format(command=command, machine=f"{machine} {platform.python_version()}", little="5 %", small="10 %")
+    head = HEAD.format(
+        command=command,
+        machine=f"{machine} {platform.python_version()}",
+        others=percent(median([run.record["others"] for run in runs])),
+        little="5 %",
+        small="10 %",
+    )
     lines = [head, "## By stack and by cause", "", *summary(runs), "", "## Every run", "", *every_run(runs)]
+    if any(run.record["other_jobs"] for run in runs):
+        lines += ["", f"{BESIDE.strip()} Another training job ran on the machine meanwhile."]
     if failed:
         lines += ["", "Could not be made:", "", *(f"- {text}" for text in failed)]
     return "\n".join(lines) + "\n"
