@@ -94,7 +94,7 @@ def test_nobody_is_refused_and_offered_what_needs_no_root(tmp_path: Path) -> Non
         assert "> 4  one dataset only" in text
         terminal.keys("1")
         terminal.type("drop\n")
-        terminal.wait_for("that is not permitted")
+        terminal.wait_for("not permitted; 4 evicts one dataset")
         terminal.keys("Escape")
         terminal.wait_gone("DROP CACHES")
         terminal.keys("q")
