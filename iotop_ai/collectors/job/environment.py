@@ -186,7 +186,8 @@ class EnvironmentReader:
             for number, times in ids.items():
                 for mount in parse_mountinfo(table.get(number, b"")):
                     seen[JobMount(mount.path, mount.fstype, mount.source, mount.device)] += times
-        return tuple(mount for mount, _ in seen.most_common(MOST_MOUNTS))
+        # Counter.most_common imports heapq at its first call, and this thread opens nothing outside /proc.
+        return tuple(sorted(seen, key=seen.__getitem__, reverse=True)[:MOST_MOUNTS])
 
     def _open_files(self, key: ProcessKey) -> Iterator[int]:
         """mnt_id of each open regular file that may be data, not a library, script, log or terminal."""

@@ -62,6 +62,14 @@ _WORDS = {
     "read_bytes": "read, of its limit",
     "read_ios": "reads, of their limit",
 }
+_TIME = {
+    "compute": "time computing",
+    "host": "main thread runs, GPU idle",
+    "compile": "time compiling",
+    "checkpoint": "time waiting for its checkpoint",
+    "hung": "time without any movement",
+    "stopped": "time stopped",
+}
 _SUFFIXES = ("_bytes_per_s", "_bytes", "_per_s", "_ratio", "_ms", "_s", "_celsius", "_watts", "_mhz")
 _BELOW = (
     *("read_size_bytes", "age_s", "power_of_most_ratio", "sm_ratio", "tensor_ratio", "sm_clock_ratio"),
@@ -132,7 +140,7 @@ def what_is(metric: str) -> str:
         return f"{subject}: on a CPU"
     if metric == "cpu.all.busy_ratio":
         return "CPUs busy"
-    words = _WORDS.get(field)
+    words = _TIME.get(field) if subject.endswith(".time") else _WORDS.get(field)
     if words is None:
         words = next((field.removesuffix(end) for end in _SUFFIXES if field.endswith(end)), field).replace("_", " ")
     if family == "jobs" or not subject:

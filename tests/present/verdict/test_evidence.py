@@ -89,5 +89,6 @@ def test_figures_of_gpus_have_their_own_direction() -> None:
     assert of("gpu_throttle", Evidence("gpus.0.temperature_celsius", 91.0, "celsius", 90.0)) == [
         ("91 C", ">= 90 C", MET)
     ]
+    assert what_is("jobs.50.time.host") == "main thread runs, GPU idle"
     assert what_is("gpus.3.pcie_width") == "GPU 3: PCIe lanes"
     assert what_is("gpus.others.busy_ratio") == "other GPUs: busy"
