@@ -36,6 +36,27 @@ minutes on, and pauses during a finding about storage, so that a stall does not 
 Confidence starts at the rule's own base. One family of signals (task states, device, pressure, GPU) caps it at 50 %,
 two at 75 %; a missing GPU at 60 %, an unknown mapping of processes to GPUs at 75 % (CPU rules: 50 %), unreadable I/O
 at 55 %. From 85 % it is called high, from 60 % medium.
+
+## Where a job's time goes
+
+Each moment that a job is watched belongs to exactly one share: compute, collective, transfer, data (disk, network,
+CPU, other), host, checkpoint, startup, compile, stopped, hung, unexplained. The verdict explains the largest lost one;
+where `unexplained` is larger, it is UNSURE. 20 times a second one look takes the main thread of the trainer, its other
+threads that moved in the last 5 s, and all processes below it. Once a tick the looks are given to the shares:
+
+- With a GPU, the lost time is what the GPU idles in that tick. It goes first to looks that show a wait by themselves
+  (the main thread at its result queue, in state D, or at a socket, while its makers work), then to looks with the main
+  thread in a futex while makers work (a loader of threads), then to the main thread's own running: `host`, or
+  `data: CPU` where it has no loaders and reads >= 1 MB/s. What is left is unexplained.
+- Without a GPU, a moment is lost only where a look shows a wait; threads of the trainer on a CPU are compute.
+- A look at a wait is split over the makers that work at that moment: state D and waits for io_uring or aio are disk (a
+  mount of a network filesystem: network), else on a CPU is CPU, else asleep at a TCP socket, or with bytes received in
+  the last 0.4 s, is network. Waits in D for locks, reclaim and drivers are no disk's.
+- A wait for a device while >= 1 MB/s are written and less than a tenth of that is read is a checkpoint.
+- Of several ranks the one that loses most decides, since the others wait for it.
+
+Not told apart yet: `collective` and `transfer` stay 0, and that time is compute (the rules `comm_wait` and `pcie` find
+both by the GPUs' own counters); a GPU that idles within one tick is split by its mean utilisation.
 """
 
 CLASSES = """
