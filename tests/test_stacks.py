@@ -230,8 +230,8 @@ def test_the_truth_of_a_period_is_a_difference() -> None:
 
 def record(name: str, verdict: str, wait: float, **more: Any) -> dict[str, Any]:
     usual = {"stack": CASES[name].stack, "options": ["--kind", "sleep"], "others": 0.1, "text": "", "errors": [0.02]}
-    told = {"confidence": 0.8, "data_stall_ratio": 0.5, "account": None, "classes": {}, "other_jobs": 0}
-    return {"name": name, "verdict": verdict, "truth": states(wait=wait), **usual, **told, **more}
+    verdict_of_run = {"confidence": 0.8, "data_stall_ratio": 0.5, "account": None, "classes": {}, "other_jobs": 0}
+    return {"name": name, "verdict": verdict, "truth": states(wait=wait), **usual, **verdict_of_run, **more}
 
 
 def test_the_page_counts_every_run() -> None:

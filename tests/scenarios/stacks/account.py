@@ -10,7 +10,7 @@ from iotop_ai.pipeline import frames
 from tests.scenarios.watch import row_of
 
 WINDOW_S = 10.0
-"""Of the stall that the program tells each second."""
+"""Of the stall that the program reports each second."""
 
 
 def true_wait(rows: Sequence[dict[str, Any]], start: float, end: float) -> float | None:

@@ -87,7 +87,7 @@ class Clock:
     """``for batch in clock.batches(loader): clock.compute()``.
 
     The first batches measure how long one takes when nothing holds the loader up; from that follows the length of a
-    step with which the wanted share of time is lost (--loss), unless --step tells it.
+    step with which the wanted share of time is lost (--loss), unless --step sets it.
     """
 
     def __init__(self, a: argparse.Namespace) -> None:

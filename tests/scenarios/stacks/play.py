@@ -129,7 +129,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
-    """Record this machine with the GPUs that the library tells."""
+    """Record this machine with the GPUs that the library shows."""
     env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
     command = [sys.executable, "-m", "iotop_ai", "record", "-o", str(recording), "--duration", str(seconds)]
     done = subprocess.run(

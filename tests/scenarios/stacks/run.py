@@ -1,7 +1,7 @@
 """Real stacks against the verdict: ``python -m tests.scenarios.stacks.run [--only WORD] [--seconds 40] [--write]``.
 
 Run as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only takes the
-cases whose name, stack or cause contains the word, --list tells what there is, --again asks the program of today about
+cases whose name, stack or cause contains the word, --list lists the cases, --again asks the program of today about
 the recordings that are there, --write writes docs/stacks.md.
 """
 
@@ -50,7 +50,7 @@ def chosen(only: Sequence[str] | None) -> dict[str, Case]:
     for word in only or [""]:
         found = {n: c for n, c in CASES.items() if word in n or word in (c.stack, c.cause.name, c.cause.label)}
         if not found:
-            raise ValueError(f"no case has {word!r} in its name; --list tells them")
+            raise ValueError(f"no case has {word!r} in its name; --list lists them")
         out |= found
     return {name: case for name, case in CASES.items() if name in out}
 
@@ -60,11 +60,13 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def results(folder: Path) -> tuple[list[Scored], list[str]]:
-    """Every run of a folder in the order of the cases, and why others failed."""
+    """Every run of a folder in the order of the cases, and why others have none."""
     records: list[dict[str, Any]] = [
         json.loads(path.read_text()) for path in (_file(folder, name) for name in CASES) if path.exists()
     ]
-    return scored(records, CAUSES), [f"{r['name']}: {r['error']}" for r in records if "error" in r]
+    missing = CASES.keys() - {record["name"] for record in records}
+    failed = [f"{r['name']}: {r['error']}" for r in records if "error" in r]
+    return scored(records, CAUSES), failed + [f"{name}: not run" for name in CASES if name in missing]
 
 
 def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ RIGHT, ACCEPTABLE, WRONG, UNKNOWN = "right", "acceptable", "wrong", "unknown"
 LITTLE, SMALL = 0.05, 0.10
 """Below the first share of time lost a job is healthy; below the second "healthy" is acceptable, too."""
 CROWDED = 0.25
-"""Where other programs take this part of the machine's CPU, a job that lacks CPU may be said to lack it for them."""
+"""Where other programs take this part of the machine's CPU, a job that lacks CPU may lack it because of them."""
 
 
 def true_cause(cause: Cause, truth: Mapping[str, Any]) -> Cause:
@@ -110,8 +110,8 @@ def scored(records: Sequence[Record], causes: Mapping[str, Cause]) -> list[Score
             continue
         truth, account = record["truth"], record["account"]
         cause = true_cause(causes[record["name"]], truth)
-        told = account_outcome(cause, truth, account) if account else ""
-        out.append(Scored(record, cause, outcome(cause, truth, record["verdict"], record["others"]), told))
+        account_result = account_outcome(cause, truth, account) if account else ""
+        out.append(Scored(record, cause, outcome(cause, truth, record["verdict"], record["others"]), account_result))
     return out
 
 
