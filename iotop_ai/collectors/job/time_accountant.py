@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ ATTACHED_S = 60.0
 ALONE_S = 10.0
 """Age from which a job without GPU and loaders has begun to train."""
 HUNG_S = 60.0
+LATELY_NS = 10_000_000_000
 MOVES_CPU = 0.01
 """Cores below which a job does not move."""
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
@@ -46,7 +48,7 @@ class _Totals(NamedTuple):
 class _State:
     """What is kept of a job from tick to tick."""
 
-    __slots__ = ("at_ns", "counts", "moved_ns", "started", "totals", "whole")
+    __slots__ = ("at_ns", "counts", "moved_ns", "started", "totals", "written")
 
     def __init__(self, at_ns: int, started: bool) -> None:
         self.counts = TimeCounts()
@@ -54,7 +56,7 @@ class _State:
         self.started = started
         self.moved_ns = at_ns
         self.totals: dict[ProcessKey, _Totals] = {}
-        self.whole = 0
+        self.written: dict[ProcessKey, deque[tuple[int, int]]] = {}
 
 
 class Tick(NamedTuple):
@@ -157,8 +159,22 @@ def _shares(
             remote,
             None if before is None else (rate(before.own_ticks, now.own_ticks) or 0.0) / tick.table.clk_tck,
             phase,
+            _lately_written(state, rank.key, tick.at_ns, now.write),
         )
     )
+
+
+def _lately_written(state: _State, key: ProcessKey, at_ns: int, written: int | None) -> float | None:
+    """Bytes written per second over the last 10 s, or since the job is watched; None unknown."""
+    if written is None:
+        return None
+    past = state.written.setdefault(key, deque())
+    past.append((at_ns, written))
+    while at_ns - past[0][0] > LATELY_NS:
+        past.popleft()
+    first_ns, first = past[0]
+    grown = delta(first, written)
+    return None if grown is None or at_ns <= first_ns else grown / (at_ns - first_ns) * 1e9
 
 
 def _moves(state: _State, tick: Tick, fresh: Mapping[ProcessKey, _Totals], busy: float | None) -> bool:

@@ -51,6 +51,8 @@ class Interval(NamedTuple):
     remote: bool = False
     own_cores: float | None = None
     phase: Phase = Phase.TRAINING
+    lately_written_bytes_per_s: float | None = None
+    """Mean over the last 10 s: a write counts when it is made, and is waited for when it is flushed."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -88,6 +90,13 @@ def saves(interval: Interval) -> bool:
     """Whether those that wait for a device wait for writes: much is written meanwhile, and little read."""
     written = interval.write_bytes_per_s or 0.0
     return written >= SAVE_BYTES_PER_S and (interval.read_bytes_per_s or 0.0) < SAVE_READS * written
+
+
+def main_saves(interval: Interval) -> bool:
+    """The same for the main thread, which with loaders known by name reads no data itself."""
+    lately = interval.lately_written_bytes_per_s or 0.0
+    reads = 0.0 if interval.loading is Loading.NAMED else interval.read_bytes_per_s or 0.0
+    return saves(interval) or (lately >= SAVE_BYTES_PER_S and reads < SAVE_READS * lately)
 
 
 def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
@@ -144,6 +153,6 @@ def _take(
         out[_AT["data_network"]] += split.network * part
         out[_AT["data_cpu"]] += split.cpu * part
         out[_AT["data_other"]] += split.other * part
-    out[_AT[disks]] += disk * part
+    out[_AT["checkpoint" if main_saves(interval) else disks]] += disk * part
     out[_AT["data_network"]] += net * part
     return taken

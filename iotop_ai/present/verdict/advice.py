@@ -209,9 +209,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "more_threads": lambda a: "more threads or processes that load, and a deeper prefetch queue",
     "faster_simulation": lambda a: "more environments a process, a cheaper simulation, or one that runs on the GPU",
     "ray_tasks": lambda a: "more CPUs and blocks for Ray Data (override_num_blocks), prefetch_batches at the trainer",
-    "more_processes": lambda a: (
-        "more processes where cores are idle (num_proc, the pool's size), or cheaper work"
-    ),
+    "more_processes": lambda a: "more processes where cores are idle (num_proc, the pool's size), or cheaper work",
     "stage_local": lambda a: f"copy the data from {word(a, 'mount')} to a local NVMe before the run",
     "raise_limit": _limit,
     "more_cache": _cache,

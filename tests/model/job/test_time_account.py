@@ -208,3 +208,14 @@ def test_all_of_the_time_has_its_phase(interval: Interval) -> None:
     elif interval.looks.looks:
         parts = shares["compute"] + shares["stopped"] + shares[interval.phase.value]
         assert parts == pytest.approx(1.0)
+
+
+def test_a_main_thread_that_flushes_what_it_wrote_before_saves() -> None:
+    looks = LookCounts(looks=20, main_disk=20)
+    lately = Interval(looks, Loading.NAMED, 0.0, read_bytes_per_s=20e6, write_bytes_per_s=0.0)
+    assert dict(zip(SHARES, account(lately), strict=True))["data_disk"] == 1.0
+    saving = lately._replace(lately_written_bytes_per_s=30e6)
+    assert dict(zip(SHARES, account(saving), strict=True))["checkpoint"] == 1.0
+    # Without loaders the main thread reads itself: what is read decides.
+    itself = saving._replace(loading=Loading.ITSELF)
+    assert dict(zip(SHARES, account(itself), strict=True))["data_disk"] == 1.0
