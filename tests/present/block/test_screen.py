@@ -150,7 +150,7 @@ def test_the_own_baseline_takes_precedence_over_the_kind() -> None:
     assert known.facts is not None
     assert slowness(known.facts) == 0
 
-    bins = ((bin_of(0.1), 60),)
+    bins = ((bin_of(0.2), 60),)
     baseline = Baseline(((1, bins),))
     learned = {"S1": DeviceBaseline(sizes=(baseline, baseline, baseline))}
     made = fast(0.9, FoldState(0, learned=learned))
@@ -159,11 +159,11 @@ def test_the_own_baseline_takes_precedence_over_the_kind() -> None:
     known = device_window(made, device)
     assert known.learned
     assert known.facts is not None
-    assert known.facts.normal_ms == pytest.approx(0.1, rel=0.2)
+    assert known.facts.normal_ms == pytest.approx(0.2, rel=0.2)
     assert slowness(known.facts) == 2
     assert text(made, "nvme0n1").startswith(" SLOW ")
     assert "ms of this disk" in text(made, "nvme0n1")
-    assert len(BOUNDS_NS) > bin_of(0.1)
+    assert len(BOUNDS_NS) > bin_of(0.2)
     assert MINUTE_NS > 0
 
 
