@@ -153,7 +153,7 @@ def test_the_own_baseline_takes_precedence_over_the_kind() -> None:
     bins = ((bin_of(0.2), 60),)
     baseline = Baseline(((1, bins),))
     learned = {"S1": DeviceBaseline(sizes=(baseline, baseline, baseline))}
-    made = fast(0.9, FoldState(0, learned=learned))
+    made = fast(1.8, FoldState(0, learned=learned))
     device = device_or_selected(made, VIEW, "nvme0n1")
     assert device is not None
     known = device_window(made, device)
