@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from iotop_ai.cli.commands.batch import stop
 from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.diagnosis.engine import with_job_verdict
-from iotop_ai.diagnosis.facts.leading_job import job_with
+from iotop_ai.diagnosis.facts.leading_job import job_pid, job_with
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
@@ -53,6 +53,8 @@ class SelectedJob:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._found = not pid
+        self._top = 0
+        """The pid at the top of the job, once a Frame had it."""
         self._others: dict[int, str] = {}
 
     @property
@@ -63,11 +65,25 @@ class SelectedJob:
     def judge(self, frame: Frame) -> Frame:
         """The Frame with the job's verdict."""
         if self._pid:
-            self._found = self._found or job_with(frame.snapshot, self._pid) is not None
+            own = job_with(frame.snapshot, self._pid)
+            if own is not None:
+                self._found, self._top = True, own.key.pid
             table = frame.snapshot.jobs.value
             for job in () if table is None else table.jobs.values():
                 self._others[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
-        return with_job_verdict(frame, self._pid)
+        return self._without_others(with_job_verdict(frame, self._pid))
+
+    @property
+    def begun(self) -> bool:
+        """Whether a Frame so far had the job; without --job, always."""
+        return self._found
+
+    def _without_others(self, frame: Frame) -> Frame:
+        """The Frame without findings about other jobs, where something else is left."""
+        own = tuple(one for one in frame.verdict.findings if not self._top or job_pid(one) in (None, self._top))
+        if not own or len(own) == len(frame.verdict.findings):
+            return frame
+        return frame._replace(verdict=frame.verdict._replace(findings=own))
 
     def check(self) -> None:
         """Raises UsageError when no Frame had the job, listing the jobs seen."""

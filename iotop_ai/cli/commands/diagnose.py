@@ -54,7 +54,12 @@ def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> F
     if args.begin is not None or args.end is not None:
         raise UsageError("--begin and --end work with a recording only; name its file")
     settings = resolve_devices(settings_of(args))
-    return watch(LiveSource(settings), args.duration, job, diagnosis.add)
+
+    def add(frame: Frame) -> None:
+        if job.begun:
+            diagnosis.add(frame)
+
+    return watch(LiveSource(settings), args.duration, job, add)
 
 
 def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> Frame | None:
@@ -70,7 +75,8 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
                 show(f"diagnosing {played.progress(part.wall_ns)}")
                 continue
             last = job.judge(part)
-            diagnosis.add(last)
+            if job.begun:
+                diagnosis.add(last)
             show(f"diagnosing {played.progress(last.snapshot.wall_ns)}")
     return last
 

@@ -6,17 +6,21 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from iotop_ai.cli.commands.common_verdict import SelectedJob, duration, exit_code_of, watch
 from iotop_ai.cli.options.common import pid
+from iotop_ai.diagnosis.facts.leading_job import job_pid
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.store.source import MemoryRecording
 from tests.cli.program import command, iotop
+from tests.diagnosis.build import JOB_STARVED
+from tests.diagnosis.facts.test_leading_job import LOADERS, PREPARES, two
 from tests.tui.recorded import record, stalling
 from tests.tui.scene import snapshot
 
@@ -177,3 +181,14 @@ def test_an_unknown_job_is_refused_with_the_known_ones() -> None:
     watch(MemoryRecording(seconds(3)), 2.0, job)
     with pytest.raises(UsageError, match="process 77 is not part of a training job; jobs: none"):
         job.check()
+
+
+def test_the_verdict_of_one_job_has_no_finding_about_another() -> None:
+    frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
+    assert {job_pid(one) for one in frame.verdict.findings} >= {50, 500}
+    asked = SelectedJob(LOADERS[0].pid)
+    assert not asked.begun
+    found = asked.judge(frame).verdict
+    assert asked.begun
+    assert found.primary.class_id == "cpu_prep"
+    assert 50 not in {job_pid(one) for one in found.findings}
