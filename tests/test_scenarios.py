@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from iotop_ai.model.verdict_class import PRECEDENCE
+from tests.scenarios import real_gpu
 from tests.scenarios import run as scenarios
 from tests.scenarios.cause import TRAINER, Cause, with_options
 from tests.scenarios.causes import CAUSES, plain
@@ -203,3 +204,16 @@ def test_a_real_cause_is_named(name: str) -> None:
     command = [sys.executable, "-m", "tests.scenarios.run", "--class", name, "--seconds", "30"]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_truth_of_a_gpu_run_is_of_the_steps_in_its_time(tmp_path: Path) -> None:
+    log = tmp_path / "steps.jsonl"
+    steps = [{"at": at, "wait": 0.3, "busy": 0.6, "all": 1.0} for at in (1.0, 2.0, 3.0)]
+    log.write_text("\n".join(map(json.dumps, steps)) + '\n{"at": 4.0, "wa')
+    assert real_gpu.truth(log, 1.5, 3.5) == {"steps": 2, "wait": 0.3, "busy": 0.6, "rest": 0.1}
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="a GPU is here")
+def test_without_a_gpu_it_says_why_and_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert real_gpu.main([]) == 2
+    assert "no NVIDIA GPU" in capsys.readouterr().err

@@ -1,0 +1,131 @@
+"""A real training on a GPU: ``python gpu_train.py --model resnet --cause healthy --seconds 40 --log FILE``.
+
+The truth is the GPU's own: a pair of CUDA events around each step's kernels gives the time that it computed, and the
+clock around ``next()`` the time without data. Between two events of a launch-bound step the GPU idles as well, so that
+there only the wait is exact. On ``--device cpu`` a step's own time stands for the events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+CAUSES = ("healthy", "starved", "launch-bound")
+
+
+class Block(nn.Module):
+    """A residual block of two 3x3 convolutions."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(channels),
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x + self.body(x))
+
+
+def resnet(width: int, depth: int) -> nn.Module:
+    """Images of 3x64x64 to ten classes."""
+    blocks = [Block(width) for _ in range(depth)]
+    return nn.Sequential(
+        nn.Conv2d(3, width, 7, stride=2, padding=3),
+        *blocks,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(width, 10),
+    )
+
+
+def transformer(width: int, depth: int) -> nn.Module:
+    """The same images as 64 tokens of 192 figures."""
+    layer = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)
+    return nn.Sequential(
+        nn.Unflatten(2, (8, 8)), nn.Flatten(1, 2), nn.Flatten(2), nn.Linear(512, width),
+        nn.TransformerEncoder(layer, depth), nn.Flatten(1), nn.Linear(24 * width, 10),
+    )  # fmt: skip
+
+
+class Images(Dataset[torch.Tensor]):
+    """Endless images; ``delay_s`` is what one costs its worker."""
+
+    def __init__(self, delay_s: float) -> None:
+        self.delay_s = delay_s
+
+    def __len__(self) -> int:
+        return 1 << 30
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        end = time.thread_time() + self.delay_s
+        image = torch.rand(3, 64, 64)
+        while time.thread_time() < end:
+            image = image.flip(2).contiguous()
+        return image
+
+
+def batches(a: argparse.Namespace) -> Iterator[torch.Tensor]:
+    if a.cause != "starved":
+        # In memory already: what is measured is the training alone.
+        ready = [torch.rand(a.batch, 3, 64, 64) for _ in range(4)]
+        while True:
+            yield from ready
+    yield from DataLoader(Images(a.delay), a.batch, num_workers=a.workers, pin_memory=a.device != "cpu")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", choices=("resnet", "transformer"), default="resnet")
+    parser.add_argument("--cause", choices=CAUSES, default="healthy")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--depth", type=int, default=8)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--delay", type=float, default=0.004, help="seconds of CPU that an image costs when starved")
+    parser.add_argument("--seconds", type=float, default=40.0)
+    parser.add_argument("--log", type=Path, required=True)
+    a = parser.parse_args()
+    if a.cause == "launch-bound":
+        # Kernels of microseconds, and the host waits for each result.
+        a.batch, a.width, a.depth = 2, 8, 16
+    device = torch.device(a.device)
+    model = (resnet if a.model == "resnet" else transformer)(a.width, a.depth).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    cuda = device.type == "cuda"
+    data, end = batches(a), time.monotonic() + a.seconds
+    with a.log.open("w", buffering=1) as log:
+        while time.monotonic() < end:
+            began = time.monotonic()
+            images = next(data)
+            ready = time.monotonic()
+            events = [torch.cuda.Event(enable_timing=True) for _ in range(2)] if cuda else []
+            images = images.to(device, non_blocking=True)
+            if cuda:
+                events[0].record()
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(images), torch.zeros(len(images), dtype=torch.long, device=device))
+            loss.backward()
+            optimizer.step()
+            if cuda:
+                events[1].record()
+            loss.item()
+            done = time.monotonic()
+            busy = events[0].elapsed_time(events[1]) / 1000 if cuda else done - ready
+            log.write(json.dumps({"at": done, "wait": ready - began, "busy": busy, "all": done - began}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

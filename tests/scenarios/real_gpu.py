@@ -1,0 +1,91 @@
+"""The verdict on a real GPU: ``python -m tests.scenarios.real_gpu [--seconds 40] [--device cpu]``.
+
+Trains a small ResNet and a small transformer, fed, starved of decoded images, and launch-bound, and compares what the
+program says with CUDA events. Without a GPU or without torch it says why and ends with 2. ``--device cpu`` tries the
+command itself where no GPU is: its figures prove nothing about a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.scenarios.play import REPO, running
+from tests.scenarios.torch_python import torch_python, why_no_torch
+
+TRAINER = Path(__file__).with_name("gpu_train.py")
+SETTLE_S = 12.0
+EXPECTED = {
+    "healthy": ("gpu_bound", "healthy"),
+    "starved": ("cpu_prep", "noisy_neighbour"),
+    "launch-bound": ("host_bound",),
+}
+
+
+def why_not(device: str) -> str:
+    """Why it cannot run here; "" when it can."""
+    if device != "cpu" and shutil.which("nvidia-smi") is None:
+        return "nvidia-smi is not here: no NVIDIA GPU to train on"
+    return why_no_torch()
+
+
+def truth(log: Path, start: float, end: float) -> dict[str, float]:
+    """Shares of the time between two moments: without data, the GPU busy, the rest."""
+    steps = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
+    inside = [step for step in steps if start <= step["at"] <= end]
+    whole = sum(step["all"] for step in inside) or 1.0
+    wait, busy = (sum(step[name] for step in inside) / whole for name in ("wait", "busy"))
+    return {"steps": len(inside), "wait": round(wait, 3), "busy": round(busy, 3), "rest": round(1 - wait - busy, 3)}
+
+
+def play(model: str, cause: str, seconds: int, device: str) -> dict[str, Any]:
+    """Train, record, diagnose; what was true and what was said."""
+    with tempfile.TemporaryDirectory(prefix="iotop-gpu-") as name:
+        folder = Path(name)
+        log, recording = folder / "steps.jsonl", folder / "run.iotop.jsonl"
+        command = [torch_python(), str(TRAINER), "--model", model, "--cause", cause, "--device", device]
+        command += ["--seconds", str(seconds + 60), "--log", str(log)]
+        with running(command, cwd=folder) as trainer:
+            assert trainer is not None
+            time.sleep(SETTLE_S)
+            start = time.monotonic()
+            record = [sys.executable, "-m", "iotop_ai", "record", "-o", str(recording), "--duration", str(seconds)]
+            subprocess.run([*record, "--no-smart"], cwd=REPO, check=True, capture_output=True)
+            end = time.monotonic()
+            if trainer.poll() is not None:
+                raise RuntimeError(f"{model} {cause}: the trainer ended with {trainer.returncode}")
+            true = truth(log, start, end)
+        ask = [sys.executable, "-m", "iotop_ai", "diagnose", str(recording), "--json", "--job", str(trainer.pid)]
+        found = json.loads(subprocess.run(ask, cwd=REPO, capture_output=True, text=True).stdout)
+    keys = ("verdict", "confidence", "data_stall_ratio", "goodput_ratio")
+    return {"model": model, "cause": cause, "truth": true, **{key: found.get(key) for key in keys}}
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=40)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    a = parser.parse_args(words)
+    reason = why_not(a.device)
+    if reason:
+        print(f"unknown: {reason}", file=sys.stderr)
+        return 2
+    wrong = 0
+    for model in ("resnet", "transformer"):
+        for cause, expected in EXPECTED.items():
+            row = play(model, cause, a.seconds, a.device)
+            right = row["verdict"] in expected
+            wrong += not right
+            print("right" if right else "WRONG", json.dumps(row), flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
