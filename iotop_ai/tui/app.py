@@ -147,7 +147,7 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
 
     def on_key(self, event: Key) -> None:
         """Let the screen in front by now have a key that came back from another one."""
-        forward_from_covered(self, event)
+        forward_from_covered(self, event, self.main)
 
     def on_resize(self) -> None:
         """Paint everything: a terminal that was smaller for a moment has lost its content, even at the same size."""

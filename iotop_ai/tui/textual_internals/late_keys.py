@@ -20,9 +20,13 @@ def forward_to_front(screen: Screen[None], event: Event) -> bool:
     return _forward(screen.app, event)
 
 
-def forward_from_covered(app: App[None], event: Key) -> bool:
-    """The same for a key that came back to the app from a screen that ``forward_to_front`` has seen."""
-    if not isinstance(event._sender, Screen) or not _forward(app, event):
+def forward_from_covered(app: App[None], event: Key, settled: Screen[None]) -> bool:
+    """The same for a key that came back to the app from a screen that ``forward_to_front`` has seen.
+
+    settled: the screen that looks for its own bindings as each key comes, so that what comes back from it had none.
+    """
+    sender = event._sender
+    if not isinstance(sender, Screen) or sender is settled or not _forward(app, event):
         return False
     event.stop()
     event.prevent_default()
