@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.task_census import Census, ThreadCensus, children_of, start_ticks
 from iotop_ai.collectors.job.watched_task import STAT, WatchedTask, fields_after_name
@@ -25,9 +24,8 @@ class RankWatch:
     start, end: that part; empty after the trainer's exit. mains: its first tasks, the main threads.
     """
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
-        self._clock = clock
         self.rank = NO_RANK
         self.job = NO_RANK.key
         self.partial = False

@@ -115,7 +115,7 @@ class TaskSampler:
             old = {watch.rank.key: watch for watch in self._watched}
             self._watched = []
             for one in plan:
-                watch = old.pop(one.rank.key, None) or RankWatch(self._root, self._clock)
+                watch = old.pop(one.rank.key, None) or RankWatch(self._root)
                 workers = [self._tasks[key] for key in one.workers]
                 watch.set(jobs[one.job], one.rank, self._tasks[one.rank.key], workers, one.partial)
                 self._watched.append(watch)

@@ -44,7 +44,7 @@ class Watch:
     """A RankWatch of real processes, with censuses half a second apart."""
 
     def __init__(self, job: Job, most: int = 32) -> None:
-        self.rank = RankWatch(ROOT, Clock())
+        self.rank = RankWatch(ROOT)
         self.tasks = [WatchedTask(ROOT, key) for key in (job.ranks[0].key, *job.workers)]
         self.rank.set(job, job.ranks[0], self.tasks[0], self.tasks[1:], False)
         self.most = most
