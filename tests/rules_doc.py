@@ -51,7 +51,7 @@ threads that moved in the last 5 s, and all processes below it. Once a tick the 
 - Without a GPU, a moment is lost only where a look shows a wait; threads of the trainer on a CPU are compute.
 - A look at a wait is split over the makers that work at that moment: state D and waits for io_uring or aio are disk (a
   mount of a network filesystem: network), else on a CPU is CPU, else asleep at a TCP socket, or with bytes received in
-  the last 0.4 s, is network. Waits in D for locks, reclaim and drivers are no disk's.
+  the last 0.4 s, is network. A wait in D for a lock, reclaim or a driver is not disk.
 - A wait for a device while >= 1 MB/s are written and less than a tenth of that is read is a checkpoint.
 - Of several ranks the one that loses most decides, since the others wait for it.
 

@@ -36,7 +36,7 @@ _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpo
 
 
 class _Totals(NamedTuple):
-    """Counters of a training process and of all below it. cpu_ticks of the process itself: own_ticks; None unknown."""
+    """Counters of a training process and of all below it; None unknown. own_ticks: CPU ticks of the process itself."""
 
     read: int | None = None
     chars: int | None = None
@@ -69,7 +69,7 @@ class Tick(NamedTuple):
     loading: Mapping[ProcessKey, Loading]
     places: Mapping[ProcessKey, JobPlace]
     children: Mapping[ProcessKey, frozenset[ProcessKey]]
-    """All processes below a training process that is no training process itself."""
+    """All processes below a training process that are not training processes themselves."""
     ages_s: Mapping[ProcessKey, float | None]
 
 
