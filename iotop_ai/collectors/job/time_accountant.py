@@ -12,7 +12,6 @@ from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.records import Job, JobPlace, Rank
 from iotop_ai.model.job.time_account import Interval, Phase, account
 from iotop_ai.model.job.time_shares import DATA, SHARES, TimeCounts, add_time
-from iotop_ai.model.machine.filesystem import is_remote
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 if TYPE_CHECKING:
@@ -102,8 +101,7 @@ class TimeAccountant:
         busy = _gpu_busy(job.gpus, tick.gpus)
         phase = self._phase(job, state, tick, fresh, busy)
         place = tick.places.get(job.key)
-        first = place.mounts[0] if place is not None and place.mounts else None
-        remote = first is not None and is_remote(first.fstype, first.source)
+        remote = place is not None and place.remote_mount is not None
         shares = [_shares(rank, state, tick, fresh, phase, busy, remote) for rank in seen if tick.looks[rank.key].looks]
         # Ranks that step together wait together: the one that loses most decides.
         slowest = max(shares, key=lambda one: sum(one[i] for i in _LOST_FOR_OTHERS))

@@ -16,7 +16,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.job.task_states import JobRates
 from iotop_ai.model.job.time_shares import TimeShares
-from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse, is_remote
+from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
@@ -104,8 +104,7 @@ class JobFacts(NamedTuple):
     @property
     def remote_mount(self) -> JobMount | None:
         """The mount from which it reads most, when it is a network filesystem; else None."""
-        first = self.place.mounts[0] if self.place.mounts else None
-        return first if first is not None and is_remote(first.fstype, first.source) else None
+        return self.place.remote_mount
 
     @property
     def reads_locally(self) -> bool:
@@ -171,8 +170,7 @@ def _parts(time: TimeShares, place: JobPlace) -> _Parts:
     """The data shares as parts of the wait; what a network filesystem holds up counts as blocked readers."""
     if not time.data:
         return _UNKNOWN
-    first = place.mounts[0] if place.mounts else None
-    remote = first is not None and is_remote(first.fstype, first.source)
+    remote = place.remote_mount is not None
     disk = time.data_disk + (time.data_network if remote else 0.0)
     network = 0.0 if remote else time.data_network
     return disk / time.data, time.data_cpu / time.data, network / time.data, time.data_other / time.data

@@ -14,6 +14,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
 from iotop_ai.model.job.task_states import JobSample, SweepCounts, TaskCounts, TaskRates, sweep_rates, task_rates
 from iotop_ai.model.job.time_shares import TimeCounts, time_shares
+from iotop_ai.model.machine.filesystem import is_remote
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_JOBS = 16
@@ -128,6 +129,12 @@ class JobPlace(NamedTuple):
     memory_room_bytes: int | None = None
     peer: str = ""
     received_bytes_per_s: float | None = None
+
+    @property
+    def remote_mount(self) -> JobMount | None:
+        """The mount from which it reads most, when it is a network filesystem; else None."""
+        first = self.mounts[0] if self.mounts else None
+        return first if first is not None and is_remote(first.fstype, first.source) else None
 
 
 class JobTable(NamedTuple):
