@@ -112,13 +112,14 @@ def test_figures_are_summed_over_runs_and_the_held_out_ones_stand_apart() -> Non
     assert figures([])[:2] == (0, None)
 
 
-def test_the_document_holds_the_matrix_the_command_and_every_run() -> None:
+def test_the_document_has_the_command_every_class_and_the_wrong_runs() -> None:
     failed = {"name": "c", "number": 0, "error": "no disk"}
     text = document([*RECORDS, failed], "python -m tests.scenarios.run --repeat 3")
     assert "python -m tests.scenarios.run --repeat 3" in text
-    assert " 2 healthy       1   ." in text
+    assert "| cpu_prep | a | 2 of 2 | - |" in text
+    assert "| healthy | b \\* | 0 of 1 | cpu_prep 1 |" in text
     assert "\nMade were 1 cause 2 times, 1 cause once (b): 3 runs.\n" in text
-    assert "| b | background | --batch 4 | healthy | **cpu_prep** |" in text
+    assert "| b | background | --batch 4 | healthy | cpu_prep |" in text
     assert "- c #0: no disk" in text
     assert "not made: c #0: no disk" in summary([*RECORDS, failed])
 

@@ -14,11 +14,10 @@ from tests.scenarios.plan import BACKGROUND
 WANTED = ("at least 90 %", "at least 97 %", "at most 2 %", "at most 10 s", "at most 1", "at least 90 %")
 HEAD = """# How often the verdict is right
 
-Programs make each cause below for real (a slow disk, a limit, real loaders) and log how long every step waited. A
-small C library takes the place of NVML and follows the trainer's own steps; a slow FUSE server stands for NFS. Each
-repeat draws its parameters (batch, workers, sizes, step time, disk speed) at random. Of three repeats one runs beside
-a busy core, and one has held-out parameters that no rule was tuned on. Causes with "torch" in their name use PyTorch's
-DataLoader (IOTOP_AI_TORCH_PYTHON names a Python that has it).
+Programs make each cause for real (a slow disk, a limit, loaders) and log how long every step waited. A small C library
+takes the place of NVML and follows the trainer's steps; a slow FUSE server stands for NFS. Each repeat draws its
+parameters at random. Of three repeats one runs beside a busy core, and one has held-out parameters that no rule was
+tuned on. Causes with "torch" in their name use PyTorch's DataLoader (IOTOP_AI_TORCH_PYTHON names a Python that has it).
 
 ```
 {command}
@@ -29,13 +28,13 @@ DataLoader (IOTOP_AI_TORCH_PYTHON names a Python that has it).
 Measured on {machine}.
 """
 MEANING = """
-- **top-1**: the right class is the one most often named after the class's window.
-- **top-3**: the right class is among the first three findings for at least half of that time.
+- **top-1**: the right class is the one most often named after the class's window. **top-3**: it is among the first
+  three findings for at least half of that time.
 - **false alarms**: seconds of the negatives (nothing wrong, or easily mistaken for a fault) with a false first finding.
 - **time to the right verdict**: from the end of the class's window, and 15 s after the trainer's start.
-- **flaps**: changes of the first finding after the first right one, a minute.
-- **share lost**: seconds with a share of time lost within 0.10 of the trainer's own log (0.15 beside a busy
-  core), over 10 s.
+- **flaps**: changes of the first finding after the first right one.
+- **share lost is right**: of the seconds, those whose share of time lost over 10 s is within 0.10 of the trainer's own
+  log (0.15 beside a busy core).
 """
 
 
@@ -57,10 +56,12 @@ def cells(f: Figures) -> tuple[str, ...]:
         percent(f.false_alarms),
         number(f.late_s, " s"),
         number(f.flaps_per_minute),
-        f"{percent(f.near)} of {f.windows}",
+        f"{percent(f.near)} of {f.windows}" if f.windows else "-",
     )
 
 
+NEGATIVE = " \\*"
+"""After the name of a negative."""
 NAMES = (
     "top-1",
     "top-3",
@@ -104,25 +105,18 @@ def summary(records: Sequence[Record]) -> str:
     return "\n".join(out)
 
 
-def matrix(runs: Sequence[Scored]) -> list[str]:
-    """The confusion matrix: a row a label, a numbered column a class."""
-    table = confusion(runs)
-    columns = sorted({*table, *(got for row in table.values() for got in row)})
-    width = max(len(name) for name in columns) + 3
-    lines = ["```", " " * (width + 3) + "".join(f"{i + 1:4}" for i in range(len(columns)))]
-    for i, name in enumerate(columns):
-        row = table.get(name)
-        counts = "" if row is None else "".join(f"{row[c]:4}" if row[c] else "   ." for c in columns)
-        lines.append(f"{i + 1:2} {name:{width}}{counts}".rstrip())
-    return [*lines, "```"]
-
-
 def per_class(runs: Sequence[Scored]) -> list[str]:
-    """A row of figures a class."""
-    lines = ["| class | runs | " + " | ".join(NAMES) + " |", "|" + "---|" * (2 + len(NAMES))]
-    for label in sorted({r.label for r in runs}):
+    """A row a class: its causes (negatives marked), the classes that its other runs named, and its figures."""
+    table = confusion(runs)
+    head = ("class", "causes", "right", "else named", *NAMES[3:])
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for label, named in table.items():
         mine = [r for r in runs if r.label == label]
-        lines.append(f"| {label} | {len(mine)} | " + " | ".join(cells(figures(mine))) + " |")
+        causes = sorted({f"{r.record['name']}{NEGATIVE if r.record['negative'] else ''}" for r in mine})
+        wrong = ", ".join(f"{name} {count}" for name, count in sorted(named.items()) if name != label) or "-"
+        right = f"{named[label]} of {len(mine)}"
+        row = (label, ", ".join(causes), right, wrong, *cells(figures(mine))[3:])
+        lines.append("| " + " | ".join(row) + " |")
     return lines
 
 
@@ -157,14 +151,14 @@ def document(records: Sequence[Record], command: str) -> str:
     lines.append(f"| runs | {len(tuned)} | {len(beside)} of these | {len(held)} | |")
     for i, name in enumerate(NAMES):
         lines.append(f"| {name} | " + " | ".join(c[i] for c in columns) + f" | {WANTED[i]} |")
-    classes = sorted({r.label for r in runs})
-    negatives = sorted({str(r.record["name"]) for r in runs if r.record["negative"]})
+    negatives = {r.record["name"] for r in runs if r.record["negative"]}
     captured = sorted({str(r.record["name"]) for r in runs if r.record["captured"]})
-    lines += [MEANING, f"{len(classes)} classes; {len(negatives)} negatives: {', '.join(negatives)}."]
+    lines += [MEANING, "## By class", ""]
+    lines += [f"{len(confusion(runs))} classes; {NEGATIVE.strip()} marks {len(negatives)} negatives.", ""]
+    lines += per_class(runs)
     if captured:
         lines += ["", f"Made from a captured tree and not for real: {', '.join(captured)}."]
-    lines += ["", "## Which class is named", "", "A row a cause, a column the class that was named.", ""]
-    lines += [*matrix(runs), "", "## By class", "", *per_class(runs), "", "## Every run", "", *every_run(runs)]
+    lines += ["", "## Runs with another class", "", *wrong_runs(runs)]
     failed = [r for r in records if "error" in r]
     if failed:
         lines += ["", "Could not be made:", ""]
@@ -172,12 +166,14 @@ def document(records: Sequence[Record], command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def every_run(runs: Sequence[Scored]) -> list[str]:
-    """A row a run."""
+def wrong_runs(runs: Sequence[Scored]) -> list[str]:
+    """A row for each run that named another class."""
+    wrong = [run for run in runs if not run.right]
+    if not wrong:
+        return ["None."]
     lines = ["| cause | repeat | parameters | class | named | after its window |", "|---|---|---|---|---|---|"]
-    for run in sorted(runs, key=lambda r: (r.record["name"], r.record["number"])):
+    for run in sorted(wrong, key=lambda r: (r.record["name"], r.record["number"])):
         r, s = run.record, run.score
         late = "never" if s.late_s is None else f"{s.late_s:.0f} s"
-        named = s.got if run.right else f"**{s.got or 'nothing'}**"
-        lines.append(f"| {r['name']} | {r['kind']} | {r['told']} | {run.label} | {named} | {late} |")
+        lines.append(f"| {r['name']} | {r['kind']} | {r['told']} | {run.label} | {s.got or 'nothing'} | {late} |")
     return lines
