@@ -19,39 +19,43 @@ LINES = ("Claim", "Evidence", "Threshold", "Blind spot")
 HEAD = """\
 # Rules
 
-Every verdict, its evidence, and the source of each number. This page is written by `python -m tests.rules_doc` from
-`iotop_ai/diagnosis/`; change the rule, not the page.
+Every verdict, its evidence, and the source of each number; figures without a source are ours, chosen on labelled runs.
+Written by `python -m tests.rules_doc` from `iotop_ai/diagnosis/`; change the rule, not the page.
 
 A rule reads a window of {window_s:g} s, or three periods of the slowest reading where that is longer: only samples
 with new readings, and no gap. A finding enters when its condition holds in {enter} % of the samples, at least
-{least_samples}; it leaves below {leave} %, or when its main signal falls below {level} % of its threshold, and stays
-at least {dwell_s:g} s and {keep_s:g} s after its condition last held. Another cause of the same job's wait replaces
-the first after it has held for {confirm_s:g} s. An unknown value never counts as true. The monitor's own processes are
-left out. Without any finding the verdict is UNSURE and lists what was checked; OK needs evidence.
+{least_samples}. It leaves below {leave} %, or when its main signal falls below {level} % of its threshold, and stays
+at least {dwell_s:g} s, and {keep_s:g} s after its condition last held. Another cause of the same job's wait replaces
+the first after {confirm_s:g} s. An unknown value never counts as true. The monitor's own processes are left out.
+Without any finding the verdict is UNSURE and lists what was checked; OK needs evidence.
 
-A device's normal read time is the lower of two: the value for its kind, and a tenth of its own last 27 hours. That
-history counts minutes by mean read time, per serial number and request size; it applies from {baseline_minutes:g}
-minutes on, and pauses during a finding about storage, so that a stall does not become normal.
+A device's normal read time is the lower of two: the value for its kind, and a tenth of its own last 27 hours, counted
+per serial number and request size. That history applies from {baseline_minutes:g} minutes on, and pauses during a
+finding about storage.
 
 Confidence starts at the rule's own base. One family of signals (task states, device, pressure, GPU) caps it at 50 %,
 two at 75 %; a missing GPU at 60 %, an unknown mapping of processes to GPUs at 75 % (CPU rules: 50 %), unreadable I/O
 at 55 %. From 85 % it is called high, from 60 % medium.
 
+In the rules, *time lost* is >= {gate} % of {window_s:g} s or {long_gate} % of {long_window_s:g} s; *samples* of tasks
+are taken 20 times a second; *normal* is the device's normal read time; *D* is the share of time in uninterruptible
+sleep; *shown beside the verdict* means that it does not name the state.
+
 ## Where a job's time goes
 
 Each moment that a job is watched belongs to exactly one share: compute, collective, transfer, data (disk, network,
 CPU, other), host, checkpoint, startup, compile, stopped, hung, unexplained. The verdict explains the largest lost one;
-where `unexplained` is larger, it is UNSURE. 20 times a second one look takes the main thread of the trainer, its other
-threads that moved in the last 5 s, and all processes below it. Once a tick the looks are given to the shares:
+where `unexplained` is larger, it is UNSURE. A sample takes the main thread of the trainer, its other threads that moved
+in the last 5 s, and all processes below it. Once a tick the samples are given to the shares:
 
-- With a GPU, the lost time is what the GPU idles in that tick. It goes first to looks that show a wait by themselves
-  (the main thread at its result queue, in state D, or at a socket, while its makers work), then to looks with the main
+- With a GPU, the lost time is what the GPU idles in that tick. It goes first to samples that show a wait by themselves
+  (the main thread at its result queue, in state D, or at a socket, while its makers work), then to those with the main
   thread in a futex while makers work (a loader of threads), then to the main thread's own running: `host`, or
   `data: CPU` where it has no loaders and reads >= 1 MB/s. What is left is unexplained.
-- Without a GPU, a moment is lost only where a look shows a wait; threads of the trainer on a CPU are compute.
-- A look at a wait is split over the makers that work at that moment: state D and waits for io_uring or aio are disk (a
-  mount of a network filesystem: network), else on a CPU is CPU, else asleep at a TCP socket, or with bytes received in
-  the last 0.4 s, is network. A wait in D for a lock, reclaim or a driver is not disk.
+- Without a GPU, a moment is lost only where a sample shows a wait; threads of the trainer on a CPU are compute.
+- A wait is split over the makers that work at that moment: state D and waits for io_uring or aio are disk (a mount of a
+  network filesystem: network), else on a CPU is CPU, else asleep at a TCP socket, or with bytes received in the last
+  0.4 s, is network. A wait in D for a lock, reclaim or a driver is not disk.
 - A wait for a device while >= 1 MB/s are written and less than a tenth of that is read is a checkpoint.
 - Of several ranks the one that loses most decides, since the others wait for it.
 
@@ -62,12 +66,16 @@ both by the GPUs' own counters); a GPU that idles within one tick is split by it
 CLASSES = """
 ## How classes enter and leave
 
-confirm_s: how long a condition must have held before its finding enters, beyond the window and as far as that was
-observed. leave: the part of its threshold below which it leaves. keep_s: how long it stays after its condition last
-held.
+confirm_s: how long a condition must have held before its finding enters, beyond the window. leave: the part of its
+threshold below which it leaves. keep_s: how long it stays after its condition last held. All have confirm_s 0, leave
+{leave_level:g} and keep_s {keep_s:g}, but for:
 
-| class | confirm_s | leave | keep_s |
-|---|---|---|---|
+"""
+NUMBERS = """
+## Numbers
+
+`iotop_ai/diagnosis/thresholds.py` has every number with its meaning. Those with a source other than labelled runs:
+
 """
 
 
@@ -88,31 +96,48 @@ def field_docs(record: type) -> dict[str, str]:
     return out
 
 
+def rule_section(rule: Rule) -> str:
+    """A heading, the claim and the other three lines."""
+    sentence, lines = parts(rule)
+    named, _, claim = lines["Claim"].partition(": ")
+    rest = "".join(f"- **{label}**: {lines[label]}\n" for label in LINES[1:])
+    return f"\n## {rule.__name__}\n\n`{named}`: {sentence.removesuffix('.')}: {claim}\n\n{rest}"
+
+
+def sourced_numbers() -> str:
+    """A line each number that has a source, with those that share its meaning."""
+    meaning, out = field_docs(Thresholds), list[tuple[str, str]]()
+    for name, value in LIMITS._asdict().items():
+        doc, text = meaning[name], f"`{name}` {value:g}"
+        if doc == "As above.":
+            first, doc = out.pop()
+            text = f"{first}, {text}"
+        out.append((text, doc))
+    return "".join(f"- {text}: {doc}\n" for text, doc in out if "Source: " in doc)
+
+
+def own_values() -> str:
+    """Of each class the values that differ from those of most."""
+    out = []
+    for name, spec in CLASS_SPECS.items():
+        own = {"confirm_s": spec.confirm_s or None, "leave": spec.leave, "keep_s": spec.keep_s}
+        if given := ", ".join(f"{key} {value:.3g}" for key, value in own.items() if value is not None):
+            out.append(f"`{name}` {given}")
+    return "; ".join(out) + ".\n"
+
+
 def page() -> str:
     """The whole page."""
-    numbers = {
-        "enter": round(LIMITS.enter_share * 100),
-        "leave": round(LIMITS.leave_share * 100),
-        "level": round(LIMITS.leave_level * 100),
+    percents = ("enter_share", "leave_share", "leave_level", "gate", "long_gate")
+    shares = {
+        name.removesuffix("_share").removeprefix("leave_"): round(getattr(LIMITS, name) * 100) for name in percents
     }
-    out = [HEAD.format(**LIMITS._asdict(), **numbers)]
+    out = [HEAD.format(**LIMITS._asdict() | shares)]
     order = ", ".join(f"`{name}` ({spec.state.value})" for name, spec in CLASS_SPECS.items())
     out.append(f"\nWhen several hold, the first of these names the state: {order}.\n")
-    for rule in RULES:
-        sentence, lines = parts(rule)
-        out.append(f"\n## {rule.__name__}\n\n{sentence}\n\n")
-        out += [f"- **{label}**: {lines[label]}\n" for label in LINES]
-    out.append(CLASSES)
-    rows = {name: (spec.confirm_s, spec.leave, spec.keep_s) for name, spec in CLASS_SPECS.items()}
-    usual = (0.0, None, None)
-    for name, row in {"all others": usual, **{name: row for name, row in rows.items() if row != usual}}.items():
-        confirm_s, leave, keep_s = row
-        leave = LIMITS.leave_level if leave is None else leave
-        out.append(f"| {name} | {confirm_s:g} | {leave:.2f} | {LIMITS.keep_s if keep_s is None else keep_s:g} |\n")
-    out.append("\n## Numbers\n\n" + (inspect.getdoc(Thresholds) or "") + "\n\n")
-    out.append("| name | value | meaning |\n|---|---|---|\n")
-    meaning = field_docs(Thresholds)
-    out += [f"| `{name}` | {value:g} | {meaning[name]} |\n" for name, value in LIMITS._asdict().items()]
+    out += [rule_section(rule) for rule in RULES]
+    out.append(CLASSES.format(**LIMITS._asdict()) + own_values())
+    out.append(NUMBERS + sourced_numbers())
     return "".join(out)
 
 

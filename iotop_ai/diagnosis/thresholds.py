@@ -12,16 +12,16 @@ RULES_VERSION = 6
 class Thresholds(NamedTuple):
     """The rules' numbers. Ratios 0..1; the name ends with the unit.
 
-    Chosen on labelled runs, where no source is named. ``*_leave``: the figure at which an active finding leaves, where
-    it is not leave_level of the one at which it enters.
+    Chosen on labelled runs, where no source is named. ``*_leave``: where an active finding leaves, if not at
+    leave_level of its threshold.
     """
 
     window_s: float = 10.0
-    """The window of most rules."""
+    """Window of most rules."""
     long_window_s: float = 60.0
-    """The long window, for losses that are small but steady."""
+    """Window for small, steady losses."""
     idle_window_s: float = 30.0
-    """The window of the idle rule."""
+    """Window of idle."""
     shortest_s: float = SHORTEST_S
     """Observed time before which no rule with a window claims anything."""
     enter_share: float = 0.7
@@ -39,18 +39,18 @@ class Thresholds(NamedTuple):
     keep_s: float = 3.0
     """Stay after the condition last held."""
     confirm_s: float = 4.0
-    """Time for which another cause of a job's wait must hold before it replaces the first."""
+    """Another cause of a job's wait must hold this long to replace the first."""
     periods: int = 3
     """A window is at least this many periods of its slowest reading."""
 
     gpu_starved: float = 0.3
-    """Below this utilisation a GPU is starved. The classic rule for one serial disk, as the next six."""
+    """Below this utilisation a GPU starves. Source: the classic rule for one serial disk, also of thread_*, disk_*."""
     thread_busy: float = 0.9
     """From this CPU on one thread is busy."""
     thread_most: float = 1.3
     """Up to this CPU it is one thread."""
     disk_busy: float = 0.8
-    """%util of a saturated serial disk; iostat(1): %util does not show saturation of parallel devices."""
+    """%util of a saturated serial disk; iostat(1): it does not show saturation of parallel devices."""
     disk_await_ms: float = 20.0
     """Await of a saturated serial disk."""
     disk_busy_bad: float = 0.99
@@ -65,28 +65,28 @@ class Thresholds(NamedTuple):
     inflation_severe: float = 8.0
     """Saturated."""
     network_prior_ms: float = 5.0
-    """Normal await of a read of n bytes is *_prior_ms + n / *_prior_bytes_per_s, by transport; typical figures."""
+    """Normal await of n bytes: *_prior_ms + n / *_prior_bytes_per_s, by transport. Source: typical figures."""
     network_prior_bytes_per_s: float = 250e6
     """As above."""
     nvme_prior_ms: float = 0.3
     """As above."""
     nvme_prior_bytes_per_s: float = 3000e6
     """As above."""
-    learned_floor: float = 0.5
-    """Part of its kind's normal await below which a device's own history does not count."""
-    hdd_prior_ms: float = 12.0
-    """A 4 KiB random read of a 7,200 rpm disk (12.1 ms in Linux commit 2b8bd423614c)."""
-    hdd_prior_bytes_per_s: float = 150e6
-    """As above."""
     ssd_prior_ms: float = 1.0
     """As above."""
     ssd_prior_bytes_per_s: float = 500e6
     """As above."""
+    hdd_prior_ms: float = 12.0
+    """A 4 KiB random read of a 7,200 rpm disk. Source: Linux commit 2b8bd423614c (12.1 ms)."""
+    hdd_prior_bytes_per_s: float = 150e6
+    """As above."""
+    learned_floor: float = 0.5
+    """Part of its kind's normal await below which a device's history does not count."""
 
     blocked: float = 0.5
-    """Mean share of time in state D, by samples or delay accounting, of a blocked process."""
+    """Mean share of time in state D of a blocked process."""
     carried_share: float = 0.2
-    """Part of a device's reads that a process must make to count as waiting for it."""
+    """Part of a device's reads that a process waiting for it makes."""
     small_read_bytes: float = 48 * 1024
     """Below this size a read is small."""
     steady_variation: float = 0.05
@@ -101,9 +101,9 @@ class Thresholds(NamedTuple):
     long_gate: float = 0.05
     """The same over the long window."""
     lost_high: float = 0.20
-    """A high loss: TensorFlow profiler's 20 % (op_stats_to_input_pipeline_analysis.cc)."""
+    """A high loss. Source: TensorFlow's profiler (op_stats_to_input_pipeline_analysis.cc)."""
     pressure: float = 0.1
-    """Pressure that agrees with a stall. The system's figure is diluted over busy CPUs and can only support."""
+    """Pressure that agrees with a stall; the system's is diluted over busy CPUs and only supports."""
 
     gpu_fair: float = 0.7
     """Below this utilisation a GPU has idle time."""
@@ -115,7 +115,7 @@ class Thresholds(NamedTuple):
     """Memory from which a GPU without visible process is in use (a container hides processes)."""
 
     idle_gpu: float = 0.05
-    """Idle: all figures below these five."""
+    """Idle: below all five."""
     idle_cpu: float = 0.05
     """As above."""
     idle_thread: float = 0.5
@@ -130,7 +130,7 @@ class Thresholds(NamedTuple):
     decider: float = 0.5
     """Part of the busy workers that decides the cause."""
     decider_sure: float = 0.7
-    """From this part on it decides surely."""
+    """From this part on surely."""
     phase_share: float = 0.5
     """Share of time that a job compiles, is stopped or hangs."""
     main_share: float = 0.3
@@ -140,11 +140,11 @@ class Thresholds(NamedTuple):
     limit_near: float = 0.15
     """Distance from a cgroup limit that counts as at the limit."""
     queue_share: float = 0.3
-    """Part of the waiting readers that a device's queue holds, below which they wait elsewhere."""
+    """Part of the waiting readers in a device's queue, below which they wait elsewhere."""
     refault_ratio: float = 0.3
     """Refaulted bytes over bytes read of a thrashing cache."""
     thrash_window_s: float = 30.0
-    """The window of cache_thrash."""
+    """Window of cache_thrash."""
     save_ticks: int = 3
     """Ticks with a blocked trainer of a checkpoint."""
     save_reads: float = 0.1
@@ -160,7 +160,7 @@ class Thresholds(NamedTuple):
     shm_full: float = 0.9
     """Used part of a full /dev/shm."""
     shm_leave: float = 0.8
-    """Below this part it is not full again."""
+    """As above, to leave."""
     full_ratio: float = 0.99
     """Used part of a full filesystem, of bytes or inodes."""
     full_bytes: float = 1 << 30
@@ -172,31 +172,28 @@ class Thresholds(NamedTuple):
     growing_bytes_per_s: float = 5e6
     """Memory growth of a starting job."""
     error_memory_s: float = 600.0
-    """Time for which an error of a device in the kernel's log counts."""
+    """Time for which a device's error in the kernel's log counts."""
     hung_s: float = 10.0
     """A device that completes no request for this long does not answer."""
     hung_bad_s: float = 30.0
-    """The time after which the kernel's own drivers give up a request (nvme_core.io_timeout, 30 s)."""
+    """When the kernel gives up a request. Source: nvme_core.io_timeout."""
 
     gpu_window_s: float = 30.0
-    """The window of most GPU rules."""
+    """Window of most GPU rules."""
     comm_window_s: float = 20.0
-    """The window of comm_wait."""
+    """Window of comm_wait."""
     gpu_loaded: float = 0.2
     """Utilisation from which a link is judged."""
     gpu_working: float = 0.5
     """Utilisation from which a clock is judged."""
     throttled: float = 0.05
-    """Share of time in which heat or the power brake lowers the clock, by the driver's counters.
-
-    nvml.h: NVML_FI_DEV_CLOCKS_EVENT_REASON_*.
-    """
+    """Share of time in which heat or the power brake lowers the clock, by the driver's counters."""
     throttled_leave: float = 0.01
-    """Below this share it leaves."""
+    """As above, to leave."""
     throttled_mask: float = 0.3
     """Share of readings where a GPU has only the mask of reasons."""
     throttled_mask_leave: float = 0.1
-    """Below this share it leaves."""
+    """As above, to leave."""
     gpu_hot_celsius: float = 85.0
     """A classic limit."""
     hot_margin: float = 3.0
@@ -206,13 +203,13 @@ class Thresholds(NamedTuple):
     capped: float = 0.3
     """Share of time at a lowered power limit."""
     capped_leave: float = 0.15
-    """Below this share it leaves."""
+    """As above, to leave."""
     limit_lowered: float = 0.9
     """A power limit below this part of the board's own is lowered."""
     link_full: float = 0.8
     """Part of a PCIe link's rate at which it is full."""
     link_full_leave: float = 0.65
-    """Below this part it leaves."""
+    """As above, to leave."""
     link_felt: float = 0.5
     """Part of its rate at which a degraded link costs time."""
     link_bytes_per_s: float = 50e9
@@ -224,13 +221,13 @@ class Thresholds(NamedTuple):
     gpu_memory: float = 0.95
     """Used part of a full GPU memory."""
     gpu_memory_leave: float = 0.92
-    """Below this part it leaves."""
+    """As above, to leave."""
     gpu_memory_end_s: float = 600.0
     """Full within this time is an alarm."""
     xid_program_s: float = 600.0
     """Time for which a program's own error is shown."""
     spin_power: float = 0.25
-    """Part of the power limit below which GPUs that are never idle do not compute; a spinning H100 draws about 14 %."""
+    """Part of the power limit below which GPUs that are never idle only spin; an H100 draws about 14 % then."""
     spin_power_sure: float = 0.4
     """The same where the tensor cores are idle or no batch arrives."""
     spin_leave: float = 1.4
@@ -238,15 +235,15 @@ class Thresholds(NamedTuple):
     spin_fallen: float = 0.4
     """Power over the highest power of the same processes."""
     spin_fallen_leave: float = 0.6
-    """Above this part it leaves."""
+    """As above, to leave."""
     gpu_held_s: float = 600.0
     """Idle time after which held memory is shown."""
     tensor_none: float = 0.02
     """Activity of idle tensor cores."""
     sm_busy: float = 0.8
-    """SM activity of effective use (DCGM user guide, profiling metrics)."""
+    """SM activity of effective use. Source: DCGM user guide, profiling metrics."""
     sm_idle: float = 0.5
-    """SM activity of ineffective use (as above)."""
+    """SM activity of ineffective use. Source: as above."""
     workers_rest: float = 0.8
     """Share of time asleep of idle workers."""
     batch_writes: float = 0.2
@@ -256,13 +253,13 @@ class Thresholds(NamedTuple):
     spread: float = 0.25
     """Difference of utilisation between GPUs of one job."""
     spread_leave: float = 0.15
-    """Below this difference it leaves."""
+    """As above, to leave."""
     peer_power: float = 0.6
     """Part of the late GPU's power below which the others only wait."""
     peer_power_leave: float = 0.75
-    """Above this part it leaves."""
+    """As above, to leave."""
     unused_window_s: float = 30.0
-    """The window of no_gpu."""
+    """Window of no_gpu."""
     trains: float = 0.1
     """Cores used from which a job without a GPU is at work."""
 
@@ -271,15 +268,15 @@ class Thresholds(NamedTuple):
     baseline_reads: int = 10
     """Reads that such a minute needs."""
     small_read_leave_bytes: float = 64 * 1024
-    """Above this size an active small_random leaves."""
+    """Size above which small_random leaves."""
     serial_leave: float = 2.0
-    """Await over normal at which an active loader_serial leaves."""
+    """Await over normal at which loader_serial leaves."""
     queue_leave: float = 0.6
-    """Part of the readers in the queue at which an active io_limit leaves."""
+    """Part of the readers in the queue at which io_limit leaves."""
     limit_leave: float = 0.25
-    """Distance from the limit at which an active io_limit leaves."""
+    """Distance from the limit at which io_limit leaves."""
     refault_leave: float = 0.2
-    """Refault ratio at which an active cache_thrash leaves."""
+    """Refault ratio at which cache_thrash leaves."""
     other_share: float = 0.4
     """Part of a device's bytes, or of the CPU, that others have when they are the cause."""
     own_share: float = 0.5
@@ -293,7 +290,7 @@ class Thresholds(NamedTuple):
     respawn_most_s: float = 20.0
     """Time for which a restart is followed."""
     serving_window_s: float = 60.0
-    """The window of serving."""
+    """Window of serving."""
     asleep_share: float = 0.6
     """Share of samples in which a server without requests sleeps."""
 

@@ -124,11 +124,10 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: storage_read: the processes that feed the GPUs (without a GPU: some process) wait for reads.
     Evidence: their share of time in state D; await of the device that carries their reads; GPU; I/O pressure.
-    Threshold: D >= 50 %; await >= 3 times normal (1.5 where the rate is flat at 100 % busy; a rotating disk: %util
-        >= 80 and await >= 20 ms); GPU < 70 %. Ours but for the disk's, which are the classic ones for one HDD. Only
-        where no job's tasks are sampled.
-    Blind spot: waits in poll for a worker's answer are not counted; a limit on the process (io.max) leaves the
-        device idle and does not show here; a read from a network filesystem has no device.
+    Threshold: D >= 50 %; await >= 3 times normal (1.5 where the rate is flat at 100 % busy; a rotating disk: %util >=
+        80 and await >= 20 ms, the classic rule); GPU < 70 %. Only without a sampled job.
+    Blind spot: waits in poll for a worker's answer; a limit on the process (io.max) leaves the device idle; a read from
+        a network filesystem has no device.
     """
     limits = facts.limits
     if facts.judged:
@@ -164,11 +163,10 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: storage_read: the job is limited by loading data.
     Evidence: GPU utilisation; workers in state D or one busy CPU thread; %util and await of a device.
-    Threshold: GPU < 30 %; thread >= 90 % of a core; %util >= 80 and await >= 20 ms, critical at 99 and 50 ms. A
-        device that serves requests in parallel needs await >= 8 times normal instead, since its %util proves
-        nothing, and a rotating disk needs workers in D as well, since 20 ms is normal for it under load. Only where no
-        job's tasks are sampled.
-    Blind spot: without workers in D the disk may be busy for another program, so that confidence is low.
+    Threshold: GPU < 30 %; thread >= 90 % of a core; %util >= 80 and await >= 20 ms, critical at 99 and 50 ms. A device
+        that serves in parallel needs await >= 8 times normal instead, a rotating disk workers in D as well, since 20 ms
+        is normal for it under load. Only without a sampled job.
+    Blind spot: without workers in D the disk may be busy for another program: low confidence.
     """
     limits = facts.limits
     if not facts.gpu.used or facts.judged:
@@ -204,7 +202,7 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the disk's own health report is critical.
     Evidence: SMART severity with its reasons (overall status, pre-fail attributes, critical warning bits).
-    Threshold: severity critical (docs/health.md); at once, without a window, for as long as it reports so.
+    Threshold: severity critical (docs/health.md); at once, for as long as it reports so.
     Blind spot: about a quarter of failed disks gave no warning (Backblaze, 2016); without permission SMART is unknown.
     """
     out = []

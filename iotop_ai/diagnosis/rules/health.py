@@ -29,10 +29,9 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the disk, its cable or its cooling is why it is slow.
     Evidence: await of the device; growth of CRC errors, media errors or minutes above its temperature limit.
-    Threshold: await >= 3 times normal, or a rotating disk's %util >= 80 and await >= 20 ms; growth as in
-        docs/health.md (crc-grows, media-grows, throttles), read from the disk's own report every few minutes.
-    Blind spot: growth is known from the second reading on; a cable that drops commands without counting them does not
-        show.
+    Threshold: await >= 3 times normal, or a rotating disk's %util >= 80 and await >= 20 ms; growth as in docs/health.md
+        (crc-grows, media-grows, throttles), read every few minutes.
+    Blind spot: growth is known from the second reading on; a cable that drops commands without counting them.
     """
     out = []
     table = facts.snapshot.smart.value or {}
@@ -66,8 +65,8 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
     """The kernel reports failed requests of a disk.
 
     Claim: failing_disk: the disk, its cable or its controller failed a request.
-    Evidence: lines of the kernel's log about failed requests of the disk since the monitor began, and their kind.
-    Threshold: one within error_memory_s; at once. The kernel logs an error only after its last retry.
+    Evidence: the kernel's log lines about failed requests of the disk since the monitor began, and their kind.
+    Threshold: one in the last 10 minutes; at once. The kernel logs an error only after its last retry.
     Blind spot: the kernel rate-limits its log; without permission to read it errors are unknown.
     """
     log, infos = facts.snapshot.kernel.value, facts.snapshot.disks.value or {}

@@ -24,8 +24,8 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: idle: no training job is running.
     Evidence: GPU (or that there is none), CPU of all cores without the monitor's, every process's CPU, disks, waits.
-    Threshold: GPU < 5 %, CPU < 5 %, no process above half a core, disks < 1 MB/s and < 5 % busy, no process in
-        state D; for 30 s, or since the monitor started. Ours.
+    Threshold: GPU < 5 %, CPU < 5 %, no process above half a core, disks < 1 MB/s and < 5 % busy, no process in state D;
+        for 30 s, or since the monitor started.
     Blind spot: a job that sleeps (between epochs, in a barrier without spinning, stopped) looks the same.
     """
     snapshot, limits = facts.snapshot, facts.limits

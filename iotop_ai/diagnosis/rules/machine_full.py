@@ -16,9 +16,9 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: mem_pressure: reclaiming or swapping slows the machine.
     Evidence: memory pressure (PSI), bytes swapped in, allocations that had to reclaim first.
-    Threshold: some task waits >= 10 % of the time, or >= 1 MB/s are swapped in. Ours.
-    Blind spot: without PSI only swapping is visible; file pages that are read again count as pressure too, so a cache
-        that is too small for the data raises it (then nothing is swapped in, and PSI alone must be twice as high).
+    Threshold: some task waits >= 10 % of the time, or >= 1 MB/s are swapped in.
+    Blind spot: without PSI only swapping is visible; file pages that are read again raise PSI too, so without swapping
+        it must be twice as high.
     """
     limits, look = facts.limits, facts.look
     swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in look.samples]
@@ -70,10 +70,10 @@ def _largest(facts: Facts) -> tuple[str, float | None]:
 def shared_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
     """A job's /dev/shm is full.
 
-    Claim: shm_full: loaders cannot hand over their batches, and are killed by SIGBUS or fail.
+    Claim: shm_full: loaders cannot hand over their batches, and fail or are killed by SIGBUS.
     Evidence: statvfs of /dev/shm in the job's own mount namespace.
-    Threshold: >= 90 % used, until < 80 %; at once. Ours.
-    Blind spot: the batch that does not fit is not visible, only the data that is in it already.
+    Threshold: >= 90 % used, until < 80 %; at once.
+    Blind spot: the batch that does not fit is not visible.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
@@ -102,7 +102,7 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: fs_full: the next checkpoint or log line cannot be written.
     Evidence: statvfs of the mounted filesystems: bytes and inodes.
-    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. Ours.
+    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once.
     Blind spot: quotas, and the blocks that a filesystem reserves for root.
     """
     limits, out = facts.limits, []

@@ -54,11 +54,11 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     """Loader workers compute all the time while the GPUs wait.
 
     Claim: cpu_prep: decoding and transforming on the CPU is slower than the GPUs.
-    Evidence: CPU of the workers (children of a process on a GPU, or named as DataLoader workers) against their
-        share of time in state D; GPU; without a GPU, a parent that itself uses little CPU.
-    Threshold: worker CPU >= 70 % of a core and above its D; GPU < 70 %; time lost >= 8 %. Ours. Where processes on
-        the GPUs are not visible (a container): DataLoader's names, or several of one name at >= 90 % beside a GPU
-        < 30 %, the classic rule, with low confidence. Only where no job's tasks are sampled.
+    Evidence: CPU of the workers (children of a process on a GPU, or named as DataLoader workers) against their share of
+        time in state D; GPU; without a GPU, a parent that itself uses little CPU.
+    Threshold: worker CPU >= 70 % of a core and above its D; GPU < 70 %; time lost >= 8 %. Where processes on the GPUs
+        are not visible (a container): DataLoader's names, or several of one name at >= 90 % beside a GPU < 30 %, the
+        classic rule, with low confidence. Only without a sampled job.
     Blind spot: a starved worker that spins looks busy; in a container another program may be taken for a worker.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
@@ -117,11 +117,11 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     """One thread prepares all data while the GPUs idle.
 
     Claim: single_thread: the training process loads its data itself, on one core.
-    Evidence: a process on a GPU with one core's worth of CPU, no busy or waiting child, and an idle GPU; or, where
+    Evidence: a process on a GPU with one core's worth of CPU, no busy or waiting child, and an idle GPU; where
         processes on the GPUs are not visible, the only process that keeps a core busy.
-    Threshold: CPU 90 to 130 % of a core; GPU < 30 %; no child above 10 % CPU or 35 % in D. Ours, the first two
-        classic. Only where no job's tasks are sampled.
-    Blind spot: a thread that spins in cudaStreamSynchronize also shows 100 %, hence only beside an idle GPU; other
+    Threshold: CPU 90 to 130 % of a core; GPU < 30 % (both classic); no child above 10 % CPU or 35 % in D. Only without
+        a sampled job.
+    Blind spot: a thread that spins in cudaStreamSynchronize shows 100 % too, hence only beside an idle GPU; other
         single-threaded work of the job (start-up, validation) looks the same.
     """
     limits, table = facts.limits, facts.snapshot.processes.value

@@ -118,14 +118,14 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
     """All GPUs of a job are never idle and draw little: they spin in a collective.
 
     Claim: comm_wait: the ranks wait for a late one, elsewhere or hung, or for the network between them.
-    Evidence: utilisation and power of each GPU, tensor and SM activity (GPM), NVLink and network traffic, the write
-        calls of the loaders, which show the step rate.
+    Evidence: utilisation and power of each GPU, tensor and SM activity (GPM), NVLink and network traffic, the loaders'
+        write calls, which show the step rate.
     Threshold: over 20 s at least 2 GPUs, each >= 90 % busy and below 25 % of its power limit; below 40 % where the
         tensor cores rest (< 2 %) or the loaders rest >= 80 % and hand no batch over; or below 40 % of the highest power
         of the same processes (until > 60 %). Not with SM activity >= 50 %. A network link >= 80 % full is named as the
-        cause. Ours; an H100 that spins draws about 14 %.
-    Blind spot: without GPM, without loaders and for a job that was never observed computing, tiny kernels look the
-        same: confidence is then at most 65 %.
+        cause. An H100 that spins draws about 14 %.
+    Blind spot: tiny kernels look the same without GPM, without loaders and where the job was never seen computing: then
+        at most 65 % sure.
     """
     return tuple(
         group_claim(group, _comm(facts, group, comm), comm.level)
@@ -254,11 +254,10 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
     """One GPU of a job differs from the others, which wait for it.
 
     Claim: imbalance: every step lasts as long as that rank's.
-    Evidence: utilisation and power of each GPU of the job; what that rank's loaders do, its clock and its link against
-        the others'.
+    Evidence: utilisation and power of each GPU of the job; that rank's loaders, clock and link against the others'.
     Threshold: over 60 s a difference of >= 25 points of utilisation (until < 15), the others at >= 90 %; or all alike
         busy while the others draw < 60 % of that one's power (until > 75 %): they spin in a collective. Where the
-        others have idle time as well, or compute all the time, it is shown beside the verdict. Ours.
+        others idle as well, or compute all the time, it is shown beside the verdict.
     Blind spot: ranks on other machines; GPUs without a known job; stages of a pipeline are unequal by design.
     """
     return tuple(

@@ -26,13 +26,12 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: gpu_fault: training on it stops, or its results cannot be trusted.
     Evidence: whether it still answers; Xid events; hangs, resets and PCIe errors of its address in the kernel's log
-        (AMD, Intel); uncorrected memory errors, failed row remaps, too many errors in
-        its SRAM and the recovery that the driver asks for.
+        (AMD, Intel); uncorrected memory errors, failed row remaps, too many SRAM errors, the recovery that the driver
+        asks for.
     Threshold: any of them, at once. A fault of the board stays until it is acknowledged or the monitor restarts; one
-        that the program itself caused (Xid 13, 31, 43, 45, 94) is shown for 10 minutes; an error that the board has
-        repaired (63, 92) is shown on the GPU's own page only. A fault of a GPU that no job uses is shown beside the
-        verdict of the others. Source: NVIDIA's catalogue of Xids.
-    Blind spot: events from before the monitor started; a GPU that was lost before that is not listed at all.
+        that the program caused (Xid 13, 31, 43, 45, 94) is shown for 10 minutes; a repaired error (63, 92) only on the
+        GPU's own page. A fault of an unused GPU is shown beside the verdict. Source: NVIDIA's catalogue of Xids.
+    Blind spot: events before the monitor started; a GPU lost before that is not listed at all.
     """
     out = []
     details = facts.snapshot.gpu_slow.value or {}

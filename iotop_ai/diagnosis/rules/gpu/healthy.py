@@ -35,11 +35,10 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
     Claim: gpu_bound: the GPUs have all the data that they can take.
     Evidence: utilisation of the GPUs in use, their power against its limit and their SM activity (GPM), where the
         driver reports them.
-    Threshold: >= 90 %, and power >= 40 % of the limit or SM activity >= 50 %; ours, since utilisation alone counts any
-        running kernel. SM activity >= 80 % makes it sure; below 50 % the kernels are too small to fill the GPU (DCGM
-        user guide), which the verdict says. A main thread that is always busy does not show loading: it spins for the
-        GPU.
-    Blind spot: without power and GPM a GPU that spins in a collective looks the same: confidence stays at 60 %.
+    Threshold: >= 90 %, since that counts any running kernel also power >= 40 % of the limit or SM activity >= 50 %. SM
+        activity >= 80 % makes it sure; below 50 % the kernels are too small to fill the GPU (DCGM user guide), which
+        the verdict says. A main thread that is always busy spins for the GPU and does not show loading.
+    Blind spot: without power and GPM a GPU that spins in a collective looks the same: at most 60 % sure.
     """
     limits = facts.limits
     power = facts.gpu.power_ratio
@@ -80,8 +79,7 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: healthy: no process of the job waits for a device while the GPUs work.
     Evidence: utilisation of the GPUs in use; no process in state D for a third of the time.
-    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Ours. Only where no job's tasks are
-        sampled.
+    Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Only without a sampled job.
     Blind spot: short stalls between samples, and waits that are not in state D.
     """
     limits = facts.limits

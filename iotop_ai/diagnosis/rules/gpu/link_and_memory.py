@@ -76,12 +76,12 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
     """A GPU's PCIe link is full, or slower than it should be.
 
     Claim: pcie: data reaches the GPU more slowly than it could.
-    Evidence: bytes over the link against what its generation and width carry; width and generation under load against
-        what board and slot can do together; retransmitted packets.
-    Threshold: over 30 s: >= 80 % of the link's practical rate (until < 65 %); width or generation below the possible in
-        >= 70 % of the readings with the GPU >= 20 % busy, or >= 1 packet retransmitted a second. A degraded link names
-        the state only where it is felt: it carries >= 50 % of its rate or retransmits 1,000 packets a second; else it
-        is shown beside the verdict. x16 carries about 12, 25 and 50 GB/s in generations 3, 4 and 5. Ours.
+    Evidence: bytes over the link against what its generation and width carry; both under load against what board and
+        slot can do; retransmitted packets.
+    Threshold: over 30 s: >= 80 % of the link's practical rate (until < 65 %; x16 carries about 12, 25, 50 GB/s in
+        generations 3, 4, 5); width or generation below the possible in >= 70 % of the readings with the GPU >= 20 %
+        busy, or >= 1 packet retransmitted a second. A degraded link that carries < 50 % of its rate and retransmits <
+        1,000 packets a second is shown beside the verdict.
     Blind spot: a slot with fewer lanes by design counts as full; a virtual machine may report a fictitious link.
     """
     limits, out = facts.limits, []
@@ -144,9 +144,8 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: gpu_memory: the next allocation may fail.
     Evidence: memory in use, its growth over 30 s, and how many programs share it.
-    Threshold: >= 95 % used (until < 92 %); it names the state where it grows so that it is full within 10 minutes, or
-        where processes of more than one program hold it. Full and steady is shown beside the verdict: PyTorch keeps
-        what it has freed, so that "used" is not what it needs. Ours.
+    Threshold: >= 95 % used (until < 92 %), and either full within 10 minutes at this growth, or held by more than one
+        program. Full and steady is shown beside the verdict: PyTorch keeps what it has freed.
     Blind spot: the memory that the allocator holds in reserve, and its fragmentation.
     """
     limits, out = facts.limits, []

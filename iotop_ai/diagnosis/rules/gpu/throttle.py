@@ -61,14 +61,14 @@ def _hot(gpu: OneGpu, limits: Thresholds) -> float:
 def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     """A busy GPU runs below its clock, for heat or for power.
 
-    Claim: gpu_throttle: the GPU slows itself down, and with it every rank that waits for it.
-    Evidence: the driver's counters of time held back (software and hardware thermal slowdown, power brake), without
-        them its mask of reasons at each reading; clock, temperature and power against their limits.
+    Claim: gpu_throttle: the GPU slows itself down, and every rank that waits for it.
+    Evidence: the driver's counters of time held back (thermal slowdown, power brake), without them its mask of reasons
+        at each reading; clock, temperature and power against their limits.
     Threshold: over 30 s held back >= 5 % of the time (until < 1 %), or in >= 30 % of the readings (until < 10 %), GPU
-        >= 50 % busy. At its power limit >= 30 % of the time counts only where that limit is <= 90 % of the board's
-        own: reaching the board's own limit is normal at full load. Ours. A GPU at 85 C (a classic limit) or within
-        3 C of its own slowdown that is not held back yet is shown beside the verdict.
-    Blind spot: a GPU that warms up slowly does not show yet; a card that reports neither counters nor reasons.
+        >= 50 % busy. Reaching the board's own power limit is normal at full load: >= 30 % of the time at a limit counts
+        only where that is <= 90 % of the board's. A GPU at 85 C or within 3 C of its slowdown is shown beside the
+        verdict.
+    Blind spot: a GPU that warms up slowly; a card that reports neither counters nor reasons.
     """
     limits, out = facts.limits, []
     for group in gpu_groups(facts, limits.gpu_window_s):

@@ -52,11 +52,11 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
     """A job trains on the CPU while a GPU of this machine is free.
 
     Claim: no_gpu: the training runs without the GPU that is there.
-    Evidence: NVML's list of processes on each GPU, none of them the job's; the framework or loaders that make it a
-        training job, and the CPU that it uses.
-    Threshold: for 30 s a GPU without a process and < 5 % busy, the job at >= 0.1 cores and older than 15 s. Ours.
-    Blind spot: NVML's list must be complete, so there is no claim where it holds processes that are not visible here; a
-        job that is meant for the CPU looks the same, and one that uses 1 of 8 GPUs is taken as wanted.
+    Evidence: each GPU's processes (NVML), none of them the job's; the job's CPU, and the framework or loaders that make
+        it a training job.
+    Threshold: for 30 s a GPU without a process and < 5 % busy, the job at >= 0.1 cores and older than 15 s.
+    Blind spot: it is silent where NVML lists processes that are not visible here; a job meant for the CPU looks the
+        same; a job that uses 1 of 8 GPUs is taken as intended.
     """
     limits = facts.limits
     if not facts.gpu.seen or facts.gpu.none:
@@ -107,8 +107,8 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: no_gpu: a job that hangs, is forgotten, or sits in a notebook keeps others from using the GPU.
     Evidence: memory in use, the processes that hold it, and how long its utilisation has been 0.
-    Threshold: >= 512 MiB held by a compute process, < 5 % busy for 10 observed minutes. Ours. It is shown beside the
-        verdict: only its owner knows if it is wanted.
+    Threshold: >= 512 MiB held by a compute process, < 5 % busy for 10 observed minutes. Shown beside the verdict: only
+        its owner knows if it is wanted.
     Blind spot: idleness from before the monitor started; a GPU that computes for a moment every few minutes.
     """
     limits, out = facts.limits, []

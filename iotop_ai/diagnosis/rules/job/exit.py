@@ -19,15 +19,14 @@ _WANTED = (0, _INT, 130)
 
 
 def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
-    """A trainer or one of its workers was ended by a signal or the kernel's OOM killer, or exited with an error.
+    """A trainer or one of its workers was killed by a signal or the OOM killer, or exited with an error.
 
     Claim: job_died: the training does not go on.
     Evidence: the exit code or signal of the job's processes (as root, or of our own child), OOM kills.
-    Threshold: a trainer that ended neither with 0 nor by Ctrl-C; a worker that was killed or crashed; an end of
-        unknown cause beside an OOM kill (60 % sure). At once, kept for 10 minutes or until a job that
-        began later is at work.
-    Blind spot: without root the ends of others are unknown, and are shown only beside such a kill; a worker that exits
-        with an error of its own.
+    Threshold: a trainer that ended neither with 0 nor by Ctrl-C; a worker that was killed or crashed; an end of unknown
+        cause beside an OOM kill (60 % sure). At once, kept for 10 minutes or until a later job is at work.
+    Blind spot: without root, other users' ends show only beside such a kill; a worker that exits with an error of its
+        own.
     """
     events = facts.carry.ended
     kills = [event.pid for event in events if event.kind == OOM_KILL]

@@ -40,9 +40,9 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
     Claim: noisy_neighbour: another program, container or a RAID check takes the device's time.
     Evidence: as storage_read; bytes that the job moves against those of the device; the owner of the others.
     Threshold: as storage_read; others have >= 40 % of the device's bytes and the job < 50 %, the device is slow or busy
-        or its queue does not hold the job's readers; one program's bytes explain the others'. Ours.
-    Blind spot: bytes and not requests are compared; others whose I/O may not be read are inferred (at most 50 %
-        sure); a program's writes count when they enter the page cache.
+        or its queue does not hold the job's readers; one program's bytes explain the others'.
+    Blind spot: bytes and not requests are compared; unreadable I/O of others is inferred (at most 50 % sure); a
+        program's writes count when they enter the page cache.
     """
     out = []
     for wait in waits_of(facts, "noisy_neighbour"):
@@ -70,10 +70,9 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders are ready to compute, but other programs use the cores.
 
     Claim: noisy_neighbour: other programs take the CPU time that the loaders need.
-    Evidence: joint samples of trainer and workers; the workers' time on a core and in the queue for one; CPU by
-        program.
+    Evidence: as cpu_prep; CPU by program.
     Threshold: as cpu_prep; the workers wait for a core >= 30 % of the time and 1.5 times as long as they have one;
-        others use >= half of the busy cores, one program >= 40 %. Ours; a job with its fair share is cpu_prep.
+        others use >= half of the busy cores, one program >= 40 %. A job with its fair share is cpu_prep.
     Blind spot: programs inside other containers or guests on the same host.
     """
     out, limits = [], facts.limits

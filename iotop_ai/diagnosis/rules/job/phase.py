@@ -37,9 +37,9 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     """The trainer finds its data ready.
 
     Claim: healthy: loading does not limit the job.
-    Evidence: joint samples of trainer and workers; GPU utilisation where there is one.
+    Evidence: samples of trainer and workers; GPU utilisation where there is one.
     Threshold: time lost below 8 % of 10 s and 5 % of 60 s, the trainer in state D < 30 %; GPU >= 70 %. Without a GPU
-        there must be workers, and confidence is at most 60 %.
+        there must be workers, and it is at most 60 % sure.
     Blind spot: without a GPU the speed of the training itself is unknown.
     """
     out = []
@@ -88,9 +88,9 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
     """A young job without loaders still imports, loads its weights or compiles.
 
     Claim: starting: it has not begun to train.
-    Evidence: its age, its loaders, its GPU in all observed time, compilers below it, growth of its memory.
+    Evidence: its age, loaders, GPU, compilers below it, growth of its memory.
     Threshold: younger than 20 minutes, no loader, no GPU above 5 % in the last minute, and a compiler below it or
-        memory growing by 5 MB/s. Ours.
+        memory growing by 5 MB/s.
     Blind spot: a job without loaders that keeps its data in memory grows as well.
     """
     limits, out = facts.limits, []
@@ -182,10 +182,9 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
     """The trainer is blocked while a disk is being written.
 
     Claim: checkpoint_write: it waits until its checkpoint is on the disk.
-    Evidence: samples of the trainer, 20 a second; bytes written by the disk and by the job; what the job reads
-        meanwhile.
+    Evidence: samples of the trainer; bytes written by the disk and by the job; what the job reads meanwhile.
     Threshold: the trainer in state D in >= 50 % of the samples in 3 ticks of 10 s, in which the job reads less than 10
-        % of what the disk writes; the job wrote >= 20 % of that in the window. Measured: single signals mislead.
+        % of what the disk writes; the job wrote >= 20 % of that in the window.
     Blind spot: a checkpoint that a separate process writes, and writes below 1 MB/s.
     """
     limits, out = facts.limits, []

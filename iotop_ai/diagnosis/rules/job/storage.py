@@ -215,11 +215,11 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders are blocked by a device that answers slowly.
 
     Claim: storage_read: the trainer waits, and meanwhile its loaders are blocked in reads of a slow device.
-    Evidence: joint samples of trainer and workers, 20 a second; await of the device behind the job's files.
-    Threshold: time lost >= 8 % of 10 s or 5 % of 60 s; >= 50 % of the busy workers in state D (no workers: the trainer
-        itself >= 30 %); await >= 3 times normal, or a busy rotating disk. Measured.
-    Blind spot: await of 1.5 to 3 times normal may be depth or speed: confidence stays at 60 %; without a device
-        behind the files 50 %.
+    Evidence: samples of trainer and workers; await of the device behind the job's files.
+    Threshold: time lost; >= 50 % of the busy workers in state D (no workers: the trainer itself >= 30 %); await >= 3
+        times normal, or a busy rotating disk.
+    Blind spot: an await of 1.5 to 3 times normal may be depth or speed: at most 60 % sure; 50 % without a device behind
+        the files.
     """
     out = []
     for wait in waits_of(facts, "storage_read"):
@@ -238,10 +238,10 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
 def job_reads_small(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders are blocked in many small reads.
 
-    Claim: small_random: each request is small, so that latency and not bandwidth limits.
+    Claim: small_random: latency, not bandwidth, limits them.
     Evidence: as storage_read; mean size of the device's reads.
-    Threshold: as storage_read, and reads below 48 KiB; ours. No slow device is needed: small reads starve a fast one.
-    Blind spot: metadata that is cached by the server, and requests that the kernel merges.
+    Threshold: as storage_read, and reads below 48 KiB. The device need not be slow: small reads starve a fast one.
+    Blind spot: metadata that the server caches, and requests that the kernel merges.
     """
     out = []
     for wait in waits_of(facts, "small_random"):
@@ -257,8 +257,8 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: network_fs: the filesystem's server or the way to it is slow.
     Evidence: as storage_read; the filesystem of the job's open files; no local device delivers what it reads.
-    Threshold: as storage_read; no local device with 20 % of the bytes. Ours.
-    Blind spot: a file that is closed again between two looks hides its mount; a FUSE server with a local cache.
+    Threshold: as storage_read; no local device with 20 % of the bytes.
+    Blind spot: a file that is closed again between two samples; a FUSE server with a local cache.
     """
     out = []
     for wait in waits_of(facts, "network_fs"):
@@ -285,7 +285,7 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     Claim: io_limit: the loaders are blocked before their requests reach the device.
     Evidence: as storage_read; limits of the job's cgroup and of those above it; requests queued in the device.
     Threshold: read rate within 15 % of a limit (io.max, blkio.throttle) on its device, or fewer than 0.3 queued per
-        blocked task while the await is below 3 times normal. Measured: .005 under a limit, .9 and above else.
+        blocked task (measured: 0.005 under a limit, 0.9 and above else) while the await is below 3 times normal.
     Blind spot: a limit outside this machine (a cloud volume's) shows in the device's own await.
     """
     out = []
@@ -316,9 +316,8 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: cache_thrash: the data almost fits into memory, and each epoch pushes out what the next one needs.
     Evidence: as storage_read; refaults of file pages against the job's reads.
-    Threshold: refaults >= 30 % of the bytes read, over 30 s, where the job makes at least 80 % of all
-        disks' reads. Measured.
-    Blind spot: refaults are the whole machine's; beside another reader there is no claim.
+    Threshold: refaults >= 30 % of the bytes read, over 30 s, where the job makes at least 80 % of all disks' reads.
+    Blind spot: refaults are the whole machine's, so the rule is silent beside another reader.
     """
     out = []
     for wait in waits_of(facts, "cache_thrash"):
@@ -337,9 +336,9 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
 def job_asks_for_too_little(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders wait for a device that is not slow.
 
-    Claim: loader_serial: too few reads are on their way at once; the device has headroom.
-    Evidence: as storage_read; await at most 1.5 times normal, about as many requests queued as loaders blocked.
-    Threshold: as storage_read, await < 1.5 times normal and reads >= 48 KiB. Ours.
+    Claim: loader_serial: too few reads are under way at once; the device has headroom.
+    Evidence: as storage_read; await; about as many requests queued as loaders blocked.
+    Threshold: as storage_read, await < 1.5 times normal and reads >= 48 KiB.
     Blind spot: "normal" is that of the device's kind: a slow one with constant latency looks the same.
     """
     out = []

@@ -27,10 +27,9 @@ def main_thread_holds_gpu(facts: Facts) -> tuple[Claim, ...]:
     """The GPU idles while the job's main thread runs and nothing is loaded.
 
     Claim: host_bound: Python, launches of small kernels or synchronisations hold the GPU up, not the data.
-    Evidence: samples of the trainer, 20 a second, at the GPU's idle time; no reads, no worker that is waited for.
-    Threshold: share "host" >= 8 % of 10 s or 5 % of 60 s, and no other lost share is larger; a GPU must be visible.
-        Ours.
-    Blind spot: a main thread that decodes data that is already in memory looks the same.
+    Evidence: samples of the trainer at the GPU's idle time; no reads, no worker that is waited for.
+    Threshold: share "host" >= 8 % of 10 s or 5 % of 60 s, the largest lost one; a GPU must be visible.
+    Blind spot: a main thread that decodes data already in memory looks the same.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
@@ -68,8 +67,8 @@ def job_compiles(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: compiling: kernels are made; the training goes on afterwards.
     Evidence: compilers among the processes that the job started.
-    Threshold: share "compile" >= 50 % of 10 s, at any age of the job. Ours.
-    Blind spot: compilers inside the process (XLA, Triton's own) are not seen as such.
+    Threshold: share "compile" >= 50 % of 10 s, at any age of the job.
+    Blind spot: compilers inside the process (XLA, Triton's own).
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
@@ -95,7 +94,7 @@ def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: hung: a deadlocked loader, a lost rank, a lock never released; or a signal, debugger or frozen cgroup.
     Evidence: CPU time, reads, writes and GPU of all its processes; the state of its main thread.
-    Threshold: 60 s without any of them, while it holds GPUs or has loaders; stopped >= 50 % of 10 s. Ours.
+    Threshold: 60 s without any of them, while it holds GPUs or has loaders; stopped >= 50 % of 10 s.
     Blind spot: a rank that spins in a collective for a lost peer moves.
     """
     limits, out = facts.limits, []
