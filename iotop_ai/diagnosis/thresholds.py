@@ -72,16 +72,16 @@ class Thresholds(NamedTuple):
     """As above."""
     nvme_prior_bytes_per_s: float = 3000e6
     """As above."""
-    ssd_prior_ms: float = 1.0
-    """As above."""
-    ssd_prior_bytes_per_s: float = 500e6
-    """As above."""
+    learned_floor: float = 0.5
+    """Part of its kind's normal await below which a device's history does not count."""
     hdd_prior_ms: float = 12.0
     """A 4 KiB random read of a 7,200 rpm disk. Source: Linux commit 2b8bd423614c (12.1 ms)."""
     hdd_prior_bytes_per_s: float = 150e6
     """As above."""
-    learned_floor: float = 0.5
-    """Part of its kind's normal await below which a device's history does not count."""
+    ssd_prior_ms: float = 1.0
+    """As network_prior_ms. Source: typical figures."""
+    ssd_prior_bytes_per_s: float = 500e6
+    """As above."""
 
     blocked: float = 0.5
     """Mean share of time in state D of a blocked process."""
