@@ -88,7 +88,7 @@ def commands(page: Path) -> list[str]:
     for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             plain = re.sub(r"\s#\s.*", "", line)
-            found += re.findall(r"(?:^|[|;&(]\s*|ssh box )iotop-ai\b([^|;&>)]*)", plain.strip())
+            found += re.findall(r"(?:^|[|;&(]\s*|ssh box )iotop-ai\b((?:\"[^\"]*\"|[^|;&>)\"])*)", plain.strip())
     return found
 
 

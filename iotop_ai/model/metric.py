@@ -7,6 +7,24 @@ from typing import get_type_hints
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 
+_UNITS = (
+    ("_bytes_per_s", "B/s"),
+    ("_per_s", "1/s"),
+    ("_bytes", "B"),
+    ("_ratio", "ratio"),
+    ("_percent", "%"),
+    ("_celsius", "celsius"),
+    ("_watts", "W"),
+    ("_mhz", "MHz"),
+    ("_mw", "mW"),
+    ("_mj", "mJ"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+    ("_hours", "h"),
+    ("_minutes", "min"),
+    ("_rpm", "1/min"),
+)
+
 
 class Metric(NamedTuple):
     """The meaning of a field.
@@ -30,3 +48,8 @@ def metrics_of(record: type) -> dict[str, Metric]:
             if isinstance(extra, Metric):
                 found[name] = extra
     return found
+
+
+def unit_of(name: str) -> str:
+    """The unit by the suffix of a field's name; "" for none."""
+    return next((unit for end, unit in _UNITS if name.endswith(end)), "")

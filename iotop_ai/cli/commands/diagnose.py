@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from iotop_ai.cli.commands.common_verdict import SelectedJob, add_watch_flags, exit_code_of, print_lines, watch
 from iotop_ai.cli.options.common import add_source_flags, settings_of
+from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.export.json.diagnosis import Diagnosis, render_diagnosis_json
+from iotop_ai.model.condition.over_run import ConditionOverRun
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
@@ -34,12 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--begin", metavar="T", help="start of the part of a recording: 14:32, -3m, 45%%")
     parser.add_argument("--end", metavar="T", help="end of the part of a recording")
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
+    add_fail_if_flag(parser)
     add_source_flags(parser, sub=True)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge, print; 1 when something slowed the job, 2 when unknown."""
-    job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis()
+    """Judge, print; 1 when something slowed the job, 2 when unknown. With --fail-if, 1 when that holds."""
+    conditions = [ConditionOverRun(one) for one in conditions_of(args)]
+    job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis(conditions)
     last = _recorded(args, job, diagnosis) if args.file is not None else _live(args, job, diagnosis)
     if last is None:
         raise UnknownError("no data could be read" if args.file is None else f"{args.file}: no data in that period")
@@ -47,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     # With --job the verdict of every Frame is about that job.
     pid = (last.verdict.job_pid or 0) if job.given else 0
     print_lines([render_diagnosis_json(diagnosis, pid)] if args.json else _text(diagnosis, last, pid))
-    return exit_code_of(diagnosis.primary)
+    return exit_code_if(diagnosis.outcomes()) if conditions else exit_code_of(diagnosis.primary)
 
 
 def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> Frame | None:
@@ -69,7 +73,7 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
     with corrupt_input_as_error(args.file), Progress(after_s=1.0) as show:
         played = RecordedFrames(args.file, args.begin, args.end, allow_root=args.allow_root)
         # The recording's own totals are those of its leading job.
-        for part in played if job.given else played.frames_or_totals():
+        for part in played if job.given or diagnosis.needs_frames else played.frames_or_totals():
             if isinstance(part, TotalsLine):
                 diagnosis.join(part.tally)
                 show(f"diagnosing {played.progress(part.wall_ns)}")
@@ -83,7 +87,7 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
 
 def _text(diagnosis: Diagnosis, last: Frame, pid: int) -> list[str]:
     """The verdict, each finding with its evidence, where the jobs' time went, and the verdicts over time."""
-    return list(_lines(diagnosis, last, pid))
+    return [*_lines(diagnosis, last, pid), *fail_lines(diagnosis.outcomes())]
 
 
 def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from iotop_ai.diagnosis.verdict.totals import Key, VerdictTotalsBuilder
 from iotop_ai.export.field_names import rates_object, rounded
+from iotop_ai.export.json.condition import outcome_object
 from iotop_ai.export.json.job import seconds_object
 from iotop_ai.export.json.snapshot import rfc3339
+from iotop_ai.model.condition.over_run import ConditionOverRun, Outcome
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import shares_of
@@ -19,22 +22,38 @@ from iotop_ai.present.verdict.headline import finding_object
 
 KEYS = (
     *("verdict", "state", "confidence", "severity", "data_stall_ratio", "goodput_ratio", "findings", "timeline"),
-    *("jobs", "not_recorded"),
+    *("jobs", "not_recorded", "fail_if"),
 )
 Object = dict[str, Any]
 
 
 class Diagnosis(VerdictTotalsBuilder):
-    """The totals as sorted findings and as an object. missing: (wall_ns, the part that a recording lacks before it)."""
+    """The totals as sorted findings and as an object. missing: (wall_ns, the part that a recording lacks before it).
 
-    def __init__(self) -> None:
+    conditions: answered from the same Frames, or from their totals where ``needs_frames`` is False.
+    """
+
+    def __init__(self, conditions: Sequence[ConditionOverRun] = ()) -> None:
         super().__init__()
+        self._conditions = conditions
         self.missing: list[tuple[int, str]] = []
 
     def add(self, frame: Frame) -> None:
         """Count an interval, and the recording's note of a missing part before it."""
         super().add(frame)
+        for condition in self._conditions:
+            condition.add(frame)
         self.missing += [(event.wall_ns, event.text) for event in frame.snapshot.events if event.kind == NOT_RECORDED]
+
+    @property
+    def needs_frames(self) -> bool:
+        """Whether a condition cannot be answered from totals."""
+        return any(condition.needs_frames for condition in self._conditions)
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The answers to the conditions."""
+        totals = self.totals()
+        return tuple(condition.outcome(totals) for condition in self._conditions)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -96,6 +115,7 @@ class Diagnosis(VerdictTotalsBuilder):
             ],
             "jobs": [_job_object(job) for job in self.job_times(pid)],
             "not_recorded": [{"time": rfc3339(wall_ns), "text": text} for wall_ns, text in self.missing],
+            "fail_if": [outcome_object(one) for one in self.outcomes()],
         }
 
 

@@ -8,30 +8,13 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from iotop_ai.export.field_names import Term
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.metric import metrics_of
+from iotop_ai.model.metric import metrics_of, unit_of
 
 Cell = str | float | int | bool | None
 Row = tuple[Cell, ...]
 
 _KINDS = {bool: "bool", int: "int", float: "real", str: "text"}
 _IOSTAT_UNITS = {"B/s": "KiB/s", "B": "KiB", "ratio": "%"}
-_UNITS = (
-    ("_bytes_per_s", "B/s"),
-    ("_per_s", "1/s"),
-    ("_bytes", "B"),
-    ("_ratio", "ratio"),
-    ("_percent", "%"),
-    ("_celsius", "celsius"),
-    ("_watts", "W"),
-    ("_mhz", "MHz"),
-    ("_mw", "mW"),
-    ("_mj", "mJ"),
-    ("_ms", "ms"),
-    ("_s", "s"),
-    ("_hours", "h"),
-    ("_minutes", "min"),
-    ("_rpm", "1/min"),
-)
 
 
 class Column(NamedTuple):
@@ -59,11 +42,6 @@ class Table(NamedTuple):
 
 TIME = Column("time", "time", "", "When the interval ended.")
 INTERVAL = Column("interval_s", "real", "s", "Seconds between the two readings.")
-
-
-def unit_of(name: str) -> str:
-    """The unit by the suffix of a field's name; "" for none."""
-    return next((unit for end, unit in _UNITS if name.endswith(end)), "")
 
 
 def texts(*names: str) -> tuple[Column, ...]:

@@ -1,0 +1,42 @@
+"""``--fail-if EXPR``: the exit code as the answer to a condition."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+
+from iotop_ai.model.condition.grammar import Condition, parse_condition
+from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.present.verdict.condition_words import outcome_text
+
+
+def add_fail_if_flag(parser: argparse.ArgumentParser) -> None:
+    """Add --fail-if, which may be repeated."""
+    parser.add_argument(
+        "--fail-if",
+        metavar="EXPR",
+        action="append",
+        default=[],
+        help="exit 1 if this holds, else 0: 'data_wait > 10%%', 'finding failing_disk' (docs/conditions.md)",
+    )
+
+
+def conditions_of(args: argparse.Namespace, extra: Mapping[str, str] | None = None) -> list[Condition]:
+    """The conditions as parsed. extra: figures of this command beside the common ones. Raises UsageError."""
+    return [parse_condition(text, extra) for text in args.fail_if]
+
+
+def fail_lines(outcomes: Iterable[Outcome]) -> list[str]:
+    """A line for each condition."""
+    return [f"fail-if   {outcome_text(one)}" for one in outcomes]
+
+
+def exit_code_if(outcomes: Sequence[Outcome]) -> int:
+    """1 where a condition is met, else 0. Raises UnknownError where none is and one is unknown; call it last."""
+    if any(one.met for one in outcomes):
+        return 1
+    for one in outcomes:
+        if one.met is None:
+            raise UnknownError(f"no answer to --fail-if {outcome_text(one)}")
+    return 0

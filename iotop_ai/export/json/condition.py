@@ -1,0 +1,33 @@
+"""The answer to a condition as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iotop_ai.export.field_names import rounded
+from iotop_ai.model.condition.over_run import Outcome
+
+Object = dict[str, Any]
+
+
+def outcome_object(outcome: Outcome) -> Object:
+    """The condition's text, whether it is met (null: unknown), and each clause with what was found.
+
+    value: in the figure's unit; null for a finding and where unknown. held_s: how long it held, of a clause with "for"
+    and of a finding.
+    """
+    return {
+        "condition": outcome.condition.text,
+        "met": outcome.met,
+        "clauses": [
+            {
+                "text": seen.clause.text,
+                "met": seen.met,
+                "name": seen.name,
+                "value": rounded(seen.value),
+                "unit": "" if seen.clause.figure is None else seen.clause.figure.unit,
+                "held_s": round(seen.held_s, 3) if seen.clause.hold_s or seen.clause.figure is None else None,
+            }
+            for seen in outcome.seen
+        ],
+    }

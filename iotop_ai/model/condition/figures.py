@@ -1,0 +1,287 @@
+"""The figures that a condition may name, their units, and their values in a Frame."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, get_type_hints
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockRates
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.gpu.state import GpuRates
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.job.cgroup import CgroupRates
+from iotop_ai.model.job.time_shares import DATA, LOST, SHARES, TimeShares
+from iotop_ai.model.machine.cpu import CoreRates
+from iotop_ai.model.machine.cpu_clocks import ClockRates
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.machine.memory import MemoryRates, MemoryState
+from iotop_ai.model.machine.netfs import NfsRates
+from iotop_ai.model.machine.network import LinkRates
+from iotop_ai.model.machine.pressure import PressureRates
+from iotop_ai.model.machine.rdma import RdmaRates
+from iotop_ai.model.machine.tcp import TcpRates
+from iotop_ai.model.metric import metrics_of, unit_of
+from iotop_ai.model.process.records import ProcessKey
+
+ALONE = ""
+"""The name of a family's only object: "memory.swap_in_bytes_per_s" has two parts."""
+_EVERY_CORE = "all"
+_DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
+SHARE_NAMES = (*_DERIVED, *SHARES)
+"""Shares of the time of the verdict's job, without a dot; and of each job, as "jobs.PID.data_wait"."""
+Objects = Iterable[tuple[str, Any]]
+
+
+class Family(NamedTuple):
+    """Objects of one kind. records: each class with metrics, and its objects by name in a Frame, unknown ones left out.
+
+    alone: its one object has no name.
+    """
+
+    name: str
+    records: tuple[tuple[type, Callable[[Frame], Objects]], ...]
+    alone: bool = False
+
+
+class Figure(NamedTuple):
+    """A figure of one or several objects. family: "" for a share of the verdict's job, and for a caller's own figure.
+
+    name: of the objects, with ``*`` for any text and ``?`` for any character.
+    """
+
+    text: str
+    family: str
+    name: str
+    field: str
+    unit: str
+
+
+def share_value(name: str, shares: Iterable[float]) -> float:
+    """A share by its name in SHARE_NAMES. shares: in the order of SHARES."""
+    by_name = dict(zip(SHARES, shares, strict=False))
+    return sum(by_name[one] for one in _DERIVED.get(name, (name,)))
+
+
+def matches(wanted: str, name: str) -> bool:
+    """Whether a name is meant by a text with ``*`` and ``?``."""
+    return _compiled(wanted).fullmatch(name) is not None
+
+
+@cache
+def _compiled(wanted: str) -> re.Pattern[str]:
+    return re.compile("".join({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in wanted), re.DOTALL)
+
+
+def _disks(frame: Frame) -> Objects:
+    rated = frame.sample.block
+    return [(key.name, rates) for key, rates in (rated.value or {}).items()] if rated.renewed else ()
+
+
+def _gpus(frame: Frame) -> Objects:
+    """By NVML's index, as in the table of GPUs."""
+    rated, table = frame.sample.gpu, frame.snapshot.gpu.value or {}
+    if rated.renewed:
+        for uuid, rates in (rated.value or {}).items():
+            state = table[uuid].value if uuid in table else None
+            yield uuid if state is None else str(state.number), rates
+
+
+def _cpu(frame: Frame) -> Objects:
+    rated = frame.sample.cpu
+    if rated.value is not None and rated.renewed:
+        yield _EVERY_CORE, rated.value.all
+        for number, rates in rated.value.cores.items():
+            yield str(number), rates
+
+
+def _memory_state(frame: Frame) -> Objects:
+    state = frame.snapshot.memory.value
+    return () if state is None else [(ALONE, state)]
+
+
+def _nfs(frame: Frame) -> Objects:
+    return _named("netfs")(frame)
+
+
+def _filesystems(frame: Frame) -> Objects:
+    return _values(frame.snapshot.filesystems.value)
+
+
+def _smart(frame: Frame) -> Objects:
+    return _values(frame.snapshot.smart.value)
+
+
+def _values(table: Mapping[str, Any] | None) -> Objects:
+    return [(name, reading.value) for name, reading in (table or {}).items() if reading.value is not None]
+
+
+def _jobs(frame: Frame) -> Objects:
+    rated = frame.sample.jobs
+    if rated.value is not None and rated.renewed:
+        for key, shares in rated.value.times.items():
+            yield str(key.pid), shares
+
+
+def _named(field: str) -> Callable[[Frame], Objects]:
+    """Rates by name."""
+
+    def found(frame: Frame) -> Objects:
+        rated = getattr(frame.sample, field)
+        return (rated.value or {}).items() if rated.renewed else ()
+
+    return found
+
+
+def _alone(field: str) -> Callable[[Frame], Objects]:
+    """The rates of the whole machine."""
+
+    def found(frame: Frame) -> Objects:
+        rated = getattr(frame.sample, field)
+        return [(ALONE, rated.value)] if rated.renewed and rated.value is not None else ()
+
+    return found
+
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family("disks", ((BlockRates, _disks),)),
+        Family("gpus", ((GpuRates, _gpus),)),
+        Family("jobs", ((TimeShares, _jobs),)),
+        Family("cpu", ((CoreRates, _cpu),)),
+        Family("memory", ((MemoryRates, _alone("memory")), (MemoryState, _memory_state)), alone=True),
+        Family("pressure", ((PressureRates, _named("pressure")),)),
+        Family("filesystems", ((FilesystemUsage, _filesystems),)),
+        Family("smart", ((SmartState, _smart),)),
+        Family("network", ((LinkRates, _named("network")),)),
+        Family("nfs", ((NfsRates, _nfs),)),
+        Family("tcp", ((TcpRates, _alone("tcp")),), alone=True),
+        Family("rdma", ((RdmaRates, _named("rdma")),)),
+        Family("cgroups", ((CgroupRates, _named("cgroups")),)),
+        Family("clocks", ((ClockRates, _alone("clocks")),), alone=True),
+    )
+}
+
+
+@cache
+def fields_of(family: str) -> dict[str, tuple[str, str]]:
+    """A family's fields, also by their standard terms: (field, unit)."""
+    out: dict[str, tuple[str, str]] = {}
+    for record, _ in FAMILIES[family].records:
+        if record is TimeShares:
+            out |= {name: (name, "ratio") for name in SHARE_NAMES}
+            continue
+        metrics = metrics_of(record)
+        out |= {name: (name, metric.unit) for name, metric in metrics.items()}
+        out |= {metric.term.removeprefix("%"): (name, metric.unit) for name, metric in metrics.items() if metric.term}
+        if not metrics:
+            out |= {name: (name, unit_of(name) or "count") for name in _levels(record)}
+    return out
+
+
+def _levels(record: type) -> list[str]:
+    """The numbers of a record without metrics. Of memory only sizes: its other fields are counters."""
+    if record is MemoryState:
+        return [name for name in MemoryState._fields if name.endswith("_bytes") and name != "page_bytes"]
+    names = [name for name, hint in get_type_hints(record).items() if _is_number(hint)]
+    return [*names, "used_ratio", "inodes_used_ratio"] if record is FilesystemUsage else names
+
+
+def _is_number(hint: Any) -> bool:
+    kinds = {kind for kind in getattr(hint, "__args__", (hint,)) if kind is not type(None)}
+    return bool(kinds) and kinds <= {int, float}
+
+
+def figure_of(text: str, extra: Mapping[str, str] | None = None) -> Figure:
+    """The figure that a text names. extra: further names without a dot rule, with their units. Raises UsageError."""
+    if extra and text in extra:
+        return Figure(text, "", ALONE, text, extra[text])
+    if text in SHARE_NAMES:
+        return Figure(text, "", ALONE, text, "ratio")
+    family, _, rest = text.partition(".")
+    if family not in FAMILIES or not rest:
+        known = (*SHARE_NAMES, *(extra or ()), *FAMILIES)
+        near = _nearest(family if "." in text else text, known)
+        raise UsageError(f"unknown figure {text!r}{near}; docs/conditions.md lists them")
+    name, dot, field = rest.rpartition(".")
+    if family == "cpu" and not dot:
+        name, dot = _EVERY_CORE, "."
+    alone = FAMILIES[family].alone
+    if alone == bool(dot):
+        shape = f"{family}.FIELD" if alone else f"{family}.NAME.FIELD, or {family}.*.FIELD for any"
+        raise UsageError(f"{text!r}: write {shape}")
+    fields = fields_of(family)
+    field = field.removeprefix("%")
+    if field not in fields:
+        near = _nearest(field, fields)
+        raise UsageError(f"no field {field!r} in {family}{near}; docs/conditions.md lists them")
+    return Figure(text, family, name, *fields[field])
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), 1, 0.5)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+class Value(NamedTuple):
+    """A figure of one object. name: the object's. weight: of this interval in a mean, beside its length."""
+
+    name: str
+    value: float | None
+    weight: float = 1.0
+
+
+_PER_REQUEST = {
+    "read_await_ms": "reads_per_s", "read_size_bytes": "reads_per_s", "write_await_ms": "writes_per_s",
+    "write_size_bytes": "writes_per_s", "discard_await_ms": "discards_per_s", "flush_await_ms": "flushes_per_s",
+}  # fmt: skip
+"""Means per request, and what their mean over several intervals is weighted with."""
+
+
+def values(figure: Figure, frame: Frame) -> list[Value]:
+    """The figure of each object that is meant and was read again since the Frame before. None: unknown."""
+    if not figure.family:
+        return _own_share(figure, frame)
+    out = []
+    for record, objects in FAMILIES[figure.family].records:
+        if figure.field not in record.__dict__ and record is not TimeShares:
+            continue
+        for name, one in objects(frame):
+            if matches(figure.name, name) or _job_matches(figure, frame, name):
+                out.append(_value(figure, name, one))
+    return out
+
+
+def _value(figure: Figure, name: str, record: Any) -> Value:
+    if isinstance(record, TimeShares):
+        return Value(name, share_value(figure.field, record))
+    value = getattr(record, figure.field)
+    if figure.family != "disks":
+        return Value(name, value)
+    if figure.field in ("await_ms", "request_size_bytes"):
+        done = (record.reads_per_s, record.writes_per_s, record.discards_per_s)
+        return Value(name, value, sum(part or 0.0 for part in done))
+    weight = _PER_REQUEST.get(figure.field)
+    return Value(name, value, 1.0 if weight is None else getattr(record, weight) or 0.0)
+
+
+def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:
+    """Whether a job is meant by its name instead of its pid."""
+    table = frame.snapshot.jobs.value
+    if figure.family != "jobs" or table is None:
+        return False
+    return any(str(key.pid) == pid and matches(figure.name, job.name) for key, job in table.jobs.items())
+
+
+def _own_share(figure: Figure, frame: Frame) -> list[Value]:
+    """The share of the verdict's job; [] without a job, or where its time is not counted."""
+    rated, pid = frame.sample.jobs, frame.verdict.job_pid
+    if figure.field not in SHARE_NAMES or rated.value is None or not rated.renewed or pid is None:
+        return []
+    key: ProcessKey | None = next((key for key in rated.value.times if key.pid == pid), None)
+    return [] if key is None else [Value(str(pid), share_value(figure.field, rated.value.times[key]))]

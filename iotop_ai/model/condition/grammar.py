@@ -1,0 +1,126 @@
+"""The grammar of a condition. A condition is clauses joined by ``and``; each compares a figure or names a finding.
+
+data_wait > 10 %
+gpus.*.temperature_celsius > 85 for 30s
+disks.nvme*.r_await > 5 ms for 1m and data_disk > 20 %
+finding failing_disk
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.condition.figures import Figure, figure_of, matches
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.parse import parse_duration_s
+from iotop_ai.model.verdict_class import CLASS_SPECS, State
+
+LONGEST = 500
+"""Characters of a condition."""
+_AND = pattern(r"\s+and\s+")
+_FINDING = pattern(r"finding\s+([\w*?]+)(?:\s+for\s+(\S+))?")
+_COMPARISON = pattern(
+    r"([^\s<>=]+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(%|[A-Za-zµ][A-Za-z/]*)?(?:\s+for\s+(\S+))?"
+)
+_HELP = "write FIGURE > NUMBER, or finding CLASS, with 'for 30s' after it to ask how long; docs/conditions.md"
+_BINARY = {letter: 1024**power for power, letter in enumerate("kmgt", 1)}
+_TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_OTHER = {"c": "celsius", "celsius": "celsius", "w": "W", "mhz": "MHz", "/s": "1/s", "rpm": "1/min"}
+_IN_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+class Clause(NamedTuple):
+    """One comparison, or one finding. figure None: a finding. value: in the figure's unit. hold_s: 0 without "for".
+
+    finding: class or state, with ``*`` and ``?``.
+    """
+
+    text: str
+    figure: Figure | None
+    operator: str = ""
+    value: float = 0.0
+    finding: str = ""
+    hold_s: float = 0.0
+
+    def met_by(self, value: float) -> bool:
+        """Whether a figure's value meets the comparison."""
+        if self.operator == ">":
+            return value > self.value
+        if self.operator == ">=":
+            return value >= self.value
+        return value < self.value if self.operator == "<" else value <= self.value
+
+    def names(self, class_id: str, state: str) -> bool:
+        """Whether a finding is meant."""
+        return matches(self.finding, class_id) or matches(self.finding, state)
+
+
+class Condition(NamedTuple):
+    """All clauses must be met."""
+
+    text: str
+    clauses: tuple[Clause, ...]
+
+
+def parse_condition(text: str, extra: Mapping[str, str] | None = None) -> Condition:
+    """The condition of a text. extra: figures beside the common ones, with their units. Raises UsageError."""
+    typed = " ".join(text.split())
+    if not typed or len(typed) > LONGEST:
+        raise UsageError(f"not a condition: {_HELP}")
+    return Condition(typed, tuple(_clause(part, extra) for part in _AND.split(typed)))
+
+
+def _clause(text: str, extra: Mapping[str, str] | None) -> Clause:
+    found = _FINDING.fullmatch(text)
+    if found is not None:
+        clause = Clause(text, None, finding=found[1], hold_s=_hold(found[2]))
+        states = {state.value for state in State}
+        if not any(clause.names(name, name) for name in (*CLASS_SPECS, *states)):
+            raise UsageError(f"unknown finding {found[1]!r}; docs/rules.md lists the classes")
+        return clause
+    compared = _COMPARISON.fullmatch(text)
+    if compared is None:
+        raise UsageError(f"not a condition: {text!r}: {_HELP}")
+    name, operator, number, unit, hold = compared.groups()
+    figure = figure_of(name, extra)
+    return Clause(text, figure, operator, _in_unit(text, float(number), unit or "", figure), "", _hold(hold))
+
+
+def _hold(text: str | None) -> float:
+    return 0.0 if text is None else parse_duration_s(text)
+
+
+def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
+    """A number in a figure's own unit. Raises UsageError for a unit of something else."""
+    own, lower = figure.unit, unit.lower()
+    if not math.isfinite(number):
+        raise UsageError(f"{text!r}: not a number")
+    if not unit:
+        if own == "ratio" and abs(number) > 1:
+            raise UsageError(f"{text!r}: a share is at most 1; write {number:g} %")
+        return number
+    if unit == "%":
+        if own not in ("ratio", "%"):
+            raise UsageError(f"{text!r}: {figure.text} is not a share, its unit is {own}")
+        return number / 100 if own == "ratio" else number
+    if own in _IN_SECONDS and lower in _TIMES:
+        return number * _TIMES[lower] / _IN_SECONDS[own]
+    if own in ("B", "B/s") and (factor := _bytes(lower, own)) is not None:
+        return number * factor
+    if _OTHER.get(lower) == own:
+        return number
+    if own == "MHz" and lower == "ghz":
+        return number * 1000
+    raise UsageError(f"{text!r}: {figure.text} is not measured in {unit}, its unit is {own}")
+
+
+def _bytes(unit: str, own: str) -> float | None:
+    """The bytes of "mb", "mib/s", "g"; powers of 1,024 as in iostat -m. None for something else."""
+    size, _, per = unit.partition("/")
+    if per and (per != "s" or own != "B/s"):
+        return None
+    letter = size.removesuffix("b").removesuffix("i")
+    return 1.0 if size == "b" else _BINARY.get(letter)

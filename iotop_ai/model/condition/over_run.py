@@ -1,0 +1,129 @@
+"""A condition over a period: a clause with "for" asks whether it held so long at some time, others ask for the whole.
+
+Over the whole, a share is of the job's whole time, a finding is one that stood at all, any other figure is its mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.condition.figures import SHARE_NAMES, matches, share_value, values
+from iotop_ai.model.condition.grammar import Clause, Condition
+from iotop_ai.model.condition.watch import ClauseWatch, Seen, all_met, nearest
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.time_shares import shares_of
+from iotop_ai.model.verdict_totals import VerdictTotals
+
+
+class Outcome(NamedTuple):
+    """The answer. met None: unknown, as a figure was not recorded."""
+
+    condition: Condition
+    met: bool | None
+    seen: tuple[Seen, ...]
+
+
+class ConditionOverRun:
+    """Takes in the Frames of a period. Without ``needs_frames`` the period's totals alone suffice."""
+
+    def __init__(self, condition: Condition) -> None:
+        self.condition = condition
+        self._held = {i: ClauseWatch(clause) for i, clause in enumerate(condition.clauses) if clause.hold_s}
+        self._best: dict[int, Seen] = {}
+        """What the clauses with "for" found when all of them held together, else each for itself when it held longest.
+        """
+        self._together = False
+        self._sums: dict[int, dict[str, tuple[float, float]]] = {
+            i: {} for i, clause in enumerate(condition.clauses) if i not in self._held and _is_mean(clause)
+        }
+        """Weighted sum and weight by object."""
+
+    @property
+    def needs_frames(self) -> bool:
+        """Whether some clause cannot be answered from totals."""
+        return bool(self._held or self._sums)
+
+    def add(self, frame: Frame) -> None:
+        """Take a Frame in."""
+        self._add_means(frame)
+        found = {i: watch.add(frame) for i, watch in self._held.items()}
+        together = bool(found) and all(seen.met for seen in found.values())
+        if self._together and not together:
+            return
+        for i, seen in found.items():
+            known = self._best.get(i)
+            if known is None or together > self._together or _order(seen) > _order(known):
+                self._best[i] = seen
+        self._together = together
+
+    def _add_means(self, frame: Frame) -> None:
+        seconds = frame.sample.seconds
+        if not self._sums or seconds is None or frame.sample.gap:
+            return
+        for i, sums in self._sums.items():
+            figure = self.condition.clauses[i].figure
+            assert figure is not None
+            for name, value, weight in values(figure, frame):
+                if value is not None and weight:
+                    total, weights = sums.get(name, (0.0, 0.0))
+                    sums[name] = (total + value * weight * seconds, weights + weight * seconds)
+
+    def outcome(self, totals: VerdictTotals, extra: Mapping[str, float | None] | None = None) -> Outcome:
+        """The answer so far. totals: of the same period. extra: values of figures beside the common ones."""
+        seen = []
+        for i, clause in enumerate(self.condition.clauses):
+            if i in self._held:
+                one = self._best.get(i, Seen(clause))
+                seen.append(one if self._together or len(self._held) == 1 or not one.met else one._replace(met=False))
+            elif i in self._sums:
+                means = {name: total / weight for name, (total, weight) in self._sums[i].items()}
+                seen.append(_compared(clause, means))
+            elif clause.figure is None:
+                seen.append(_stood(clause, totals))
+            else:
+                seen.append(_compared(clause, _of_totals(clause, totals, extra or {})))
+        return Outcome(self.condition, all_met(seen), tuple(seen))
+
+
+def _is_mean(clause: Clause) -> bool:
+    return clause.figure is not None and clause.figure.family not in ("", "jobs")
+
+
+def _order(seen: Seen) -> tuple[bool, bool, float]:
+    return seen.met is not None, bool(seen.met), seen.held_s
+
+
+def _compared(clause: Clause, found: Mapping[str, float]) -> Seen:
+    if not found:
+        return Seen(clause)
+    name, value = nearest(clause, found.items())
+    return Seen(clause, value is not None and clause.met_by(value), name, value)
+
+
+def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float | None]) -> dict[str, float]:
+    """Shares over the whole period, by job."""
+    figure = clause.figure
+    assert figure is not None
+    if not figure.family:
+        if figure.field not in SHARE_NAMES:
+            value = extra.get(figure.field)
+            return {} if value is None else {"": value}
+        shares = shares_of(totals.led)
+        return {} if shares is None else {"": share_value(figure.field, shares)}
+    out = {}
+    for job in totals.jobs:
+        shares = shares_of(job.counts)
+        if shares is not None and (matches(figure.name, str(job.key.pid)) or matches(figure.name, job.name)):
+            out[str(job.key.pid)] = share_value(figure.field, shares)
+    return out
+
+
+def _stood(clause: Clause, totals: VerdictTotals) -> Seen:
+    """A finding that stood at all; unknown where nothing was judged."""
+    named = [one for one in totals.shares if clause.names(one.finding.class_id, one.finding.state.value)]
+    if not named:
+        return Seen(clause, False if totals.shares else None)
+    longest = max(named, key=lambda one: one.stood_ns)
+    subject = f"{longest.finding.class_id} {longest.finding.subject}".rstrip()
+    return Seen(clause, True, subject, None, longest.stood_ns / 1e9)

@@ -1,0 +1,95 @@
+"""A condition Frame by Frame: whether it is met now, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.condition.figures import values
+from iotop_ai.model.condition.grammar import Clause, Condition
+from iotop_ai.model.frame import Frame
+
+
+class Seen(NamedTuple):
+    """What a clause found. met None: nothing was known. name: of the object that meets it, else of the nearest.
+
+    value None: of a finding, and where unknown. held_s: for how long it has been so without a break.
+    """
+
+    clause: Clause
+    met: bool | None = None
+    name: str = ""
+    value: float | None = None
+    held_s: float = 0.0
+
+
+class ClauseWatch:
+    """Follows one clause; one and the same object must meet it throughout."""
+
+    def __init__(self, clause: Clause) -> None:
+        self.clause = clause
+        self._since: dict[str, int] = {}
+        """Objects that meet it, and from when on (monotonic ns)."""
+        self._known: dict[str, float | None] = {}
+
+    def add(self, frame: Frame) -> Seen:
+        """Take a Frame in. An unknown value and a gap end what held; an object that was not read again stays."""
+        now_ns = frame.snapshot.at_ns
+        begin_ns = now_ns - round((frame.sample.seconds or 0.0) * 1e9)
+        if frame.sample.gap or frame.sample.seconds is None:
+            self._since.clear()
+        if self.clause.figure is None:
+            self._take_findings(frame, begin_ns)
+        else:
+            self._take_values(frame, begin_ns)
+        held = {name: (now_ns - since) / 1e9 for name, since in self._since.items()}
+        met = {name: seconds for name, seconds in held.items() if seconds >= self.clause.hold_s}
+        best = max(met or held, key=lambda name: held[name], default=None)
+        if best is not None:
+            return Seen(self.clause, bool(met), best, self._known.get(best), held[best])
+        if not self._known and self.clause.figure is not None:
+            return Seen(self.clause)
+        return Seen(self.clause, False, *nearest(self.clause, self._known.items()))
+
+    def _take_findings(self, frame: Frame, begin_ns: int) -> None:
+        named = {
+            f"{one.class_id} {one.subject}".rstrip()
+            for one in frame.verdict.findings
+            if self.clause.names(one.class_id, one.state.value)
+        }
+        self._since = {name: self._since.get(name, begin_ns) for name in named}
+
+    def _take_values(self, frame: Frame, begin_ns: int) -> None:
+        assert self.clause.figure is not None
+        for name, value, _ in values(self.clause.figure, frame):
+            self._known[name] = value
+            if value is None or not self.clause.met_by(value):
+                self._since.pop(name, None)
+            else:
+                self._since.setdefault(name, begin_ns)
+
+
+def nearest(clause: Clause, known: Iterable[tuple[str, float | None]]) -> tuple[str, float | None]:
+    """The object and value that come nearest to meeting a clause; ("", None) without a known one."""
+    found = [(name, value) for name, value in known if value is not None]
+    if not found:
+        return "", None
+    return (max if clause.operator.startswith(">") else min)(found, key=lambda one: one[1])
+
+
+class ConditionWatch:
+    """Follows a condition, for alerts: it is met while all its clauses are."""
+
+    def __init__(self, condition: Condition) -> None:
+        self.condition = condition
+        self._clauses = [ClauseWatch(clause) for clause in condition.clauses]
+
+    def add(self, frame: Frame) -> tuple[Seen, ...]:
+        """Take a Frame in; one result per clause."""
+        return tuple(clause.add(frame) for clause in self._clauses)
+
+
+def all_met(seen: Iterable[Seen]) -> bool | None:
+    """Whether every clause is met: False where one is not, else None where one is unknown."""
+    met = [one.met for one in seen]
+    return False if False in met else None if None in met else True

@@ -1,0 +1,46 @@
+"""The answer to a condition in words: "data_wait > 10 %: met: 66.8 %"."""
+
+from __future__ import annotations
+
+from iotop_ai.model.condition.figures import Figure
+from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.condition.watch import Seen
+from iotop_ai.present.text.units import UNKNOWN, duration, figure
+from iotop_ai.present.verdict.evidence import measured
+
+_ANSWERS = {True: "met", False: "not met", None: "unknown"}
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """The condition, the answer, and what was found for each clause."""
+    found = "; ".join(_seen_text(seen) for seen in outcome.seen)
+    return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {found}"
+
+
+def _seen_text(seen: Seen) -> str:
+    clause = seen.clause
+    if clause.figure is None:
+        if not seen.name:
+            return f"{clause.finding} {'not judged' if seen.met is None else 'did not stand'}"
+        return f"{seen.name} stood for {duration(seen.held_s)}"
+    name = _name_of(clause.figure, seen.name)
+    if seen.met is None or (seen.value is None and not seen.held_s):
+        return f"{name} not recorded"
+    if not clause.hold_s:
+        return f"{name} {value_text(clause.figure, seen.value)}"
+    held = "never" if not seen.held_s else f"for {duration(seen.held_s)}"
+    return f"{name} {clause.operator} {value_text(clause.figure, clause.value)} {held}"
+
+
+def _name_of(one: Figure, name: str) -> str:
+    """The figure with the object's own name in place of a pattern."""
+    return one.text if not one.family or not name or not one.name else f"{one.family}.{name}.{one.field}"
+
+
+def value_text(one: Figure, value: float | None) -> str:
+    """A value in the figure's unit; a share with a decimal."""
+    if value is None:
+        return UNKNOWN
+    if one.unit == "ratio":
+        return f"{figure(100 * value) if value >= 0 else f'{100 * value:.1f}'} %"
+    return measured(value, one.unit)

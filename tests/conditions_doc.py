@@ -1,0 +1,73 @@
+"""Writes docs/conditions.md from the figures of conditions: ``python -m tests.conditions_doc [--check]``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from iotop_ai.model.condition.figures import FAMILIES, SHARE_NAMES, fields_of
+from tests.pages import written
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "conditions.md"
+HEAD = """\
+# Conditions
+
+A gate for CI, and later an alert, is a condition. The figures below are those of `iotop_ai/model/`; this page is
+written by `python -m tests.conditions_doc`.
+
+```sh
+iotop-ai diagnose run.iotop.jsonl --fail-if "data_wait > 10%"
+iotop-ai diagnose run.iotop.jsonl --fail-if "gpus.*.temperature_celsius > 85 for 30s"
+iotop-ai diagnose run.iotop.jsonl --fail-if "disks.nvme*.r_await > 5ms and data_disk > 20%"
+iotop-ai diagnose run.iotop.jsonl --fail-if "finding failing_disk" --fail-if "finding job_died"
+```
+
+Exit code 1: a condition is met; 0: none is; 2: an answer is missing, because a figure was not recorded or the
+condition is not valid (stderr has the reason). The verdict's own exit code plays no part then. `--json` has the answers
+in `fail_if`.
+
+## Grammar
+
+```
+condition  = clause { "and" clause }
+clause     = figure ( ">" | ">=" | "<" | "<=" ) number [ unit ] [ "for" duration ]
+           | "finding" class [ "for" duration ]
+figure     = share | family "." name "." field | "memory." field | "tcp." field | "clocks." field
+```
+
+In names and classes `*` stands for any text and `?` for any character; one matching object that meets the clause is
+enough. A number without a unit is in the field's own unit. Units: `%`; `us ms s min h d`; `B K M G T` (also `KB`,
+`MiB`, and with `/s`; powers of 1,024, as in `iostat -m`); `C W MHz GHz rpm /s`. A class may also be a state
+(`finding STARVED`).
+
+With `for 30s` the clause asks whether one object met it for so long without a break at some time; a gap or an unknown
+value is a break. Without it, it asks about the whole period: a share of the job's whole time, a finding that stood at
+all, the mean of any other figure (of a time per request, the mean over requests). `for 1s` finds peaks.
+
+## Figures
+
+**Shares** of the time of the job that the verdict is about (of one job:
+`jobs.PID.data_wait`, `jobs.train.py.data_wait`):
+{shares}.
+`data_wait` is the sum of `data_*`, `goodput` is `compute`, `lost` is all but `compute` and `unexplained`.
+
+Disks, GPUs and the rest have the fields of [metrics.md](metrics.md); disks also iostat's terms (`disks.sda.r_await`).
+GPUs go by NVML's index, jobs by pid or script, filesystems by mount point, `cpu.busy_ratio` is the mean of all cores.
+
+| family | fields |
+|---|---|
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    rows = []
+    for name, family in FAMILIES.items():
+        if name != "jobs":
+            fields = ", ".join(f"`{field}`" for field in dict.fromkeys(field for field, _ in fields_of(name).values()))
+            rows.append(f"| `{name}.{'' if family.alone else 'NAME.'}` | {fields} |\n")
+    return HEAD.replace("{shares}", ", ".join(f"`{name}`" for name in SHARE_NAMES)) + "".join(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(written("tests.conditions_doc", PAGE, page()))

@@ -1,0 +1,108 @@
+"""Conditions on the Frames of a real trainer on a slow disk: 43 s, 7 reads of 128 KiB a batch at about 51 ms."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
+from iotop_ai.model.condition.figures import FAMILIES, Value, fields_of, figure_of, values
+from iotop_ai.model.condition.grammar import parse_condition
+from iotop_ai.model.condition.over_run import ConditionOverRun, Outcome
+from iotop_ai.model.condition.watch import ConditionWatch, all_met
+from tests.job_times import not_counted, slow_disk
+
+
+def over(text: str, frames: tuple = ()) -> Outcome:  # type: ignore[type-arg]
+    run, totals = ConditionOverRun(parse_condition(text)), VerdictTotalsBuilder()
+    for frame in frames or slow_disk():
+        run.add(frame)
+        totals.add(frame)
+    return run.outcome(totals.totals())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_field_of_every_family_can_be_read(family: str) -> None:
+    frame = slow_disk()[-1]
+    for field in fields_of(family):
+        name = f"{family}.{field}" if FAMILIES[family].alone else f"{family}.*.{field}"
+        assert all(isinstance(one, Value) for one in values(figure_of(name), frame))
+
+
+def test_the_values_are_those_of_the_sample() -> None:
+    frame = slow_disk()[-1]
+    table = frame.sample.block.value
+    assert table is not None
+    assert {(one.name, one.value) for one in values(figure_of("disks.loop*.r_await"), frame)} == {
+        (key.name, rates.read_await_ms) for key, rates in table.items() if key.name.startswith("loop")
+    }
+    (share,) = values(figure_of("data_wait"), frame)
+    assert frame.sample.jobs.value is not None
+    (shares,) = frame.sample.jobs.value.times.values()
+    assert share.value == pytest.approx(shares.data)
+    (by_name,) = values(figure_of("jobs.trainer.py.data_wait"), frame)
+    assert by_name == share
+
+
+def test_a_share_of_the_whole() -> None:
+    found = over("data_wait > 10%")
+    assert found.met is True
+    assert found.seen[0].value == pytest.approx(0.67, abs=0.01)
+    assert over("data_wait > 90%").met is False
+    assert over("data_wait > 10%", not_counted()).met is None
+    assert over("jobs.other.py.data_wait > 10%").met is None
+
+
+def test_a_time_per_request_is_the_mean_over_requests() -> None:
+    """Against the counters themselves: milliseconds of all reads by their number."""
+    frames = slow_disk()
+    first, last = (
+        next(counts for key, counts in (frame.snapshot.block.value or {}).items() if key.name == "loop0")
+        for frame in (frames[0], frames[-1])
+    )
+    assert None not in (first.rd_ms, last.rd_ms, first.rd_ios, last.rd_ios)
+    truth = (last.rd_ms - first.rd_ms) / (last.rd_ios - first.rd_ios)  # type: ignore[operator]
+    assert over("disks.loop0.r_await > 1").seen[0].value == pytest.approx(truth, rel=1e-6)
+
+
+def test_for_asks_for_one_stretch_without_a_break() -> None:
+    assert over("disks.*.r_await > 20ms for 5s").met is True
+    short = over("disks.*.r_await > 20ms for 10m")
+    assert short.met is False
+    assert 5 < short.seen[0].held_s < 60
+    assert over("disks.*.r_await > 10s for 1s").seen[0].held_s == 0
+
+
+def test_a_finding() -> None:
+    found = over("finding storage_read")
+    assert (found.met, found.seen[0].held_s > 20) == (True, True)
+    assert over("finding STARVED for 20s").met is True
+    assert over("finding failing_disk").met is False
+
+
+def test_all_clauses_count() -> None:
+    assert over("data_wait > 10% and finding failing_disk").met is False
+    assert over("data_wait > 10% and smart.*.used_percent > 1%").met is None
+    assert over("finding failing_disk and smart.*.used_percent > 1%").met is False
+
+
+def test_clauses_with_for_hold_at_the_same_time() -> None:
+    assert over("disks.*.r_await > 20ms for 5s and data_disk > 20% for 5s").met is True
+    # Each held for some seconds, but never both.
+    assert over("disks.loop0.r_await > 20ms for 3s and disks.loop0.r_await < 20ms for 3s").met is False
+
+
+def test_what_totals_answer_needs_no_frame() -> None:
+    assert not ConditionOverRun(parse_condition("data_wait > 10% and finding *d*k")).needs_frames
+    assert not ConditionOverRun(parse_condition("jobs.*.lost > 10%")).needs_frames
+    assert ConditionOverRun(parse_condition("data_wait > 10% for 3s")).needs_frames
+    assert ConditionOverRun(parse_condition("disks.*.r_await > 10")).needs_frames
+
+
+def test_live_it_is_met_once_it_has_held_and_ends_with_a_gap() -> None:
+    watch = ConditionWatch(parse_condition("data_wait > 20% for 10s"))
+    met = [all_met(watch.add(frame)) for frame in slow_disk()]
+    assert met[0] is None
+    first = met.index(True)
+    assert all(one is False for one in met[1:first] if one is not None)
+    frame = slow_disk()[-1]
+    assert all_met(watch.add(frame._replace(sample=frame.sample._replace(gap=True)))) is not True
