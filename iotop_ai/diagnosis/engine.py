@@ -164,6 +164,8 @@ def _ranked(
 
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
     place = PRECEDENCE.index(finding.class_id)
+    if finding.class_id == "fs_full" and finding.severity is not Severity.CRITICAL:
+        place = PRECEDENCE.index("gpu_bound")  # behind all that a job loses now, since none is seen on it
     return (is_aside(finding), place, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
 
 

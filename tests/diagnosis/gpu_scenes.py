@@ -123,6 +123,7 @@ GPU_ALMOST = {
     "no_gpu none": replace(ON_CPU, gpus=()),
     "comm_wait one GPU": replace(SPINNING, gpus=(1.0,)),
     "comm_wait computes": rates(SPINNING, sm_ratio=0.7),
+    "comm_wait batches are made and taken": one(FEW_KERNELS, workers=WRITING, worker_cpu=0.6),
     "comm_wait draws": replace(FEW_KERNELS, power=230.0),
     "comm_wait without power": replace(SPINNING, power=None),
     "comm_wait one draws": replace(SPINNING, gpu_only_rates={5: {"power_watts": 500.0}}),

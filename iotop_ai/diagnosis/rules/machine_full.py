@@ -8,6 +8,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 MEMORY_BASE = 0.9
 SURE = 0.95
+_BOOT = ("/boot", "/efi")
 _MEMORY_FILESYSTEMS = ("tmpfs", "ramfs", "squashfs", "iso9660", "erofs")
 
 
@@ -102,8 +103,9 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: fs_full: the next checkpoint or log line cannot be written.
     Evidence: statvfs of the mounted filesystems: bytes and inodes.
-    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once.
-    Blind spot: quotas, and the blocks that a filesystem reserves for root.
+    Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. It stands
+        behind what a job loses now where no job is seen reading from it, and beside the verdict for /boot and /efi.
+    Blind spot: quotas, and the blocks that a filesystem reserves for root. Where a job will write is not visible.
     """
     limits, out = facts.limits, []
     kinds = {m.path: m for info in (facts.snapshot.disks.value or {}).values() for m in info.mounts}
@@ -128,6 +130,15 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"filesystems.{path}.used_ratio", used, "ratio", limits.full_ratio),
             Evidence(f"filesystems.{path}.inodes_used_ratio", inodes, "ratio", limits.full_ratio),
         )
-        finding = Finding("fs_full", Severity.CRITICAL, SURE, path, args, evidence, advice=(Advice("make_room", args),))
+        severity = _full_severity(facts, path)
+        finding = Finding("fs_full", severity, SURE, path, args, evidence, advice=(Advice("make_room", args),))
         out.append(Claim(finding, 1.0, 1, 1, at_once=True))
     return tuple(out)
+
+
+def _full_severity(facts: Facts, path: str) -> Severity:
+    """Of a full filesystem: CRITICAL where a job reads from it or no job is known; INFO where no job ever writes."""
+    if f"/{path.split('/')[1]}" in _BOOT:
+        return Severity.INFO
+    mounts = [mount.path for job in facts.jobs for mount in job.place.mounts]
+    return Severity.WARNING if mounts and path not in mounts else Severity.CRITICAL

@@ -66,24 +66,26 @@ def _network(facts: Facts, group: GpuGroup) -> tuple[str, float | None, float | 
     return name, shares.get(name), rates_of.get(name)
 
 
-def _stopped(facts: Facts, group: GpuGroup) -> bool:
-    """Whether the loaders are idle and deliver no batch; False when unknown.
+def _batch_calls(facts: Facts, group: GpuGroup) -> float | None:
+    """Write calls of the job's loaders per second; None when unknown or without loaders.
 
     A worker writes to its queue for every batch, so that the calls of all of them count the batches.
     """
-    job, limits = group.job, facts.limits
-    if job is None or not job.workers or (job.worker_idle or 0.0) < limits.workers_rest:
-        return False
+    job = group.job
     processes = facts.snapshot.processes.value
-    if processes is None or any(key in processes.denied for key in job.job.workers):
-        return False
+    if job is None or not job.workers or processes is None or any(key in processes.denied for key in job.job.workers):
+        return None
     totals = []
     for sample in group.look.samples:
         if sample.processes.value is not None and sample.processes.renewed and sample.processes.seconds:
             rates = sample.processes.value.rates
             totals.append(sum(rates[key].write_calls_per_s or 0.0 for key in job.job.workers if key in rates))
-    calls = mean(totals)
-    return calls is not None and calls < limits.batch_writes
+    return mean(totals)
+
+
+def _rests(group: GpuGroup, limits: Thresholds) -> bool:
+    """Whether the loaders are idle; False when unknown."""
+    return group.job is not None and (group.job.worker_idle or 0.0) >= limits.workers_rest
 
 
 def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
@@ -99,8 +101,10 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     if power is None or (sm is not None and sm >= limits.sm_idle):
         return None
     tensor = mean(gpu.mean("tensor_ratio") for gpu in group.gpus)
-    stopped = _stopped(facts, group)
-    sure = stopped or (tensor is not None and tensor < limits.tensor_none)
+    calls, rests = _batch_calls(facts, group), _rests(group, limits)
+    stopped = rests and calls is not None and calls < limits.batch_writes
+    quiet = tensor is not None and tensor < limits.tensor_none
+    sure = stopped or quiet
     most = limits.spin_power_sure if sure else limits.spin_power
     level = graded(power, most, most * limits.spin_leave, limits.leave_level)
     past = [memory.peak for g in group.gpus if (memory := facts.carry.gpus.get(g.state.uuid)) is not None]
@@ -109,6 +113,9 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     if before is not None and before >= limits.power_share:
         fallen = graded(power / before, limits.spin_fallen, limits.spin_fallen_leave, limits.leave_level)
     link, link_busy, link_bytes = _network(facts, group)
+    witness = quiet or fallen >= limits.leave_level or (link_busy or 0.0) >= limits.network_full
+    if not rests and calls is not None and calls >= limits.batch_writes and not witness:
+        return None  # batches are made and taken: it computes little at a time
     # Enter is a level of 1 and no more: how far below the limit it lies says nothing about how sure it is.
     before = before if fallen >= 1 else None
     return _Comm(power, tensor, sm, stopped, link, link_busy, link_bytes, min(1.0, max(level, fallen)), before)
@@ -122,8 +129,8 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
         write calls, which show the step rate.
     Threshold: over 20 s at least 2 GPUs, each >= 90 % busy and below 25 % of its power limit; below 40 % where the
         tensor cores rest (< 2 %) or the loaders rest >= 80 % and hand no batch over; or below 40 % of the highest power
-        of the same processes (until > 60 %). Not with SM activity >= 50 %. A network link >= 80 % full is named as the
-        cause. An H100 that spins draws about 14 %.
+        of the same processes (until > 60 %). Not with SM activity >= 50 %, nor on low power alone while busy loaders
+        hand batches over. A network link >= 80 % full is named as the cause. An H100 that spins draws about 14 %.
     Blind spot: tiny kernels look the same without GPM, without loaders and where the job was never seen computing: then
         at most 65 % sure.
     """

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.model.finding import Severity
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import (
@@ -11,6 +12,7 @@ from tests.diagnosis.build import (
     GIB,
     JOB_ALONE,
     JOB_HEALTHY,
+    JOB_STARVED,
     LOADERS,
     MB,
     TRAINER_OLD,
@@ -114,3 +116,20 @@ def test_a_job_that_rests_leaves_the_word_to_the_other_rules() -> None:
 def test_good_news_is_sure_only_with_a_gpu() -> None:
     assert verdict_of(STATE_SCENES["healthy"]).primary.confidence == 0.6
     assert verdict_of(STATE_SCENES["healthy GPU"]).primary.confidence == 0.75
+
+
+FULL = FilesystemUsage(100 * GIB, GIB // 2, GIB // 2, 0, 0)
+
+
+def test_a_full_filesystem_that_no_job_reads_stands_behind_what_a_job_loses() -> None:
+    assert classes(verdict_of(replace(JOB_STARVED, usage={"/scratch": FULL})))[:2] == ["storage_read", "fs_full"]
+    assert classes(verdict_of(replace(JOB_STARVED, usage={"/data": FULL})))[0] == "fs_full"
+    assert classes(verdict_of(replace(JOB_HEALTHY, usage={"/scratch": FULL}))) == ["fs_full"]
+
+
+@pytest.mark.parametrize("path", ["/boot", "/boot/efi", "/efi"])
+def test_a_full_boot_filesystem_stands_beside_the_verdict(path: str) -> None:
+    verdict = verdict_of(replace(JOB_HEALTHY, usage={path: FULL}))
+    assert classes(verdict) == ["healthy", "fs_full"]
+    assert verdict.findings[1].severity is Severity.INFO
+    assert classes(verdict_of(replace(JOB_HEALTHY, usage={"/bootstrap": FULL}))) == ["fs_full"]
