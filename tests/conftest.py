@@ -18,9 +18,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ["XDG_CONFIG_HOME"] = os.path.join(folder.name, "config")
     config.add_cleanup(folder.cleanup)
-    # A suite in the background ignores SIGINT, and its programs would inherit that.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A suite in the background ignores SIGINT, and one under nohup SIGHUP; its programs would inherit that.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,10 +34,29 @@ WAITING = ("tests/cli/commands/monitor/test_remote.py", "tests/cli/commands/reco
 """Tests that mostly wait for a program."""
 
 
+PURE = ("tests/diagnosis/facts/", "tests/diagnosis/verdict/", "tests/diagnosis/rules/", "tests/lazy/", "tests/model/")
+PURE += ("tests/present/", "tests/store/format/", "tests/test_verdicts.py")
+"""Tests that only compute, and neither look at the machine nor disturb one that does."""
+DEVICES = "test_block_hung.py"
+"""Looks at the machine though it lies there."""
+
+
+def is_pure(path: Path, config: pytest.Config) -> bool:
+    """Whether a file's tests are pure."""
+    return path.relative_to(config.rootpath).as_posix().startswith(PURE) and path.name != DEVICES
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With ``-m alone``, files without such a test: importing them all takes longer than many tests."""
-    if config.option.markexpr == "alone" and collection_path.name.startswith("test_"):
-        return True if ALONE not in collection_path.read_text(encoding="utf-8") else None
+    """The files without a test of the pass: importing them all takes longer than many tests."""
+    if not collection_path.name.startswith("test_"):
+        return None
+    match config.option.markexpr:
+        case "alone":
+            return True if ALONE not in collection_path.read_text(encoding="utf-8") else None
+        case "pure":
+            return None if is_pure(collection_path, config) else True
+        case "not alone and not pure":
+            return True if is_pure(collection_path, config) else None
     return None
 
 
@@ -57,6 +77,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = in_turns(config, items)
         # The longest test starts first, so that no worker waits for it at the end.
         items.sort(key=lambda item: item.path.name != "test_cost_gates.py")
+    for item in items:
+        if is_pure(item.path, config):
+            item.add_marker("pure")
     if config.getoption("--slow"):
         return
     skip = pytest.mark.skip(reason="slow: run with --slow")

@@ -115,12 +115,16 @@ NO_TESTS = 5
 """pytest's exit code when no test was selected."""
 
 
+NICE = ("nice", "-n", "10") if shutil.which("nice") else ()
+
+
 def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first tests that run side by side, then those that need the machine alone.
 
-    Most tests wait for a terminal or a program, so there is one worker more than cores. A failed test is not repeated.
+    Most tests wait for a terminal or a program, so there are twice as many workers as cores. Beside the tests that need
+    the machine alone run those that only compute, at a low priority. A failed test is not repeated.
     """
-    workers = str((os.cpu_count() or 1) + 1)
+    workers = str(2 * (os.cpu_count() or 1))
     if os.access(TOP, os.W_OK):  # else each of hundreds of programs compiles it anew
         subprocess.run([str(python), "-m", "compileall", "-q", "-j", "0", str(TOP / "iotop_ai")], check=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -129,9 +133,20 @@ def run_tests(python: Path, arguments: list[str]) -> int:
         if not os.access(TOP, os.W_OK):
             environment |= {"PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": folder}
             command += ["-p", "no:cacheprovider"]
-        passes = (["-n", workers, "--dist", "loadgroup", "-m", "not alone"], ["-m", "alone"])
-        codes = [subprocess.run([*command, *one, *arguments], cwd=TOP, env=environment).returncode for one in passes]
-    if codes == [NO_TESTS, NO_TESTS]:
+        together = ["-n", workers, "--dist", "loadgroup", "-m", "not alone and not pure"]
+        with tempfile.TemporaryFile() as output:
+            codes = [subprocess.run([*command, *together, *arguments], cwd=TOP, env=environment).returncode]
+            pure = [*NICE, *command, "-m", "pure", *arguments]
+            beside = subprocess.Popen(pure, cwd=TOP, env=environment, stdout=output, stderr=subprocess.STDOUT)
+            try:
+                codes.append(subprocess.run([*command, "-m", "alone", *arguments], cwd=TOP, env=environment).returncode)
+                codes.append(beside.wait())
+            finally:
+                beside.kill()
+            output.seek(0)
+            sys.stdout.write(output.read().decode("utf-8", "replace"))
+            sys.stdout.flush()
+    if set(codes) == {NO_TESTS}:
         return NO_TESTS
     return next((code for code in codes if code not in (0, NO_TESTS)), 0)
 

@@ -153,7 +153,7 @@ def test_rates_come_from_two_readings_and_levels_from_one() -> None:
 
 
 @pytest.fixture
-def limited(tmp_path: Path) -> Iterator[int]:
+def limited(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process in cgroups of its own with a tenth of a CPU and 8 MB."""
     if os.geteuid() or not os.access(V1 / "memory/memory.limit_in_bytes", os.F_OK):
         pytest.skip("needs root and cgroup v1")
@@ -170,7 +170,7 @@ def limited(tmp_path: Path) -> Iterator[int]:
             assert busy.poll() is None
             time.sleep(0.02)
         time.sleep(0.5)
-        yield busy.pid
+        yield busy
     finally:
         busy.kill()
         busy.wait()
@@ -178,10 +178,11 @@ def limited(tmp_path: Path) -> Iterator[int]:
             path.rmdir()
 
 
-def test_a_real_quota_and_a_real_limit_are_seen_to_grow(limited: int) -> None:
-    collector = CgroupCollector(Root(), Clock(), Known(limited))
+def test_a_real_quota_and_a_real_limit_are_seen_to_grow(limited: subprocess.Popen[bytes]) -> None:
+    collector = CgroupCollector(Root(), Clock(), Known(limited.pid))
     after, end, read = take_reading(collector, Clock()), time.monotonic() + 60, 0.0
     while read <= 100_000:  # until it had a core for a while
+        assert limited.poll() is None
         assert time.monotonic() < end, "it reads nothing"
         before = after
         time.sleep(1.5)

@@ -255,6 +255,7 @@ def test_orphan_of_a_vanished_child_below_a_busy_ancestor(stage: Stage) -> None:
     assert stage.megabytes() == near({"busy": 90, "middle": 10, "orphan": 20})
 
 
+@pytest.mark.alone  # its heir is the only process that fits, if no other one inherits as much meanwhile
 def test_parent_long_dead_and_ppid_stale(stage: Stage) -> None:
     stage.order("top", "subreaper")
     stage.order("top", "fork middle")
