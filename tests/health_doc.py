@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from iotop_ai.model.health.growth import DAY_S, FORECAST_DAYS
-from iotop_ai.model.health.rules import RULES, Rule, judged
+from iotop_ai.model.health.rules import ATA, BACKBLAZE, GOOGLE, NVME, RULES, Rule, judged
 from iotop_ai.model.health.smart import HealthPoint, PastPoint, SelfTest, SmartAttribute, SmartState
 from tests.pages import written
 
@@ -16,7 +16,7 @@ NOW_S = 1_790_000_000
 HEAD = """\
 # Disk health
 
-Every rule about disk health, its number and its message. This page is written by `python -m tests.health_doc` from
+Every rule about disk health, its number and its message. Written by `python -m tests.health_doc` from
 `iotop_ai/model/health/rules.py`; change the rule, not the page.
 
 Each disk is queried every five minutes, one at a time, never while a device is saturated; a sleeping disk is not woken
@@ -35,9 +35,13 @@ reading, once that is {forecast:g} days old.
 `iotop-ai health` exits 1 when any disk has a warning or worse, else 2 when a disk could not be queried or judged or
 there is none, else 0; a sleeping disk or one without SMART changes nothing.
 
-| rule | severity | holds when | source | input | line |
-|---|---|---|---|---|---|
+Sources: {sources}.
+
+| rule | severity | holds when | source | line, for example |
+|---|---|---|---|---|
 """
+SOURCES = {"ATA": ATA, "NVMe": NVME, "Backblaze": BACKBLAZE, "Google": GOOGLE}
+"""A short name for each source that has a long one."""
 
 _PREFAIL = SmartAttribute(5, "Reallocated_Sector_Ct", 10, 10, 36, 1800, "1800", "now", True)
 _OLD_AGE = SmartAttribute(194, "Temperature_Celsius", 30, 30, 45, 70, "70", "now", False)
@@ -97,33 +101,14 @@ def line(rule: Rule) -> str:
     return next(one.text for one in example(EXAMPLES[rule.id]).judgements if one.rule == rule.id)
 
 
-def words(changes: dict[str, Any]) -> str:
-    """The example in words."""
-    parts = []
-    for name, value in changes.items():
-        if isinstance(value, HealthPoint):
-            known = [f"{k} {v}" for k, v in value._asdict().items() if k != "wall_s" and v is not None]
-            parts.append(f"24 h before: {', '.join(known)}")
-        elif name == "past":
-            parts.append(f"30 d before: used_percent {value[0].used_percent}")
-        elif name == "attributes":
-            row = value[0]
-            limits = f"value {row.value}, worst {row.worst}, limit {row.threshold}"
-            parts.append(f"{row.id} {row.name} {limits}, failed {row.failed}")
-        elif name == "self_test_log":
-            parts.append(f"self-test: {value[0].status}")
-        elif name == "critical_warning":
-            parts.append(f"{name} 0x{value:02x}")
-        elif name != "protocol":
-            parts.append(f"{name} {value}")
-    return "; ".join(parts)
-
-
 def page() -> str:
     """The whole page."""
-    out = [HEAD.format(forecast=FORECAST_DAYS)]
+    short = {source: name for name, source in SOURCES.items()}
+    sources = "; ".join(f"{name}: {source}" for name, source in SOURCES.items())
+    out = [HEAD.format(forecast=FORECAST_DAYS, sources=sources)]
     for rule in RULES:
-        cells = (f"`{rule.id}`", rule.severity, rule.threshold, rule.source, words(EXAMPLES[rule.id]), line(rule))
+        source = short.get(rule.source, rule.source)
+        cells = (f"`{rule.id}`", rule.severity, rule.threshold, source, line(rule))
         out.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
     return "".join(out)
 

@@ -16,13 +16,18 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 HEAD = """\
 # Metrics
 
-Every derived figure, as declared in `iotop_ai/model/`. This page is written by `python -m tests.metrics_doc`; change
-the declaration, not the page.
+Every derived figure, as declared in `iotop_ai/model/`. Written by `python -m tests.metrics_doc`; change the
+declaration, not the page.
 
-*Field* is the name in Python and JSON and ends in its unit; *term* is the name in other tools (`iostat -x`, `pidstat
--d`, `nfsiostat`, `nvidia-smi`). `snapshot --json` lists devices under iostat's terms and units (kB is 1024 B, shares
-are percent); elsewhere ratios are 0..1 and bytes are bytes. `null` is unknown or undefined (a mean over no requests).
+*Field* is the name in Python and JSON, and ends in its unit; without one it is a ratio or a count. After it stands its
+name in other tools (`iostat -x`, `pidstat -d`, `nfsiostat`, `nvidia-smi`). `snapshot --json` lists devices under
+iostat's names and units (kB is 1024 B, shares are percent); elsewhere ratios are 0..1 and bytes are bytes. `null` is
+unknown or undefined (a mean over no requests).
 """
+ENDINGS = {"1/s": "per_s", "B/s": "bytes_per_s", "B": "bytes", "s/s": "s_per_s", "W": "watts", "MHz": "mhz"}
+"""How a name ends that has this unit; others end in the unit itself."""
+UNNAMED = ("ratio", "count")
+"""Units that a name may leave out."""
 
 
 def records() -> list[tuple[type, dict[str, Metric]]]:
@@ -43,16 +48,14 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD]
     for record, metrics in records():
-        rows = [f"| `{name}` | {_code(m.term)} | {m.unit} | {m.text} |" for name, m in metrics.items()]
         words = " ".join((inspect.getdoc(record) or "").split("\n\n")[0].split())
         file = record.__module__.replace(".", "/") + ".py"
-        head = f"\n## {record.__name__}\n\n{words} (`{file}`)\n\n| field | term | unit | meaning |\n|---|---|---|---|\n"
-        parts.append(head + "\n".join(rows) + "\n")
+        parts.append(f"\n## {record.__name__}\n\n{words} (`{file}`)\n\n| field | meaning |\n|---|---|\n")
+        for name, m in metrics.items():
+            unit = "" if m.unit in UNNAMED or name.endswith(ENDINGS.get(m.unit, m.unit)) else f" ({m.unit})"
+            term = f", `{m.term}`" if m.term else ""
+            parts.append(f"| `{name}`{unit}{term} | {m.text} |\n")
     return "".join(parts)
-
-
-def _code(term: str) -> str:
-    return f"`{term}`" if term else ""
 
 
 if __name__ == "__main__":

@@ -183,32 +183,34 @@ def _usage(group: Path) -> int:
     return int((group / "cpuacct.usage").read_text())
 
 
-def table(runs: dict[str, list[Run]]) -> str:
-    """One line a program: minimum and median."""
+def pair(values: Sequence[float], form: str = ".1f") -> str:
+    """Minimum and median, e.g. "6.2 (7.2)"; one figure where both are the same."""
+    least, middle = (f"{value:{form}}" for value in (min(values), statistics.median(values)))
+    return least if least == middle else f"{least} ({middle})"
 
-    def pair(values: Sequence[float], form: str = ".1f") -> str:
-        return f"{min(values):{form}} ({statistics.median(values):{form}})"
 
+HEADER = ("program", "CPU ms/s", "peak MB", "first paint ms", "bytes/refresh", "refreshes/s")
+
+
+def rows_of(runs: dict[str, list[Run]]) -> list[tuple[str, ...]]:
+    """The cells of each program."""
     rows = []
     for name, found in runs.items():
-        columns = list(zip(*found, strict=True))
-        cpu, peak, helpers, paint, size, rate = columns
-        helper = pair(helpers, ".0f") if any(helpers) else "-"
+        cpu, peak, helpers, paint, size, rate = zip(*found, strict=True)
+        memory = pair(peak, ".0f") + (f" + {pair(helpers, '.0f')}" if any(helpers) else "")
         first = "-" if None in paint else pair(paint, ".0f")
-        cells = (pair(cpu), pair(peak, ".0f"), helper, first, pair(size, ".0f"))
-        rows.append((name, *cells, f"{statistics.median(rate):.2f}"))
-    header = ("program", "CPU ms/s", "peak MB", "helpers MB", "first paint ms", "bytes/refresh", "refreshes/s")
-    return markdown(header, rows)
+        rows.append((name, pair(cpu), memory, first, pair(size, ".0f"), f"{statistics.median(rate):.2f}"))
+    return rows
 
 
 HEAD = """# Cost
 
 `python -m tests.bench.cost` (as root) runs each program alone in tmux at {width}x{height} with one refresh a second, in
-its own CPU control group. CPU: growth of `cpuacct.usage` (all processes, user and system) over {seconds:.0f} s after
-{settle:.0f} s of running, in milliseconds of one core per second. Peak memory: VmHWM of the main process; helpers
-separately. First paint: from `exec` until the terminal has received data. Refreshes: bursts of output. Each cell is the
-minimum and, in brackets, the median of the rounds. "paused" and "help open" are iotop-ai with an idle screen, "record"
-without one; "collector and diagnosis" only reads and judges.
+its own CPU control group. CPU: growth of `cpuacct.usage` over {seconds:.0f} s after {settle:.0f} s of running, in
+milliseconds of one core per second. Peak memory: VmHWM of the main process, + that of its helpers. First paint: from
+`exec` until the terminal has received data. Refreshes: bursts of output. A cell is the minimum and, in brackets, the
+median of the rounds where it differs. "paused" and "help open" are iotop-ai with an idle screen, "record" without one;
+"collector and diagnosis" only reads and judges.
 
 Measured {date} on {machine}. {versions}.
 
@@ -253,12 +255,21 @@ def document(runs: dict[str, dict[str, list[Run]]], seconds: float) -> str:
         settle=SETTLE_S,
         date=datetime.date.today().isoformat(),
         machine=machine(),
-        versions="; ".join(f"{p.name}: {version_line(path, *p.version[1:])}" for p, path in here),
+        versions=", ".join(f"{p.name} {_number(version_line(path, *p.version[1:]))}" for p, path in here),
     )
     rows = [(g.work, g.must, g.measured, "yes" if g.met else "no") for g in goals(runs)]
-    tables = [f"## {title_of(load).capitalize()}\n\n{table(by_name)}\n" for load, by_name in runs.items()]
+    cells: list[tuple[str, ...]] = []
+    for load, by_name in runs.items():
+        first, *others = rows_of(by_name)
+        cells += [(title_of(load), *first), *(("", *row) for row in others)]
     asked = markdown(("work", "must", "measured", "met"), rows, {1: False, 2: False, 3: False})
-    return head + f"## Goals\n\n{asked}\n\n" + "\n".join(tables)
+    return head + f"## Goals\n\n{asked}\n\n## Loads\n\n{markdown(('load', *HEADER), cells, {1: False})}\n"
+
+
+def _number(version: str) -> str:
+    """The first number with a dot in what a program prints about its version."""
+    found = re.search(r"\d+(?:\.\d+)+", version)
+    return found[0] if found else version
 
 
 def write(text: str) -> None:
@@ -313,7 +324,7 @@ def main() -> int:
                         kept.add(load, program.name, run)
     runs = kept.runs()
     for load, by_name in runs.items():
-        print(f"\n{title_of(load)}\n{table(by_name)}")
+        print(f"\n{title_of(load)}\n{markdown(HEADER, rows_of(by_name))}")
     asked = goals(runs)
     print("\n" + "\n".join(f"{g.work}: {g.must}: {g.measured}: {'met' if g.met else 'MISSED'}" for g in asked))
     if args.write:

@@ -261,16 +261,16 @@ def table(measured: Measured) -> str:
 
     rows = [
         (
-            *(f.name, number(f.theirs), number(f.program), f.off(f.program), number(f.direct), f.off(f.direct)),
-            *(f.allowed, "OUT" if f in wrong else "ok"),
+            f"{f.name} OUT" if f in wrong else f.name,
+            *(number(f.theirs), number(f.program), f.off(f.program), number(f.direct), f.off(f.direct)),
         )
         for f in shown
     ]
-    header = ("figure", "theirs", "iotop-ai", "off", "library", "off", "allowed", "verdict")
+    header = ("figure", "theirs", "iotop-ai", "off", "library", "off")
     command = f"fio --ioengine=libaio --direct=1 --time_based {measured.load.fio}"
     text = f"### {measured.load.title}\n\n`{command}`\n\n{markdown(header, rows)}\n"
     if idle:
-        text += f"\nThe other {len(idle)} figures are 0 in all three, or null with us for a mean of nothing.\n"
+        text += f"\nThe other {len(idle)} are 0 in all three, or a mean of nothing.\n"
     if bad := [f.name for f in idle if f in wrong]:
         text += f"\nOUT: {', '.join(bad)}.\n"
     return text
@@ -283,7 +283,7 @@ HEAD = """# Exactness
 later, by the start of Python), and our collectors as a library.
 
 Allowed: 1 % for rates, 3 % for awaits, sizes and queues, 1 point for %util and the merged shares; half of the last
-printed decimal does not count. Exit code 1 when a figure is out.
+printed decimal does not count. A figure beyond that is marked OUT, and the exit code is 1.
 
 Rig A is a loop device over a file on a throttled disk. Rig B is a loop device over a FUSE file that answers each
 request after a set time.

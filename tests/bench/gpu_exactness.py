@@ -45,6 +45,11 @@ print(json.dumps({d.uuid(): {
 } for d in Device.all()}))
 """
 MIB = 1 << 20
+NOT_SHOWN = "not shown"
+HEAD = """# GPU figures beside others
+
+Written by `python -m tests.bench.gpu_exactness --write`.
+"""
 
 
 class Row(NamedTuple):
@@ -59,7 +64,7 @@ class Row(NamedTuple):
     @property
     def equal(self) -> bool:
         """Whether all programs that show it agree."""
-        reported = [value for value in (self.nvitop, self.gpustat) if value != "not shown"]
+        reported = [value for value in (self.nvitop, self.gpustat) if value != NOT_SHOWN]
         return all(value == self.ours for value in reported)
 
 
@@ -128,23 +133,35 @@ def rows_of(mine: Mapping[str, Any], nvitop: Mapping[str, Any], gpustat: Mapping
             "processes": sorted([p["pid"], p["gpu_memory_usage"] * MIB] for p in seen["processes"]),
         }
         for figure, value in own.items():
-            beside = short.get(figure, "not shown")
+            beside = short.get(figure, NOT_SHOWN)
             if figure.startswith("memory ") and isinstance(value, (int, float)) and figure in short:
                 beside = value if short[figure] == value // MIB * MIB else short[figure]
-            out.append(Row(f"GPU {i}", figure, value, top.get(figure, "not shown"), beside))
+            out.append(Row(f"GPU {i}", figure, value, top.get(figure, NOT_SHOWN), beside))
     return out
 
 
 def table(rows: list[Row]) -> str:
-    """Markdown."""
-    lines = ["| GPU | figure | iotop-ai | nvitop | gpustat | |", "|--|--|--:|--:|--:|--|"]
+    """Markdown: a row a figure, a column a GPU; one value where all programs that show it agree."""
+    gpus = list(dict.fromkeys(row.gpu for row in rows))
+    by_figure: dict[str, list[Row]] = {}
     for row in rows:
-        cells = [row.gpu, row.figure, *(_cell(v) for v in (row.ours, row.nvitop, row.gpustat))]
-        lines.append(f"| {' | '.join(cells)} | {'equal' if row.equal else '**differs**'} |")
-    return "\n".join(lines)
+        by_figure.setdefault(row.figure, []).append(row)
+    lines = [f"| figure | {' | '.join(gpus)} |", "|--" + "|--:" * len(gpus) + "|"]
+    lines += [f"| {figure} | {' | '.join(map(_cell, some))} |" for figure, some in by_figure.items()]
+    text = f"{sum(row.equal for row in rows)} of {len(rows)} figures are the same in iotop-ai, nvitop and gpustat."
+    for name in ("nvitop", "gpustat"):
+        if lacking := [figure for figure, some in by_figure.items() if getattr(some[0], name) == NOT_SHOWN]:
+            text += f" Not shown by {name}: {', '.join(lacking)}."
+    return "\n".join([*lines, "", text])
 
 
-def _cell(value: object) -> str:
+def _cell(row: Row) -> str:
+    if row.equal:
+        return _text(row.ours)
+    return f"**{_text(row.ours)}, nvitop {_text(row.nvitop)}, gpustat {_text(row.gpustat)}**"
+
+
+def _text(value: object) -> str:
     return "unknown" if value is None else str(value)
 
 
@@ -214,9 +231,7 @@ def main() -> int:
     page = f"{table(found)}\n\nBeside {head}, on the rig's library.\n\n{parts}\n"
     print(page)
     if args.write:
-        PAGE.write_text(
-            f"{__doc__.splitlines()[0]}\n\nWritten by `python -m tests.bench.gpu_exactness --write`.\n\n{page}"
-        )
+        PAGE.write_text(f"{HEAD}\n{page}")
     return 0 if all(held for _, held in rows) and all(row.equal for row in found) else 1
 
 
