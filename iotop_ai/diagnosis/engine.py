@@ -17,8 +17,10 @@ from iotop_ai.diagnosis.rules.job.exit import ENDS
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.verdict.acknowledge import apply_ack_events, open_findings
 from iotop_ai.diagnosis.verdict.hysteresis import hold
-from iotop_ai.diagnosis.verdict.ruled_out import ruled_out, unknown
-from iotop_ai.model.finding import Finding, Severity, Verdict
+from iotop_ai.diagnosis.verdict.nothing_fits import MEASURING, NOTHING_FITS, Since, unknown
+from iotop_ai.diagnosis.verdict.ruled_out import ruled_out
+from iotop_ai.diagnosis.verdict.slow_disk import slow_disk
+from iotop_ai.model.finding import Finding, Severity, SlowDisk, Verdict
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process.records import ProcessKey
@@ -64,14 +66,14 @@ def fold(
     needed = max(limits.shortest_s, limits.periods * longest)
     claims = [c for rule in RULES for c in rule(facts)]
     held, pending = hold(carry, claims, facts, watched - needed)
-    # UNSURE began at its change of state; while measuring, at the start.
-    unsure = carry.states[-1][0] if carry.states and carry.states[-1][1] == State.UNSURE else now
+    since = Since(carry.states[-1][1], carry.states[-1][0]) if carry.states else Since("", None)
     on = open_findings((one.finding for one in held.values()), acked, snapshot)
     lost = lost_so_far(carry.lost, facts, on, decided)
     lead = leading_job(facts, on, lost)
-    findings = _ranked(facts, on, lead, lost, watched >= needed, unsure)
+    slow = slow_disk(facts, None if carry.verdict is None else carry.verdict.slow_disk)
+    findings = _ranked(facts, on, lead, lost, watched >= needed, since, slow)
     seen, missing = signal_groups(snapshot)
-    verdict = Verdict(findings, watched, needed, seen, GROUPS_ALL, missing, _pid(lead))
+    verdict = Verdict(findings, watched, needed, seen, GROUPS_ALL, missing, _pid(lead), slow)
     states = _with_change(carry.states, verdict.state.value, now)
     classes = _with_change(carry.classes, verdict.primary.class_id, now)
     carry = carry._replace(
@@ -101,9 +103,9 @@ def verdict_of_job(frame: Frame, pid: int, limits: Thresholds = LIMITS, cache: F
         return verdict
     facts = gather(frame.snapshot, frame.history, limits, carry, cache)
     lead = next(one for one in facts.jobs if one.job is job)
-    unsure = verdict.primary.since_ns if verdict.state is State.UNSURE else None
+    since = Since(verdict.state.value, verdict.primary.since_ns)
     on = open_findings((one.finding for one in carry.held.values()), carry.acked, frame.snapshot)
-    findings = _ranked(facts, on, lead, carry.lost, not verdict.measuring, unsure)
+    findings = _ranked(facts, on, lead, carry.lost, not verdict.measuring, since, verdict.slow_disk)
     return verdict._replace(findings=findings, job_pid=job.key.pid)
 
 
@@ -139,21 +141,22 @@ def _ranked(
     lead: JobFacts | None,
     lost: Mapping[ProcessKey, float],
     full: bool,
-    unsure_ns: int | None,
+    since: Since,
+    slow: SlowDisk | None,
 ) -> tuple[Finding, ...]:
     """The findings of the leading job and the machine in order, then the losses of other jobs."""
     findings, others = split_by_job(facts, on, lead)
     # Drop OK findings while a problem is active: one of them may be active by its dwell time only.
     if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) and not is_aside(f) for f in findings):
-        findings = [f for f in findings if f.state not in (State.OK, State.IDLE)]
+        findings = [f for f in findings if f.state not in (State.OK, State.CALM)]
     else:
         covered = {class_id for f in findings for class_id in CLASS_SPECS[f.class_id].covers}
         findings = [f for f in findings if f.class_id not in covered]
     if any(f.state is State.OK for f in findings):
-        findings = [f for f in findings if f.state is not State.IDLE]
+        findings = [f for f in findings if f.state is not State.CALM]
     findings.sort(key=_order)
     if not full or not findings:
-        findings.insert(0, unknown(facts, "nothing fits" if full else "measuring", unsure_ns, lead))
+        findings.insert(0, unknown(facts, NOTHING_FITS if full else MEASURING, since, lead, slow))
     if full and len(findings) > 1 and findings[0].class_id == "unknown":
         findings = findings[1:]
     findings += sorted(others, key=_order)
@@ -171,7 +174,7 @@ def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
 
 def is_aside(finding: Finding) -> bool:
     """Whether it stands beside the verdict: it reports a fault that costs no time now."""
-    costs = finding.state in (State.SLOWED, State.BLOCKED) or CLASS_SPECS[finding.class_id].wastes
+    costs = finding.state in (State.SLOWED, State.BLOCKED, State.FAILING) or CLASS_SPECS[finding.class_id].wastes
     return costs and finding.severity is Severity.INFO
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
 
-RULES_VERSION = 6
+RULES_VERSION = 7
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
 
 
@@ -124,6 +124,12 @@ class Thresholds(NamedTuple):
     """As above."""
     idle_disk_busy: float = 0.05
     """As above."""
+    busy_cpu: float = 0.9
+    """Without a training job: the share of all CPUs in use that is their limit."""
+    busy_memory: float = 0.95
+    """The same of memory: not available any more."""
+    busy_memory_leave: float = 0.9
+    """Below this share it is not at its limit again."""
     core_share: float = 0.8
     """Part of the cores that DataLoader workers should get."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.verdict_class import CLASS_SPECS, State
+from iotop_ai.model.verdict_class import CLASS_SPECS, WITHOUT_JOB, State
 
 SHORTEST_S = 10.0
 """Before this much is observed no claim is made that needs a window."""
@@ -69,8 +69,24 @@ class Finding(NamedTuple):
 
     @property
     def state(self) -> State:
-        """The banner's word for this class."""
+        """The banner's word for this class; of class ``unknown`` without a job its argument ``state``."""
+        if self.class_id == "unknown":
+            own = dict(self.args).get("state")
+            return next((state for state in WITHOUT_JOB if state == own), State.UNSURE)
         return CLASS_SPECS[self.class_id].state
+
+
+class SlowDisk(NamedTuple):
+    """A disk that is very slow or saturated over the window, whoever waits for it."""
+
+    device: str
+    label: str
+    await_ms: float | None
+    """The longer of the mean awaits of its reads and of all requests."""
+    normal_ms: float | None
+    busy_ratio: float | None
+    read_bytes_per_s: float | None
+    write_bytes_per_s: float | None
 
 
 class Verdict(NamedTuple):
@@ -88,6 +104,8 @@ class Verdict(NamedTuple):
     """One clause for each group that cannot be read."""
     job_pid: int | None = None
     """The top process of the job that the verdict is about; None without a job."""
+    slow_disk: SlowDisk | None = None
+    """The worst very slow or saturated disk; None without one, and not recorded before it existed."""
 
     @property
     def primary(self) -> Finding:

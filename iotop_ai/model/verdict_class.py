@@ -12,19 +12,28 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class State(StrEnum):
-    """The seven words of the banner, readable without colour."""
+    """The words of the banner, readable without colour."""
 
     STARVED = "STARVED"
     BLOCKED = "BLOCKED"
     SLOWED = "SLOWED"
+    FAILING = "FAILING"
+    """A disk or the machine's hardware fails."""
+    WASTED = "WASTED"
+    """A GPU is there, or held, and is not used."""
     STARTING = "STARTING"
-    IDLE = "IDLE"
     OK = "OK"
+    CALM = "CALM"
+    """No training job, and nothing is slow."""
+    BUSY = "BUSY"
+    """No training job, and a disk, the CPUs or memory at their limit."""
     UNSURE = "UNSURE"
 
 
-LOSING = (State.STARVED, State.BLOCKED, State.SLOWED)
-"""States in which time is lost."""
+LOSING = (State.STARVED, State.BLOCKED, State.SLOWED, State.FAILING)
+"""States in which time is lost, or data is about to be."""
+WITHOUT_JOB = (State.CALM, State.BUSY)
+"""States of class ``unknown`` on a machine without a training job, where UNSURE would be an alarm without a cause."""
 
 
 class ClassSpec(NamedTuple):
@@ -80,8 +89,8 @@ _BY_PRECEDENCE = (
     ClassSpec(class_id="mem_pressure", state=State.SLOWED, advice=("less_memory",), leave=0.5),
     ClassSpec(class_id="starting", state=State.STARTING, advice=("wait",)),
     ClassSpec(class_id="compiling", state=State.STARTING, advice=("keep_compiled",)),
-    ClassSpec(class_id="serving", state=State.IDLE, advice=("more_requests",)),
-    ClassSpec(class_id="no_gpu", state=State.UNSURE, advice=("use_gpu", "look_into"), wastes=True),
+    ClassSpec(class_id="serving", state=State.CALM, advice=("more_requests",)),
+    ClassSpec(class_id="no_gpu", state=State.WASTED, advice=("use_gpu", "look_into"), wastes=True),
     ClassSpec(
         class_id="gpu_throttle", state=State.SLOWED, advice=("cool_gpu", "raise_power", "check_power"), spins=True
     ),
@@ -156,10 +165,10 @@ _BY_PRECEDENCE = (
         covers=("healthy",),
     ),
     ClassSpec(class_id="healthy", state=State.OK),
-    ClassSpec(class_id="idle", state=State.IDLE, advice=("start_job",), keep_s=0.0),
+    ClassSpec(class_id="idle", state=State.CALM, advice=("start_job",), keep_s=0.0),
     ClassSpec(
         class_id="failing_disk",
-        state=State.SLOWED,
+        state=State.FAILING,
         advice=("replace_disk", "check_cable", "cool_disk", "reach_device", "resume_device"),
         lasting=True,
         freezes_baseline=True,

@@ -207,6 +207,7 @@ class Machine:
     cpu: float | None = 0.02
     steal: float = 0.0
     available_bytes: int | None = None
+    total_bytes: int | None = None
     cores: int = 8
     io_pressure: float | None = 0.0
     smart: tuple[SmartState, ...] = ()
@@ -309,7 +310,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         disks=Reading({d.name: d.info for d in machine.disks}, **ok),
         processes=Reading(processes, **ok),
         cpu=Reading(CpuTable({n: CpuTicks(*[0] * 8) for n in range(machine.cores)}, machine.cores, None), **ok),
-        memory=Reading(MemoryState(None, machine.available_bytes, *[None] * 25), **ok),
+        memory=Reading(MemoryState(machine.total_bytes, machine.available_bytes, *[None] * 25), **ok),
         pressure=Reading({"io": PressureTotals(0, 0)}, **ok),
         gpu=_gpu_reading(machine, at),
         smart=Reading(

@@ -130,13 +130,13 @@ def print_status(text: str) -> None:
 
 
 def exit_code_of(finding: Finding | None) -> int:
-    """1 for STARVED, BLOCKED or SLOWED of warning or above, else 0.
+    """1 for STARVED, BLOCKED, SLOWED, FAILING or WASTED of warning or above, else 0.
 
     Raises UnknownError for UNSURE, STARTING and None; call it after all output.
     """
     if finding is None:
         raise UnknownError("too short to judge: watch longer (--duration)")
-    if finding.state in LOSING:
+    if finding.state in (*LOSING, State.WASTED):
         return 1 if finding.severity is not Severity.INFO else 0
     if finding.state is State.STARTING:
         raise UnknownError("the job is still starting")

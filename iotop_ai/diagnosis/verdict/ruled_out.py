@@ -1,17 +1,15 @@
-"""Why a class does not hold, and the finding when none does; as (template id, arguments)."""
+"""Why a class does not hold, as (template id, arguments)."""
 
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
-from iotop_ai.diagnosis.facts.gather import Args, Facts, gpu_args
+from iotop_ai.diagnosis.facts.gather import Args, Facts
 from iotop_ai.diagnosis.facts.gpu_groups import gpu_groups
 from iotop_ai.diagnosis.facts.job import JobFacts
-from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.process import Group, blocked_groups
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.diagnosis.thresholds import Thresholds
-from iotop_ai.model.finding import Advice, Evidence, Finding, RuledOut, Severity
-from iotop_ai.model.signal_coverage import signal_groups
+from iotop_ai.model.finding import RuledOut
 
 
 def waiting_group(facts: Facts) -> Group | None:
@@ -106,63 +104,12 @@ def _smart(facts: Facts) -> RuledOut | None:
 
 def ruled_out(facts: Facts, on: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
     """The inactive classes and why; without classes that could not be judged. lead: the verdict's job."""
-    job = _sampled(lead)
+    job = sampled_job(lead)
     first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits)
     every = (*first, _gpu(facts), _held_back(facts), _spin(facts), _smart(facts))
     return tuple(r for r in every if r is not None and r.class_id not in on)
 
 
-def _sampled(lead: JobFacts | None) -> JobFacts | None:
+def sampled_job(lead: JobFacts | None) -> JobFacts | None:
     """The job if its tasks were sampled, else None."""
     return lead if lead is not None and lead.stall is not None else None
-
-
-def unknown(facts: Facts, reason: str, since_ns: int | None, lead: JobFacts | None) -> Finding:
-    """The finding when no rule holds. reason: "measuring" or "nothing fits". lead: the verdict's job."""
-    snapshot = facts.snapshot
-    group, device = waiting_group(facts), busiest_device(facts)
-    args: Args = (("reason", reason), *gpu_args(facts), ("cpu", facts.cpu_busy_ratio))
-    job = _sampled(lead)
-    if lead is not None:
-        args += (("job_pid", float(lead.job.key.pid)),)
-    if job is not None:
-        shares = (("w_cpu", job.worker_cpu), ("w_blocked", job.worker_disk), ("w_idle", job.worker_idle))
-        args += (("job", job.job.name), ("stall", job.stall), ("lost", job.stall), ("workers", float(job.workers)))
-        args += shares if job.workers else ()
-    evidence = []
-    if facts.gpu.busy_ratio is not None:
-        evidence.append(Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", facts.limits.gpu_fair))
-    if facts.gpu.power_ratio is not None:
-        args += (("power", facts.gpu.power_ratio),)
-    args += (("gpu_known", 1.0 if facts.gpu.none or facts.gpu.seen else 0.0),)
-    if group is not None:
-        blocked = group.blocked_ratio
-        args += (("task", group.name), ("pid", float(group.pid)), ("tasks", float(group.doing)))
-        args += (("blocked", blocked), ("write_bytes_per_s", group.write_bytes_per_s))
-        evidence.append(Evidence(f"processes.{group.name}.blocked_ratio", blocked, "ratio", facts.limits.blocked))
-    if device is not None:
-        mount = mount_on(device.name, snapshot.disks.value or {})
-        args += (
-            ("device", device.name),
-            ("mount", mount),
-            ("await_ms", device.judged_ms),
-            ("normal_ms", device.normal_ms),
-        )
-        args += (("disk_busy", device.busy_ratio),)
-        evidence.append(Evidence(f"disks.{device.name}.await_ms", device.judged_ms, "ms", device.normal_ms))
-    if facts.cpu_busy_ratio is not None:
-        evidence.append(Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio"))
-    advice: tuple[Advice, ...] = ()
-    if reason != "measuring":
-        _, missing = signal_groups(snapshot)
-        if "not root" in missing:
-            advice += (Advice("run_as_root"),)
-        if "PSI off" in missing:
-            advice += (Advice("psi_on"),)
-        if job is not None and reason != "measuring" and (job.stall or 0.0) >= facts.limits.gate:
-            advice += (Advice("look_into", (("pid", float(job.job.ranks[0].key.pid)),)),)
-        elif facts.gpu.used and facts.gpu.on_gpu:
-            advice += (Advice("look_into", (("pid", float(min(facts.gpu.on_gpu))),)),)
-        elif group is not None:
-            advice += (Advice("look_into", (("pid", float(group.pid)),)),)
-    return Finding("unknown", Severity.INFO, 0.0, "", args, tuple(evidence), advice=advice, since_ns=since_ns)

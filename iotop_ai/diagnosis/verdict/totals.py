@@ -11,8 +11,8 @@ from iotop_ai.model.verdict_totals import FindingTotal, JobTime, VerdictSpan, Ve
 
 _STALLED = (State.STARVED, State.BLOCKED)
 
-Key = tuple[str, str]
-"""A finding's class and subject."""
+Key = tuple[str, str, str]
+"""A finding's class, subject and state: class ``unknown`` has several states."""
 
 
 class VerdictTotalsBuilder:
@@ -90,7 +90,7 @@ class VerdictTotalsBuilder:
         self.jobs[more.key] = more._replace(counts=counts)
 
     def _share(self, more: FindingTotal) -> None:
-        key = (more.finding.class_id, more.finding.subject)
+        key = (more.finding.class_id, more.finding.subject, more.finding.state.value)
         known = self.shares.get(key)
         if known is not None:
             surest = more.finding if more.finding.confidence >= known.finding.confidence else known.finding
@@ -99,7 +99,7 @@ class VerdictTotalsBuilder:
 
     def _stand(self, more: VerdictSpan) -> None:
         last = self.stretches[-1] if self.stretches else None
-        if last is not None and last.class_id == more.class_id:
+        if last is not None and (last.class_id, last.state) == (more.class_id, more.state):
             self.stretches[-1] = last._replace(stood_ns=last.stood_ns + more.stood_ns)
         else:
             self.stretches.append(more)

@@ -17,7 +17,7 @@ from iotop_ai.present.text.phrases import bad as _bad
 from iotop_ai.present.text.phrases import plain as _plain
 from iotop_ai.present.text.phrases import strong as _strong
 from iotop_ai.present.text.units import token_of
-from iotop_ai.present.verdict.advice import Args, amount, limit_text, milliseconds, number, percent, rate, whole, word
+from iotop_ai.present.verdict.advice import Args, amount, latency, limit_text, number, percent, rate, whole, word
 
 _BLOCKED = 0.5
 
@@ -132,8 +132,7 @@ def _workers(a: Args) -> str:
 
 
 def _await(a: Args) -> Spans:
-    figure = milliseconds(number(a, "await_ms"))
-    return [_plain("r_await "), _strong(f"{figure} ms"), _plain(f" (normal {milliseconds(number(a, 'normal_ms'))})")]
+    return [_plain("r_await "), *latency(a)]
 
 
 def _because_storage(a: Args) -> Spans:

@@ -12,13 +12,17 @@ from iotop_ai.present.text.line import Line, Span, cells, row
 from iotop_ai.present.text.panel import panel
 from iotop_ai.present.text.units import clock, duration
 
-_RANK = ("", "OK", "IDLE", "STARTING", "UNSURE", "SLOWED", "BLOCKED", "STARVED")
+_RANK = (
+    *("", "CALM", "OK", "BUSY", "STARTING", "UNSURE"),
+    *("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED"),
+)
 """Of several states in one cell the last of these is drawn: a short stall must not vanish in a long day."""
 _LOOK = {
-    "": ("·", "faint"), "OK": ("─", "ok"), "IDLE": ("─", "dim"), "STARTING": ("─", "info"), "UNSURE": ("╌", "unsure"),
-    "SLOWED": ("━", "warn"), "BLOCKED": ("━", "bad"), "STARVED": ("━", "bad"),
+    "": ("·", "faint"), "OK": ("─", "ok"), "CALM": ("─", "dim"), "BUSY": ("─", "warn"), "STARTING": ("─", "info"),
+    "UNSURE": ("╌", "unsure"), "WASTED": ("━", "warn"), "FAILING": ("━", "bad"), "SLOWED": ("━", "warn"),
+    "BLOCKED": ("━", "bad"), "STARVED": ("━", "bad"),
 }  # fmt: skip
-_WORDY = ("SLOWED", "BLOCKED", "STARVED")
+_WORDY = ("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED")
 _GAP, _MARK, _END = " ", "'", "×"
 _DAY_NS = 86_400_000_000_000
 _LEAST = 10

@@ -9,6 +9,8 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.present.text.line import Span
 from iotop_ai.present.text.units import duration
 
+_HUES = {"STARTING": "info", "BUSY": "warn", "WASTED": "warn", "SLOWED": "warn"}
+
 
 class Run(NamedTuple):
     """A state and its duration."""
@@ -50,10 +52,10 @@ def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
 def _run(run: Run, size: int) -> list[Span]:
     if run.state == State.OK:
         glyph, token = "─", "ok"
-    elif run.state in (State.UNSURE, State.IDLE):
+    elif run.state in (State.UNSURE, State.CALM):
         glyph, token = "╌", "unsure" if run.state == State.UNSURE else "dim"
     else:
-        glyph, token = "━", "info" if run.state == State.STARTING else "hot"
+        glyph, token = "━", _HUES.get(run.state, "hot")
     word = f" {run.state} {duration(run.seconds)} "
     if size < len(word) + 4:
         return [Span(glyph * size, token)] if size else []

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from iotop_ai.model.finding import Advice, RuledOut
 from iotop_ai.present.text import units
-from iotop_ai.present.text.line import plain
+from iotop_ai.present.text.line import Span, plain
 
 Value = str | float | None
 Args = Mapping[str, Value]
@@ -51,6 +51,12 @@ def milliseconds(value: float | None) -> str:
     if value is not None and 0 < value < 0.95:
         return f"{value:.2g}"
     return _short(units.figure(value))
+
+
+def latency(a: Args) -> list[Span]:
+    """The await of the finding's device beside what is typical: "87 ms (typical <= 0.9)"."""
+    figure, typical = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
+    return [Span(f"{figure} ms", "strong"), Span(f" (typical ≤ {typical})")]
 
 
 def _short(figure: str) -> str:
@@ -273,10 +279,7 @@ def command_of(advice: Advice) -> str:
 
 _WHY: dict[str, Callable[[Args], str]] = {
     "disks_idle": lambda a: "no disk did anything",
-    "disks_calm": lambda a: (
-        f"{word(a, 'device')} answers in {milliseconds(number(a, 'await_ms'))} ms"
-        f" (normal {milliseconds(number(a, 'normal_ms'))})"
-    ),
+    "disks_calm": lambda a: f"{word(a, 'device')} answers in {''.join(span.text for span in latency(a))}",
     "nobody_waits": lambda a: f"{word(a, 'device')} is slow, but no process waits in D",
     "nobody_computes": lambda a: "no process of the job computes",
     "cpu_low": lambda a: f"{word(a, 'task')} runs {percent(a, 'cpu')}",
@@ -286,7 +289,7 @@ _WHY: dict[str, Callable[[Args], str]] = {
     "workers_run": lambda a: f"workers compute in {percent(a, 'share')} of the wait",
     "no_limit": lambda a: "no limit on its cgroup",
     "path_local": lambda a: f"{word(a, 'mount')} is local",
-    "no_wait": lambda a: f"the trainer waits {percent(a, 'stall')}",
+    "no_wait": lambda a: f"trainer waits {percent(a, 'stall')}" if number(a, "stall") else "trainer never waits",
     "clocks_free": lambda a: f"heat and power hold its clocks back {percent(a, 'share')} of the time",
     "gpus_draw": lambda a: f"the GPUs draw {percent(a, 'power')} of their limit",
     "smart_fine": lambda a: f"SMART of {whole(a, 'disks')} disks is not critical",

@@ -15,11 +15,16 @@ HUE = {
     State.STARVED: "bad",
     State.BLOCKED: "bad",
     State.SLOWED: "warn",
+    State.FAILING: "bad",
+    State.WASTED: "warn",
     State.STARTING: "info",
-    State.IDLE: "dim",
+    State.CALM: "dim",
+    State.BUSY: "warn",
     State.OK: "ok",
     State.UNSURE: "unsure",
 }
+LOUD = (*LOSING, State.WASTED, State.BUSY)
+"""States whose first row is tinted: they ask for a look."""
 _SENTENCE = 10
 MINUTE_NS = 60_000_000_000
 HOUR_NS = 60 * MINUTE_NS
@@ -71,7 +76,7 @@ def _state(frame: Frame, width: int, hue: str) -> Line:
     lost = cut_spans([Span(s.text, "dim") for s in headline.loss(frame.verdict, frame)], width - 30)
     room = width - _SENTENCE - 2 - (spans_cells(lost) + 1 if lost else 0)
     words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict, frame), room))
-    if state not in LOSING:
+    if state not in LOUD:
         return row(width, [block, Span(" "), Span(words, "strong")], [*lost, Span(" ")])
     strong, rest = f"tint-{hue}-strong", f"tint-{hue}"
     words = cut(words, room)

@@ -13,9 +13,9 @@ MET, UNMET, UNKNOWN, PLAIN = "met", "unmet", "unknown", "plain"
 
 _WORDS = {
     "stall_ratio": "time without data",
-    "waits_in_disk_ratio": "of it with workers blocked",
-    "waits_in_running_ratio": "of it with workers computing",
-    "waits_in_sockets_ratio": "of it with workers in sockets",
+    "waits_in_disk_ratio": "while workers were blocked",
+    "waits_in_running_ratio": "while workers were computing",
+    "waits_in_sockets_ratio": "while workers were in sockets",
     "worker_idle_ratio": "workers idle",
     "worker_cpu_ratio": "workers on a CPU",
     "worker_cpu_wait_ratio": "workers waiting for a core",
@@ -99,7 +99,7 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
     below = counts_below(finding, one.metric)
     sign = "<" if below else ">="
     if one.threshold is not None and round(one.threshold, 3) == _normal(finding):
-        sign = "normal"
+        sign = "typical"
     elif one.unit == "bool":
         sign = "should be"
     limit = "" if one.threshold is None else f"{sign} {measured(one.threshold, one.unit)}"

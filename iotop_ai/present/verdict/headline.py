@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from iotop_ai.model.finding import Finding, Verdict
+from iotop_ai.model.finding import Finding, SlowDisk, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.job import verdict_words
 from iotop_ai.present.text import units
@@ -22,7 +22,7 @@ from iotop_ai.present.verdict.advice import (
     advice_text,
     amount,
     command_of,
-    milliseconds,
+    latency,
     number,
     percent,
     rate,
@@ -156,33 +156,11 @@ def _failing(a: Args) -> Spans:
     return out
 
 
-def _unknown(a: Args) -> Spans:
-    # Imported here and below: a start has no need for it.
-    from iotop_ai.diagnosis.thresholds import LIMITS
+def _nothing_fits(part: str, a: Args) -> Spans:
+    # Imported here: a start has no need for it.
+    from iotop_ai.present.verdict import nothing_fits_words as words
 
-    busy = number(a, "gpu_busy")
-    if verdict_words.of_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:
-        return [*verdict_words.waits_for_data(a), COMMA, _plain("cause not seen")]
-    if number(a, "gpus") and busy is not None:
-        if busy >= 0.7:
-            return [
-                _plain("GPUs are "),
-                _strong(f"{percent(a, 'gpu_busy')} busy"),
-                SEMI,
-                _plain("efficiency unknown"),
-            ]
-        idle = f"{units.percent(1 - busy)} %"
-        return [_plain("GPUs idle "), _strong(idle), _plain(" of the time"), COMMA, _plain("cause not seen")]
-    if word(a, "task"):
-        share = percent(a, "blocked")
-        return [_strong(word(a, "task")), _plain(" is blocked "), _strong(share), _plain(" of the time"), COMMA,
-                _plain("cause not seen")]  # fmt: skip
-    gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "GPU none"
-    await_ms, normal_ms = number(a, "await_ms"), number(a, "normal_ms")
-    if await_ms is not None and normal_ms is not None and await_ms >= LIMITS.inflation_slow * normal_ms:
-        return [_strong(word(a, "device")), _plain(" is slow"), COMMA, _plain("no process is seen waiting for it")]
-    disks = "disks calm" if word(a, "device") else "disks idle"
-    return [_plain("nothing slow is seen"), SEMI, _plain(gpu), COMMA, _plain(disks)]
+    return words.headline(a) if part == "headline" else words.because(a)
 
 
 _HEADLINES: dict[str, Callable[[Args], Spans]] = {
@@ -195,7 +173,7 @@ _HEADLINES: dict[str, Callable[[Args], Spans]] = {
         [_strong(word(a, "job")), _plain(" rests")] if verdict_words.of_job(a) else [_plain("no training job seen")]
     ),
     "failing_disk": _failing,
-    "unknown": _unknown,
+    "unknown": lambda a: _nothing_fits("headline", a),
 }
 
 
@@ -225,14 +203,9 @@ def _words(plain: Mapping[str, _Words], of_job: Mapping[str, _Words], finding: F
     return (HEADLINES if plain is _HEADLINES else BECAUSE)[finding.class_id](a)
 
 
-def _await(a: Args) -> Spans:
-    figure = milliseconds(number(a, "await_ms"))
-    return [_plain("r_await "), _strong(f"{figure} ms"), _plain(f" (normal {milliseconds(number(a, 'normal_ms'))})")]
-
-
 def _because_storage(a: Args) -> Spans:
     out = [_plain("disk "), _bad(word(a, "device")), _plain(" "), _strong(rate(number(a, "read_bytes_per_s")))]
-    out += [COMMA, *_await(a)]
+    out += [COMMA, _plain("r_await "), *latency(a)]
     from iotop_ai.diagnosis.thresholds import LIMITS
 
     small = LIMITS.small_read_bytes
@@ -272,30 +245,10 @@ def _because_failing(a: Args) -> Spans:
     else:
         out = [_plain("its own health report is critical")]
     if number(a, "await_ms") is not None:
-        figure, normal = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
-        out = [_plain("it answers in "), _strong(f"{figure} ms"), _plain(f" (normal {normal})")]
+        out = [_plain("it answers in "), *latency(a)]
     if word(a, "mount"):
         out += [SEMI, _plain("it holds "), _strong(word(a, "mount"))]
     return out
-
-
-def _because_unknown(a: Args) -> Spans:
-    parts: list[Spans] = []
-    if verdict_words.of_job(a) and number(a, "workers"):
-        shares = f"workers run {percent(a, 'w_cpu')}, blocked {percent(a, 'w_blocked')}, idle {percent(a, 'w_idle')}"
-        parts.append([_plain(shares)])
-    if number(a, "gpus") and number(a, "power") is not None:
-        parts.append([_plain("GPU power "), _strong(f"{percent(a, 'power')} of its limit")])
-    if word(a, "task") and number(a, "gpus"):
-        parts.append([_strong(word(a, "task")), _plain(f" blocked {percent(a, 'blocked')}")])
-    if word(a, "device") and number(a, "await_ms") is not None:
-        figure, normal = milliseconds(number(a, "await_ms")), milliseconds(number(a, "normal_ms"))
-        parts.append(
-            [_plain(f"{word(a, 'device')} answers in "), _strong(f"{figure} ms"), _plain(f" (normal {normal})")]
-        )
-    if number(a, "cpu") is not None:
-        parts.append([_plain("CPU "), _strong(percent(a, "cpu"))])
-    return [span for i, part in enumerate(parts) for span in ([SEMI, *part] if i else part)]
 
 
 _BECAUSE: dict[str, Callable[[Args], Spans]] = {
@@ -306,19 +259,24 @@ _BECAUSE: dict[str, Callable[[Args], Spans]] = {
     "healthy": _because_fed,
     "idle": _because_idle,
     "failing_disk": _because_failing,
-    "unknown": _because_unknown,
+    "unknown": lambda a: _nothing_fits("because", a),
 }
 
 
 def signals(verdict: Verdict) -> Spans:
-    """The missing signal groups: "5 of 6 signal groups: no NVIDIA driver"; [] without any."""
-    if not verdict.missing:
-        return []
-    seen = f"{verdict.groups_seen} of {verdict.groups_all} signal groups"
-    out = [_plain(seen)]
-    for i, clause in enumerate(verdict.missing):
-        out += [COMMA if i else Span(": "), _plain(clause)]
+    """The missing signal groups by name: "cannot see: NVIDIA driver, SMART"; [] without any."""
+    out: Spans = []
+    for clause in verdict.missing:
+        out += [COMMA if out else _plain("cannot see: "), _plain(_signal(clause))]
     return out
+
+
+_SIGNALS = {"not root": "other users' I/O", "PSI off": "pressure (PSI is off)", "no disk has SMART": "SMART"}
+
+
+def _signal(clause: str) -> str:
+    """The name of what a clause about a missing signal group says is missing; the reasons page has the clause."""
+    return _SIGNALS.get(clause) or clause.partition(":")[0].removeprefix("no ")
 
 
 def because(verdict: Verdict, frame: Frame) -> Spans:
@@ -331,16 +289,44 @@ def because(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def second(verdict: Verdict, frame: Frame) -> Spans:
-    """The second finding, [] when there is none."""
-    return headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
+    """The second finding, with a very slow disk that no finding names before it; [] when there is neither."""
+    other = headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
+    slow = verdict.slow_disk
+    if slow is None or any(_names(finding, slow) for finding in verdict.findings):
+        return other
+    args = {"await_ms": slow.await_ms, "normal_ms": slow.normal_ms, "busy": slow.busy_ratio}
+    out = [_plain("disk "), _bad(slow.label), _plain(" answers in "), *latency(args)]
+    if other:
+        return [*out, SEMI, *other]
+    return [*out, COMMA, _strong(f"{percent(args, 'busy')} busy")] if slow.busy_ratio is not None else out
 
 
-def ruled_out(verdict: Verdict, frame: Frame) -> Spans:
-    """Why the other classes do not hold: "cpu_prep: python runs 1 %; gpu_bound: GPU 22 % busy"."""
-    out: Spans = []
+def _names(finding: Finding, slow: SlowDisk) -> bool:
+    return dict(finding.args).get("device") in (slow.device, slow.label)
+
+
+def ruled_out(verdict: Verdict, frame: Frame | None = None) -> Spans:
+    """Why it is something else not: "the disk, the CPU: trainer never waits; GPU-bound: GPU 22 % busy"."""
+    by_reason: dict[str, list[str]] = {}
     for reason in verdict.primary.ruled_out:
-        out += [*([SEMI] if out else []), Span(f"{reason.class_id} ", "dim"), _plain(why_text(reason))]
+        by_reason.setdefault(why_text(reason), []).append(_CAUSES.get(reason.class_id, reason.class_id))
+    out: Spans = []
+    for text, causes in by_reason.items():
+        out += [*([SEMI] if out else []), Span(f"{', '.join(causes)}: ", "dim"), _plain(text)]
     return out
+
+
+_CAUSES = {
+    "storage_read": "the disk",
+    "cpu_prep": "the CPU",
+    "gpu_bound": "GPU-bound",
+    "io_limit": "a limit",
+    "network_fs": "the network",
+    "comm_wait": "another rank",
+    "gpu_throttle": "heat or power",
+    "failing_disk": "a failing disk",
+}
+"""The classes that can be ruled out, in plain words."""
 
 
 def advice(verdict: Verdict, frame: Frame) -> Spans:
@@ -360,10 +346,10 @@ def sureness(confidence: float) -> str:
 
 
 def confidence(verdict: Verdict, frame: Frame) -> Spans:
-    """The confidence: "sure: high"; [] while there is no claim."""
+    """The confidence: "confidence high"; [] while there is no claim."""
     if verdict.primary.class_id == "unknown":
         return []
-    return [Span("sure: ", "dim"), _plain(sureness(verdict.primary.confidence))]
+    return [Span("confidence ", "dim"), _plain(sureness(verdict.primary.confidence))]
 
 
 def loss(verdict: Verdict, frame: Frame) -> Spans:
@@ -383,7 +369,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
         "evidence": [
             {"metric": e.metric, "value": e.value, "unit": e.unit, "threshold": e.threshold} for e in finding.evidence
         ],
-        "ruled_out": [{"class": r.class_id, "why": why_text(r)} for r in finding.ruled_out],
+        "ruled_out": [{"class": r.class_id, "why": why_text(r).replace("≤", "<=")} for r in finding.ruled_out],
         "advice": [advice_text(a) for a in finding.advice],
         "lost_ratio": finding.lost_ratio,
         "gpu_hours_lost": finding.gpu_hours_lost,

@@ -12,7 +12,6 @@ from iotop_ai.present.job.verdict_words import current_job, job_waits
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.units import clock
 from iotop_ai.present.verdict import headline
-from iotop_ai.present.verdict.advice import why_text
 from iotop_ai.present.verdict.headline import text_of
 
 LABEL = 10
@@ -42,12 +41,16 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
     lines.append(("time", time_sentence(frame)))
     lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits(frame))]
     lines.append(("seen", _seen(frame, view)))
-    return [f"{label:<{LABEL}}{text.replace('›', '>')}" for label, text in lines if text]
+    return [f"{label:<{LABEL}}{_ascii(text)}" for label, text in lines if text]
+
+
+def _ascii(text: str) -> str:
+    return text.replace("›", ">").replace("≤", "<=")
 
 
 def ruled_out_text(verdict: Verdict) -> str:
-    """The classes ruled out, and why: "cpu_prep: workers compute in 3 % of the wait; gpu_bound: no GPU"."""
-    return "; ".join(f"{one.class_id}: {why_text(one)}" for one in verdict.primary.ruled_out)
+    """The causes ruled out, and why: "the CPU: workers compute in 3 % of the wait; GPU-bound: no GPU"."""
+    return _ascii(text_of(headline.ruled_out(verdict)))
 
 
 def _waits(frame: Frame) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 
 from iotop_ai.diagnosis.verdict.considered import BEHIND, LEVEL, SAMPLES, WAITS, Considered, considered, without_a_sign
@@ -34,7 +35,7 @@ _MOST_CHANGES = 12
 _WHAT = 44
 _COLUMNS = (
     Column("now", "now", 12),
-    Column("limit", "counts from", 15),
+    Column("limit", "threshold", 15),
     Column("metric", "metric", 20, left=True, gap=3),
 )
 
@@ -138,7 +139,7 @@ def _against(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
     missing = frame.verdict.missing
     if not facts and not missing:
         return []
-    out = [rule(width, "against")]
+    out = [rule(width, "evidence against")]
     out += [_fact(width, fact) for fact in facts]
     for clause in missing:
         out.append(place(width, Cell(1, "?", "unsure"), Cell(3, f"not seen: {clause}", "dim")))
@@ -206,6 +207,11 @@ def _cures(width: int, first: Finding) -> list[Line]:
     return out
 
 
+def _state_at(states: Sequence[tuple[int, str]], at_ns: int) -> str:
+    """The state that stood then; "" when unknown."""
+    return next((word for since, word in reversed(states) if since <= at_ns), "")
+
+
 def _past(frame: Frame, view: View, width: int) -> list[Line]:
     """The last hour: the states as one line, and each change of the verdict with its duration."""
     now, classes = frame.snapshot.at_ns, frame.carry.classes
@@ -220,8 +226,8 @@ def _past(frame: Frame, view: View, width: int) -> list[Line]:
     for i in range(len(classes) - 1, max(-1, len(classes) - 1 - _MOST_CHANGES), -1):
         at, class_id = classes[i]
         stop = classes[i + 1][0] if i + 1 < len(classes) else now
-        state = CLASS_SPECS[class_id].state
+        state = _state_at(frame.carry.states, at) if class_id == "unknown" else CLASS_SPECS[class_id].state.value
         when = clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s)
-        change = [Cell(1, when, "dim"), Cell(12, state.value), Cell(22, class_id)]
+        change = [Cell(1, when, "dim"), Cell(12, state), Cell(22, class_id)]
         out.append(place(width, *change, Cell(width - 2, duration((stop - at) / 1e9), "dim", right=True)))
     return out

@@ -17,6 +17,7 @@ from iotop_ai.diagnosis.facts.leading_job import job_pid
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.verdict_class import State
 from iotop_ai.store.source import MemoryRecording
 from tests.cli.program import command, iotop
 from tests.diagnosis.build import JOB_STARVED
@@ -36,7 +37,7 @@ def stalled(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_why_prints_the_banners_words() -> None:
     done = iotop("why", "--duration", "3", "-d", "0.5", "--no-smart")
     lines = done.stdout.splitlines()
-    assert lines[0].split()[0] in ("UNSURE", "IDLE", "OK", "STARVED", "BLOCKED", "SLOWED", "STARTING")
+    assert lines[0].split()[0] in tuple(State)
     assert any(line.startswith("path ") for line in lines)
     assert lines[-1].startswith("seen ")
     assert (done.returncode, done.stderr.split()[0]) == (2, "unknown:")
@@ -129,6 +130,8 @@ def test_neither_loads_textual() -> None:
         ("storage_read", Severity.WARNING, 1),
         ("comm_wait", Severity.CRITICAL, 1),
         ("failing_disk", Severity.WARNING, 1),
+        ("no_gpu", Severity.WARNING, 1),
+        ("no_gpu", Severity.INFO, 0),
         ("pcie", Severity.INFO, 0),
         ("healthy", Severity.INFO, 0),
         ("idle", Severity.INFO, 0),
@@ -138,7 +141,12 @@ def test_exit_codes(class_id: str, severity: Severity, code: int) -> None:
     assert exit_code_of(Finding(class_id, severity, 0.9)) == code
 
 
-@pytest.mark.parametrize("class_id", ["unknown", "starting", "no_gpu", None])
+@pytest.mark.parametrize("state", ["CALM", "BUSY"])
+def test_a_machine_without_a_job_is_an_answer(state: str) -> None:
+    assert exit_code_of(Finding("unknown", Severity.INFO, 0.0, args=(("state", state),))) == 0
+
+
+@pytest.mark.parametrize("class_id", ["unknown", "starting", None])
 def test_no_answer_is_an_error_of_its_own(class_id: str | None) -> None:
     with pytest.raises(UnknownError):
         exit_code_of(None if class_id is None else Finding(class_id, Severity.INFO, 0.0))

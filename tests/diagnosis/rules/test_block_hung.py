@@ -48,7 +48,7 @@ def test_it_is_told_after_ten_seconds_with_its_age_and_gravely_after_thirty() ->
     (late,) = hung(shown[-1])
     assert late.severity is Severity.CRITICAL
     last = shown[-1]
-    assert last.verdict.state is State.SLOWED
+    assert last.verdict.state is State.FAILING
     assert words(headline.headline(last.verdict, last)) == "sda does not answer: no completion for 35 s, 12 in flight"
     assert words(headline.because(last.verdict, last)) == "it accepts requests and completes none; it holds /data"
     assert (

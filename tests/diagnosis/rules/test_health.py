@@ -44,7 +44,7 @@ def found(machine: Machine) -> list[Finding]:
 )
 def test_a_slow_disk_that_gets_worse_says_why(state: SmartState, severity: Severity, cure: str, figure: str) -> None:
     (one,) = found(Machine(disks=(SLOW,), smart=(state,), cpu=0.5))
-    assert (one.subject, one.severity, one.state) == ("sda", severity, State.SLOWED)
+    assert (one.subject, one.severity, one.state) == ("sda", severity, State.FAILING)
     assert [advice.template for advice in one.advice] == [cure]
     assert any(evidence.metric.endswith(figure) for evidence in one.evidence)
 
@@ -55,7 +55,7 @@ def test_the_banner_tells_it() -> None:
     assert words[0] == ("sda is slow and gets worse: 640 CRC errors, +600 in 24 h: cable or backplane, not the disk")
     assert words[1] == "check sda's cable, connector and backplane"
     because = "".join(span.text for span in headline.because(frame.verdict, frame))
-    assert because.startswith("it answers in 60 ms (normal ")
+    assert because.startswith("it answers in 60 ms (typical ≤ ")
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ def test_an_end_between_two_decisions_is_not_lost() -> None:
 def test_a_server_without_requests_serves() -> None:
     verdict = verdict_of(SERVING)
     first = verdict.primary
-    assert (first.class_id, verdict.state, first.confidence) == ("serving", State.IDLE, 0.7)
+    assert (first.class_id, verdict.state, first.confidence) == ("serving", State.CALM, 0.7)
     assert dict(first.args)["listening"] == 1.0
     assert verdict_of(replace(SERVING, gpus=(), gpu_pids=())).primary.class_id == "serving"
 

@@ -19,7 +19,7 @@ def lines(frame: Frame) -> tuple[str, str, str]:
 WORDS = {
     "noisy_neighbour": (
         "train.py waits for data 80 % of the time",
-        "fio x3 takes 65 % of sda: 57 MB/s, the job 30 MB/s; r_await 87 ms (normal 1.3); 8 workers blocked 97 %",
+        "fio x3 takes 65 % of sda: 57 MB/s, the job 30 MB/s; r_await 87 ms (typical ≤ 1.3); 8 workers blocked 97 %",
         "ionice -c3 -p 702 (fio), or give it another disk than sda",
     ),
     "noisy_neighbour cores": (

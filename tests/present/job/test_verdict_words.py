@@ -47,13 +47,13 @@ def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
         (
             "storage_read",
             "8 of 8 GPUs wait for data 78 % of the time",
-            "disk sda 88 MB/s, r_await 87 ms (normal 1.3); 8 workers blocked 97 %",
+            "disk sda 88 MB/s, r_await 87 ms (typical ≤ 1.3); 8 workers blocked 97 %",
             "the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
         ),
         (
             "small_random",
             "train.py waits for data 80 % of the time",
-            "disk sda reads of 8 KB, 88 MB/s, r_await 3 ms (normal 1); 8 workers blocked 97 %",
+            "disk sda reads of 8 KB, 88 MB/s, r_await 3 ms (typical ≤ 1); 8 workers blocked 97 %",
             "pack files into shards of 100 MB: its reads are 8 KB each;"
             " num_workers 8 -> 16: blocked workers cost no CPU, and read at once",
         ),
@@ -122,7 +122,7 @@ def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
         (
             "storage_read threads",
             "the GPU waits for data 60 % of the time",
-            "disk sda 88 MB/s, r_await 87 ms (normal 1.3); its loader threads blocked 100 % of the wait",
+            "disk sda 88 MB/s, r_await 87 ms (typical ≤ 1.3); its loader threads blocked 100 % of the wait",
             "the GPUs ask for ~219 MB/s, sda gives 88 MB/s",
         ),
         (

@@ -37,7 +37,7 @@ def test_the_banner_has_its_rows_in_every_state() -> None:
 
 
 def test_since_takes_the_row_of_a_second_finding() -> None:
-    assert banner_rows(NO_GPU, UTC, 80, 4)[2].text.startswith("▌since    02:53:30, IDLE for 20 s ")
+    assert banner_rows(NO_GPU, UTC, 80, 4)[2].text.startswith("▌since    02:53:30, CALM for 20 s ")
     assert banner_rows(STARVED, UTC, 80, 4)[2].text.startswith("▌and      sda is FAILING")
     assert banner_rows(STARVED, UTC, 160, 6)[5].text.startswith("▌since ")
 

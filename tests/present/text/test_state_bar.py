@@ -39,7 +39,7 @@ def test_the_words_are_in_their_runs() -> None:
 
 def test_the_banner_shows_the_hour_without_a_second_finding() -> None:
     now = NO_GPU.snapshot.at_ns
-    carry = NO_GPU.carry._replace(states=((now - 90 * MINUTE, "OK"), (now - 15 * MINUTE, "IDLE")))
+    carry = NO_GPU.carry._replace(states=((now - 90 * MINUTE, "OK"), (now - 15 * MINUTE, "CALM")))
     line = banner_rows(NO_GPU._replace(carry=carry), UTC, 80, 4)[2].text
     assert line.startswith("▌hour     01:53 ")
     assert " OK 45 min " in line

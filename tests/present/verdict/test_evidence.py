@@ -31,7 +31,9 @@ def test_the_standing_of_a_figure() -> None:
 
 
 def test_a_time_is_compared_with_the_normal_one() -> None:
-    assert of("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3)) == [("87 ms", "normal 1.3 ms", MET)]
+    assert of("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3)) == [
+        ("87 ms", "typical 1.3 ms", MET)
+    ]
 
 
 @pytest.mark.parametrize(

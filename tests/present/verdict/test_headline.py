@@ -91,14 +91,14 @@ def test_every_class_has_a_scene() -> None:
         (
             "storage_read",
             "8 of 8 GPUs wait for data 78 % of the time",
-            "disk sda 88 MB/s, r_await 87 ms (normal 1.3); 8/8 pt_data_worker blocked 100 %",
+            "disk sda 88 MB/s, r_await 87 ms (typical ≤ 1.3); 8/8 pt_data_worker blocked 100 %",
             "copy /data (1 TB, ~3 h 19 min) to /raid (md0, 11 TB free): iotop-ai stage /data /raid;"
             " the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
         ),
         (
             "storage_read without GPU",
             "python waits for disk sda 90 % of the time",
-            "disk sda 9.5 MB/s, r_await 60 ms (normal 1.3)",
+            "disk sda 9.5 MB/s, r_await 60 ms (typical ≤ 1.3)",
             "move the data to faster storage: sda gives 9.5 MB/s",
         ),
         (
@@ -126,7 +126,7 @@ def test_every_class_has_a_scene() -> None:
             "its own health report is critical; it holds /data",
             "back sda up now, then replace it",
         ),
-        ("unknown", "nothing slow is seen; GPU none, disks idle", None, ""),
+        ("unknown", "no training job seen; nothing is at its limit", None, ""),
         ("unknown with GPU", "GPUs idle 78 % of the time, cause not seen", None, None),
         ("unknown blocked", "python is blocked 90 % of the time, cause not seen", None, None),
     ],
@@ -191,7 +191,7 @@ def test_the_second_finding_and_the_loss() -> None:
     frame = last(MACHINES["storage_read"])
     assert words(headline.second, frame) == "sda is FAILING: 312 reallocated sectors, 2 pending"
     assert words(headline.loss, frame) == "6.2 GPU-h lost/h"
-    assert words(headline.confidence, frame) == "sure: high"
+    assert words(headline.confidence, frame) == "confidence high"
     assert words(headline.second, last(IDLE)) == ""
     assert words(headline.loss, last(IDLE)) == ""
 
@@ -205,7 +205,7 @@ def test_several_of_one_name_are_grouped() -> None:
 def test_measuring_and_missing_signals() -> None:
     frame = last(replace(IDLE, ptrace=False), ticks=4)
     assert words(headline.headline, frame) == "measuring 3 of 10 s"
-    assert "3 of 6 signal groups: not root, no NVIDIA driver" in words(headline.because, frame)
+    assert "cannot see: other users' I/O, NVIDIA driver, SMART" in words(headline.because, frame)
     assert words(headline.confidence, frame) == ""
 
 

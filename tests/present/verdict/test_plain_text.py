@@ -12,21 +12,21 @@ UTC = View(utc_offset_s=0)
 def test_every_line_of_a_starved_job() -> None:
     assert verdict_block(play((JOB_STARVED, 15))[-1], UTC) == [
         "STARVED   8 of 8 GPUs wait for data 78 % of the time; 6.2 GPU-h lost/h",
-        "because   disk sda 88 MB/s, r_await 87 ms (normal 1.3); 8 workers blocked 97 %",
-        "not       cpu_prep: workers compute in 3 % of the wait; io_limit: no limit on its cgroup;"
-        " network_fs: /data is local; gpu_bound: GPU 22 % busy",
+        "because   disk sda 88 MB/s, r_await 87 ms (typical <= 1.3); 8 workers blocked 97 %",
+        "not       the CPU: workers compute in 3 % of the wait; a limit: no limit on its cgroup;"
+        " the network: /data is local; GPU-bound: GPU 22 % busy",
         "do        the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
         "path      alice train.py > 8 workers > /data ext4 > sda",
         "workers   BLOCKED 97 % run 1 cpu-wait 0 idle 2",
-        "seen      h, job 50 of alice, 1970-01-01 00:00:14, watched 14 s, sure: high",
+        "seen      h, job 50 of alice, 1970-01-01 00:00:14, watched 14 s, confidence high",
     ]
 
 
 def test_without_a_job_there_is_no_line_about_one() -> None:
     lines = verdict_block(play((IDLE, 40))[-1], UTC)
-    assert lines[0] == "IDLE      no training job seen"
+    assert lines[0] == "CALM      no training job seen"
     assert not any(line.startswith("workers") for line in lines)
-    assert lines[-1] == "seen      h, 1970-01-01 00:00:39, watched 39 s, sure: medium"
+    assert lines[-1] == "seen      h, 1970-01-01 00:00:39, watched 39 s, confidence medium"
 
 
 def test_no_command_line_and_nothing_but_ascii() -> None:

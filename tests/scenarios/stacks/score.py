@@ -50,7 +50,7 @@ def false_alarm(cause: Cause, truth: Mapping[str, Any], verdict: str) -> bool:
 
 def false_ok(cause: Cause, truth: Mapping[str, Any], verdict: str) -> bool:
     """All is well, it says, of a job that loses time."""
-    return lost_share(cause, truth) >= SMALL and _state(verdict) in (State.OK, State.IDLE)
+    return lost_share(cause, truth) >= SMALL and _state(verdict) in (State.OK, State.CALM)
 
 
 def _state(verdict: str) -> State:

@@ -116,7 +116,7 @@ def test_opens_fills_the_screen_and_leaves(size: tuple[int, int]) -> None:
         text = running(terminal)
         assert time.monotonic() - start < 2.0
         lines = text.splitlines()
-        assert re.match(r"[▌ ]*(OK|STARVED|BLOCKED|SLOWED|STARTING|IDLE|UNSURE)\b", lines[0])
+        assert re.match(r"[▌ ]*(OK|STARVED|BLOCKED|SLOWED|FAILING|WASTED|STARTING|CALM|BUSY|UNSURE)\b", lines[0])
         assert lines[-1].split()[0] == "q"
         assert terminal.mode()["alternate_on"] == "1"
         leave(terminal)

@@ -232,7 +232,7 @@ def test_a_driver_that_fell_silent_does_not_end_a_fault() -> None:
 
 def test_training_on_the_cpu_says_which_gpu_is_free() -> None:
     verdict = verdict_of(ON_CPU)
-    assert (verdict.state, dict(verdict.primary.args)["free"]) == (State.UNSURE, "GPU 0")
+    assert (verdict.state, dict(verdict.primary.args)["free"]) == (State.WASTED, "GPU 0")
     assert verdict_of(replace(ON_CPU, gpus=(0.0,) * 3)).primary.class_id == "no_gpu"
 
 

@@ -1,0 +1,158 @@
+"""The finding when no rule holds: UNSURE about a job, and CALM or BUSY on a machine without one."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.gather import Args, Facts, gpu_args
+from iotop_ai.diagnosis.facts.job import JobFacts
+from iotop_ai.diagnosis.facts.mounts import mount_on
+from iotop_ai.diagnosis.facts.process import Group, grouped
+from iotop_ai.diagnosis.verdict.ruled_out import busiest_device, sampled_job, waiting_group
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.finding import Advice, Evidence, Finding, Severity, SlowDisk
+from iotop_ai.model.signal_coverage import signal_groups
+from iotop_ai.model.verdict_class import State
+
+MEASURING, NOTHING_FITS = "measuring", "nothing fits"
+
+
+class Since(NamedTuple):
+    """The state word so far, and since when it stands."""
+
+    state: str
+    at_ns: int | None
+
+
+def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow: SlowDisk | None) -> Finding:
+    """The finding. reason: MEASURING or NOTHING_FITS. lead: the verdict's job. slow: the very slow disk."""
+    snapshot = facts.snapshot
+    group, device = waiting_group(facts), _device(facts, slow)
+    args: Args = (("reason", reason), *gpu_args(facts), ("cpu", facts.cpu_busy_ratio))
+    job = sampled_job(lead)
+    if lead is not None:
+        args += (("job_pid", float(lead.job.key.pid)),)
+    if job is not None:
+        shares = (("w_cpu", job.worker_cpu), ("w_blocked", job.worker_disk), ("w_idle", job.worker_idle))
+        args += (("job", job.job.name), ("stall", job.stall), ("lost", job.stall), ("workers", float(job.workers)))
+        args += shares if job.workers else ()
+    evidence = []
+    if facts.gpu.busy_ratio is not None:
+        evidence.append(Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", facts.limits.gpu_fair))
+    if facts.gpu.power_ratio is not None:
+        args += (("power", facts.gpu.power_ratio),)
+    args += (("gpu_known", 1.0 if facts.gpu.none or facts.gpu.seen else 0.0),)
+    if group is not None:
+        blocked = group.blocked_ratio
+        args += (("task", group.name), ("pid", float(group.pid)), ("tasks", float(group.doing)))
+        args += (("blocked", blocked), ("write_bytes_per_s", group.write_bytes_per_s))
+        evidence.append(Evidence(f"processes.{group.name}.blocked_ratio", blocked, "ratio", facts.limits.blocked))
+    if device is not None:
+        mount = mount_on(device.name, snapshot.disks.value or {})
+        named = slow is not None and slow.device == device.name
+        await_ms = slow.await_ms if slow is not None and named else device.judged_ms
+        args += (
+            ("device", device.name),
+            ("mount", mount),
+            ("await_ms", await_ms),
+            ("normal_ms", device.normal_ms),
+            ("slow", float(named)),
+        )
+        args += (("disk_busy", device.busy_ratio),)
+        evidence.append(Evidence(f"disks.{device.name}.await_ms", await_ms, "ms", device.normal_ms))
+    if facts.cpu_busy_ratio is not None:
+        evidence.append(Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio"))
+    advice: tuple[Advice, ...] = ()
+    if reason != MEASURING:
+        args += _without_job(facts, lead, group, since.state, slow)
+        advice = _advice(facts, job, group)
+    finding = Finding("unknown", Severity.INFO, 0.0, "", args, tuple(evidence), advice=advice)
+    # A state that goes on began at its change; a new one, and the time of measuring, begin now.
+    goes_on = finding.state.value == since.state and since.at_ns is not None
+    return finding._replace(since_ns=since.at_ns if goes_on else snapshot.at_ns)
+
+
+def _device(facts: Facts, slow: SlowDisk | None) -> DeviceFacts | None:
+    named = [device for device in facts.devices if slow is not None and device.name == slow.device]
+    return named[0] if named else busiest_device(facts)
+
+
+def _advice(facts: Facts, job: JobFacts | None, group: Group | None) -> tuple[Advice, ...]:
+    advice: tuple[Advice, ...] = ()
+    _, missing = signal_groups(facts.snapshot)
+    if "not root" in missing:
+        advice += (Advice("run_as_root"),)
+    if "PSI off" in missing:
+        advice += (Advice("psi_on"),)
+    if job is not None and (job.stall or 0.0) >= facts.limits.gate:
+        advice += (Advice("look_into", (("pid", float(job.job.ranks[0].key.pid)),)),)
+    elif facts.gpu.used and facts.gpu.on_gpu:
+        advice += (Advice("look_into", (("pid", float(min(facts.gpu.on_gpu))),)),)
+    elif group is not None:
+        advice += (Advice("look_into", (("pid", float(group.pid)),)),)
+    return advice
+
+
+def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, before: str, slow: SlowDisk | None) -> Args:
+    """("state", CALM or BUSY) with the figures behind it; () where UNSURE stands: something is slow, or hidden."""
+    snapshot, limits = facts.snapshot, facts.limits
+    known = snapshot.processes.value is not None and snapshot.disks.value is not None and _disks_are_known(facts)
+    gpu_known = facts.gpu.none or facts.gpu.seen
+    if not known or not gpu_known or facts.gpu.used or facts.cpu_busy_ratio is None:
+        return ()
+    if lead is not None:
+        # Nothing of a job that finds its data is slow; whether it does well takes longer to see.
+        seen = lead.stall is not None and lead.stall < limits.gate and group is None
+        return (("state", State.CALM.value),) if seen else ()
+    factor = limits.leave_level if before == State.BUSY.value else 1.0
+    at_limit = _disk_at_limit(slow)
+    if not at_limit and group is not None:
+        return ()
+    at_limit = at_limit or _cpu_at_limit(facts, factor) or _memory_at_limit(facts, before)
+    return (("state", (State.BUSY if at_limit else State.CALM).value), *at_limit)
+
+
+def _disks_are_known(facts: Facts) -> bool:
+    """Whether the rates of some disk are known, or none is there."""
+    rates = [one for sample in facts.look.samples[-1:] for one in (sample.block.value or {}).values()]
+    return not rates or any(one.read_bytes_per_s is not None for one in rates)
+
+
+def _disk_at_limit(slow: SlowDisk | None) -> Args:
+    if slow is None:
+        return ()
+    rates = (("read_bytes_per_s", slow.read_bytes_per_s), ("write_bytes_per_s", slow.write_bytes_per_s))
+    return (("limit", "disk"), *rates)
+
+
+def _cpu_at_limit(facts: Facts, factor: float) -> Args:
+    if (facts.cpu_busy_ratio or 0.0) < facts.limits.busy_cpu * factor:
+        return ()
+    busy = grouped(facts.all_tasks.busy(_LEAST_CPU), facts.snapshot.processes.value)
+    most = max(busy, key=lambda group: (group.cpu_ratio or 0.0) * group.doing, default=None)
+    out: Args = (("limit", "cpu"), ("cores", None if (n := facts.allowed_cores) is None else float(n)))
+    if most is not None:
+        used = (most.cpu_ratio or 0.0) * most.doing
+        out += (("top", most.name), ("top_pid", float(most.pid)), ("top_count", float(most.doing)), ("top_cpu", used))
+    return out
+
+
+_LEAST_CPU = 0.05
+"""Of a core: a process that uses less does not name what keeps the CPUs busy."""
+
+
+def _memory_at_limit(facts: Facts, before: str) -> Args:
+    memory = facts.snapshot.memory.value
+    if memory is None or memory.available_bytes is None or not memory.total_bytes:
+        return ()
+    used = 1 - memory.available_bytes / memory.total_bytes
+    limits = facts.limits
+    if used < (limits.busy_memory_leave if before == State.BUSY.value else limits.busy_memory):
+        return ()
+    out: Args = (("limit", "memory"), ("memory_used", used), ("total", float(memory.total_bytes)))
+    table = facts.snapshot.processes.value
+    if table is None or not table.stat:
+        return out
+    key = max(table.stat, key=lambda one: table.stat[one].rss_pages)
+    info = table.info.get(key)
+    rss = float(table.stat[key].rss_pages * table.page_bytes)
+    return (*out, ("top", "" if info is None else info.name), ("top_pid", float(key.pid)), ("rss", rss))

@@ -1,0 +1,47 @@
+"""The disk that is very slow or saturated, whoever waits for it: the verdict names it beside every cause."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.gather import Facts
+from iotop_ai.diagnosis.facts.saturation import SATURATED_AWAIT_MS, SATURATED_BUSY_RATIO
+from iotop_ai.diagnosis.facts.window import share
+from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.model.finding import SlowDisk
+
+
+def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
+    """The worst one, the bottom one of a stack; None while the window is too short or no disk is slow.
+
+    before: the one named so far, which stays until it is clearly better.
+    """
+    if len(facts.look.samples) < facts.look.needed:
+        return None
+    name = "" if before is None else before.device
+    found = [device for device in facts.devices if _is_slow(device, facts.limits, stays=device.name == name)]
+    worst = max(found, key=lambda d: (not d.info.slaves, d.name == name, d.inflation or 0.0), default=None)
+    if worst is None:
+        return None
+    return SlowDisk(
+        worst.name,
+        worst.info.label or worst.name,
+        _await_ms(worst),
+        worst.normal_ms,
+        worst.busy_ratio,
+        worst.read_bytes_per_s,
+        worst.write_bytes_per_s,
+    )
+
+
+def _await_ms(device: DeviceFacts) -> float | None:
+    """The longer of its mean awaits: a flood of writes does not hide behind a few reads, nor they behind it."""
+    return max((one for one in (device.read_await_ms, device.await_ms) if one is not None), default=None)
+
+
+def _is_slow(device: DeviceFacts, limits: Thresholds, *, stays: bool) -> bool:
+    await_ms, factor = _await_ms(device) or 0.0, limits.leave_level if stays else 1.0
+    if await_ms < SATURATED_AWAIT_MS * factor:
+        return False
+    if share(device.bad) >= (limits.leave_share if stays else limits.enter_share):
+        return True
+    return (device.busy_ratio or 0.0) >= SATURATED_BUSY_RATIO * factor

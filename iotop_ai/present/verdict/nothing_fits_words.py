@@ -1,0 +1,103 @@
+"""The words of class unknown: UNSURE about a job, CALM and BUSY on a machine without one."""
+
+from __future__ import annotations
+
+from iotop_ai.present.job import verdict_words
+from iotop_ai.present.text import units
+from iotop_ai.present.text.phrases import COMMA, SEMI, Spans, bad, plain, strong
+from iotop_ai.present.verdict.advice import Args, amount, latency, number, percent, rate, whole, word
+
+
+def headline(a: Args) -> Spans:
+    """The headline of class unknown."""
+    if word(a, "state"):
+        return _without_job(a)
+    from iotop_ai.diagnosis.thresholds import LIMITS  # the first picture has no need for it
+
+    busy = number(a, "gpu_busy")
+    if verdict_words.of_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:
+        return [*verdict_words.waits_for_data(a), COMMA, *_suspect(a)]
+    if number(a, "gpus") and busy is not None:
+        if busy >= LIMITS.gpu_fair:
+            return [
+                plain("GPUs are "),
+                strong(f"{percent(a, 'gpu_busy')} busy"),
+                SEMI,
+                plain("cannot tell if productive"),
+            ]
+        idle = f"{units.percent(1 - busy)} %"
+        return [plain("GPUs idle "), strong(idle), plain(" of the time"), COMMA, *_suspect(a)]
+    if word(a, "task"):
+        share = percent(a, "blocked")
+        return [strong(word(a, "task")), plain(" is blocked "), strong(share), plain(" of the time"), COMMA,
+                *_suspect(a)]  # fmt: skip
+    return _nothing_slow(a)
+
+
+def _suspect(a: Args) -> Spans:
+    """The cause is not proven; a very slow disk is named where there is one."""
+    if number(a, "slow"):
+        return [plain("suspect: disk "), bad(word(a, "device"))]
+    return [plain("cause not seen")]
+
+
+def _nothing_slow(a: Args) -> Spans:
+    gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "no GPU"
+    if number(a, "slow"):
+        return [strong(word(a, "device")), plain(" is slow"), COMMA, plain("no process is seen waiting for it")]
+    disks = "disks fine" if word(a, "device") else "disks idle"
+    return [plain("nothing slow is seen"), SEMI, plain(gpu), COMMA, plain(disks)]
+
+
+def _without_job(a: Args) -> Spans:
+    """CALM and BUSY: what is at its limit, with its name."""
+    limit = word(a, "limit")
+    if limit == "disk":
+        return [plain("disk "), bad(word(a, "device")), plain(" is at its limit: "),
+                strong(f"{percent(a, 'disk_busy')} busy"), COMMA, plain("no training job seen")]  # fmt: skip
+    if limit == "cpu":
+        cores = "the CPUs are" if number(a, "cores") is None else f"{whole(a, 'cores')} cores are"
+        return [bad(cores), plain(" "), strong(f"{percent(a, 'cpu')} busy"), COMMA, plain("no training job seen")]
+    if limit == "memory":
+        return [bad("memory"), plain(" is "), strong(f"{percent(a, 'memory_used')} used"), COMMA,
+                plain("no training job seen")]  # fmt: skip
+    if verdict_words.of_job(a):
+        return _nothing_slow(a)
+    return [plain("no training job seen"), SEMI, plain("nothing is at its limit")]
+
+
+def _because_limit(a: Args) -> Spans:
+    """What loads the thing that is at its limit."""
+    if word(a, "limit") == "disk":
+        out = [plain("it answers in "), *latency(a), COMMA, plain("reads "),
+               strong(rate(number(a, "read_bytes_per_s"))), COMMA, plain("writes "),
+               strong(rate(number(a, "write_bytes_per_s")))]  # fmt: skip
+        if word(a, "task"):
+            out += [SEMI, strong(f"{word(a, 'task')} blocked"), plain(f" {percent(a, 'blocked')}")]
+        return out
+    if not word(a, "top"):
+        return [plain("by no single program")]
+    count = f" x{whole(a, 'top_count')}" if (number(a, "top_count") or 1) > 1 else f" (pid {whole(a, 'top_pid')})"
+    subject = strong(f"{word(a, 'top')}{count}")
+    if word(a, "limit") == "memory":
+        return [plain("the largest: "), subject, plain(" holds "), strong(amount(a, "rss"))]
+    return [plain("most by "), subject, COMMA, strong(f"{units.figure(number(a, 'top_cpu'))} cores")]
+
+
+def because(a: Args) -> Spans:
+    """What was measured."""
+    if word(a, "limit"):
+        return _because_limit(a)
+    parts: list[Spans] = []
+    if verdict_words.of_job(a) and number(a, "workers"):
+        shares = f"workers run {percent(a, 'w_cpu')}, blocked {percent(a, 'w_blocked')}, idle {percent(a, 'w_idle')}"
+        parts.append([plain(shares)])
+    if number(a, "gpus") and number(a, "power") is not None:
+        parts.append([plain("GPU power "), strong(f"{percent(a, 'power')} of its limit")])
+    if word(a, "task") and number(a, "gpus"):
+        parts.append([strong(word(a, "task")), plain(f" blocked {percent(a, 'blocked')}")])
+    if word(a, "device") and number(a, "await_ms") is not None:
+        parts.append([plain(f"{word(a, 'device')} answers in "), *latency(a)])
+    if number(a, "cpu") is not None:
+        parts.append([plain("CPU "), strong(percent(a, "cpu"))])
+    return [span for i, part in enumerate(parts) for span in ([SEMI, *part] if i else part)]

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.verdict import headline
+from tests.diagnosis.build import GIB, MB, Disk, Machine, Task, classes, play, verdict_of
+
+GCC = tuple(Task(70 + n, "gcc", cpu=0.95) for n in range(8))
+COMPILING = Machine(cpu=0.97, tasks=GCC)
+FLOODED = Disk(write_bytes_per_s=120 * MB, await_ms=1002.0, busy=1.0, rotational=True)
+COPY = Task(60, "cp", write=120 * MB, blocked=0.9)
+
+
+def words(machine: Machine, part: object = headline.headline) -> str:
+    frame = play((machine, 15))[-1]
+    return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
+
+
+def test_a_healthy_busy_machine_without_a_job_is_busy_and_named() -> None:
+    verdict = verdict_of(COMPILING)
+    assert (verdict.state, classes(verdict)) == (State.BUSY, ["unknown"])
+    assert words(COMPILING) == "8 cores are 97 % busy, no training job seen"
+    assert words(COMPILING, headline.because).startswith("most by gcc x8, 7.6 cores")
+
+
+def test_a_flooded_disk_without_a_job_is_named_with_its_figures() -> None:
+    machine = Machine(disks=(FLOODED,), tasks=(COPY,))
+    assert verdict_of(machine).state is State.BUSY
+    assert words(machine) == "disk sda is at its limit: 100 % busy, no training job seen"
+    because = words(machine, headline.because)
+    assert because.startswith("it answers in 1002 ms (typical ≤ 12), reads 0 MB/s, writes 114 MB/s; cp blocked 90 %")
+
+
+def test_memory_without_room_is_named_until_there_is_clearly_more() -> None:
+    full = Machine(cpu=0.3, total_bytes=100 * GIB, available_bytes=4 * GIB, tasks=(Task(80, "chrome", cpu=0.1),))
+    assert words(full) == "memory is 96 % used, no training job seen"
+    assert "chrome" in words(full, headline.because)
+    less, room = replace(full, available_bytes=7 * GIB), replace(full, available_bytes=40 * GIB)
+    states = [f.verdict.state for f in play((full, 15), (less, 5), (room, 5))]
+    assert set(states[12:20]) == {State.BUSY}
+    assert states[-1] is State.CALM
+
+
+@pytest.mark.parametrize(
+    ("machine", "state"),
+    [
+        (Machine(cpu=0.5, tasks=(Task(70, "gcc", cpu=0.9),)), State.CALM),
+        (Machine(cpu=None, tasks=(Task(70, "gcc", cpu=None),)), State.UNSURE),
+        (Machine(cpu=0.5, disks=(Disk(unknown=True),)), State.UNSURE),
+        (Machine(blind=True), State.UNSURE),
+        (Machine(cpu=0.5, tasks=(Task(60, "cat", blocked=0.9),)), State.UNSURE),
+        (replace(COMPILING, gpus=(0.5,), gpu_pids=(70,)), State.UNSURE),
+    ],
+    ids=["nothing slow", "CPU unknown", "disk unknown", "blind", "a process waits", "a GPU at work"],
+)
+def test_calm_needs_that_all_is_seen_and_nothing_waits(machine: Machine, state: State) -> None:
+    assert verdict_of(machine).state is state
+
+
+def test_busy_stays_until_it_is_clearly_less() -> None:
+    less, calm = replace(COMPILING, cpu=0.8), replace(COMPILING, cpu=0.4)
+    states = [f.verdict.state for f in play((COMPILING, 15), (less, 15), (calm, 15))]
+    assert set(states[12:30]) == {State.BUSY}
+    assert states[-1] is State.CALM
