@@ -105,11 +105,13 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     quota = job.place.cpu_cores
     if quota is not None and job.cpu_ratio >= quota * limits.worker_busy:
         return None
-    # Equals get half of the time each: a neighbour is a cause only with more of the cores than the job.
-    if waits < limits.cores_short * ease or waits < limits.crowded * runs * ease:
-        return None
     cpu = facts.snapshot.cpu.value
     cores = 0 if cpu is None else (len(cpu.cores) or cpu.allowed)
+    # Workers that crowd each other get no more than equals do, half of the time. Where each could have a core, the
+    # neighbour is the larger cause if half of the lost time would be saved with it.
+    alone = job.workers <= cores and job.stall is not None and waits >= job.stall / 2 * (waits + runs) * ease
+    if waits < limits.cores_short * ease or (waits < limits.crowded * runs * ease and not alone):
+        return None
     used = facts.cpu_busy_ratio * cores
     others = used - job.cpu_ratio
     if others <= 0 or others < ease * limits.own_share * used:

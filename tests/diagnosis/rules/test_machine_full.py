@@ -130,6 +130,14 @@ def test_the_same_without_others_is_too_little_preparation() -> None:
     assert verdict_of(ALMOST["cores by halves"]).primary.class_id == "cpu_prep"
 
 
+def test_workers_that_lose_more_to_others_than_to_their_own_work_are_crowded() -> None:
+    """Two workers of five cores get 62 % of one each."""
+    part = replace(COMPUTING, workers=LOADERS[:2], worker_cpu=0.62, worker_cpu_wait=0.37)
+    crowded, slow = (replace(CROWDED, job=replace(part, stall=stall)) for stall in (0.5, 0.9))
+    assert verdict_of(crowded).primary.class_id == "noisy_neighbour"
+    assert verdict_of(slow).primary.class_id == "cpu_prep"
+
+
 def test_workers_that_start_anew_each_epoch_cost_their_start() -> None:
     first = play(*epochs(20, 4, 4))[-1].verdict.primary
     args = dict(first.args)

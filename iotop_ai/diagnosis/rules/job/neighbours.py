@@ -71,8 +71,9 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: noisy_neighbour: other programs take the CPU time that the loaders need.
     Evidence: as cpu_prep; CPU by program.
-    Threshold: as cpu_prep; the workers wait for a core >= 30 % of the time and 1.5 times as long as they have one;
-        others use >= half of the busy cores, one program >= 40 %. A job with its fair share is cpu_prep.
+    Threshold: as cpu_prep; the workers wait for a core >= 30 % of the time and 1.5 times as long as they have one, or,
+        with a core for each, long enough to explain half of the loss; others use >= half of the busy cores, one program
+        >= 40 %.
     Blind spot: programs inside other containers or guests on the same host.
     """
     out, limits = [], facts.limits
