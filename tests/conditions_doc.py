@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from iotop_ai.model.condition.figures import FAMILIES, SHARE_NAMES, fields_of
+from iotop_ai.model.condition.figures import FAMILIES, SHARE_NAMES, Family, fields_of
+from iotop_ai.model.metric import metrics_of
+from tests import metrics_doc
 from tests.pages import written
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "conditions.md"
 HEAD = """\
 # Conditions
 
-A gate for CI, and later an alert, is a condition. The figures below are those of `iotop_ai/model/`; this page is
-written by `python -m tests.conditions_doc`.
+A gate for CI, and later an alert, is a condition. Written by `python -m tests.conditions_doc`.
 
 ```sh
 iotop-ai diagnose run.iotop.jsonl --fail-if "data_wait > 10%"
@@ -51,21 +52,35 @@ all, the mean of any other figure (of a time per request, the mean over requests
 {shares}.
 `data_wait` is the sum of `data_*`, `goodput` is `compute`, `lost` is all but `compute` and `unexplained`.
 
-Disks, GPUs and the rest have the fields of [metrics.md](metrics.md); disks also iostat's terms (`disks.sda.r_await`).
-GPUs go by NVML's index, jobs by pid or script, filesystems by mount point, `cpu.busy_ratio` is the mean of all cores.
+A family has the fields of its tables of [metrics.md](metrics.md), and those named here. Disks also have iostat's terms
+(`disks.sda.r_await`). GPUs go by NVML's index, jobs by pid or script, filesystems by mount point, `cpu.busy_ratio` is
+the mean of all cores.
 
 | family | fields |
 |---|---|
 """
 
 
+def documented() -> set[type]:
+    """The records that docs/metrics.md lists."""
+    return {record for record, _ in metrics_doc.records()}
+
+
+def fields(name: str, family: Family) -> str:
+    """The tables of docs/metrics.md that list a family's fields, and its other fields."""
+    tables = {record.__name__: metrics_of(record) for record, _ in family.records if record in documented()}
+    listed = {field for metrics in tables.values() for field in metrics}
+    others = dict.fromkeys(field for field, _ in fields_of(name).values() if field not in listed)
+    return ", ".join([f"[{table}](metrics.md#{table.lower()})" for table in tables] + [f"`{one}`" for one in others])
+
+
 def page() -> str:
     """The whole page."""
-    rows = []
-    for name, family in FAMILIES.items():
-        if name != "jobs":
-            fields = ", ".join(f"`{field}`" for field in dict.fromkeys(field for field, _ in fields_of(name).values()))
-            rows.append(f"| `{name}.{'' if family.alone else 'NAME.'}` | {fields} |\n")
+    rows = [
+        f"| `{name}.{'' if family.alone else 'NAME.'}` | {fields(name, family)} |\n"
+        for name, family in FAMILIES.items()
+        if name != "jobs"
+    ]
     return HEAD.replace("{shares}", ", ".join(f"`{name}`" for name in SHARE_NAMES)) + "".join(rows)
 
 

@@ -15,20 +15,21 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 HEAD = """\
 # Settings
 
-This page is written by `python -m tests.config_doc` from `iotop_ai/cli/config/table.py` and
-`iotop_ai/present/screen/actions.py`; change the tables, not the page.
+Written by `python -m tests.config_doc` from `iotop_ai/cli/config/table.py` and `iotop_ai/present/screen/actions.py`;
+change the tables, not the page.
 
 `iotop-ai config init` writes a file with every setting as a comment, `config path` prints its path
 (`$XDG_CONFIG_HOME/iotop-ai/config.toml`, by default `~/.config/iotop-ai/config.toml`; or `--config FILE`,
 `IOTOP_AI_CONFIG`), `config print` shows the effective values with their origin, and `config validate` lists every
 mistake with its line and exits 1 when there is one.
 
-A flag overrides an environment variable, which overrides the file. The remembered sort order, device, theme and hidden
-panels override only defaults. A file with a mistake, of another user, or writable by all users is refused.
+A flag overrides an environment variable, which overrides the file. A setting's variable is IOTOP_AI_ with its name in
+capitals (`IOTOP_AI_MARKS_IO_WAIT`); `smart_types` and `keys` have none. The remembered sort order, device, theme and
+hidden panels override only defaults. A file with a mistake, of another user, or writable by all users is refused.
 
-The file can name a program to run, so root trusts it only where root owns it and every folder above it, and no other
-user may write them. Under `sudo`, variables that name a program or a file (`IOTOP_AI_SMARTCTL`, `IOTOP_AI_CONFIG`,
-`IOTOP_AI_LOG`, `XDG_CONFIG_HOME`, ...) are ignored with a warning that names the flag to use instead.
+The file can name a program to run, so root trusts it only where root alone owns and may write it and its folders. Under
+`sudo`, variables that name a program or a file (`IOTOP_AI_SMARTCTL`, `IOTOP_AI_CONFIG`, `IOTOP_AI_LOG`,
+`XDG_CONFIG_HOME`, ...) are ignored with a warning that names the flag to use instead.
 
 ```toml
 interval = "500ms"
@@ -46,16 +47,15 @@ sda = "megaraid,3"
 "time.mark" = ["Ctrl+X"]
 ```
 
-| key | meaning | values | default | variable |
-|---|---|---|---|---|
+| key | meaning | values | default |
+|---|---|---|---|
 """
 KEYS = """
 ## Keys
 
 Below `[keys]`, an action and its keys: `"sort.next" = [">", "F11"]`. Write keys as on the keyboard: `F11`, `Ctrl+T`,
-`Space`, `PgUp`, `R`, `>`. An empty list removes every key of an action. A key that another action has by default moves
-to yours, and `config validate` mentions it; one key for two of your actions on the same screen is a mistake. The help
-(`?`), the key row and the list of all actions (`Ctrl-P`) show your keys.
+`Space`, `PgUp`, `R`, `>`. An empty list removes every key. A key that another action has by default moves to yours, and
+`config validate` mentions it; one key for two of your actions on the same screen is a mistake.
 """
 
 
@@ -93,9 +93,7 @@ def default_of(name: str) -> str:
 def page() -> str:
     """The whole page."""
     out = [HEAD]
-    for one in SETTINGS:
-        variable = f"`{one.variable}`" if one.variable else ""
-        out.append(f"| `{one.name}` | {one.text} | {one.allowed} | {default_of(one.name)} | {variable} |\n")
+    out += [f"| `{one.name}` | {one.text} | {one.allowed} | {default_of(one.name)} |\n" for one in SETTINGS]
     out += [HOST, KEYS]
     seen: set[str] = set()
     for screen, actions in SCREENS.items():

@@ -54,11 +54,8 @@ Written by `python -m tests.export_doc`; change the declarations, not this part.
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD]
-    for table in tables():
-        cells = (f"`{c.name}`" + (f" {c.unit}" if c.unit and c.key else "") for c in table.columns)
-        parts.append(f"\n**{table.name}**: {', '.join(cells)}.\n")
-    return "".join(parts)
+    listed = (f"\n**{table.name}**: {', '.join(f'`{c.name}`' for c in table.columns)}.\n" for table in tables())
+    return "".join([HEAD, *listed])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,12 @@ reading, once that is {forecast:g} days old.
 there is none, else 0; a sleeping disk or one without SMART changes nothing.
 
 Sources: {sources}.
+"""
+TABLE = """
+## {severity}
 
-| rule | severity | holds when | source | line, for example |
-|---|---|---|---|---|
+| rule | holds when | source | line, for example |
+|---|---|---|---|
 """
 SOURCES = {"ATA": ATA, "NVMe": NVME, "Backblaze": BACKBLAZE, "Google": GOOGLE}
 """A short name for each source that has a long one."""
@@ -106,10 +110,11 @@ def page() -> str:
     short = {source: name for name, source in SOURCES.items()}
     sources = "; ".join(f"{name}: {source}" for name, source in SOURCES.items())
     out = [HEAD.format(forecast=FORECAST_DAYS, sources=sources)]
-    for rule in RULES:
-        source = short.get(rule.source, rule.source)
-        cells = (f"`{rule.id}`", rule.severity, rule.threshold, source, line(rule))
-        out.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
+    for severity, rules in groupby(RULES, key=lambda rule: rule.severity):
+        out.append(TABLE.format(severity=severity.capitalize()))
+        for rule in rules:
+            cells = (f"`{rule.id}`", rule.threshold, short.get(rule.source, rule.source), line(rule))
+            out.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
     return "".join(out)
 
 

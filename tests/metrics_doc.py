@@ -49,8 +49,7 @@ def page() -> str:
     parts = [HEAD]
     for record, metrics in records():
         words = " ".join((inspect.getdoc(record) or "").split("\n\n")[0].split())
-        file = record.__module__.replace(".", "/") + ".py"
-        parts.append(f"\n## {record.__name__}\n\n{words} (`{file}`)\n\n| field | meaning |\n|---|---|\n")
+        parts.append(f"\n## {record.__name__}\n\n{words}\n\n| field | meaning |\n|---|---|\n")
         for name, m in metrics.items():
             unit = "" if m.unit in UNNAMED or name.endswith(ENDINGS.get(m.unit, m.unit)) else f" ({m.unit})"
             term = f", `{m.term}`" if m.term else ""

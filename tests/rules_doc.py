@@ -49,9 +49,9 @@ where `unexplained` is larger, it is UNSURE. A sample takes the main thread of t
 in the last 5 s, and all processes below it. Once a tick the samples are given to the shares:
 
 - With a GPU, the lost time is what the GPU idles in that tick. It goes first to samples that show a wait by themselves
-  (the main thread at its result queue, in state D, or at a socket, while its makers work), then to those with the main
-  thread in a futex while makers work (a loader of threads), then to the main thread's own running: `host`, or
-  `data: CPU` where it has no loaders and reads >= 1 MB/s. What is left is unexplained.
+  (the main thread at its result queue, in state D, or at a socket, while its makers work), then to the main thread in a
+  futex while makers work (a loader of threads), then to its own running: `host`, or `data: CPU` where it has no loaders
+  and reads >= 1 MB/s. What is left is unexplained.
 - Without a GPU, a moment is lost only where a sample shows a wait; threads of the trainer on a CPU are compute.
 - A wait is split over the makers that work at that moment: state D and waits for io_uring or aio are disk (a mount of a
   network filesystem: network), else on a CPU is CPU, else asleep at a TCP socket, or with bytes received in the last

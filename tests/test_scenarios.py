@@ -116,8 +116,8 @@ def test_the_document_has_the_command_every_class_and_the_wrong_runs() -> None:
     failed = {"name": "c", "number": 0, "error": "no disk"}
     text = document([*RECORDS, failed], "python -m tests.scenarios.run --repeat 3")
     assert "python -m tests.scenarios.run --repeat 3" in text
-    assert "| cpu_prep | a | 2 of 2 | - |" in text
-    assert "| healthy | b \\* | 0 of 1 | cpu_prep 1 |" in text
+    assert "| cpu_prep | a | 2/2 | - |" in text
+    assert "| healthy | b \\* | 0/1 | cpu_prep 1 |" in text
     assert "\nMade were 1 cause 2 times, 1 cause once (b): 3 runs.\n" in text
     assert "| b | background | --batch 4 | healthy | cpu_prep |" in text
     assert "- c #0: no disk" in text

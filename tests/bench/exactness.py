@@ -149,12 +149,12 @@ class Figure(NamedTuple):
     allowed: str
 
     def off(self, ours: float | None) -> str:
-        """The difference as shown."""
+        """The difference in percent; of a share, and where theirs is 0, plain."""
         if ours is None:
             return "-"
         if self.allowed == POINT:
             return f"{ours - self.theirs:+.2f}"
-        return f"{(ours / self.theirs - 1) * 100:+.2f} %" if self.theirs else f"{ours - self.theirs:+.2f}"
+        return f"{(ours / self.theirs - 1) * 100:+.2f}" if self.theirs else f"{ours - self.theirs:+.2f}"
 
     def right(self, ours: float | None, undefined: bool) -> bool:
         """Whether our figure is within the allowed difference."""
@@ -282,8 +282,9 @@ HEAD = """# Exactness
 {seconds:.0f} s in three ways: `iostat -x` and `pidstat -d`, `iotop-ai snapshot --json -d {seconds:.0f}` (which starts
 later, by the start of Python), and our collectors as a library.
 
-Allowed: 1 % for rates, 3 % for awaits, sizes and queues, 1 point for %util and the merged shares; half of the last
-printed decimal does not count. A figure beyond that is marked OUT, and the exit code is 1.
+"off" is in percent, of shares in points. Allowed: 1 for rates, 3 for awaits, sizes and queues, 1 for %util and the
+merged shares; half of the last printed decimal does not count. A figure beyond that is marked OUT, and the exit code is
+1.
 
 Rig A is a loop device over a file on a throttled disk. Rig B is a loop device over a FUSE file that answers each
 request after a set time.

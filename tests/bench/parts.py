@@ -386,11 +386,11 @@ def report(rounds: int) -> str:
         f"cold, and the same work takes about half as long again); minimum, median of {rounds} rounds, CPU time.\n\n"
         + markdown(("an item", "what", "µs"), rows)
         + f"\n\nThe picture of a starving server (8 GPUs, 8 disks) takes {sent_bytes():.0f} bytes a second to the "
-        "terminal, because only cells that changed are sent. Its time by panel:\n\n"
-        + markdown(("panel", "µs"), [(name, f"{us:.0f}") for name, us in found])
-        + "\n\nAnd by the size of the window:\n\n"
-        + markdown(("window", "µs", "bytes"), [(w, f"{us:.0f}", f"{size:.0f}") for w, us, size in pictures(rounds)])
-        + "\n"
+        "terminal, because only cells that changed are sent. Its µs by panel: "
+        + ", ".join(f"{name} {us:.0f}" for name, us in found)
+        + ".\nBy the size of the window, with the bytes sent: "
+        + ", ".join(f"{window} {us:.0f} ({size:.0f})" for window, us, size in pictures(rounds))
+        + ".\n"
     )
 
 

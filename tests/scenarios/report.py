@@ -114,7 +114,7 @@ def per_class(runs: Sequence[Scored]) -> list[str]:
         mine = [r for r in runs if r.label == label]
         causes = sorted({f"{r.record['name']}{NEGATIVE if r.record['negative'] else ''}" for r in mine})
         wrong = ", ".join(f"{name} {count}" for name, count in sorted(named.items()) if name != label) or "-"
-        right = f"{named[label]} of {len(mine)}"
+        right = f"{named[label]}/{len(mine)}"
         row = (label, ", ".join(causes), right, wrong, *cells(figures(mine))[3:])
         lines.append("| " + " | ".join(row) + " |")
     return lines

@@ -201,8 +201,8 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
     """A disk reports that it fails.
 
     Claim: failing_disk: the disk's own health report is critical.
-    Evidence: SMART severity with its reasons (overall status, pre-fail attributes, critical warning bits).
-    Threshold: severity critical (docs/health.md); at once, for as long as it reports so.
+    Evidence: SMART (overall status, pre-fail attributes, critical warning bits).
+    Threshold: severity critical (docs/health.md); at once.
     Blind spot: about a quarter of failed disks gave no warning (Backblaze, 2016); without permission SMART is unknown.
     """
     out = []

@@ -23,7 +23,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
     """Nothing uses GPU, CPU or disks.
 
     Claim: idle: no training job is running.
-    Evidence: GPU (or that there is none), CPU of all cores without the monitor's, every process's CPU, disks, waits.
+    Evidence: GPUs, where there are any; CPU of all cores and of each process; disks; waits.
     Threshold: GPU < 5 %, CPU < 5 %, no process above half a core, disks < 1 MB/s and < 5 % busy, no process in state D;
         for 30 s, or since the monitor started.
     Blind spot: a job that sleeps (between epochs, in a barrier without spinning, stopped) looks the same.

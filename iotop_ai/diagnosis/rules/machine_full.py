@@ -16,10 +16,10 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     """Programs wait for memory.
 
     Claim: mem_pressure: reclaiming or swapping slows the machine.
-    Evidence: memory pressure (PSI), bytes swapped in, allocations that had to reclaim first.
+    Evidence: memory pressure (PSI), swapping, allocations that had to reclaim first.
     Threshold: some task waits >= 10 % of the time, or >= 1 MB/s are swapped in.
-    Blind spot: without PSI only swapping is visible; file pages that are read again raise PSI too, so without swapping
-        it must be twice as high.
+    Blind spot: without PSI only swapping is visible; file pages that are read again raise PSI too: without swapping it
+        must be twice as high.
     """
     limits, look = facts.limits, facts.look
     swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in look.samples]

@@ -54,8 +54,8 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     """Loader workers compute all the time while the GPUs wait.
 
     Claim: cpu_prep: decoding and transforming on the CPU is slower than the GPUs.
-    Evidence: CPU of the workers (children of a process on a GPU, or named as DataLoader workers) against their share of
-        time in state D; GPU; without a GPU, a parent that itself uses little CPU.
+    Evidence: CPU of the workers (children of a process on a GPU, or named as DataLoader workers) against their D; GPU;
+        without a GPU, a parent that uses little CPU.
     Threshold: worker CPU >= 70 % of a core and above its D; GPU < 70 %; time lost >= 8 %. Where processes on the GPUs
         are not visible (a container): DataLoader's names, or several of one name at >= 90 % beside a GPU < 30 %, the
         classic rule, with low confidence. Only without a sampled job.
@@ -117,12 +117,12 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     """One thread prepares all data while the GPUs idle.
 
     Claim: single_thread: the training process loads its data itself, on one core.
-    Evidence: a process on a GPU with one core's worth of CPU, no busy or waiting child, and an idle GPU; where
-        processes on the GPUs are not visible, the only process that keeps a core busy.
+    Evidence: a process on an idle GPU with a core's worth of CPU and no busy or waiting child; where processes on the
+        GPUs are not visible, the only process that keeps a core busy.
     Threshold: CPU 90 to 130 % of a core; GPU < 30 % (both classic); no child above 10 % CPU or 35 % in D. Only without
         a sampled job.
-    Blind spot: a thread that spins in cudaStreamSynchronize shows 100 % too, hence only beside an idle GPU; other
-        single-threaded work of the job (start-up, validation) looks the same.
+    Blind spot: other single-threaded work of the job (start-up, validation) looks the same; a thread that spins in
+        cudaStreamSynchronize too, hence only beside an idle GPU.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
     busy = facts.gpu.busy_ratio

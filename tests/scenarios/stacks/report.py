@@ -107,20 +107,20 @@ def _row(name: str, runs: Sequence[Scored]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def table(runs: Sequence[Scored], key: Callable[[Scored], str], head: str) -> list[str]:
-    """A row for each value of the key, and one for all."""
-    headings = [head, *HEADINGS]
-    lines = ["| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
+def rows_by(runs: Sequence[Scored], key: Callable[[Scored], str]) -> list[str]:
+    """A row for each value of the key."""
     groups: dict[str, list[Scored]] = {}
     for run in runs:
         groups.setdefault(key(run), []).append(run)
-    return [*lines, *(_row(name, some) for name, some in groups.items()), _row("all", runs)]
+    return [_row(name, some) for name, some in groups.items()]
 
 
 def summary(runs: Sequence[Scored]) -> list[str]:
-    """Both tables."""
-    by_stack = table(runs, lambda run: str(run.record["stack"]), "stack")
-    return [*by_stack, "", *table(runs, lambda run: run.cause.name, "cause")]
+    """A row for each stack, for each cause, and for all."""
+    headings = ("stack or cause", *HEADINGS)
+    lines = ["| " + " | ".join(headings) + " |", "|---" * len(headings) + "|"]
+    by_stack = rows_by(runs, lambda run: str(run.record["stack"]))
+    return [*lines, *by_stack, *rows_by(runs, lambda run: run.cause.name), _row("all", runs)]
 
 
 def every_run(runs: Sequence[Scored]) -> list[str]:
@@ -132,7 +132,7 @@ def every_run(runs: Sequence[Scored]) -> list[str]:
         parts = ", ".join(
             f"{name.removeprefix('data_')} {percent(share)}"
             for name, share in sorted(account.items(), key=lambda item: -item[1])
-            if share >= 0.03
+            if share >= 0.03 and name != "compute"
         )
         share = data_share(account) if account else r["data_stall_ratio"]
         name = r["name"] + (BESIDE if r["other_jobs"] else "")
@@ -154,7 +154,11 @@ def document(runs: Sequence[Scored], failed: Sequence[str], command: str) -> str
         small="10 %",
     )
     lines = [head, "## By stack and by cause", "", *summary(runs), "", "## Every run", ""]
-    lines += ["The options of each run: `tests/scenarios/stacks/cases.py`.", "", *every_run(runs)]
+    lines += [
+        "Options: `tests/scenarios/stacks/cases.py`. The rest of the account is compute and shares below 3 %.",
+        "",
+        *every_run(runs),
+    ]
     if any(run.record["other_jobs"] for run in runs):
         lines += ["", f"{BESIDE.strip()} Another training job ran on the machine meanwhile."]
     if failed:

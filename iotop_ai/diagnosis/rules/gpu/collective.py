@@ -125,8 +125,8 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
     """All GPUs of a job are never idle and draw little: they spin in a collective.
 
     Claim: comm_wait: the ranks wait for a late one, elsewhere or hung, or for the network between them.
-    Evidence: utilisation and power of each GPU, tensor and SM activity (GPM), NVLink and network traffic, the loaders'
-        write calls, which show the step rate.
+    Evidence: utilisation, power, tensor and SM activity (GPM) of each GPU; NVLink and network traffic; the loaders'
+        write calls (the step rate).
     Threshold: over 20 s at least 2 GPUs, each >= 90 % busy and below 25 % of its power limit; below 40 % where the
         tensor cores rest (< 2 %) or the loaders rest >= 80 % and hand no batch over; or below 40 % of the highest power
         of the same processes (until > 60 %). Not with SM activity >= 50 %, nor on low power alone while busy loaders
@@ -261,7 +261,7 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
     """One GPU of a job differs from the others, which wait for it.
 
     Claim: imbalance: every step lasts as long as that rank's.
-    Evidence: utilisation and power of each GPU of the job; that rank's loaders, clock and link against the others'.
+    Evidence: utilisation and power of the job's GPUs; that rank's loaders, clock and link against the others'.
     Threshold: over 60 s a difference of >= 25 points of utilisation (until < 15), the others at >= 90 %; or all alike
         busy while the others draw < 60 % of that one's power (until > 75 %): they spin in a collective. Where the
         others idle as well, or compute all the time, it is shown beside the verdict.

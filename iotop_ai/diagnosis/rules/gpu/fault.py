@@ -25,13 +25,12 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
     """A GPU is gone, reports a fault, or waits for its recovery.
 
     Claim: gpu_fault: training on it stops, or its results cannot be trusted.
-    Evidence: whether it still answers; Xid events; hangs, resets and PCIe errors of its address in the kernel's log
-        (AMD, Intel); uncorrected memory errors, failed row remaps, too many SRAM errors, the recovery that the driver
-        asks for.
-    Threshold: any of them, at once. A fault of the board stays until it is acknowledged or the monitor restarts; one
-        that the program caused (Xid 13, 31, 43, 45, 94) is shown for 10 minutes; a repaired error (63, 92) only on the
-        GPU's own page. A fault of an unused GPU is shown beside the verdict. Source: NVIDIA's catalogue of Xids.
-    Blind spot: events before the monitor started; a GPU lost before that is not listed at all.
+    Evidence: whether it answers; Xid events; hangs, resets and PCIe errors in the kernel's log (AMD, Intel);
+        uncorrected memory errors, failed row remaps, too many SRAM errors; a recovery that the driver asks for.
+    Threshold: any, at once. A fault of the board stays until it is acknowledged or the monitor restarts; one that the
+        program caused (Xid 13, 31, 43, 45, 94) 10 minutes; a repaired error (63, 92) shows on the GPU's own page only,
+        a fault of an unused GPU beside the verdict. Source: NVIDIA's catalogue of Xids.
+    Blind spot: events and GPUs lost before the monitor started.
     """
     out = []
     details = facts.snapshot.gpu_slow.value or {}

@@ -33,11 +33,10 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
     """The GPUs are busy, and their power or SM activity confirms it: they are the limit.
 
     Claim: gpu_bound: the GPUs have all the data that they can take.
-    Evidence: utilisation of the GPUs in use, their power against its limit and their SM activity (GPM), where the
-        driver reports them.
-    Threshold: >= 90 %, since that counts any running kernel also power >= 40 % of the limit or SM activity >= 50 %. SM
-        activity >= 80 % makes it sure; below 50 % the kernels are too small to fill the GPU (DCGM user guide), which
-        the verdict says. A main thread that is always busy spins for the GPU and does not show loading.
+    Evidence: utilisation of the GPUs in use, their power against its limit, their SM activity (GPM).
+    Threshold: >= 90 % busy, and power >= 40 % of the limit or SM activity >= 50 %. SM activity >= 80 % makes it sure;
+        below 50 % the verdict says that the kernels are too small to fill the GPU (DCGM user guide). A main thread that
+        is always busy spins for the GPU.
     Blind spot: without power and GPM a GPU that spins in a collective looks the same: at most 60 % sure.
     """
     limits = facts.limits
@@ -78,7 +77,7 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
     """The GPUs are mostly busy and no process that feeds them waits.
 
     Claim: healthy: no process of the job waits for a device while the GPUs work.
-    Evidence: utilisation of the GPUs in use; no process in state D for a third of the time.
+    Evidence: utilisation of the GPUs in use; the processes' time in state D.
     Threshold: GPU >= 70 %, power >= 40 % of the limit where known; D < 35 %. Only without a sampled job.
     Blind spot: short stalls between samples, and waits that are not in state D.
     """

@@ -76,8 +76,8 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
     """A GPU's PCIe link is full, or slower than it should be.
 
     Claim: pcie: data reaches the GPU more slowly than it could.
-    Evidence: bytes over the link against what its generation and width carry; both under load against what board and
-        slot can do; retransmitted packets.
+    Evidence: bytes over the link against its generation and width; these under load against what board and slot can do;
+        retransmitted packets.
     Threshold: over 30 s: >= 80 % of the link's practical rate (until < 65 %; x16 carries about 12, 25, 50 GB/s in
         generations 3, 4, 5); width or generation below the possible in >= 70 % of the readings with the GPU >= 20 %
         busy, or >= 1 packet retransmitted a second. A degraded link that carries < 50 % of its rate and retransmits <

@@ -62,8 +62,8 @@ def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     """A busy GPU runs below its clock, for heat or for power.
 
     Claim: gpu_throttle: the GPU slows itself down, and every rank that waits for it.
-    Evidence: the driver's counters of time held back (thermal slowdown, power brake), without them its mask of reasons
-        at each reading; clock, temperature and power against their limits.
+    Evidence: the driver's counters of time held back (thermal slowdown, power brake), else its mask of reasons; clock,
+        temperature and power against their limits.
     Threshold: over 30 s held back >= 5 % of the time (until < 1 %), or in >= 30 % of the readings (until < 10 %), GPU
         >= 50 % busy. Reaching the board's own power limit is normal at full load: >= 30 % of the time at a limit counts
         only where that is <= 90 % of the board's. A GPU at 85 C or within 3 C of its slowdown is shown beside the

@@ -52,11 +52,10 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
     """A job trains on the CPU while a GPU of this machine is free.
 
     Claim: no_gpu: the training runs without the GPU that is there.
-    Evidence: each GPU's processes (NVML), none of them the job's; the job's CPU, and the framework or loaders that make
-        it a training job.
+    Evidence: each GPU's processes (NVML), none of them the job's; the job's CPU, framework and loaders.
     Threshold: for 30 s a GPU without a process and < 5 % busy, the job at >= 0.1 cores and older than 15 s.
-    Blind spot: it is silent where NVML lists processes that are not visible here; a job meant for the CPU looks the
-        same; a job that uses 1 of 8 GPUs is taken as intended.
+    Blind spot: silent where NVML lists processes that are not visible here; a job meant for the CPU looks the same; 1
+        used of 8 GPUs is taken as intended.
     """
     limits = facts.limits
     if not facts.gpu.seen or facts.gpu.none:
@@ -106,7 +105,7 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
     """A program holds a GPU's memory and has not used the GPU for a long time.
 
     Claim: no_gpu: a job that hangs, is forgotten, or sits in a notebook keeps others from using the GPU.
-    Evidence: memory in use, the processes that hold it, and how long its utilisation has been 0.
+    Evidence: memory in use, the processes that hold it, how long its utilisation has been 0.
     Threshold: >= 512 MiB held by a compute process, < 5 % busy for 10 observed minutes. Shown beside the verdict: only
         its owner knows if it is wanted.
     Blind spot: idleness from before the monitor started; a GPU that computes for a moment every few minutes.

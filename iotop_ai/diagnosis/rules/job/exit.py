@@ -22,7 +22,7 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     """A trainer or one of its workers was killed by a signal or the OOM killer, or exited with an error.
 
     Claim: job_died: the training does not go on.
-    Evidence: the exit code or signal of the job's processes (as root, or of our own child), OOM kills.
+    Evidence: exit codes and signals of the job's processes (as root, or of our own child), OOM kills.
     Threshold: a trainer that ended neither with 0 nor by Ctrl-C; a worker that was killed or crashed; an end of unknown
         cause beside an OOM kill (60 % sure). At once, kept for 10 minutes or until a later job is at work.
     Blind spot: without root, other users' ends show only beside such a kill; a worker that exits with an error of its

@@ -38,7 +38,7 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders are blocked by a device that mostly serves other programs.
 
     Claim: noisy_neighbour: another program, container or a RAID check takes the device's time.
-    Evidence: as storage_read; bytes that the job moves against those of the device; the owner of the others.
+    Evidence: as storage_read; the job's bytes against the device's; the owners of the rest.
     Threshold: as storage_read; others have >= 40 % of the device's bytes and the job < 50 %, the device is slow or busy
         or its queue does not hold the job's readers; one program's bytes explain the others'.
     Blind spot: bytes and not requests are compared; unreadable I/O of others is inferred (at most 50 % sure); a
@@ -74,7 +74,7 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
     Threshold: as cpu_prep; the workers wait for a core >= 30 % of the time and 1.5 times as long as they have one, or,
         with a core for each, long enough to explain half of the loss; others use >= half of the busy cores, one program
         >= 40 %.
-    Blind spot: programs inside other containers or guests on the same host.
+    Blind spot: programs in other containers or guests on the host.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:

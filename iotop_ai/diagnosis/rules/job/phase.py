@@ -88,7 +88,7 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
     """A young job without loaders still imports, loads its weights or compiles.
 
     Claim: starting: it has not begun to train.
-    Evidence: its age, loaders, GPU, compilers below it, growth of its memory.
+    Evidence: age, loaders, GPU, compilers below it, memory growth.
     Threshold: younger than 20 minutes, no loader, no GPU above 5 % in the last minute, and a compiler below it or
         memory growing by 5 MB/s.
     Blind spot: a job without loaders that keeps its data in memory grows as well.
@@ -182,7 +182,7 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
     """The trainer is blocked while a disk is being written.
 
     Claim: checkpoint_write: it waits until its checkpoint is on the disk.
-    Evidence: samples of the trainer; bytes written by the disk and by the job; what the job reads meanwhile.
+    Evidence: samples of the trainer; bytes that disk and job write, and the job reads.
     Threshold: the trainer in state D in >= 50 % of the samples in 3 ticks of 10 s, in which the job reads less than 10
         % of what the disk writes; the job wrote >= 20 % of that in the window.
     Blind spot: a checkpoint that a separate process writes, and writes below 1 MB/s.

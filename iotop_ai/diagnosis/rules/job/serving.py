@@ -17,9 +17,9 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
     """A program with a framework listens for clients, and sleeps.
 
     Claim: serving: an inference server without requests; nothing starves.
-    Evidence: TCP sockets on which it listens; its main thread's state; its CPU, reads and GPU.
-    Threshold: one process without loaders or launcher that listens; its main thread asleep in a queue or socket >= 60 %
-        of up to 60 s; < half a core, < 1 MB/s read, GPU < 70 %.
+    Evidence: its listening TCP sockets; its main thread's state; CPU, reads and GPU.
+    Threshold: it has neither loaders nor launcher; its main thread sleeps in a queue or socket >= 60 % of up to 60 s; <
+        half a core, < 1 MB/s read, GPU < 70 %.
     Blind spot: a busy server is judged as any job; one behind a Unix socket or a message queue.
     """
     out, limits = [], facts.limits

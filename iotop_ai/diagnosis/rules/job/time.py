@@ -93,7 +93,7 @@ def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
     """Nothing of the job has moved for a minute, or it is stopped.
 
     Claim: hung: a deadlocked loader, a lost rank, a lock never released; or a signal, debugger or frozen cgroup.
-    Evidence: CPU time, reads, writes and GPU of all its processes; the state of its main thread.
+    Evidence: CPU time, reads, writes and GPU of its processes; its main thread's state.
     Threshold: 60 s without any of them, while it holds GPUs or has loaders; stopped >= 50 % of 10 s.
     Blind spot: a rank that spins in a collective for a lost peer moves.
     """
