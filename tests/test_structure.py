@@ -24,7 +24,7 @@ ONE_IMPORTER = {
     "pynvml": "collectors.gpu.nvml.library",
     "pySMART": "collectors.health.helper",
     "plotext": "export.text.charts",
-    "psutil": "collectors.machine.cpu",
+    "psutil": "collectors.io.psutil_calls",
     "pyarrow": "export.tables.parquet",
 }
 

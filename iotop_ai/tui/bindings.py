@@ -13,6 +13,7 @@ from iotop_ai.present.screen.actions import (
     HEALTH_ACTIONS,
     JOBS_ACTIONS,
     MAIN_ACTIONS,
+    PROCESS_ACTIONS,
     REASON_ACTIONS,
     Action,
 )
@@ -41,3 +42,4 @@ GPU_KEYS = bindings(GPU_ACTIONS)
 HEALTH_KEYS = bindings(HEALTH_ACTIONS)
 REASON_KEYS = bindings(REASON_ACTIONS)
 JOBS_KEYS = bindings(JOBS_ACTIONS)
+PROCESS_KEYS = bindings(PROCESS_ACTIONS)

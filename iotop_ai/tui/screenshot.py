@@ -13,13 +13,13 @@ def screenshot(main: MainScreen) -> str:
     state = main.state
     frame, message = state.frame, state.view.message
     state.frame = frame._replace(snapshot=Redactor(state.view.cmdline).snapshot(frame.snapshot))
-    state.update(message="")
+    state.update(message="", for_picture=True)
     try:
         _draw(main)
         return main.app.export_screenshot(title=TITLE)
     finally:
         state.frame = frame
-        state.update(message=message)
+        state.update(message=message, for_picture=False)
         _draw(main)
 
 

@@ -42,10 +42,9 @@ class CgroupCollector:
     every_s = 2.0
 
     def __init__(self, root: Root, clock: Clock, jobs: Jobs) -> None:
-        self._root = root
+        self._reader = CgroupReader(root)
         self._clock = clock
         self._jobs = jobs
-        self._unified = unified_folder(root)
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         self._newest: CgroupTable | None = None
         self._at_ns: int | None = None
@@ -59,13 +58,13 @@ class CgroupCollector:
         groups: dict[str, Cgroup] = {}
         jobs: dict[ProcessKey, str] = {}
         for key, job in list(self._jobs.jobs.items())[:MOST_JOBS]:
-            paths = parse_cgroups(self._raw(f"proc/{job.ranks[0].key.pid if job.ranks else key.pid}/cgroup"))
+            paths = self._reader.paths(job.ranks[0].key.pid if job.ranks else key.pid)
             path = own_path(paths)
             if not path:
                 continue
             jobs[key] = path
             if path not in groups:
-                groups[path] = self._group(paths)
+                groups[path] = self._reader.group(paths)
         table = CgroupTable(groups, jobs, self._page_bytes)
         if groups or table != self._newest:
             self._newest, self._at_ns = table, self._clock.monotonic_ns()
@@ -73,6 +72,18 @@ class CgroupCollector:
 
     def close(self) -> None:
         """Nothing is kept open, since a cgroup ends with its job."""
+
+
+class CgroupReader:
+    """Reads cgroups of v2, of v1, and of both where both are mounted."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._unified = unified_folder(root)
+
+    def paths(self, pid: int) -> dict[str, str]:
+        """The cgroups of a process by controller, "" for v2; {} when unknown."""
+        return parse_cgroups(self._raw(f"proc/{pid}/cgroup"))
 
     def _raw(self, relative: str) -> bytes:
         try:
@@ -83,7 +94,8 @@ class CgroupCollector:
     def _number(self, relative: str) -> int | None:
         return number(self._raw(relative))
 
-    def _group(self, paths: Mapping[str, str]) -> Cgroup:
+    def group(self, paths: Mapping[str, str]) -> Cgroup:
+        """The cgroup with these paths by controller; of the root's nothing is known."""
         found = self._v2(f"{self._unified}{_below(paths.get(''))}") if _below(paths.get("")) else Cgroup()
         if self._unified == TOP:
             return found

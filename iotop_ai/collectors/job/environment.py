@@ -14,19 +14,13 @@ from collections.abc import Callable, Iterator
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker
-from iotop_ai.collectors.job.cgroup_paths import levels, parse_cgroups, tightest_memory_limit, unified_folder
+from iotop_ai.collectors.job.cgroup_limits import cpu_quota, io_limits
+from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, tightest_memory_limit, unified_folder
 from iotop_ai.collectors.machine.mounts import parse_mountinfo
 from iotop_ai.model.clean import clean_bytes
-from iotop_ai.model.job.records import IoLimit, Job, JobMount, JobPlace
+from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.process.records import ProcessKey
 
-V1_LIMITS = {
-    "blkio.throttle.read_bps_device": "read_bytes",
-    "blkio.throttle.read_iops_device": "read_ios",
-    "blkio.throttle.write_bps_device": "write_bytes",
-    "blkio.throttle.write_iops_device": "write_ios",
-}
-V2_LIMITS = {"rbps": "read_bytes", "riops": "read_ios", "wbps": "write_bytes", "wiops": "write_ios"}
 MOST_FILES = 256
 MOST_READERS = 4
 MOST_MOUNTS = 4
@@ -38,29 +32,6 @@ Statvfs = Callable[[str], os.statvfs_result]
 _LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
 _CODE = (".so", ".py", ".pyc", ".log", ".txt", ".out")
-
-
-def parse_v1_limits(raw: bytes, what: str, file: str) -> tuple[IoLimit, ...]:
-    """``254:0 8388608``, one device per line."""
-    out = []
-    for line in raw.splitlines():
-        fields = line.split()
-        if len(fields) == 2 and fields[1].isdigit() and int(fields[1]):
-            out.append(IoLimit(clean_bytes(fields[0], 16), what, int(fields[1]), file))
-    return tuple(out)
-
-
-def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
-    """``254:0 rbps=8388608 wbps=max riops=max wiops=max``, one device per line; "max": unlimited."""
-    out = []
-    for line in raw.splitlines():
-        device, _, rest = line.partition(b" ")
-        for part in rest.split():
-            name, _, value = part.partition(b"=")
-            what = V2_LIMITS.get(clean_bytes(name))
-            if what is not None and value.isdigit():
-                out.append(IoLimit(clean_bytes(device, 16), what, int(value), file))
-    return tuple(out)
 
 
 class EnvironmentReader:
@@ -81,11 +52,11 @@ class EnvironmentReader:
         members = [*job.workers, *(rank.key for rank in job.ranks)]
         key = members[0]
         groups = parse_cgroups(self._raw(f"proc/{key.pid}/cgroup"))
-        cores, throttled = self._cpu(groups)
+        cores, throttled = cpu_quota(self._root, groups, self._unified)
         memory = tightest_memory_limit(self._root, groups, self._unified)
         total, full = self._shm(job.key, key)
         return JobPlace(
-            self._limits(groups),
+            io_limits(self._root, groups, self._unified),
             cores,
             throttled,
             None if memory is None else memory.limit_bytes,
@@ -117,39 +88,6 @@ class EnvironmentReader:
             return self._root.read(relative, 1 << 18)
         except OSError:
             return b""
-
-    def _limits(self, groups: dict[str, str]) -> tuple[IoLimit, ...]:
-        out: list[IoLimit] = []
-        for level in levels(groups.get("blkio", "/")):
-            for name, what in V1_LIMITS.items():
-                file = f"blkio/{level}/{name}".replace("//", "/")
-                out += parse_v1_limits(self._raw(f"sys/fs/cgroup/{file}"), what, file)
-        for level in levels(groups.get("", "/")):
-            file = f"{level}/io.max".lstrip("/")
-            out += parse_io_max(self._raw(f"{self._unified}/{file}"), file)
-        return tuple(out)
-
-    def _cpu(self, groups: dict[str, str]) -> tuple[float | None, int | None]:
-        """The tightest quota in cores and how often it ran out."""
-        best: tuple[float, int | None] | None = None
-        for level in levels(groups.get("", "/")):
-            fields = self._raw(f"{self._unified}/{level}/cpu.max").split()
-            if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit():
-                found = int(fields[0]) / int(fields[1]), self._throttled(f"{self._unified}/{level}/cpu.stat")
-                best = min(best or found, found, key=lambda pair: pair[0])
-        for level in levels(groups.get("cpu", "/")):
-            here = f"sys/fs/cgroup/cpu/{level}"
-            quota, period = (self._root.number_or_none(f"{here}/cpu.cfs_{n}_us") for n in ("quota", "period"))
-            if quota is not None and period and quota > 0:
-                found = quota / period, self._throttled(f"{here}/cpu.stat")
-                best = min(best or found, found, key=lambda pair: pair[0])
-        return best or (None, None)
-
-    def _throttled(self, relative: str) -> int | None:
-        for line in self._raw(relative).splitlines():
-            if line.startswith(b"nr_throttled ") and line[13:].isdigit():
-                return int(line[13:])
-        return None
 
     def _shm(self, job: ProcessKey, key: ProcessKey) -> tuple[int | None, int | None]:
         """Size and use of its /dev/shm. Its path crosses the job's mounts, whose server may be dead."""

@@ -92,7 +92,6 @@ def cores_in_topology(root: Root) -> int | None:
 
 
 def _physical_from_psutil() -> int | None:
-    import psutil
+    from iotop_ai.collectors.io.psutil_calls import physical_cores
 
-    found: int | None = psutil.cpu_count(logical=False)
-    return found
+    return physical_cores()

@@ -151,6 +151,12 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
     return (*out, *rest)
 
 
+def selected_group(frame: Frame, view: View) -> Group | None:
+    """The group under the cursor, else the first; None without any."""
+    every = groups(frame, view)
+    return next((one for one in every if one.row_key == view.cursor), every[0] if every else None)
+
+
 EVERY = Filter(lambda _one: True)
 
 

@@ -333,6 +333,39 @@ JOBS_ACTIONS: tuple[Action, ...] = (
     _help("jobs"),
 )
 
+PROCESS_ACTIONS: tuple[Action, ...] = (
+    _key("escape", "back", "Back", "process.back", Hint("back", "back")),
+    _key("n,right", "process(1)", "Next process of the list", "process.next"),
+    _key(
+        "b,left",
+        "process(-1)",
+        "Previous process of the list",
+        "process.previous",
+        Hint("process", "previous, next process", pair="process.next"),
+    ),
+    *_scroll("process", "scroll", "scroll"),
+    _key(
+        "k,f9",
+        "act('')",
+        "Signal the process",
+        "process.act_signal",
+        Hint("act", "signal, I/O priority", pair="process.act_ionice"),
+    ),
+    _key("f7,f8", "act('nice ')", "Renice the process", "process.act_nice", Hint("", "renice")),
+    _key("i", "act('io ')", "Change its I/O priority", "process.act_ionice"),
+    _key("space", "pause", "Pause, or play", "process.pause", Hint("pause", "pause, or play")),
+    _key(
+        "plus",
+        "interval(1)",
+        "Longer interval",
+        "process.longer",
+        Hint("", "interval, or speed", pair="process.shorter"),
+    ),
+    _key("minus", "interval(-1)", "Shorter interval", "process.shorter"),
+    *DETAIL_ACTIONS,
+    _help("process"),
+)
+
 SCREENS: dict[str, tuple[Action, ...]] = {
     "main": (*APP_ACTIONS, *MAIN_ACTIONS),
     "gpu": (*APP_ACTIONS, *GPU_ACTIONS),
@@ -340,6 +373,7 @@ SCREENS: dict[str, tuple[Action, ...]] = {
     "health": (*APP_ACTIONS, *HEALTH_ACTIONS),
     "reasoning": (*APP_ACTIONS, *REASON_ACTIONS),
     "jobs": (*APP_ACTIONS, *JOBS_ACTIONS),
+    "process": (*APP_ACTIONS, *PROCESS_ACTIONS),
 }
 """Every screen with the actions that its keys can have; a key has one action on a screen."""
 

@@ -19,6 +19,7 @@ TITLES = {
     "health": "health screen",
     "reasoning": "reasons",
     "jobs": "jobs",
+    "process": "process screen",
 }
 """What the help calls a screen above the main one."""
 _NOW_ONLY = ("detail.record",)

@@ -9,6 +9,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.gpu.groups import selected_gpu
+from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import Action, Hint, all_actions
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.keymap import Keymap
@@ -34,9 +35,10 @@ class Key(NamedTuple):
 
 _MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK"}
 _OPEN = ("row.open",)
+_LONGEST_NAME = 14
 _OPENED = {"banner": "why", "path": "jobs"}
 """What Enter opens on a panel without rows."""
-_CHANGING = ("act.", "health.test")
+_CHANGING = ("act.", "health.test", "process.act_")
 """Prefixes of the names of actions that change the machine."""
 _LOCAL_ONLY = ("time.record", "interval.longer")
 """Actions that a remote source does not have."""
@@ -147,6 +149,9 @@ def _opens(key: Key, frame: Frame, view: View) -> Key:
     if view.focus == "disk":
         device = devices.selected_device(frame, view)
         return key._replace(word=view.cursor.removeprefix(DISK_PREFIX) or ("" if device is None else device.name))
+    if view.focus == "process":
+        group = selected_group(frame, view)
+        return key._replace(word="" if group is None else cut(group.name, _LONGEST_NAME))
     return key._replace(word=_OPENED.get(view.focus, ""))
 
 

@@ -113,5 +113,7 @@ class View(NamedTuple):
     """The Snapshot's field whose read hangs; "" when unknown."""
     tagged: frozenset[ProcessKey] = frozenset()
     """The tagged processes."""
+    for_picture: bool = False
+    """Whether the screen is being drawn for a picture, which is written: without environments."""
     cache: FrameCache | None = None
     """The cache of this screen's panels; None: nothing is cached."""

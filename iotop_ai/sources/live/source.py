@@ -73,7 +73,7 @@ class LiveSource:
         soon: bool = False,
     ) -> None:
         self._soon = soon
-        self._root = root or root_from_options(settings.procfs, settings.sysfs)
+        self.root = self._root = root or root_from_options(settings.procfs, settings.sysfs)
         self._clock = clock or Clock()
         self._interval_s = settings.interval_s
         self._lock = threading.Lock()

@@ -35,6 +35,8 @@ _HARMLESS = {
     "signature": words("name def"),
 }
 """Other parts of a name that make such a part harmless: --pad_token_id, --key-dim."""
+_FOLDERS = ("PWD", "OLDPWD")
+"""Variables of the shell, of the working directory."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NAME = re.compile(r"[A-Za-z_][\w.-]{0,63}(?=[\"']?\s{0,2}[=:])")
 _JOIN = re.compile(r"[\"']?\s{0,2}[=:]\s{0,2}[\"']?")
@@ -199,6 +201,12 @@ class _Words:
 def note_redacted(text: str) -> str:
     """A text that a person typed, which may quote a command line, with what looks like a secret replaced."""
     return _Words().word(text)
+
+
+def variable_redacted(name: str, value: str) -> str:
+    """The value of an environment variable, without what is or looks like a secret."""
+    secret = is_secret_name(name) and name not in _FOLDERS
+    return HIDDEN if value and secret else note_redacted(value)
 
 
 def command_redacted(cmdline: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup_limits import parse_io_max, parse_v1_limits
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups
 from iotop_ai.collectors.job.environment import (
     EnvironmentReader,
     count_cpus,
-    parse_io_max,
     parse_tcp,
-    parse_v1_limits,
 )
 from iotop_ai.model.job.records import IoLimit, Job, JobMount, Rank
 from iotop_ai.model.process.records import ProcessKey

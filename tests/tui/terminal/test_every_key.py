@@ -183,6 +183,25 @@ ON_JOBS: dict[str, Answer] = {
     "jobs.next": Answer(),
     "jobs.help": Answer("means unknown, never zero", ESC),
 }
+ON_PROCESS: dict[str, Answer] = {
+    "process.next": Answer(r"\d+ of \d+  b/n"),
+    "process.previous": Answer(r"\d+ of \d+  b/n"),
+    "process.pause": Answer(ANY, ("Space",)),
+    "process.help": Answer("means unknown, never zero", ESC),
+}
+LIVE_PROCESS: dict[str, Answer] = {
+    "process.act_signal": Answer("PROCESS", ESC),
+    "process.act_nice": Answer("PROCESS", ESC),
+    "process.act_ionice": Answer("PROCESS", ESC),
+    "process.longer": Answer(r"every [0-9.]+ s"),
+    "process.shorter": Answer(r"every [0-9.]+ s"),
+    "process.last": Answer("the end"),
+    "process.first": Answer(r"\d+ more rows? below"),
+    "process.page_down": Answer(),
+    "process.page_up": Answer(),
+    "process.down": Answer(),
+    "process.up": Answer(),
+}
 LIVE_GPU: dict[str, Answer] = {
     "gpu.longer": Answer(r"every [0-9.]+ s"),
     "gpu.shorter": Answer(r"every [0-9.]+ s"),
@@ -204,12 +223,13 @@ BACK = {
     "reason.back": "reasoning",
     "jobs.back": "jobs",
     "jobs.choose": "jobs",
+    "process.back": "process",
 }
 """What leads from a screen to the main one."""
 ENDS = ("app.quit", "app.interrupt")
 TABLES: tuple[Mapping[str, object], ...] = (
-    *(ON_MAIN, LIVE, DETAIL, ON_GPU, ON_DEVICE, ON_HEALTH, ON_REASONS, ON_JOBS),
-    *(LIVE_GPU, LIVE_DEVICE, LIVE_HEALTH, BACK, dict.fromkeys(ENDS)),
+    *(ON_MAIN, LIVE, DETAIL, ON_GPU, ON_DEVICE, ON_HEALTH, ON_REASONS, ON_JOBS, ON_PROCESS),
+    *(LIVE_GPU, LIVE_DEVICE, LIVE_HEALTH, LIVE_PROCESS, BACK, dict.fromkeys(ENDS)),
 )
 
 
@@ -354,6 +374,7 @@ def test_the_keys_of_a_replay(tmp_path: Path, place: dict[str, str]) -> None:
             ("gpu", ON_GPU, ("g",)),
             ("device", ON_DEVICE, ("to disk", "Enter")),
             ("health", ON_HEALTH, ("h",)),
+            ("process", ON_PROCESS, ("to process", "Enter")),
         ):
             opened(driver, screen, open_)
             driver.all_of({**DETAIL, **table})
@@ -408,6 +429,7 @@ def test_the_keys_of_the_live_screen(tmp_path: Path, place: dict[str, str], prog
             ("gpu", LIVE_GPU, ("g",)),
             ("device", LIVE_DEVICE, ("to disk", "Enter")),
             ("health", LIVE_HEALTH, ("h",)),
+            ("process", LIVE_PROCESS, ("to process", "Enter")),
         ):
             opened(driver, screen, open_)
             driver.all_of(table)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.process.groups import groups
 from iotop_ai.store.source import Source
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
@@ -67,6 +69,25 @@ class MachineActions:
             from iotop_ai.tui.dialogs.process import DelayScreen
 
             self._open_dialog(DelayScreen(self._backdrop(), self._threads))
+
+    def one_process(self, key: ProcessKey, text: str, backdrop: Backdrop) -> DialogScreen | None:
+        """The dialog that asks for a command for one process; None, with an answer, where that is not possible."""
+        if self._refused():
+            return None
+        from iotop_ai.present.process.dialog import process_target
+        from iotop_ai.tui.dialogs.process import ProcessScreen
+
+        target = process_target(self._state.newest.snapshot, key.pid, (key,))
+        if target is None or target.keys != (key,):
+            self._state.change("failed: it has ended")
+            return None
+        return ProcessScreen(backdrop, self._threads, target, text)
+
+    @property
+    def root(self) -> Root | None:
+        """The /proc of the processes on the screen; None where no machine is being read."""
+        root: Root | None = getattr(self._source, "root", None)
+        return root
 
     def process(self, text: str = "") -> None:
         """Ask for a command for the tagged processes, else for those under the cursor. text: the begin of it."""

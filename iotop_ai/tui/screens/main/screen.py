@@ -11,6 +11,7 @@ from textual.timer import Timer
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.gpu.groups import selected_gpu
+from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.screen.key_row import toast
 from iotop_ai.present.screen.layout import Slot, plan
@@ -357,6 +358,14 @@ class MainScreen(MonitorScreen):
         name = self.view.cursor.removeprefix(DISK_PREFIX) or selected_device_name(self.frame, self.view)
         self.app.push_screen(DeviceScreen(self.state, self.time, self._source, self.theme_styles, name))
 
+    def _open_process(self) -> None:
+        from iotop_ai.tui.screens.process import ProcessDetailScreen
+
+        group = selected_group(self.frame, self.view)
+        if group is not None:
+            key = group.keys[0]
+            self.app.push_screen(ProcessDetailScreen(self.state, self.time, self.machine, self.theme_styles, key))
+
     def action_health(self) -> None:
         """Open the health of every disk."""
         from iotop_ai.tui.screens.health import HealthScreen
@@ -369,7 +378,7 @@ class MainScreen(MonitorScreen):
 
     def _open(self, panel: str) -> None:
         openers = {"banner": self.action_why, "gpu": self.action_gpu, "disk": self._open_disk}
-        openers |= dict.fromkeys(("time", "path"), self.action_jobs)
+        openers |= {"process": self._open_process, **dict.fromkeys(("time", "path"), self.action_jobs)}
         if panel in openers:
             openers[panel]()
 
@@ -391,6 +400,11 @@ class MainScreen(MonitorScreen):
             return
         height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)
         keys = selectable(self.frame, self.view, self.view.focus, height)
+        if not keys and any(slot.panel == "process" for slot in self._slots):
+            # Arrows mean the processes wherever they have no meaning of their own, also at the start.
+            self.panels["process"].focus()
+            self.state.change(self.view.message, focus="process", cursor="", scroll=0)
+            keys, step = selectable(self.frame, self.view, "process"), max(step, 1)
         enter = DISK_PREFIX + selected_device_name(self.frame, self.view) if self.view.focus == "disk" else ""
         view = moved(self.view, keys, step, self._rows_with_keys(), enter)
         if view != self.view:

@@ -1,0 +1,134 @@
+"""The calls of psutil. They are made where a user asks for something, never at each tick: our own readers do that."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.clean import clean
+from iotop_ai.model.process.detail import Limit, ProcessIdentity, Socket
+
+_LIMITS = (
+    ("open files", resource.RLIMIT_NOFILE, ""),
+    ("processes", resource.RLIMIT_NPROC, ""),
+    ("locked memory", resource.RLIMIT_MEMLOCK, "B"),
+    ("address space", resource.RLIMIT_AS, "B"),
+    ("file size", resource.RLIMIT_FSIZE, "B"),
+    ("core file", resource.RLIMIT_CORE, "B"),
+)
+_IO_CLASSES = ("none", "realtime", "best", "idle")
+_PROTOCOLS = {("AF_INET", "SOCK_STREAM"): "tcp", ("AF_INET6", "SOCK_STREAM"): "tcp6", ("AF_INET", "SOCK_DGRAM"): "udp"}
+
+
+def physical_cores() -> int | None:
+    """Number of physical cores; None when unknown."""
+    import psutil
+
+    found: int | None = psutil.cpu_count(logical=False)
+    return found
+
+
+class PsutilProcess:
+    """One process through psutil. Every call raises OSError where the kernel refuses or the process has ended.
+
+    root: its /proc is read. Calls that go by the pid alone (priorities, limits, CPUs) are left out where that is not
+    our own, because the pid may mean another process to us.
+    """
+
+    def __init__(self, root: Root, pid: int) -> None:
+        import psutil
+
+        self._root = root
+        self._psutil = psutil
+        psutil.PROCFS_PATH = root.join("proc")
+        with self._os_errors():
+            self._process = psutil.Process(pid)
+
+    def environ(self) -> dict[str, str]:
+        """The environment that the program was started with; not clean, secrets included."""
+        with self._os_errors():
+            found: dict[str, str] = self._process.environ()
+        return found
+
+    def identity(self) -> ProcessIdentity:
+        """Its program, folder, start, priorities, CPUs and limits; "" or None for a part that is not permitted."""
+        nice: int | None = None
+        io_class, io_level = "", None
+        cpus: list[int] = []
+        limits: tuple[Limit, ...] = ()
+        if self._root.live:
+            nice = self._part(self._process.nice)
+            found = self._part(self._process.ionice)
+            if found is not None:
+                io_class = _IO_CLASSES[int(found.ioclass)] if int(found.ioclass) < len(_IO_CLASSES) else ""
+                io_level = int(found.value) if io_class in ("realtime", "best") else None
+            cpus = self._part(self._process.cpu_affinity) or []
+            limits = self._limits()
+        return ProcessIdentity(
+            clean(self._part(self._process.exe) or "", 4096),
+            clean(self._part(self._process.cwd) or "", 4096),
+            self._part(self._process.create_time),
+            nice,
+            io_class,
+            io_level,
+            tuple(cpus),
+            limits,
+        )
+
+    def sockets(self) -> tuple[Socket, ...]:
+        """Its sockets that the tables of our own network namespace list, alike ones together."""
+        with self._os_errors():
+            every = self._process.net_connections(kind="all")
+        found = Counter(_socket(one) for one in every)
+        return tuple(one._replace(alike=alike) for one, alike in sorted(found.items()))
+
+    def _part(self, call: Any) -> Any:
+        """What a call returns; None where it is not permitted."""
+        try:
+            with self._os_errors():
+                return call()
+        except PermissionError:
+            return None
+
+    def _limits(self) -> tuple[Limit, ...]:
+        out = []
+        for name, number, unit in _LIMITS:
+            pair = self._part(lambda number=number: self._process.rlimit(number))
+            if pair is None:
+                return ()
+            soft = None if pair[0] == resource.RLIM_INFINITY else pair[0]
+            used = self._part(self._process.num_fds) if number == resource.RLIMIT_NOFILE else None
+            out.append(Limit(name, soft, unit, used))
+        return tuple(out)
+
+    @contextlib.contextmanager
+    def _os_errors(self) -> Iterator[None]:
+        """psutil's exceptions as the OSErrors that they stand for."""
+        try:
+            yield
+        except self._psutil.AccessDenied:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
+        except self._psutil.NoSuchProcess:  # also a zombie, which has nothing left
+            raise ProcessLookupError(errno.ESRCH, "it has ended") from None
+
+
+def _socket(one: Any) -> Socket:
+    protocol = _PROTOCOLS.get((one.family.name, getattr(one.type, "name", "")), "")
+    if one.family.name == "AF_UNIX":
+        return Socket("unix", clean(one.laddr or ""), "", "")
+    state = "" if one.status == "NONE" else one.status.lower().replace("_", "-")
+    return Socket(protocol or "udp6", _address(one.laddr), _address(one.raddr), state)
+
+
+def _address(pair: Any) -> str:
+    """ "10.0.0.7:443", "[fe80::1]:22"; "" without one."""
+    if not pair:
+        return ""
+    host = f"[{pair.ip}]" if ":" in pair.ip else pair.ip
+    return clean(f"{host}:{pair.port}")

@@ -1,0 +1,90 @@
+"""The I/O limits and the CPU quota of a process's cgroup and of those above it.
+
+Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html (io.max, cpu.max, cpu.stat),
+https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, https://docs.kernel.org/scheduler/sched-bwc.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup_paths import levels
+from iotop_ai.model.clean import clean_bytes
+from iotop_ai.model.job.records import IoLimit
+
+V1_LIMITS = {
+    "blkio.throttle.read_bps_device": "read_bytes",
+    "blkio.throttle.read_iops_device": "read_ios",
+    "blkio.throttle.write_bps_device": "write_bytes",
+    "blkio.throttle.write_iops_device": "write_ios",
+}
+V2_LIMITS = {"rbps": "read_bytes", "riops": "read_ios", "wbps": "write_bytes", "wiops": "write_ios"}
+_SIZE = 1 << 18
+
+
+def parse_v1_limits(raw: bytes, what: str, file: str) -> tuple[IoLimit, ...]:
+    """``254:0 8388608``, one device per line."""
+    out = []
+    for line in raw.splitlines():
+        fields = line.split()
+        if len(fields) == 2 and fields[1].isdigit() and int(fields[1]):
+            out.append(IoLimit(clean_bytes(fields[0], 16), what, int(fields[1]), file))
+    return tuple(out)
+
+
+def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
+    """``254:0 rbps=8388608 wbps=max riops=max wiops=max``, one device per line; "max": unlimited."""
+    out = []
+    for line in raw.splitlines():
+        device, _, rest = line.partition(b" ")
+        for part in rest.split():
+            name, _, value = part.partition(b"=")
+            what = V2_LIMITS.get(clean_bytes(name))
+            if what is not None and value.isdigit():
+                out.append(IoLimit(clean_bytes(device, 16), what, int(value), file))
+    return tuple(out)
+
+
+def io_limits(root: Root, groups: Mapping[str, str], unified: str) -> tuple[IoLimit, ...]:
+    """Every limit on a device. groups: the process's cgroups by controller. unified: the mount point of v2."""
+    out: list[IoLimit] = []
+    for level in levels(groups.get("blkio", "/")):
+        for name, what in V1_LIMITS.items():
+            file = f"blkio/{level}/{name}".replace("//", "/")
+            out += parse_v1_limits(_raw(root, f"sys/fs/cgroup/{file}"), what, file)
+    for level in levels(groups.get("", "/")):
+        file = f"{level}/io.max".lstrip("/")
+        out += parse_io_max(_raw(root, f"{unified}/{file}"), file)
+    return tuple(out)
+
+
+def cpu_quota(root: Root, groups: Mapping[str, str], unified: str) -> tuple[float | None, int | None]:
+    """The tightest quota in cores and how often it ran out; None without one, or where that is unknown."""
+    best: tuple[float, int | None] | None = None
+    for level in levels(groups.get("", "/")):
+        fields = _raw(root, f"{unified}/{level}/cpu.max").split()
+        if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit():
+            found = int(fields[0]) / int(fields[1]), _throttled(root, f"{unified}/{level}/cpu.stat")
+            best = min(best or found, found, key=lambda pair: pair[0])
+    for level in levels(groups.get("cpu", "/")):
+        here = f"sys/fs/cgroup/cpu/{level}"
+        quota, period = (root.number_or_none(f"{here}/cpu.cfs_{n}_us") for n in ("quota", "period"))
+        if quota is not None and period and quota > 0:
+            found = quota / period, _throttled(root, f"{here}/cpu.stat")
+            best = min(best or found, found, key=lambda pair: pair[0])
+    return best or (None, None)
+
+
+def _raw(root: Root, relative: str) -> bytes:
+    try:
+        return root.read(relative, _SIZE)
+    except OSError:
+        return b""
+
+
+def _throttled(root: Root, relative: str) -> int | None:
+    for line in _raw(root, relative).splitlines():
+        if line.startswith(b"nr_throttled ") and line[13:].isdigit():
+            return int(line[13:])
+    return None

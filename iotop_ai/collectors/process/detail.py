@@ -1,0 +1,219 @@
+"""Reads one process in full, on a thread of its own, while somebody looks at it.
+
+Sources: /proc/PID/task/TID/stat, comm, wchan and syscall, /proc/PID/fd, fdinfo (mnt_id, pos, flags) and mountinfo,
+https://docs.kernel.org/filesystems/proc.html; psutil for the rest. No open file is asked for anything, since its server
+may be dead: psutil's open_files() would call stat() on each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
+
+from iotop_ai.collectors.base import Unavailable, take_reading
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.psutil_calls import PsutilProcess
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup import CgroupReader, own_path
+from iotop_ai.collectors.job.cgroup_limits import cpu_quota, io_limits
+from iotop_ai.collectors.job.cgroup_paths import unified_folder
+from iotop_ai.collectors.job.wait_target import wait_target
+from iotop_ai.collectors.machine.mounts import every_mount
+from iotop_ai.collectors.process.parse import parse_stat
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import Mount
+from iotop_ai.model.clean import clean, clean_bytes
+from iotop_ai.model.process.detail import (
+    CgroupDetail,
+    OpenFile,
+    OpenFiles,
+    ProcessDetail,
+    Sockets,
+    ThreadDetail,
+    ThreadTable,
+)
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading, Status
+
+T = TypeVar("T")
+MOST_THREADS = 512
+MOST_FILES = 2048
+MOST_VARIABLES = 512
+_STAT_SIZE = 1024
+_DELETED = " (deleted)"
+_MODES = {os.O_RDONLY: "r", os.O_WRONLY: "w", os.O_RDWR: "rw"}
+
+
+class _Part(Generic[T]):
+    """A part of the detail as a collector."""
+
+    every_s = 0.0
+
+    def __init__(self, field: str, read: Callable[[], T]) -> None:
+        self.field = field
+        self._read = read
+
+    def read(self) -> T:
+        """The part now."""
+        return self._read()
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class DetailReader:
+    """Reads a process. own_uids: the users whose environment may be shown."""
+
+    def __init__(self, root: Root, clock: Clock, own_uids: frozenset[int]) -> None:
+        self._root = root
+        self._clock = clock
+        self._own_uids = own_uids
+        self._clk_tck = os.sysconf("SC_CLK_TCK")
+
+    def read(self, key: ProcessKey, uid: int | None) -> ProcessDetail:
+        """All of it. uid: the process's user."""
+        now = self.read_moving(key)
+        return now._replace(
+            identity=self._reading("identity", key, lambda: PsutilProcess(self._root, key.pid).identity()),
+            environ=self._reading("environ", key, lambda: self._environ(key.pid, uid)),
+        )
+
+    def read_moving(self, key: ProcessKey) -> ProcessDetail:
+        """What changes from second to second; the rest is pending."""
+        files = self._reading("files", key, lambda: self._files(key.pid))
+        return ProcessDetail(
+            key,
+            threads=self._reading("threads", key, lambda: self._threads(key.pid)),
+            files=files,
+            sockets=self._reading("sockets", key, lambda: self._sockets(key.pid, files.value)),
+            cgroup=self._reading("cgroup", key, lambda: self._cgroup(key.pid)),
+        )
+
+    def _reading(self, field: str, key: ProcessKey, read: Callable[[], T]) -> Reading[T]:
+        def checked() -> T:
+            if not self._is_alive(key):
+                raise Unavailable(Status.ABSENT, "it has ended")
+            try:
+                return read()
+            except PermissionError:
+                raise Unavailable(Status.DENIED, "it belongs to another user", "sudo shows it") from None
+            except (FileNotFoundError, ProcessLookupError):
+                raise Unavailable(Status.ABSENT, "it has ended") from None
+
+        return take_reading(_Part(field, checked), self._clock)
+
+    def _is_alive(self, key: ProcessKey) -> bool:
+        """Whether the pid still is this process."""
+        try:
+            return parse_stat(self._root.once(f"proc/{key.pid}/stat", _STAT_SIZE)).start_ticks == key.start_ticks
+        except (OSError, ValueError):
+            return False
+
+    def _environ(self, pid: int, uid: int | None) -> tuple[tuple[str, str], ...]:
+        if uid not in self._own_uids:
+            raise Unavailable(Status.OFF, "shown of your own processes only")
+        found = PsutilProcess(self._root, pid).environ()
+        return tuple((clean(name, 256), clean(value)) for name, value in sorted(found.items())[:MOST_VARIABLES])
+
+    def _threads(self, pid: int) -> ThreadTable:
+        tids = sorted(int(name) for name in os.listdir(self._root.join(f"proc/{pid}/task")) if name.isdecimal())
+        found = (self._thread(pid, tid) for tid in tids[:MOST_THREADS])
+        return ThreadTable(tuple(one for one in found if one is not None), len(tids), self._clk_tck)
+
+    def _thread(self, pid: int, tid: int) -> ThreadDetail | None:
+        here = f"proc/{pid}/task/{tid}"
+        try:
+            parsed = parse_stat(self._root.once(f"{here}/stat", _STAT_SIZE))
+        except (OSError, ValueError):
+            return None
+        record = parsed.record
+        wchan = self._root.text_or(f"{here}/wchan")
+        target = wait_target(self._root, pid, tid)
+        path = self._root.link(f"{here}/fd/{target.fds[0]}") if len(target.fds) == 1 else ""
+        return ThreadDetail(
+            tid,
+            clean_bytes(parsed.comm, 64),
+            record.state,
+            "" if wchan == "0" else wchan,
+            target.call,
+            target.kind,
+            clean(path, 4096) if path.startswith("/") else "",
+            record.utime_ticks + record.stime_ticks,
+        )
+
+    def _files(self, pid: int) -> OpenFiles:
+        names = os.listdir(self._root.join(f"proc/{pid}/fd"))
+        mounts = self._mounts(pid)
+        files: dict[tuple[str, str], OpenFile] = {}
+        others: dict[str, int] = {}
+        looked = sorted(names, key=lambda name: int(name) if name.isdecimal() else -1)[:MOST_FILES]
+        for name in looked:
+            link = self._root.link(f"proc/{pid}/fd/{name}")
+            if not link:
+                continue  # closed meanwhile
+            if not link.startswith("/"):
+                kind = _kind(link)
+                others[kind] = others.get(kind, 0) + 1
+                continue
+            info = self._fdinfo(f"proc/{pid}/fdinfo/{name}")
+            deleted = link.endswith(_DELETED)
+            path = clean(link.removesuffix(_DELETED), 4096)
+            before = files.get((path, info.mode))
+            if before is None:
+                mount = None if info.mount is None else mounts.get(info.mount)
+                files[path, info.mode] = OpenFile(path, info.mode, 1, info.position, mount, deleted)
+            else:
+                known = [one for one in (before.position, info.position) if one is not None]
+                files[path, info.mode] = before._replace(fds=before.fds + 1, position=max(known, default=None))
+        ordered = sorted(files.values(), key=lambda one: (one.path, one.mode))
+        return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(looked), len(names) > len(looked))
+
+    def _fdinfo(self, relative: str) -> _FdInfo:
+        try:
+            raw = self._root.once(relative, 512)
+        except OSError:
+            return _FdInfo("", None, None)
+        return parse_fdinfo(raw)
+
+    def _mounts(self, pid: int) -> Mapping[int, Mount]:
+        """The mounts of its own namespace by mnt_id."""
+        out = {}
+        for line in self._root.read(f"proc/{pid}/mountinfo").split(b"\n"):
+            number = line.split(b" ", 1)[0]
+            if number.isdigit() and (found := every_mount(line)):
+                out[int(number)] = found[0]
+        return out
+
+    def _sockets(self, pid: int, files: OpenFiles | None) -> Sockets:
+        found = PsutilProcess(self._root, pid).sockets()
+        held = 0 if files is None else dict(files.others).get("socket", 0)
+        return Sockets(found, max(0, held - sum(one.alike for one in found)))
+
+    def _cgroup(self, pid: int) -> CgroupDetail:
+        reader = CgroupReader(self._root)
+        paths, unified = reader.paths(pid), unified_folder(self._root)
+        cores, _ = cpu_quota(self._root, paths, unified)
+        return CgroupDetail(own_path(paths) or "/", reader.group(paths), io_limits(self._root, paths, unified), cores)
+
+
+class _FdInfo(NamedTuple):
+    """mode: r, w, rw, "" unknown. mount: its mnt_id."""
+
+    mode: str
+    position: int | None
+    mount: int | None
+
+
+def parse_fdinfo(raw: bytes) -> _FdInfo:
+    """``pos:\\t131072``, ``flags:\\t0100000`` (octal), ``mnt_id:\\t27``."""
+    facts = dict(line.split(b":", 1) for line in raw.splitlines() if b":" in line)
+    flags, position, mount = (facts.get(name, b"").strip() for name in (b"flags", b"pos", b"mnt_id"))
+    mode = _MODES.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() and not set(flags) & set(b"89") else ""
+    return _FdInfo(mode, int(position) if position.isdigit() else None, int(mount) if mount.isdigit() else None)
+
+
+def _kind(link: str) -> str:
+    """ "socket:[81]" is a socket, "anon_inode:[eventfd]" an eventfd."""
+    name, _, rest = link.partition(":")
+    return clean(rest.strip("[]") if name == "anon_inode" else name, 32)

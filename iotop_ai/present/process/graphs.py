@@ -1,0 +1,72 @@
+"""The graphs of one process over time: bytes read and written, CPU, IO-wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.process.records import ProcessKey, ProcessRates
+from iotop_ai.model.sample import Sample
+from iotop_ai.present.screen.graphs import Graph, axis, graph_lines, room
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.braille import Series, nice_top, series
+from iotop_ai.present.text.line import Line
+from iotop_ai.present.text.units import GIB, MIB, brief, percent
+
+
+def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> list[Graph]:
+    """In a fixed order; reads and writes share a scale. IO-wait only where the kernel counts it."""
+    table = frame.snapshot.processes.value
+    samples = (*view.past, *frame.history)
+    readable = table is not None and key not in table.denied
+    born_ns = _born_ns(frame, key)
+
+    def series_of(value: Callable[[ProcessRates], float | None], idle: float | None) -> Series:
+        def of_sample(sample: Sample) -> float | None:
+            listed = sample.processes.value
+            if listed is None or sample.processes.seconds is None or sample.at_ns < born_ns:
+                return None
+            rates = listed.rates.get(key)
+            return idle if rates is None else value(rates)
+
+        return series(samples, of_sample, slots, frame.snapshot.interval_s)
+
+    read = series_of(lambda r: r.read_bytes_per_s, 0.0 if readable else None)
+    write = series_of(lambda r: r.write_bytes_per_s, 0.0 if readable else None)
+    cpu = series_of(lambda r: r.cpu_ratio, 0.0)
+    most = max(read.peak or 0.0, write.peak or 0.0)
+    unit, scale = ("GB/s", GIB) if most >= 999.5 * MIB else ("MB/s", MIB)
+    top = nice_top(most / scale) * scale
+
+    def rate_text(value: float | None) -> str:
+        return brief(None if value is None else value / scale)
+
+    out = [
+        Graph("read", unit, read, scale, top, rate_text),
+        Graph("write", unit, write, scale, top, rate_text),
+        Graph("CPU", "%", cpu, 0.01, max(1.0, nice_top(cpu.peak)), percent),
+    ]
+    if table is not None and table.delay_counted(key):
+        wait = series_of(lambda r: r.io_delay_ratio, 0.0)
+        out.append(Graph("IO-wait", "%", wait, 0.01, 1.0, percent, view.marks.io_wait / 100 or None))
+    return out
+
+
+def _born_ns(frame: Frame, key: ProcessKey) -> int:
+    """The process's start on the Samples' clock."""
+    table = frame.snapshot.processes.value
+    ticks_per_s = 100 if table is None else table.clk_tck
+    return key.start_ticks * 1_000_000_000 // ticks_per_s - (frame.snapshot.suspended_ns or 0)
+
+
+def process_graph_rows(frame: Frame, view: View, key: ProcessKey, width: int, height: int) -> list[Line]:
+    """The axis, then as many graphs as fit; each has two rows when all fit so."""
+    where = room(width)
+    if where.cells < 10 or height < 2:
+        return []
+    graphs = process_graphs(frame, view, key, 2 * where.cells)
+    rows = 2 if 1 + 2 * len(graphs) <= height else 1
+    out = [axis(frame, view._replace(focus=""), width, where)]
+    for graph in graphs:
+        out += graph_lines(graph, view, width, where, rows)
+    return out[:height]

@@ -1,0 +1,196 @@
+"""The screen of one process: what it does and waits for, graphs, then its parts, which scroll."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.process.detail import ProcessDetail, ThreadDetail, ThreadTable
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
+from iotop_ai.model.reading import Reading
+from iotop_ai.present.process.graphs import process_graph_rows
+from iotop_ai.present.process.groups import groups
+from iotop_ai.present.process.screen_parts import part_rows, wait_text
+from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
+from iotop_ai.present.screen.selection import next_in_order
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fields import Field, field_rows
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row
+from iotop_ai.present.text.units import UNKNOWN, clock, duration, size
+
+KEYS = (
+    *("process.back", "process.previous", "process.up", "process.act_signal", "process.pause", "detail.back"),
+    *("process.help", "app.quit"),
+)
+"""The actions of the last row."""
+TALL = 40
+_LABEL = 10
+_STATES = {
+    "D": ("BLOCKED", "bad"),
+    "R": ("RUNS", "ok"),
+    "S": ("SLEEPS", "dim"),
+    "I": ("SLEEPS", "dim"),
+    "T": ("STOPPED", "warn"),
+    "t": ("TRACED", "warn"),
+    "Z": ("ZOMBIE", "warn"),
+}
+
+
+class ProcessPage(NamedTuple):
+    """The state of the screen. detail: None while nothing was read. before: the threads of the reading before.
+
+    absent: why there is no detail here, "" where it is being read. late_s: for how long a reading has not come.
+    """
+
+    key: ProcessKey
+    detail: ProcessDetail | None = None
+    before: Reading[ThreadTable] = Reading()
+    absent: str = ""
+    late_s: float = 0.0
+    scroll: int = 0
+
+
+def process_order(frame: Frame, view: View) -> tuple[ProcessKey, ...]:
+    """Every process of the list, its groups unfolded, in the list's order."""
+    return tuple(key for group in groups(frame, view) for key in group.keys)
+
+
+def next_process(frame: Frame, view: View, key: ProcessKey, step: int) -> ProcessKey | None:
+    """The process after (+1) or before (-1) this one in the list, round the end; None without any."""
+    return next_in_order(process_order(frame, view), key, step)
+
+
+def process_screen_rows(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
+    """Exactly ``height`` lines of ``width`` columns."""
+    top, body, room = _parts(frame, view, page, width, height - 1)
+    scrolls = len(body) > room > 1
+    room -= scrolls
+    first = max(0, min(page.scroll, len(body) - room))
+    rows = body[first : first + room]
+    if scrolls:
+        below = len(body) - first - room
+        note = f" {below} more row{'s' if below > 1 else ''} below " if below else " the end "
+        rows.append(row(width, [], [Span(note, "dim")]))
+    return above_rows([*top, *rows], words_above(KEYS, view), view, width, height)
+
+
+def most_process_scroll(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> int:
+    """The largest scroll that still fills the screen."""
+    _, body, room = _parts(frame, view, page, width, height - 1)
+    return len(body) - room + 1 if len(body) > room > 1 else max(0, len(body) - room)
+
+
+def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> tuple[list[Line], list[Line], int]:
+    """(the rows that stay, those that scroll, how many of these fit)."""
+    top = _top(frame, view, page, width, height)
+    graphs = process_graph_rows(frame, view, page.key, width, _graph_room(height - len(top)))
+    top += graphs
+    body = part_rows(frame, view, page.key, page.detail, page.before, page.absent, width, spread=height >= TALL)
+    return top, body, max(0, height - len(top))
+
+
+def _graph_room(left: int) -> int:
+    """Rows of the graphs with their axis: the parts below keep most of the screen."""
+    return 9 if left >= 28 else 5 if left >= 14 else 0
+
+
+def _top(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> list[Line]:
+    """Its state and name, its command, where it runs, its job, what its main thread waits for."""
+    table, key = frame.snapshot.processes.value, page.key
+    info = None if table is None else table.info.get(key)
+    out = [_title(frame, view, key, info, width)]
+    if table is None or info is None:
+        text = "the processes are not known here" if table is None else f"pid {key.pid} has ended"
+        return [*out, place(width, Cell(_LABEL, text, "dim"))]
+    command = plain(" ".join(info.cmdline)) or "a kernel thread" * info.kernel or UNKNOWN
+    most = 3 if height >= TALL else 1
+    out += _labelled("runs", command, width, most)
+    identity = None if page.detail is None else page.detail.identity.value
+    if identity is not None and identity.cwd:
+        out += _labelled("in", plain(identity.cwd), width, 1, "dim")
+    job = job_of(frame, key)
+    if job is not None:
+        out += _labelled("job", _job_text(job, key), width, 1)
+    main = _main_thread(page)
+    if main is not None:
+        token = "strong" if main.state == "D" else "text"
+        out += _labelled("waits" if main.state != "R" else "does", f"main thread: {wait_text(main)}", width, 1, token)
+    return [*out, *field_rows(_facts(frame, view, table, page), width)[: 2 if height >= TALL else 1]]
+
+
+def _title(frame: Frame, view: View, key: ProcessKey, info: ProcessInfo | None, width: int) -> Line:
+    table = frame.snapshot.processes.value
+    stat = None if table is None else table.stat.get(key)
+    word, hue = ("ENDED", "dim") if info is None else ("UNSURE", "unsure")
+    if info is not None and stat is not None:
+        word, hue = _STATES.get(stat.state, ("UNSURE", "unsure"))
+    left = [Span(f" {word}".ljust(9), f"block-{hue}")]
+    if info is not None:
+        left += [Span(f" {plain(info.name)}", "strong"), Span(f"  pid {key.pid}"), Span(f"  of {plain(info.user)}")]
+    else:
+        left.append(Span(f" pid {key.pid}", "strong"))
+    order = process_order(frame, view)
+    at = f"{order.index(key) + 1} of {len(order)}  b/n " if key in order else "b/n "
+    return row(width, left, [*mode_spans(view), Span(at, "dim")])
+
+
+def _labelled(label: str, text: str, width: int, most: int, token: str = "text") -> list[Line]:
+    lines = wrap(text, max(20, width - _LABEL - 1), break_on_hyphens=False) or [""]
+    if len(lines) > most:
+        lines = [*lines[: most - 1], cut(" ".join(lines[most - 1 :]), width - _LABEL - 1)]
+    return [
+        place(width, *([Cell(1, label, "dim")] if not i else []), Cell(_LABEL, t, token)) for i, t in enumerate(lines)
+    ]
+
+
+def job_of(frame: Frame, key: ProcessKey) -> Job | None:
+    """The training job that a process belongs to; None without one."""
+    table = frame.snapshot.jobs.value
+    return None if table is None else next((job for job in table.jobs.values() if key in job.members), None)
+
+
+def _job_text(job: Job, key: ProcessKey) -> str:
+    role = "helper"
+    for number, rank in enumerate(job.ranks):
+        place_in = f"rank {number} of {len(job.ranks)}" if len(job.ranks) > 1 else "trainer"
+        if rank.key == key:
+            role = f"{place_in}, {len(rank.workers)} workers" if rank.workers else place_in
+        elif key in rank.workers:
+            where = f" of rank {number}" if len(job.ranks) > 1 else ""
+            role = f"worker {rank.workers.index(key) + 1} of {len(rank.workers)}{where}"
+    label = f"{job.label} " if job.label else ""
+    return f"{label}{plain(job.name)} of {plain(job.user)}, pid {job.key.pid}: {role}"
+
+
+def _main_thread(page: ProcessPage) -> ThreadDetail | None:
+    table = None if page.detail is None else page.detail.threads.value
+    return None if table is None else next((one for one in table.threads if one.tid == page.key.pid), None)
+
+
+def _facts(frame: Frame, view: View, table: ProcessTable, page: ProcessPage) -> list[Field]:
+    key, out = page.key, []
+    identity = None if page.detail is None else page.detail.identity.value
+    if identity is not None and identity.started_s is not None:
+        started_ns = int(identity.started_s * 1e9)
+        age_s = max(0.0, (frame.snapshot.wall_ns - started_ns) / 1e9)
+        out.append(Field("started", clock(started_ns, view.utc_offset_s), f", {duration(age_s)} ago"))
+    stat = table.stat.get(key)
+    if stat is not None:
+        out.append(Field("memory", size(stat.rss_pages * table.page_bytes)))
+        out.append(Field("threads", str(stat.threads)))
+        parent = next((k for k in table.info if k.pid == stat.ppid), None)
+        name = "" if parent is None else f" {plain(table.info[parent].name)}"
+        out.append(Field("parent", str(stat.ppid), name))
+    if identity is not None:
+        if identity.nice is not None:
+            out.append(Field("nice", str(identity.nice)))
+        if identity.io_class not in ("", "none"):
+            level = "" if identity.io_level is None else f" {identity.io_level}"
+            out.append(Field("I/O priority", f"{identity.io_class}{level}"))
+        if identity.cpus:
+            out.append(Field("CPUs", str(len(identity.cpus))))
+    if page.late_s >= 2:
+        out.insert(0, Field("details", f"{duration(page.late_s)} old", ": a read has not ended", "warn"))
+    return out

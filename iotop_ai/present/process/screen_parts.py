@@ -1,0 +1,311 @@
+"""The parts of a process's screen that scroll: threads, files with mounts and disks, sockets, limits, environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from textwrap import wrap
+from typing import Any
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import Mount
+from iotop_ai.model.block.tree import devices_of_mount, mount_of
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.cgroup import CgroupMemory
+from iotop_ai.model.job.task_states import DISK, FUTEX, HIDDEN, NET, QUEUE, RUNNING, STOPPED, place_of
+from iotop_ai.model.machine.filesystem import IN_MEMORY, is_remote
+from iotop_ai.model.process.detail import (
+    CgroupDetail,
+    Limit,
+    OpenFile,
+    OpenFiles,
+    ProcessDetail,
+    Sockets,
+    ThreadDetail,
+    ThreadTable,
+    thread_cpu,
+)
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading
+from iotop_ai.present.block import devices
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.fields import Field, field_rows
+from iotop_ai.present.text.line import ELLIPSIS, Cell, Line, Span, cells, cut, place, plain, row, stack_sections
+from iotop_ai.present.text.panel import reason_row
+from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns, rule
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, figure, percent, plural, size
+from iotop_ai.present.verdict.advice import limit_text
+
+_READ_ONLY_LIVE = "names and waits of threads, open files, sockets, limits, environment"
+_MOST_THREADS, _MOST_FILES, _MOST_SOCKETS = 100, 500, 200
+_WAITS = {
+    DISK: "disk",
+    RUNNING: "on a CPU",
+    QUEUE: "queue",
+    NET: "network",
+    FUTEX: "lock",
+    STOPPED: "stopped",
+    HIDDEN: "not permitted to see",
+}
+"""Words of the places of model/job/task_states.py."""
+_CALLS = {"timer": "timer", "futex": "lock", "pipe": "pipe", "socket": "network", "unix": "local socket"}
+"""Words of what a system call waits for, where the kernel function does not tell."""
+_THREAD_COLUMNS = (
+    Column("name", "name", 18, 0, 24, left=True, gap=2),
+    Column("state", "state", 7, 0, left=True, gap=2),
+    Column("cpu", "cpu%", 6, 3),
+    Column("waits", "waits for", 24, 0, left=True, gap=2),
+)
+_FILE_COLUMNS = (
+    Column("mode", "", 4, 3, left=True, gap=1),
+    Column("at", "offset", 8, 2),
+    Column("mount", "mount", 14, 1, 28, left=True, gap=2),
+    Column("disk", "disk", 11, 0, 14, left=True, gap=2),
+)
+_SOCKET_COLUMNS = (
+    Column("local", "local", 24, 0, 48, left=True, gap=2),
+    Column("remote", "peer", 24, 0, 48, left=True, gap=2),
+    Column("state", "state", 14, 0, left=True, gap=2),
+)
+
+
+def part_rows(
+    frame: Frame,
+    view: View,
+    key: ProcessKey,
+    detail: ProcessDetail | None,
+    before: Reading[ThreadTable],
+    absent: str,
+    width: int,
+    *,
+    spread: bool,
+) -> list[Line]:
+    """Every part below the other. absent: the reason where nothing can be read. spread: with blank rows between."""
+    if detail is None and not absent:
+        return [rule(width, "threads"), row(width, [Span(" reading ...", "dim")])]
+    if detail is None:
+        rest = wrap(f"{_READ_ONLY_LIVE}: {absent}", max(20, width - 2))
+        nothing = [rule(width, "the rest"), *(row(width, [Span(f" {text}", "dim")]) for text in rest)]
+        return stack_sections([_recorded_threads(frame, key, width), nothing], width, spread=spread)
+    parts: list[list[Line]] = [
+        _part(width, "threads", detail.threads, lambda t: _threads(width, t, thread_cpu(before, detail.threads))),
+        _part(width, "open files", detail.files, lambda f: _files(frame, width, f)),
+        _part(width, "sockets", detail.sockets, lambda s: _sockets(width, s)),
+        _part(width, "limits and cgroup", detail.cgroup, lambda c: _limits(width, c, _limits_of(detail))),
+        [] if view.for_picture else _part(width, "environment", detail.environ, lambda e: _environ(width, e)),
+    ]
+    return stack_sections(parts, width, spread=spread)
+
+
+def _part(width: int, title: str, reading: Reading[Any], rows: Callable[[Any], list[Line]]) -> list[Line]:
+    """A part, or the reason why it is missing."""
+    if reading.value is not None:
+        return rows(reading.value)
+    return [rule(width, title), reason_row(width, reading)]
+
+
+def _recorded_threads(frame: Frame, key: ProcessKey, width: int) -> list[Line]:
+    """What a Snapshot holds of them: the states of busy processes, and where the main thread sleeps."""
+    table = frame.snapshot.processes.value
+    if table is None:
+        return []
+    look, wchan, stat = table.threads.get(key), table.wchan.get(key), table.stat.get(key)
+    texts = []
+    if look is not None:
+        texts.append(", ".join(f"{count} in state {state}" for state, count in look.states))
+    elif stat is not None:
+        texts.append(f"main thread in state {stat.state}")
+    if wchan:
+        texts.append(f"main thread sleeps in {wchan}")
+    number = "" if stat is None else f" {stat.threads}"
+    rows = [row(width, [Span(f" {text}")]) for text in texts]
+    return [rule(width, f"threads{number}"), *rows] if rows else []
+
+
+class _ThreadGroup(NamedTuple):
+    """Threads with one name, state and wait."""
+
+    first: ThreadDetail
+    members: int
+    cpu: float | None
+
+
+def wait_text(one: ThreadDetail) -> str:
+    """What a thread waits for: "disk, read /data/a.tar (folio_wait_bit_common)"."""
+    where = place_of(one.state.encode(), one.wchan.encode())
+    word = _WAITS.get(where, "")
+    if one.state == "R":
+        return word
+    if where in (HIDDEN, QUEUE) or not word:
+        word = _CALLS.get(one.target, word if where == QUEUE or not (one.call or one.wchan) else "")
+    what = " ".join(filter(None, (one.call, plain(one.path))))
+    if not one.call and where == DISK:
+        what = "page fault"
+    text = ", ".join(filter(None, (word, what)))
+    return f"{text} ({one.wchan})" if one.wchan and text else text or one.wchan or UNKNOWN
+
+
+def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[Line]:
+    found: dict[tuple[str, str, str], list[ThreadDetail]] = {}
+    for one in table.threads:
+        found.setdefault((one.name, one.state, wait_text(one)), []).append(one)
+    every = [_ThreadGroup(ones[0], len(ones), _most(cpu, ones)) for ones in found.values()]
+    # The main thread first, then what is blocked, then what runs.
+    main = table.threads[0].tid if table.threads else 0
+    order = {"D": 0, "R": 1}
+    every.sort(key=lambda g: (g.first.tid != main, order.get(g.first.state, 2), -(g.cpu or 0.0), g.first.tid))
+    at = place_columns(fit_columns(_THREAD_COLUMNS, width - 9), 9, width - 1)
+    blocked = sum(one.state == "D" for one in table.threads)
+    note = f"{table.number}, {blocked} blocked" if blocked else str(table.number)
+    out = [head(width, "threads", at[1:], note=note)]
+    for group in every[:_MOST_THREADS]:
+        one = group.first
+        name = f"{plain(one.name)} x{group.members}" if group.members > 1 else plain(one.name)
+        texts = {"name": name, "state": one.state, "cpu": percent(group.cpu), "waits": wait_text(one)}
+        loud = "strong" if one.state == "D" else ""
+        spots = [spot.cell(texts[spot.column.id], loud if spot.column.id in ("state", "waits") else "") for spot in at]
+        out.append(place(width, Cell(7, str(one.tid), "dim", right=True), *spots))
+    more = table.number - sum(g.members for g in every[:_MOST_THREADS])
+    return [*out, row(width, [Span(f" {more} more", "dim")])] if more > 0 else out
+
+
+def _most(cpu: Mapping[int, float], ones: list[ThreadDetail]) -> float | None:
+    return max((cpu[one.tid] for one in ones if one.tid in cpu), default=None)
+
+
+def _files(frame: Frame, width: int, found: OpenFiles) -> list[Line]:
+    room = max(24, width - 42) if width < 120 else width - 60
+    at = place_columns(fit_columns(_FILE_COLUMNS, width - room), room, width - 1)
+    number = f"{found.number}{'+' if found.more else ''} descriptors"
+    out = [head(width, "open files", at, note=number)]
+    for one in sorted(found.files, key=_file_order)[:_MOST_FILES]:
+        name, token = disk_of(frame, one.mount)
+        texts = {
+            "mode": one.mode or UNKNOWN,
+            "at": UNKNOWN if one.position is None else size(one.position) if one.position else UNDEFINED,
+            "mount": UNKNOWN if one.mount is None else plain(one.mount.path),
+            "disk": name,
+        }
+        tail = (f" x{one.fds}" if one.fds > 1 else "") + (" deleted" if one.deleted else "")
+        path = cut_left(plain(one.path), room - 2 - cells(tail)) + tail
+        spots = [spot.cell(texts[spot.column.id], token if spot.column.id == "disk" else "") for spot in at]
+        out.append(place(width, Cell(1, path), *spots))
+    if len(found.files) > _MOST_FILES:
+        out.append(row(width, [Span(f" {len(found.files) - _MOST_FILES} more", "dim")]))
+    if found.others:
+        texts_ = ", ".join(plural(count, plain(kind)) for kind, count in found.others)
+        out.append(row(width, [Span(f" and {texts_}", "dim")]))
+    elif not found.files:
+        out.append(row(width, [Span(" none", "dim")]))
+    return out
+
+
+_CODE = (".so", ".py", ".pyc")
+_SYSTEM = ("/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:")
+
+
+def _file_order(one: OpenFile) -> tuple[bool, bool, str]:
+    """Data first: what is no device, library or program; then what is read, then by path."""
+    system = one.path.startswith(_SYSTEM) or one.path.endswith(_CODE) or ".so." in one.path
+    return system, one.mode == "w", one.path
+
+
+def cut_left(text: str, width: int) -> str:
+    """The text in at most ``width`` columns; the end stays, which names a file."""
+    if cells(text) <= width:
+        return text
+    while text and cells(text) > width - 1:
+        text = text[1:]
+    return ELLIPSIS + text
+
+
+def disk_of(frame: Frame, mount: Mount | None) -> tuple[str, str]:
+    """(the disk behind a mount as the disk panel names it, its token); a word where it is on no disk."""
+    if mount is None:
+        return UNKNOWN, ""
+    if mount.fstype in IN_MEMORY:
+        return "memory", "dim"
+    if is_remote(mount.fstype, mount.source):
+        return "network", ""
+    by_name = devices.infos(frame)
+    direct = devices_of_mount(mount, by_name)
+    for layer in mount.layers if not direct else ():
+        below = mount_of(layer, frame.snapshot.mounts.value or ())
+        if below is not None and below.fstype != "overlay" and (direct := devices_of_mount(below, by_name)):
+            break
+    if not direct:
+        return (UNDEFINED, "dim") if mount.device.startswith("0:") else (UNKNOWN, "")
+    name = devices.top_row_of(direct[0], frame)
+    return devices.without_namespace(name), "bad" if name == devices.guilty_device(frame) else ""
+
+
+def _sockets(width: int, found: Sockets) -> list[Line]:
+    at = place_columns(fit_columns(_SOCKET_COLUMNS, width - 8), 8, width - 1)
+    inet = [one for one in found.sockets if one.protocol != "unix"]
+    local = sum(one.alike for one in found.sockets if one.protocol == "unix")
+    number = sum(one.alike for one in found.sockets) + found.hidden
+    out: list[Line] = [head(width, "sockets", at[1:] if inet else (), note=str(number) if number else "none")]
+    for one in inet[:_MOST_SOCKETS]:
+        texts = {"local": one.local, "remote": one.remote or UNDEFINED, "state": one.state or UNDEFINED}
+        tail = f" x{one.alike}" if one.alike > 1 else ""
+        spots = [_socket_cell(spot, texts[spot.column.id]) for spot in at]
+        out.append(place(width, Cell(1, one.protocol + tail, "dim"), *spots))
+    rest = []
+    if len(inet) > _MOST_SOCKETS:
+        rest.append(f"{len(inet) - _MOST_SOCKETS} more")
+    if local:
+        rest.append(f"{local} of the Unix domain")
+    if found.hidden:
+        rest.append(f"{found.hidden} of another network namespace or protocol")
+    return [*out, row(width, [Span(f" {', '.join(rest)}", "dim")])] if rest else out
+
+
+def _socket_cell(spot: ColumnSlot, text: str) -> Cell:
+    return spot.cell(plain(text))
+
+
+def _limits_of(detail: ProcessDetail) -> tuple[Limit, ...]:
+    identity = detail.identity.value
+    return () if identity is None else identity.limits
+
+
+def _limits(width: int, found: CgroupDetail, limits: tuple[Limit, ...]) -> list[Line]:
+    fields = []
+    for one in limits:
+        text = "unlimited" if one.soft is None else f"{size(one.soft)}{one.unit}" if one.unit else str(one.soft)
+        if one.used is None:
+            fields.append(Field(one.name, text))
+        else:
+            near = one.soft is not None and one.used >= 0.8 * one.soft
+            fields.append(Field(one.name, str(one.used), f" of {text}", "warn" if near else "text"))
+    out = [rule(width, "limits and cgroup"), *field_rows(fields, width)]
+    out.append(place(width, Cell(1, "cgroup", "dim"), Cell(9, cut_left(plain(found.path), width - 10))))
+    memory = _memory(found.group.memory)
+    more = [Field("CPU quota", f"{figure(found.cpu_cores).removesuffix('.0')} cores")] if found.cpu_cores else []
+    for limit in found.io_limits:
+        text = limit_text({"what": limit.what, "limit": float(limit.value)})
+        more.append(Field("I/O", text, f" on {limit.device} ({limit.file})"))
+    return [*out, *field_rows([*memory, *more], width)]
+
+
+def _memory(memory: CgroupMemory) -> list[Field]:
+    if memory.current_bytes is None:
+        return []
+    limits = [limit for limit in (memory.high_bytes, memory.max_bytes) if limit is not None]
+    tail = f" of {size(min(limits))}B" if limits else ", unlimited"
+    out = [Field("memory", f"{size(memory.current_bytes)}B", tail)]
+    if memory.file_bytes is not None:
+        out.append(Field("page cache", f"{size(memory.file_bytes)}B"))
+    if memory.oom_kills:
+        out.append(Field("killed for memory", str(memory.oom_kills), token="warn"))
+    return out
+
+
+def _environ(width: int, variables: tuple[tuple[str, str], ...]) -> list[Line]:
+    note = [Span("as it was started; secrets are hidden", "dim")]
+    out = [rule(width, f"environment {len(variables)}", note)]
+    for name, value in variables:
+        label = cut(plain(name), max(12, width // 3))
+        out.append(
+            row(width, [Span(f" {label}", "dim"), Span("=", "dim"), Span(cut(plain(value), width - 3 - cells(label)))])
+        )
+    return out

@@ -1,0 +1,151 @@
+"""One process over the whole screen, live."""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Status
+from iotop_ai.present.process.screen import ProcessPage, most_process_scroll, next_process, process_screen_rows
+from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.text.line import Line
+from iotop_ai.tui.bindings import PROCESS_KEYS
+from iotop_ai.tui.dialogs.base import Backdrop
+from iotop_ai.tui.screens.detail import DetailScreen
+from iotop_ai.tui.screens.main.machine_actions import MachineActions
+from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.screens.main.time_actions import TimeActions
+from iotop_ai.tui.styles import ThemeStyles
+from iotop_ai.tui.threads.process_detail import DetailRead, DetailThreads
+from iotop_ai.tui.widgets.lines import Wheeled
+
+PAGE_OVERLAP = 2
+EVERY_NS = 1_000_000_000
+"""The least time between two readings of the process."""
+WHOLE_NS = 10_000_000_000
+"""The same of what rarely changes."""
+
+
+class ProcessDetailScreen(DetailScreen):
+    """key: the process that it shows."""
+
+    BINDINGS = PROCESS_KEYS
+    ACTIONS = SCREENS["process"]
+    screen_name = "process"
+
+    def __init__(
+        self, state: MainState, time: TimeActions, machine: MachineActions, theme_styles: ThemeStyles, key: ProcessKey
+    ) -> None:
+        super().__init__(state, time, theme_styles, "process-detail")
+        self._machine = machine
+        self._clock = Clock()
+        self._threads: DetailThreads | None = None
+        self._asked_ns = self._asked_whole_ns = self._came_ns = 0
+        self.page = ProcessPage(key)
+
+    def rows(self, width: int, height: int) -> list[Line]:
+        """The process."""
+        absent, late_s = self._absent(), 0.0
+        if not absent and self._came_ns:
+            late_s = max(0.0, (self._clock.monotonic_ns() - self._came_ns) / 1e9 - self.main.view.interval_s)
+        detail = None if absent else self.page.detail
+        page = self.page._replace(absent=absent, late_s=late_s if self._live else 0.0, detail=detail)
+        return process_screen_rows(self.main.frame, self.main.view, page, width, height)
+
+    @property
+    def _live(self) -> bool:
+        return self.main.view.mode == "live"
+
+    def _absent(self) -> str:
+        """Why the process itself cannot be read; "" where it can."""
+        view = self.main.view
+        if view.mode == "back":
+            return "not available for the past: End returns to now"
+        if view.remote or view.mode == "ended":
+            return "not available from another machine"
+        if view.mode == "replay" or self._machine.root is None:
+            return "not available in a replay"
+        return ""
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self._read()
+
+    def on_unmount(self) -> None:
+        """End the threads."""
+        if self._threads is not None:
+            self._threads.close()
+
+    def follow(self) -> None:
+        """Draw the newest Frame, and read the process again when it is time."""
+        self._read()
+        super().follow()
+
+    def _read(self, *, now: bool = False) -> None:
+        """Read, unless that is too soon; ``now``: in any case."""
+        root = self._machine.root
+        if root is None or self._absent() or not (self._live or now or not self._came_ns):
+            return
+        if self._threads is None:
+            self._threads = DetailThreads(root, self.post_message)
+        at_ns, key = self._clock.monotonic_ns(), self.page.key
+        if now or at_ns - self._asked_whole_ns >= WHOLE_NS:
+            table = self.main.newest.snapshot.processes.value
+            info = None if table is None else table.info.get(key)
+            if self._threads.read_whole(key, None if info is None else info.uid):
+                self._asked_whole_ns = at_ns
+        if (now or at_ns - self._asked_ns >= EVERY_NS) and self._threads.read(key):
+            self._asked_ns = at_ns
+
+    def on_detail_read(self, message: DetailRead) -> None:
+        """Show what was read of the process."""
+        new, page = message.detail, self.page
+        if new.key != page.key:
+            return
+        before = page.before
+        if page.detail is not None:
+            before = page.detail.threads
+            if new.identity.status is Status.PENDING:
+                new = new._replace(identity=page.detail.identity, environ=page.detail.environ)
+        self._came_ns = self._clock.monotonic_ns()
+        self.page = page._replace(detail=new, before=before)
+        self.draw()
+
+    def on_resize(self) -> None:
+        """Fit the rows to the new size."""
+        self.action_move(0)
+
+    def on_wheeled(self, event: Wheeled) -> None:
+        """Scroll."""
+        event.stop()
+        self.action_move(event.step)
+
+    def action_move(self, rows: int) -> None:
+        """Scroll by rows, at most to the last page."""
+        page = self.page._replace(absent=self._absent())
+        most = most_process_scroll(self.main.frame, self.main.view, page, *self.app.size)
+        self.page = self.page._replace(scroll=max(0, min(most, self.page.scroll + rows)))
+        self.draw()
+
+    def action_page(self, pages: int) -> None:
+        """Scroll by a page."""
+        self.action_move(pages * max(1, self.app.size.height // 2 - PAGE_OVERLAP))
+
+    def action_process(self, step: int) -> None:
+        """Show the next or previous process of the list."""
+        key = next_process(self.main.frame, self.main.view, self.page.key, step)
+        if key is not None and key != self.page.key:
+            self.page = ProcessPage(key)
+            self._came_ns = 0
+            self._read(now=True)
+        self.draw()
+
+    def action_act(self, text: str) -> None:
+        """Ask for a signal or another priority for the process."""
+        backdrop = Backdrop(self.main, self._rows_behind, self._theme_styles)
+        dialog = self._machine.one_process(self.page.key, text, backdrop)
+        if dialog is not None:
+            self.app.push_screen(dialog)
+        self.draw()
+
+    def _rows_behind(self) -> list[Line]:
+        return self.rows(*self.app.size)

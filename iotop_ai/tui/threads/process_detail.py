@@ -1,0 +1,59 @@
+"""The threads that read one process in full: what they wait for (its memory map, a lock) must not stop the screen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from textual.message import Message
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.trust import invoking_user
+from iotop_ai.collectors.io.with_timeout import BackgroundWorker
+from iotop_ai.collectors.process.detail import DetailReader
+from iotop_ai.model.process.detail import ProcessDetail
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.store.format.secrets import variable_redacted
+
+
+class DetailRead(Message):
+    """A process has been read. Its identity and environment are pending where they were not read this time."""
+
+    def __init__(self, detail: ProcessDetail) -> None:
+        self.detail = detail
+        super().__init__()
+
+
+class DetailThreads:
+    """Reads on two threads, so that a part that waits for the process does not hold up the others.
+
+    post_message: of the screen that shows the process.
+    """
+
+    def __init__(self, root: Root, post_message: Callable[[Message], bool]) -> None:
+        uids = (os.geteuid(), invoking_user(os.environ))
+        self._reader = DetailReader(root, Clock(), frozenset(uid for uid in uids if uid is not None))
+        self._post_message = post_message
+        self._moving, self._whole = BackgroundWorker("process"), BackgroundWorker("process-whole")
+
+    def read(self, key: ProcessKey) -> bool:
+        """Read what changes from second to second; False while the reading before goes on."""
+        return self._moving.submit(lambda: self._post(self._reader.read_moving(key)))
+
+    def read_whole(self, key: ProcessKey, uid: int | None) -> bool:
+        """Read the rest, too. uid: the process's user."""
+        return self._whole.submit(lambda: self._post(self._reader.read(key, uid)))
+
+    def close(self) -> None:
+        """End the threads, each after the read that it is in."""
+        self._moving.close()
+        self._whole.close()
+
+    def _post(self, detail: ProcessDetail) -> None:
+        environ = detail.environ
+        if environ.value is not None:
+            # Secrets leave this thread in no form.
+            hidden = tuple((name, variable_redacted(name, value)) for name, value in environ.value)
+            detail = detail._replace(environ=environ._replace(value=hidden))
+        self._post_message(DetailRead(detail))

@@ -1,0 +1,166 @@
+"""Reading one process in full: a real child with a thread, files, sockets and secrets in its environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.detail import DetailReader, parse_fdinfo
+from iotop_ai.collectors.process.parse import parse_stat
+from iotop_ai.model.process.detail import ProcessDetail, thread_cpu
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Status
+
+CHILD = """
+import os, select, socket, sys, threading, time
+data = open(sys.argv[1], "rb", 0)
+data.read(4096)
+log = open(sys.argv[1] + ".log", "w")
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+peer, _ = server.accept()
+read_end, write_end = os.pipe()
+threading.Thread(target=lambda: peer.recv(1), daemon=True).start()
+def spin():
+    while True:
+        pass
+if "spin" in sys.argv:
+    threading.Thread(target=spin, daemon=True).start()
+print("ready", flush=True)
+os.read(0, 1)
+"""
+OWN = frozenset((os.geteuid(),))
+
+
+def key_of(pid: int) -> ProcessKey:
+    return ProcessKey(pid, parse_stat(Root().once(f"proc/{pid}/stat", 1024)).start_ticks)
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    (tmp_path / "data.bin").write_bytes(b"x" * 8192)
+    argv = [sys.executable, "-c", CHILD, str(tmp_path / "data.bin"), "spin"]
+    environment = {**os.environ, "WANDB_API_KEY": "0123456789abcdef", "RUN_NAME": "a\x1b[2Jb"}
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=tmp_path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def read(pid: int, own: frozenset[int] = OWN) -> ProcessDetail:
+    return DetailReader(Root(), Clock(), own).read(key_of(pid), os.geteuid())
+
+
+def test_files_have_mode_offset_and_the_mount_that_holds_them(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    files = read(child.pid).files.value
+    assert files is not None
+    by_path = {one.path: one for one in files.files}
+    data, log = by_path[str(tmp_path / "data.bin")], by_path[str(tmp_path / "data.bin.log")]
+    assert (data.mode, data.position, data.fds, data.deleted) == ("r", 4096, 1, False)
+    assert log.mode == "w"
+    device = os.stat(tmp_path).st_dev
+    assert data.mount is not None
+    assert data.mount.device == f"{os.major(device)}:{os.minor(device)}"
+    assert dict(files.others)["socket"] == 3
+    assert dict(files.others)["pipe"] == 4
+    assert files.number == len(os.listdir(f"/proc/{child.pid}/fd"))
+
+
+def test_a_deleted_file_is_still_listed(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    (tmp_path / "data.bin").unlink()
+    files = read(child.pid).files.value
+    assert files is not None
+    assert [one.deleted for one in files.files if one.path == str(tmp_path / "data.bin")] == [True]
+
+
+def test_sockets_have_their_addresses_and_states(child: subprocess.Popen[bytes]) -> None:
+    sockets = read(child.pid).sockets.value
+    assert sockets is not None
+    assert sorted(one.state for one in sockets.sockets) == ["established", "established", "listen"]
+    listening = next(one for one in sockets.sockets if one.state == "listen")
+    assert listening.local.startswith("127.0.0.1:")
+    assert listening.remote == ""
+    assert {one.remote for one in sockets.sockets} >= {listening.local}
+    assert sockets.hidden == 0
+
+
+def test_threads_say_what_they_wait_for_and_how_much_cpu_they_use(child: subprocess.Popen[bytes]) -> None:
+    reader, key = DetailReader(Root(), Clock(), OWN), key_of(child.pid)
+    before = reader.read_moving(key).threads
+    while True:  # until the spinning thread has used at least one tick of CPU
+        after = reader.read_moving(key).threads
+        used = thread_cpu(before, after)
+        if max(used.values(), default=0.0) > 0.0:
+            break
+    assert after.value is not None
+    main, receiver, spinner = after.value.threads
+    assert (main.tid, after.value.number) == (child.pid, 3)
+    assert (main.call, main.target, main.state) == ("read", "pipe", "S")
+    assert (receiver.call, receiver.target) == ("recvfrom", "socket")
+    assert used[spinner.tid] > 0.0
+    assert used[main.tid] == used[receiver.tid] == 0.0
+
+
+def test_the_environment_is_clean_and_of_own_processes_only(child: subprocess.Popen[bytes]) -> None:
+    found = read(child.pid).environ
+    assert found.value is not None
+    assert dict(found.value)["RUN_NAME"] == "a\N{REPLACEMENT CHARACTER}[2Jb"
+    other = read(child.pid, frozenset((12345,))).environ
+    assert (other.value, other.status) == (None, Status.OFF)
+    assert "own processes only" in other.reason
+
+
+def test_identity_limits_and_cgroup(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    os.setpriority(os.PRIO_PROCESS, child.pid, 7)
+    detail = read(child.pid)
+    identity, group = detail.identity.value, detail.cgroup.value
+    assert identity is not None
+    assert group is not None
+    assert (identity.cwd, identity.nice) == (str(tmp_path), 7)
+    assert identity.exe == os.path.realpath(sys.executable)
+    assert set(identity.cpus) == os.sched_getaffinity(child.pid)
+    files = next(one for one in identity.limits if one.name == "open files")
+    assert files.used == len(os.listdir(f"/proc/{child.pid}/fd"))
+    assert group.path.startswith("/")
+
+
+def test_a_process_that_has_ended_and_one_with_its_pid_are_told_apart(child: subprocess.Popen[bytes]) -> None:
+    key, reader = key_of(child.pid), DetailReader(Root(), Clock(), OWN)
+    reused = reader.read(ProcessKey(key.pid, key.start_ticks + 1), os.geteuid())
+    child.kill()
+    child.wait()
+    for detail in (reused, reader.read(key, os.geteuid())):
+        assert [(part.value, part.reason) for part in detail[1:]] == [(None, "it has ended")] * 6
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start a process of another user")
+def test_another_users_process_has_parts_that_are_not_permitted(tmp_path: Path) -> None:
+    code = (
+        "import os, sys\nfrom iotop_ai.collectors.process.detail import DetailReader\n"
+        "from iotop_ai.collectors.io.root import Root\nfrom iotop_ai.collectors.io.clock import Clock\n"
+        "from tests.collectors.process.test_detail import key_of\nimport psutil\n"
+        "key = key_of(os.getppid())\nos.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\n"
+        "detail = DetailReader(Root(), Clock(), frozenset((65534,))).read(key, 0)\n"
+        "print(detail.files.status, detail.sockets.status, detail.environ.status, detail.threads.status)\n"
+        "print(detail.files.reason, '|', detail.files.remedy)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path.cwd())
+    assert done.stdout.splitlines() == ["denied denied off ok", "it belongs to another user | sudo shows it"], (
+        done.stderr
+    )
+
+
+def test_fdinfo_is_parsed() -> None:
+    assert parse_fdinfo(b"pos:\t131072\nflags:\t0100000\nmnt_id:\t27\nino:\t99\n") == ("r", 131072, 27)
+    assert parse_fdinfo(b"pos:\t0\nflags:\t02100001\nmnt_id:\t27\n")[0] == "w"
+    assert parse_fdinfo(b"flags:\t0100002\n") == ("rw", None, None)
+    assert parse_fdinfo(b"pos:\tx\nflags:\t9\nmnt_id\n") == ("", None, None)

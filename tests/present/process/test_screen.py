@@ -1,0 +1,216 @@
+"""The screen of one process: its rows at several sizes, from a made Frame and a made detail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from iotop_ai.model.block.counters import Mount
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.cgroup import Cgroup, CgroupMemory
+from iotop_ai.model.process.detail import (
+    CgroupDetail,
+    Limit,
+    OpenFile,
+    OpenFiles,
+    ProcessDetail,
+    ProcessIdentity,
+    Socket,
+    Sockets,
+    ThreadDetail,
+    ThreadTable,
+)
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.pipeline import frames
+from iotop_ai.present.process.screen import ProcessPage, most_process_scroll, next_process, process_screen_rows
+from iotop_ai.present.process.screen_parts import cut_left, wait_text
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from tests.present.scenes import starved_snapshots
+
+SIZES = [(60, 15), (80, 24), (160, 48), (250, 70)]
+DATA = Mount("/data", "ext4", "/dev/sda1", device="8:1")
+
+
+def frame() -> Frame:
+    return list(frames(starved_snapshots(40)))[-1]
+
+
+def worker(shown: Frame) -> ProcessKey:
+    table = shown.snapshot.processes.value
+    assert table is not None
+    return next(key for key, info in table.info.items() if info.name == "pt_data_worker")
+
+
+def known(value: Any, at_ns: int = 2_000_000_000) -> Reading[Any]:
+    return Reading(value, Status.OK, "", "", at_ns, 0)
+
+
+def thread(tid: int, state: str = "S", wchan: str = "futex_wait_queue", **changes: Any) -> ThreadDetail:
+    return ThreadDetail(tid, "pt_data_worker", state, wchan, "futex", "futex", "", 100)._replace(**changes)
+
+
+def detail(key: ProcessKey) -> ProcessDetail:
+    blocked = thread(key.pid, "D", "folio_wait_bit_common", call="read", target="file", path="/data/s/0017.tar")
+    return ProcessDetail(
+        key,
+        known(
+            ProcessIdentity(
+                "/usr/bin/python3",
+                "/home/alice",
+                1_760_000_000.0,
+                5,
+                "idle",
+                None,
+                (0, 1),
+                (Limit("open files", 1024, "", 1000), Limit("locked memory", None, "B")),
+            )
+        ),
+        known((("RANK", "3"), ("WANDB_API_KEY", "***"))),
+        known(ThreadTable((blocked, thread(91), thread(92)), 3)),
+        known(
+            OpenFiles(
+                (OpenFile("/data/s/0017.tar", "r", 2, 1 << 20, DATA), OpenFile("/dev/null", "w", 1, 0, None)),
+                (("pipe", 2),),
+                5,
+            )
+        ),
+        known(Sockets((Socket("tcp", "10.0.0.1:40000", "10.0.0.9:443", "established", 3),), 2)),
+        known(CgroupDetail("/slurm/job_7", Cgroup(memory=CgroupMemory(1 << 30, None, 4 << 30)), (), 2.5)),
+    )
+
+
+def text(page: ProcessPage, size: tuple[int, int] = (160, 70), view: View = View(), shown: Frame | None = None) -> str:  # noqa: B008
+    rows = process_screen_rows(shown or frame(), view, page, *size)
+    assert len(rows) == size[1]
+    assert {cells(row.text) for row in rows} == {size[0]}
+    return "\n".join(row.text for row in rows)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_it_fills_every_size_and_begins_with_state_name_and_owner(size: tuple[int, int]) -> None:
+    shown = frame()
+    key = worker(shown)
+    seen = text(ProcessPage(key, detail(key)), size, shown=shown)
+    first = seen.splitlines()[0]
+    assert f"pt_data_worker  pid {key.pid}" in first
+    assert "Esc:back" in seen.splitlines()[-1]
+    assert "main thread: disk, read /data/s/0017.tar" in seen
+
+
+def test_its_parts_in_full() -> None:
+    shown = frame()
+    key = worker(shown)
+    seen = text(ProcessPage(key, detail(key)), shown=shown)
+    for words in (
+        "threads 3, 1 blocked",
+        "pt_data_worker x2",
+        "lock, futex (futex_wait_queue)",
+        "/data/s/0017.tar x2",
+        "and 2 pipes",
+        "10.0.0.9:443",
+        "tcp x3",
+        "2 of another network namespace or protocol",
+        "open files 1000 of 1024",
+        "locked memory unlimited",
+        "/slurm/job_7",
+        "memory 1GB of 4GB",
+        "CPU quota 2.5 cores",
+        "RANK=3",
+        "WANDB_API_KEY=***",
+        "I/O priority idle",
+    ):
+        assert words in seen, words
+    file_row = next(row for row in seen.splitlines() if "/data/s/0017.tar x2" in row)
+    assert file_row.split()[-2:] == ["/data", "sda"]
+
+
+def test_the_guilty_disk_has_its_colour_in_the_row_of_the_file() -> None:
+    shown = frame()
+    key = worker(shown)
+    rows = process_screen_rows(shown, View(), ProcessPage(key, detail(key)), 160, 70)
+    spans = [span for row in rows if "0017.tar x2" in row.text for span in row.spans]
+    assert [span.token for span in spans if span.text.strip() == "sda"] == ["bad"]
+
+
+def test_cpu_of_threads_needs_two_readings() -> None:
+    shown = frame()
+    key = worker(shown)
+    now = detail(key)
+    assert now.threads.value is not None
+    earlier = known(ThreadTable((thread(key.pid, cpu_ticks=50), thread(91), thread(92)), 3), 1_000_000_000)
+    row = next(
+        one for one in text(ProcessPage(key, now, earlier), shown=shown).splitlines() if one.startswith(f"{key.pid:>8}")
+    )
+    assert row.split()[3] == "50"
+    alone = text(ProcessPage(key, now), shown=shown)
+    assert next(one for one in alone.splitlines() if one.startswith(f"{key.pid:>8}")).split()[3] == "?"
+
+
+def test_a_picture_shows_no_environment() -> None:
+    shown = frame()
+    key = worker(shown)
+    assert "RANK=3" not in text(ProcessPage(key, detail(key)), view=View(for_picture=True), shown=shown)
+
+
+def test_without_a_detail_it_shows_the_recorded_and_says_why() -> None:
+    shown = frame()
+    key = worker(shown)
+    seen = text(ProcessPage(key, absent="not available in a replay"), shown=shown)
+    assert "limits, environment: not available in a replay" in seen
+    assert "read" in seen
+    assert "pt_data_worker" in seen
+    assert "reading ..." in text(ProcessPage(key), shown=shown)
+
+
+def test_parts_that_are_not_permitted_say_so() -> None:
+    shown = frame()
+    key = worker(shown)
+    denied: Reading[Any] = Reading(None, Status.DENIED, "it belongs to another user", "sudo shows it")
+    seen = text(ProcessPage(key, detail(key)._replace(files=denied, sockets=denied)), shown=shown)
+    assert seen.count("not permitted: it belongs to another user (sudo shows it)") == 2
+
+
+def test_an_ended_process() -> None:
+    assert "pid 77 has ended" in text(ProcessPage(ProcessKey(77, 1)))
+
+
+def test_it_scrolls_to_its_end_and_not_beyond() -> None:
+    shown = frame()
+    key = worker(shown)
+    page = ProcessPage(key, detail(key))
+    most = most_process_scroll(shown, View(), page, 80, 24)
+    assert most > 0
+    end = text(page._replace(scroll=most), (80, 24), shown=shown)
+    assert "WANDB_API_KEY=***" in end
+    assert "the end" in end
+    assert text(page._replace(scroll=most + 50), (80, 24), shown=shown) == end
+    assert "more rows below" in text(page, (80, 24), shown=shown)
+
+
+def test_the_next_process_is_that_of_the_list_with_its_groups_unfolded() -> None:
+    shown, view = frame(), View()
+    first = worker(shown)
+    second = next_process(shown, view, first, 1)
+    assert second is not None
+    table = shown.snapshot.processes.value
+    assert table is not None
+    assert table.info[second].name == "pt_data_worker"
+    assert second != first
+    assert next_process(shown, view, second, -1) == first
+
+
+def test_what_a_thread_waits_for_in_words() -> None:
+    assert wait_text(thread(1, "R", "", call="", target="unknown")) == "on a CPU"
+    assert wait_text(thread(1, "D", "folio_wait_bit_common", call="", target="unknown")) == (
+        "disk, page fault (folio_wait_bit_common)"
+    )
+    assert wait_text(thread(1, "S", "", call="recvfrom", target="socket")) == "network, recvfrom"
+    assert wait_text(thread(1, "S", "", call="", target="unknown")) == "not permitted to see"
+
+
+def test_a_long_path_keeps_its_end() -> None:
+    assert cut_left("/a/b/c.tar", 6) == "…c.tar"
+    assert cut_left("/a", 6) == "/a"

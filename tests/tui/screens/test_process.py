@@ -1,0 +1,149 @@
+"""The screen of one process in the real app: on real processes of this machine, and in a replay."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.present.screen.view import View
+from iotop_ai.sources.live.source import LiveSource
+from iotop_ai.store.source import MemoryRecording
+from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.dialogs.process import ProcessScreen
+from iotop_ai.tui.messages import FrameReady
+from iotop_ai.tui.screens.help import HelpScreen
+from iotop_ai.tui.screens.process import ProcessDetailScreen
+from iotop_ai.tui.screenshot import screenshot
+from tests.present.scenes import starved_snapshots
+from tests.tui.recorded import record
+from tests.tui.screens.test_replay import replaying
+from tests.tui.shown import showing, text
+
+WAIT_S = 20.0
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a file open, under a name that no other has."""
+    path = tmp_path / "data.bin"
+    path.write_bytes(b"x" * 4096)
+    code = "import sys; f = open(sys.argv[1], 'rb', 0); f.read(1000); print(flush=True); sys.stdin.read()"
+    environment = {**os.environ, "SOME_TOKEN": "0123456789abcdef", "MARK_OF_TEST": "here"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@asynccontextmanager
+async def watching(view: View) -> AsyncIterator[tuple[MonitorApp, Pilot[None], Callable[[], FrameReady]]]:
+    """The app over three readings of this machine; the function reads it again."""
+    source = LiveSource(Settings(smart=False))
+    live = frames(MemoryRecording([source.snapshot(), source.snapshot()]))
+    shown = list(live)[-1]
+    app = MonitorApp(shown, (), source, view, "dark")
+
+    def again() -> FrameReady:
+        return FrameReady(list(frames(MemoryRecording([shown.snapshot, source.snapshot()])))[-1])
+
+    async with app.run_test(size=(120, 60)) as pilot:
+        yield app, pilot, again
+    source.close()
+
+
+async def until(app: MonitorApp, pilot: Pilot[None], words: str, message: Callable[[], FrameReady]) -> str:
+    end = time.monotonic() + WAIT_S
+    while words not in text(app):
+        assert time.monotonic() < end, text(app)
+        app.post_message(message())
+        await pilot.pause(0.05)
+    return text(app)
+
+
+async def test_down_and_enter_open_the_process_with_its_files_and_environment(
+    child: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, ProcessDetailScreen)
+        seen = await until(app, pilot, "data.bin", again)
+        assert f"pid {child.pid}" in seen.splitlines()[0]
+        assert "pipe, read" in seen
+        await pilot.press("end")
+        seen = await until(app, pilot, "SOME_TOKEN=", again)
+        assert "SOME_TOKEN=***" in seen
+        assert "0123456789abcdef" not in seen
+        picture = screenshot(app.main)
+        assert "SOME_TOKEN" not in picture
+        assert "SOME_TOKEN" in text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app.main
+
+
+async def test_a_signal_can_be_sent_from_it(child: subprocess.Popen[bytes]) -> None:
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+        await pilot.press("down", "enter", "k")
+        await pilot.pause()
+        assert isinstance(app.screen, ProcessScreen)
+        await pilot.press(*"term", "enter")
+        await until(app, pilot, "done: ", again)
+        assert child.wait(WAIT_S) == -15
+        assert isinstance(app.screen, ProcessDetailScreen)
+        await until(app, pilot, f"pid {child.pid} has ended", again)
+
+
+async def test_it_may_not_act_on_a_readonly_screen(child: subprocess.Popen[bytes]) -> None:
+    async with watching(View(pattern=f"pid = {child.pid}", readonly=True)) as (app, pilot, _):
+        await pilot.press("down", "enter", "i")
+        await pilot.pause()
+        assert isinstance(app.screen, ProcessDetailScreen)
+        assert "failed: this screen is read-only" in text(app)
+
+
+async def test_arrows_move_the_cursor_of_the_processes_from_the_start() -> None:
+    async with showing(list(frames(starved_snapshots(40)))) as (app, pilot):
+        await pilot.press("down")
+        await pilot.pause()
+        assert app.main.view.focus == "process"
+        first = app.main.view.cursor
+        await pilot.press("down")
+        assert app.main.view.cursor not in ("", first)
+        await pilot.press("up")
+        assert app.main.view.cursor == first
+
+
+async def test_in_a_replay_it_shows_the_recorded_and_names_the_rest(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(20))))
+    async with replaying(path, (100, 40)) as replay:
+        await replay.press("down", "enter")
+        assert isinstance(replay.app.screen, ProcessDetailScreen)
+        seen = replay.screen()
+        assert "not available in a replay" in seen
+        assert "REPLAY" in seen.splitlines()[0]
+        first = replay.app.screen.page.key
+        await replay.press("n")
+        assert replay.app.screen.page.key != first
+        await replay.press("b")
+        assert replay.app.screen.page.key == first
+        before = replay.shown.snapshot.seq
+        await replay.press("right_square_bracket")
+        await replay.until(lambda: replay.shown.snapshot.seq == before + 1)
+        await replay.press("question_mark")
+        assert isinstance(replay.app.screen, HelpScreen)
+        assert "process screen" in replay.screen()
