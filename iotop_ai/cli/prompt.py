@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.marks_socket import send_mark
+from iotop_ai.collectors.io.monitor_sockets import send_mark
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UsageError
 

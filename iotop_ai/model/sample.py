@@ -11,6 +11,7 @@ from iotop_ai.model.counter import delta
 from iotop_ai.model.gpu.state import GpuRates, GpuTable
 from iotop_ai.model.job.cgroup import CgroupRates, CgroupTable
 from iotop_ai.model.job.records import job_rates
+from iotop_ai.model.job.steps import StepRates, rated_steps
 from iotop_ai.model.job.task_states import JobSample
 from iotop_ai.model.machine.cpu import CpuRates, cpu_rates
 from iotop_ai.model.machine.cpu_clocks import ClockRates, ClockState
@@ -69,6 +70,7 @@ class Sample(NamedTuple):
     rdma: Rated[Mapping[str, RdmaRates]] = Rated()
     clocks: Rated[ClockRates] = Rated()
     pools: Rated[PoolRates] = Rated()
+    steps: Rated[Mapping[ProcessKey, StepRates]] = Rated()
 
 
 def rated(
@@ -185,4 +187,5 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
         rated(old and old.rdma, after.rdma, kept and kept.rdma, _rdma_rates),
         rated(old and old.clocks, after.clocks, kept and kept.clocks, _clock_rates),
         rated(old and old.pools, after.pools, kept and kept.pools, _pool_rates),
+        rated_steps(old and old.steps, after.steps, kept and kept.steps),
     )

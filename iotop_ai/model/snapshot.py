@@ -12,6 +12,7 @@ from iotop_ai.model.gpu.state import GpuTable
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.job.cgroup import CgroupTable
 from iotop_ai.model.job.records import JobTable
+from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.model.machine.cpu import CpuTable
 from iotop_ai.model.machine.cpu_clocks import ClockState
 from iotop_ai.model.machine.filesystem import FilesystemUsage
@@ -23,7 +24,7 @@ from iotop_ai.model.machine.pool import PoolTable
 from iotop_ai.model.machine.pressure import PressureTable
 from iotop_ai.model.machine.rdma import RdmaCounters
 from iotop_ai.model.machine.tcp import TcpCounters
-from iotop_ai.model.process.records import ProcessTable
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading
 
 NOT_RECORDED = "not_recorded"
@@ -121,3 +122,5 @@ class Snapshot(NamedTuple):
     """By port."""
     clocks: Reading[ClockState] = Reading()
     pools: Reading[PoolTable] = Reading()
+    steps: Reading[Mapping[ProcessKey, StepCounts]] = Reading()
+    """Of the training processes that report them; {}: none does."""

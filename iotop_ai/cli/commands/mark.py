@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from iotop_ai.collectors.io.marks_socket import LONGEST_TEXT, SOCKET_VARIABLE, send_mark
+from iotop_ai.collectors.io.monitor_sockets import LONGEST_TEXT, SOCKET_VARIABLE, send_mark
 from iotop_ai.model.errors import UnknownError
 
 

@@ -1,8 +1,10 @@
-"""Marks from other programs: a Unix datagram socket for each monitor.
+"""Marks and steps from other programs: a Unix datagram socket for each monitor.
 
 The socket is PID.sock in ``marks.d`` of a folder that only its owner may enter, or the path in IOTOP_AI_SOCKET. It has
 mode 0600, the kernel reports the sending user (SO_PASSCRED, unix(7)), and only root and our own user are accepted. A
-message is one JSON object of at most 4 KiB: ``{"kind": "mark", "text": "epoch 3"}``.
+message is one JSON object of at most 4 KiB: ``{"kind": "mark", "text": "epoch 3"}``, or the totals of a training
+process: ``{"kind": "steps", "at_ns": 81234567890, "steps": 40, "batches": 40, "data_ns": 1200000000, "rank": 0}``
+(``model.job.steps.StepCounts``).
 
 A path is used only if nothing has it, or a socket of our own user without a listener.
 """
@@ -19,18 +21,30 @@ import threading
 from collections.abc import Callable, Mapping
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.monitor_sockets import (
+    LONGEST_TEXT,
+    SOCKET_VARIABLE,
+    fd_path,
+    inode,
+    marks_folder,
+    remove_dead_socket,
+    why_not_dead,
+)
 from iotop_ai.collectors.io.own_file import parent_of
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UnknownError, UsageError
+from iotop_ai.model.job.steps import StepCounts, step_counts_of
 
 log = logging.getLogger(__name__)
 
-SOCKET_VARIABLE = "IOTOP_AI_SOCKET"
 LARGEST_BYTES = 4096
-LONGEST_TEXT = 200
 PER_SECOND = 10
 """Accepted marks of one process in a second."""
+_MESSAGES_PER_SECOND = 20
+"""Accepted messages of any kind; more are not even parsed."""
+OLDEST_NS = 60_000_000_000
+"""The age of a message's own time from which on it is taken for that of another clock."""
 _CREDENTIALS = struct.Struct("3i")
 _MOST_SENDERS = 1000
 _UNLINK_S = 0.3
@@ -39,35 +53,31 @@ _LONGEST_NAME = 80
 _TRIES = 3
 
 
-def marks_folder(environment: Mapping[str, str], euid: int) -> str | None:
-    """The folder of this user's sockets; None for a user without a runtime folder."""
-    if euid == 0:
-        return "/run/iotop-ai/marks.d"
-    runtime = environment.get("XDG_RUNTIME_DIR") or f"/run/user/{euid}"
-    return os.path.join(runtime, "iotop-ai", "marks.d") if os.path.isabs(runtime) and os.path.isdir(runtime) else None
-
-
-def parse_mark(raw: bytes) -> str | None:
-    """The text of a message; None for an invalid one."""
+def parse_message(raw: bytes, now_ns: int) -> str | StepCounts | None:
+    """A mark's text, or the totals of a training process; None for an invalid message."""
     import json
 
     try:
         message = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    text = message.get("text") if isinstance(message, dict) and message.get("kind") == "mark" else None
+    kind = message.get("kind") if isinstance(message, dict) else None
+    if kind == "steps":
+        return step_counts_of(message, now_ns, now_ns - OLDEST_NS)
+    text = message.get("text") if kind == "mark" else None
     return clean(text, LONGEST_TEXT) if isinstance(text, str) and text.strip() else None
 
 
 class RateLimit:
-    """Accepts at most PER_SECOND marks a second from each process."""
+    """Accepts at most ``most`` messages a second from each process."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, most: int = PER_SECOND) -> None:
         self._clock = clock
+        self._most = most
         self._seen: dict[int, tuple[int, int]] = {}
 
     def allows(self, pid: int) -> bool:
-        """Count a mark of this process; whether it is within the limit."""
+        """Count a message of this process; whether it is within the limit."""
         second = self._clock.monotonic_ns() // 10**9
         began, count = self._seen.get(pid, (second, 0))
         if began != second:
@@ -77,17 +87,29 @@ class RateLimit:
             if len(self._seen) >= _MOST_SENDERS:
                 return False
         self._seen[pid] = (began, count + 1)
-        return count < PER_SECOND
+        return count < self._most
 
 
 class MarksSocket:
-    """Listens on a thread and passes each mark's text to ``take``. Raises OSError or IotopError when it cannot."""
+    """Listens on a thread. Raises OSError or IotopError when it cannot.
 
-    def __init__(self, path: str, clock: Clock, take: Callable[[str], None]) -> None:
+    take: gets each mark's text. take_steps: gets the pid of a training process and its totals.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        clock: Clock,
+        take: Callable[[str], None],
+        take_steps: Callable[[int, StepCounts], None] | None = None,
+    ) -> None:
         self.path = path
         self._take = take
+        self._take_steps = take_steps
+        self._clock = clock
         self._uids = {0, os.geteuid()}
-        self._limit = RateLimit(clock)
+        self._messages = RateLimit(clock, _MESSAGES_PER_SECOND)
+        self._marks = RateLimit(clock)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -111,14 +133,14 @@ class MarksSocket:
         remove_dead_socket(self._folder, new)
         before = os.umask(0o177)
         try:
-            self._socket.bind(_fd_path(self._folder, new))
+            self._socket.bind(fd_path(self._folder, new))
         finally:
             os.umask(before)
         try:
             for _ in range(_TRIES):
                 with contextlib.suppress(FileExistsError):
                     os.link(new, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder, follow_symlinks=False)
-                    return _inode(os.stat(new, dir_fd=self._folder, follow_symlinks=False))
+                    return inode(os.stat(new, dir_fd=self._folder, follow_symlinks=False))
                 remove_dead_socket(self._folder, self._name)
             raise UsageError(f"{clean(self.path)}: another monitor listens there")
         finally:
@@ -139,7 +161,7 @@ class MarksSocket:
     def _unlink(self) -> None:
         """Unlink the path if it is still our socket."""
         try:
-            if _inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._here:
+            if inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._here:
                 os.unlink(self._name, dir_fd=self._folder)
         finally:
             os.close(self._folder)
@@ -155,23 +177,39 @@ class MarksSocket:
                 return
             if not raw and self._closing:  # the shutdown, after all sent marks
                 return
-            if flags & socket.MSG_TRUNC or not self._is_allowed(sent):
-                continue
-            text = parse_mark(raw)
-            if text is not None:
-                self._take(text)
+            pid = None if flags & socket.MSG_TRUNC else self._sender(sent)
+            if pid is not None and self._messages.allows(pid):
+                self._pass_on(pid, parse_message(raw, self._clock.monotonic_ns()))
 
-    def _is_allowed(self, sent: list[tuple[int, int, bytes]]) -> bool:
+    def _sender(self, sent: list[tuple[int, int, bytes]]) -> int | None:
+        """The pid of an accepted sender; None for another user's process, or one beyond our view (pid 0)."""
         for level, kind, data in sent:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
                 pid, uid, _ = _CREDENTIALS.unpack(data[: _CREDENTIALS.size])
-                return uid in self._uids and self._limit.allows(pid)
-        return False
+                return pid if uid in self._uids else None
+        return None
+
+    def _pass_on(self, pid: int, message: str | StepCounts | None) -> None:
+        if isinstance(message, str):
+            if self._marks.allows(pid):
+                self._take(message)
+        elif message is not None and self._take_steps is not None and pid:
+            self._take_steps(pid, message)
 
 
-def listen(clock: Clock, take: Callable[[str], None], environment: Mapping[str, str]) -> MarksSocket | None:
+def listen(
+    clock: Clock,
+    take: Callable[[str], None],
+    environment: Mapping[str, str],
+    take_steps: Callable[[int, StepCounts], None] | None = None,
+) -> MarksSocket | None:
     """The socket of this monitor; None without a folder for it. Raises OSError or IotopError."""
-    return call_with_timeout(HOME_TIMEOUT_S, "marks", lambda: _listen(clock, take, environment))
+    path = environment.get(SOCKET_VARIABLE)
+    return call_with_timeout(
+        HOME_TIMEOUT_S,
+        "marks",
+        lambda: None if (own := path or _own_path(environment)) is None else MarksSocket(own, clock, take, take_steps),
+    )
 
 
 def check_socket_variable(environment: Mapping[str, str]) -> None:
@@ -199,65 +237,18 @@ def check_free(folder: int, name: str, path: str) -> None:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return
-    if why := _why_not_dead(folder, name, found):
+    if why := why_not_dead(folder, name, found):
         raise UsageError(f"{clean(path)} is not replaced: {why}; use a path that does not exist")
 
 
-def _why_not_dead(folder: int, name: str, found: os.stat_result) -> str:
-    """Why a file may not be replaced; "" for a socket of our own without a listener."""
-    if not stat.S_ISSOCK(found.st_mode):
-        return "it is not a socket"
-    if found.st_uid != os.geteuid():
-        return f"it belongs to user {found.st_uid}"
-    probe = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-    try:
-        probe.connect(_fd_path(folder, name))
-    except ConnectionRefusedError:
-        return ""
-    except OSError as error:  # a socket of another kind (EPROTOTYPE), or no permission
-        return f"a program may listen there ({error.strerror})"
-    finally:
-        probe.close()
-    return "a program listens there"
-
-
-def remove_dead_socket(folder: int, name: str) -> None:
-    """Remove a socket of our own user without a listener; keep anything else.
-
-    It is renamed before it is checked again, so that a file that another process puts there meanwhile stays.
-    """
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if _why_not_dead(folder, name, found):
-            return
-        aside = f".{name[:60]}.{os.getpid()}.{threading.get_ident():x}.dead"
-        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
-        if _inode(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != _inode(found):
-            os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-        os.unlink(aside, dir_fd=folder)
-    except (FileNotFoundError, FileExistsError):
-        return
-
-
-def _inode(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
-def _fd_path(folder: int, name: str) -> str:
-    """A file of an open folder as a path, for calls that take no descriptor; short enough for any socket's address."""
-    return f"/proc/self/fd/{folder}/{name}"
-
-
-def _listen(clock: Clock, take: Callable[[str], None], environment: Mapping[str, str]) -> MarksSocket | None:
-    path = environment.get(SOCKET_VARIABLE)
-    if not path:
-        folder = marks_folder(environment, os.geteuid())
-        if folder is None:
-            return None
-        _own_folder(os.path.dirname(folder))
-        _own_folder(folder)
-        path = os.path.join(folder, f"{os.getpid()}.sock")
-    return MarksSocket(path, clock, take)
+def _own_path(environment: Mapping[str, str]) -> str | None:
+    """The path of this monitor's socket in its user's folder; None without one."""
+    folder = marks_folder(environment, os.geteuid())
+    if folder is None:
+        return None
+    _own_folder(os.path.dirname(folder))
+    _own_folder(folder)
+    return os.path.join(folder, f"{os.getpid()}.sock")
 
 
 def _own_folder(path: str) -> None:
@@ -266,60 +257,3 @@ def _own_folder(path: str) -> None:
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         raise UnknownError(f"{path} is not this user's alone")
-
-
-def send_mark(text: str, environment: Mapping[str, str]) -> int:
-    """Send a mark to every monitor of this user; returns the number of those that it reached.
-
-    Raises UsageError for an empty or too long text. A monitor whose queue is full does not count.
-    """
-    cleaned = clean(text.strip(), LONGEST_TEXT)
-    if not cleaned:
-        raise UsageError("a mark needs a text")
-    import json
-
-    message = json.dumps({"kind": "mark", "text": cleaned}, ensure_ascii=False).encode()
-    sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
-    try:
-        sender.setblocking(False)
-        path = environment.get(SOCKET_VARIABLE)
-        if path:
-            return int(_send_to(sender, message, path))
-        folder = marks_folder(environment, os.geteuid())
-        return 0 if folder is None else send_to_all(sender, message, folder)
-    finally:
-        sender.close()
-
-
-def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
-    """Send to the socket of IOTOP_AI_SOCKET; whether it was sent. Raises UsageError for a file of another kind."""
-    try:
-        if not stat.S_ISSOCK(os.stat(path).st_mode):
-            raise UsageError(f"{SOCKET_VARIABLE} is {clean(path)}, which is not a socket; use a monitor's socket")
-        sender.sendto(message, path)
-    except OSError:
-        return False
-    return True
-
-
-def send_to_all(sender: socket.socket, message: bytes, path: str) -> int:
-    """Send to every socket of our own folder; returns how many it reached. Removes those of killed monitors."""
-    try:
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return 0
-    count = 0
-    try:
-        for name in os.listdir(folder):
-            if not name.endswith(".sock") or name.startswith("."):
-                continue
-            try:
-                sender.sendto(message, _fd_path(folder, name))
-                count += 1
-            except ConnectionRefusedError:
-                remove_dead_socket(folder, name)
-            except OSError:  # its queue is full
-                continue
-    finally:
-        os.close(folder)
-    return count

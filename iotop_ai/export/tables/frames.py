@@ -27,6 +27,7 @@ from iotop_ai.export.tables.columns import (
     texts,
 )
 from iotop_ai.export.tables.job import JOBS
+from iotop_ai.export.tables.steps import steps_table
 from iotop_ai.export.tables.system import SYSTEM
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuRates, GpuState
@@ -45,6 +46,7 @@ NAMES = (
     "gpus",
     "processes",
     "jobs",
+    "steps",
     "system",
     "smart",
     "findings",
@@ -127,6 +129,7 @@ def tables(cmdline: str = "names") -> tuple[Table, ...]:
         Table("gpus", _GPUS, _gpu_rows),
         Table("processes", _PROCESSES, lambda frame: _process_rows(frame, cmdline)),
         JOBS,
+        steps_table(),
         SYSTEM,
         Table("smart", _SMART, _RenewedRows("smart", _smart_row)),
         Table("findings", _FINDINGS, _finding_rows),

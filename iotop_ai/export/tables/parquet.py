@@ -1,8 +1,8 @@
-"""A table as Parquet: typed columns, times as UTC timestamps, units and meanings in the fields' metadata."""
+"""A table as Arrow and Parquet: typed columns, UTC timestamps, units and meanings in the fields' metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from iotop_ai.export.tables.columns import Cell, Column, Row, Table
@@ -27,26 +27,40 @@ def _value(cell: Cell, column: Column) -> Cell:
     return float(cell) if cell is not None and column.kind == "real" else cell
 
 
+def arrow_schema(columns: Sequence[Column]) -> Any:
+    """The columns as a pyarrow.Schema. Raises UsageError without pyarrow."""
+    arrow = _arrow()
+    kinds = {
+        "time": arrow.timestamp("ns", tz="UTC"),
+        "text": arrow.string(),
+        "real": arrow.float64(),
+        "int": arrow.int64(),
+        "bool": arrow.bool_(),
+    }
+    fields = [arrow.field(c.name, kinds[c.kind], metadata={"unit": c.unit, "meaning": c.text}) for c in columns]
+    return arrow.schema(fields)
+
+
+def arrow_table(columns: Sequence[Column], rows: Sequence[Row], schema: Any = None) -> Any:
+    """The rows as a pyarrow.Table; an integer beyond 64 bits is null. Raises UsageError without pyarrow."""
+    arrow = _arrow()
+    schema = arrow_schema(columns) if schema is None else schema
+    cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
+    arrays = [
+        arrow.array([_value(cell, column) for cell in column_cells], type=field.type)
+        for column_cells, column, field in zip(cells, columns, schema, strict=True)
+    ]
+    return arrow.Table.from_arrays(arrays, schema=schema)
+
+
 class ParquetOut:
     """Writes one table, GROUP_ROWS rows at a time. Raises UsageError without pyarrow."""
 
     def __init__(self, path: str, table: Table) -> None:
-        arrow = _arrow()
-        kinds = {
-            "time": arrow.timestamp("ns", tz="UTC"),
-            "text": arrow.string(),
-            "real": arrow.float64(),
-            "int": arrow.int64(),
-            "bool": arrow.bool_(),
-        }
-        fields = [
-            arrow.field(c.name, kinds[c.kind], metadata={"unit": c.unit, "meaning": c.text}) for c in table.columns
-        ]
-        self._arrow = arrow
-        self._schema = arrow.schema(fields)
+        self._schema = arrow_schema(table.columns)
         self._columns = table.columns
         self._rows: list[Row] = []
-        self._writer = arrow.parquet.ParquetWriter(path, self._schema, compression="zstd")
+        self._writer = _arrow().parquet.ParquetWriter(path, self._schema, compression="zstd")
 
     def add(self, table: Table, rows: Iterable[Row]) -> None:
         """Append rows of the table."""
@@ -55,12 +69,7 @@ class ParquetOut:
             self._flush()
 
     def _flush(self) -> None:
-        cells = zip(*self._rows, strict=True)
-        arrays = [
-            self._arrow.array([_value(cell, column) for cell in column_cells], type=field.type)
-            for column_cells, column, field in zip(cells, self._columns, self._schema, strict=True)
-        ]
-        self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
+        self._writer.write_table(arrow_table(self._columns, self._rows, self._schema))
         self._rows = []
 
     def finish(self, about: Mapping[str, str]) -> None:

@@ -30,6 +30,7 @@ from iotop_ai.collectors.state.folder import state_path
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError
+from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, Settings
 from iotop_ai.model.snapshot import Event, Snapshot
@@ -40,6 +41,7 @@ from iotop_ai.sources.live.time_rounding import TOOK_NS, TimeRounder, rounded_co
 if TYPE_CHECKING:
     from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent
     from iotop_ai.collectors.io.marks_socket import MarksSocket
+    from iotop_ai.collectors.job.steps import StepReports
     from iotop_ai.sources.live.events import DescendantTracker
     from iotop_ai.sources.live.slow_collectors import SlowCollectors
 
@@ -121,11 +123,11 @@ class LiveSource:
         self._marks_wanted = marks
         self._marks: MarksSocket | None = None
         self._marks_reading: Reading[bool] = Reading()
+        self._steps: StepReports | None = None
         self._settings = settings
         self._slow: SlowCollectors | None = None
         self._starting = threading.Lock()
-        self._seq = 0
-        self._iterating = False
+        self._seq, self._iterating = 0, False
         if not soon:
             self.begin()
 
@@ -148,12 +150,14 @@ class LiveSource:
                 slow.start()
 
     def _listen(self) -> None:
-        """Listen for marks of other programs; where that fails, the Reading has the reason."""
+        """Listen for marks and steps of other programs; where that fails, the Reading has the reason."""
         from iotop_ai.collectors.io.marks_socket import listen
+        from iotop_ai.collectors.job.steps import StepReports
 
         at_ns = self._clock.monotonic_ns()
+        self._steps = StepReports(at_ns)
         try:
-            self._marks = listen(self._clock, lambda text: self.add_event("mark", text), os.environ)
+            self._marks = listen(self._clock, self.add_mark, os.environ, self._steps.take)
         except (OSError, IotopError) as error:
             why = (error.strerror if isinstance(error, OSError) else str(error)) or "no socket"
             self._marks_reading = Reading(None, Status.FAILED, clean(f"marks cannot be received: {why}"), "", at_ns)
@@ -207,6 +211,8 @@ class LiveSource:
             self._jobs.see(readings["processes"].value, readings["gpu"].value)
             readings["jobs"] = take_reading(self._jobs, self._clock, step, TOOK_NS)
         readings["marks"] = self._marks_reading
+        if self._steps is not None:
+            readings["steps"] = self._steps.reading(readings["processes"].value)
         if self._cgroups is None and self._jobs.jobs:
             # Imported here: only a machine with a job needs it.
             from iotop_ai.collectors.job.cgroup import CgroupCollector
@@ -319,6 +325,15 @@ class LiveSource:
     def add_event(self, kind: str, text: str) -> None:
         """Put an action or a mark into the next Snapshot."""
         self._note(Event(self._clock.monotonic_ns(), self._clock.wall_ns(), kind, text))
+
+    def add_mark(self, text: str) -> None:
+        """Put a mark into the next Snapshot."""
+        self.add_event("mark", text)
+
+    def take_steps(self, pid: int, counts: StepCounts) -> None:
+        """Take the totals of a training process that did not come through the socket."""
+        if self._steps is not None:
+            self._steps.take(pid, counts)
 
     def pending(self, seq: int) -> tuple[Event, ...]:
         """The events that no Snapshot up to this number has. They stay with the source, and nothing is read.

@@ -18,10 +18,9 @@ from iotop_ai.collectors.io.marks_socket import (
     RateLimit,
     check_socket_variable,
     listen,
-    parse_mark,
-    send_mark,
-    send_to_all,
+    parse_message,
 )
+from iotop_ai.collectors.io.monitor_sockets import send_mark, send_to_all
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
@@ -276,4 +275,4 @@ def test_a_live_source_reports_why_it_receives_no_marks(tmp_path: Path, monkeypa
 def test_an_empty_mark_is_refused() -> None:
     with pytest.raises(UsageError, match="text"):
         send_mark("  ", {})
-    assert parse_mark(b'{"kind":"mark","text":"  "}') is None
+    assert parse_message(b'{"kind":"mark","text":"  "}', 0) is None

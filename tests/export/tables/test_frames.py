@@ -42,7 +42,7 @@ def test_names_are_unique_and_every_row_has_every_column() -> None:
     assert all(
         count[name]
         for name in NAMES
-        if name not in (*("filesystems", "network", "rdma", "pools", "cgroups"), "jobs", "events")
+        if name not in (*("filesystems", "network", "rdma", "pools", "cgroups"), "jobs", "steps", "events")
     ), count
     assert count["smart"] == 1, "a reading that is not taken again gives no second row"
     assert count["system"] == 59

@@ -42,6 +42,7 @@ STACKS: dict[str, Stack] = {
         ("boto3", "s3fs", "aiohttp", "torch"),
         "torch",
     ),
+    "frames": Stack(("pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1"), ("pandas", "polars", "pyarrow")),
     "ray": Stack(("ray[data,train]==2.60.0", "pandas==3.1.1", *SHARED), ("ray.data", "ray.train", "torch"), "torch"),
 }
 """By name, in the order of their value to the verdict."""

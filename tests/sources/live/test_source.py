@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.io.marks_socket import send_mark
+from iotop_ai.collectors.io.monitor_sockets import send_mark
 from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames

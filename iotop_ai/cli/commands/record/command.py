@@ -9,9 +9,11 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 from iotop_ai.cli.commands.record.child import Command, redacted_text, replace_by
+from iotop_ai.cli.commands.record.control import Control
 from iotop_ai.cli.commands.record.options import RecordOptions, add_record_flags, record_options
 from iotop_ai.cli.commands.record.output import Output, open_sink
 from iotop_ai.cli.commands.record.signals import END_SIGNALS, FORWARDED, Signals
@@ -20,6 +22,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import check_socket_variable
 from iotop_ai.diagnosis.burst import Burst
 from iotop_ai.diagnosis.facts.saturation import saturated
+from iotop_ai.export.json.status import status_object
 from iotop_ai.export.logs.disk_csv import HEADER, disk_log_lines
 from iotop_ai.export.text.run_summary import RunSummary
 from iotop_ai.model.errors import InputError
@@ -74,6 +77,7 @@ class Session:
         self._output: Output | None = None
         self._log: TextSink | None = None
         self._command: Command | None = None
+        self._control: Control | None = None
         self._source: LiveSource | None = None
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -110,12 +114,16 @@ class Session:
             if options.output or not options.csv:
                 self._output = Output(options, self._clock, say, self._on_output_end)
             self._start_command(signals)
+            if options.control:
+                self._control = Control(self._clock, self._status, self._finish)
             self._record()
         finally:
             if self._log is not None:
                 self._log.close()
             if self._output is not None:
                 self._output.close()
+            if self._control is not None:
+                self._control.tell("end", **self._status())
         code = 0 if self._command is None else self._command.code()
         if options.command:
             for line in self._summary.lines():
@@ -151,12 +159,20 @@ class Session:
         if self._source is not None:
             self._source.set_interval(SHORTEST_S)
 
+    def _status(self) -> dict[str, Any]:
+        """The answer to a request for the status: what the recorder knows about the job of the starting program."""
+        path = "" if self._output is None else self._output.path
+        pid = 0 if self._control is None else self._control.starter
+        return {"path": path, **status_object(self._newest, pid)}
+
     def _open_source(self) -> LiveSource:
         options = self._options
         source = LiveSource(options.settings, marks=True)
         if self._command is not None:
             source.watch(self._command.pid)
             source.add_event(COMMAND_START, redacted_text(options.command, options.settings.cmdline))
+        if self._control is not None:
+            self._control.connect(source)
         with self._lock:
             self._source = source
             if self._code is not None:
@@ -181,6 +197,8 @@ class Session:
                 if i == 0 and self._output is not None:
                     self._output.warn_of_own_disk(frame.snapshot)
                 self._write(frame, source)
+                if i == 0 and self._control is not None:
+                    self._control.tell("ready", **self._status())
                 last, saved_ns = frame, saved_ns or frame.snapshot.at_ns
                 if frame.snapshot.at_ns - saved_ns >= SAVE_EVERY_NS:
                     saved_ns = frame.snapshot.at_ns

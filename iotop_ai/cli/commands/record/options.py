@@ -33,6 +33,7 @@ class RecordOptions(NamedTuple):
     min_free_bytes: int
     burst_s: float | None
     command: tuple[str, ...]
+    control: bool = False
 
 
 def add_record_flags(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +52,11 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-free", metavar="SIZE", help="pause while the disk has less free space (default 64M)")
     parser.add_argument("--burst", metavar="SEC", type=interval, help="interval while rates or the verdict change")
     parser.add_argument("--csv", metavar="FILE", help="a CSV log of the disks; without -o the only output")
+    parser.add_argument(
+        "--control",
+        action="store_true",
+        help="for a program that starts this one: JSON requests on stdin, answers on stdout, the end with stdin's",
+    )
     add_source_flags(parser, sub=True)
     parser.add_argument(
         "words", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="record while this command runs"
@@ -74,6 +80,8 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
     if args.burst is not None and args.burst >= settings.interval_s:
         raise UsageError(f"--burst {args.burst:g} is not shorter than the interval of {settings.interval_s:g} s")
     command = tuple(args.words[1:] if args.words[:1] == ["--"] else args.words)
+    if args.control and (command or STREAM in (output, csv)):
+        raise UsageError("--control needs standard input and output: no COMMAND and no - beside it")
     if command[:1] and command[0].startswith("-"):
         raise UsageError(f"unrecognized arguments: {command[0]} (put -- before a command)")
     return RecordOptions(
@@ -88,6 +96,7 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
         min_free_bytes=MIN_FREE_BYTES if args.min_free is None else parse_size_bytes(args.min_free),
         burst_s=args.burst,
         command=command,
+        control=args.control,
     )
 
 

@@ -1,0 +1,110 @@
+"""Requests of the program that started the recording: JSON Lines on standard input, answers on standard output.
+
+A request is ``{"kind": "mark", "text": "epoch 3"}``, ``{"kind": "steps", ...}`` as at the socket of marks,
+``{"kind": "status"}``, whose answer is one line, or ``{"kind": "end"}``. The recording also ends when that program
+closes its end of the pipe or dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.marks_socket import LARGEST_BYTES, parse_message
+from iotop_ai.model.job.steps import StepCounts
+from iotop_ai.sources.live.source import LiveSource
+
+_STATUS, _END = b'{"kind": "status"}', b'{"kind": "end"}'
+_BLOCK = 65536
+_MOST_EARLY = 100
+
+
+class Control:
+    """Reads requests on a thread until the starting program has ended, then calls ``on_end``.
+
+    status: the answer to a request for it. Answers are dropped while the reader's pipe is full.
+    """
+
+    def __init__(self, clock: Clock, status: Callable[[], Mapping[str, Any]], on_end: Callable[[], None]) -> None:
+        self.starter = os.getppid()
+        self._clock = clock
+        self._status = status
+        self._on_end = on_end
+        self._source: LiveSource | None = None
+        self._early: list[str | StepCounts] = []
+        self._lock = threading.Lock()
+        self._write = threading.Lock()
+        for descriptor in (1, 2):
+            os.set_blocking(descriptor, False)
+        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+        self._thread.start()
+
+    def connect(self, source: LiveSource) -> None:
+        """Pass marks and steps to this source, those that came before too."""
+        with self._lock:
+            self._source, early = source, self._early
+            self._early = []
+        for message in early:
+            self._pass_on(source, message)
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        """Write a line."""
+        line = json.dumps({"kind": kind, **fields}, allow_nan=False).encode() + b"\n"
+        with self._write, contextlib.suppress(OSError):
+            sent = os.write(1, line)
+            if sent < len(line):  # a torn line is ended, so that the next one can be read
+                os.write(1, b"\n")
+
+    def _run(self) -> None:
+        waiting = select.poll()
+        waiting.register(0, select.POLLIN)
+        ended = -1
+        with contextlib.suppress(OSError):  # it has ended already
+            ended = os.pidfd_open(self.starter)
+            waiting.register(ended, select.POLLIN)
+        rest = b""
+        while True:
+            ready = dict(waiting.poll())
+            if 0 in ready:
+                read = os.read(0, _BLOCK)
+                if not read:
+                    break
+                *lines, rest = (rest + read).split(b"\n")
+                rest = rest[-LARGEST_BYTES:]
+                for line in lines:
+                    self._answer(line)
+                if _END in lines:
+                    break
+            elif ended in ready:  # a child of it may still hold its end of the pipe
+                break
+        if ended >= 0:
+            os.close(ended)
+        self._on_end()
+
+    def _answer(self, line: bytes) -> None:
+        if len(line) > LARGEST_BYTES:
+            return
+        if line == _STATUS:
+            self.tell("status", **self._status())
+            return
+        message = parse_message(line, self._clock.monotonic_ns())
+        if message is None:
+            return
+        with self._lock:
+            source = self._source
+            if source is None:
+                self._early = [*self._early[-_MOST_EARLY:], message]
+                return
+        self._pass_on(source, message)
+
+    def _pass_on(self, source: LiveSource, message: str | StepCounts) -> None:
+        if isinstance(message, str):
+            source.add_mark(message)
+        else:
+            source.take_steps(self.starter, message)

@@ -1,0 +1,140 @@
+"""Sends marks and steps to the sockets of this user's monitors; never waits for one.
+
+Runs in training processes too: standard library only, Python 3.8.
+"""
+
+from __future__ import annotations
+
+import _socket as socket  # the rest of socket (selectors, enumerations) would cost each start 2 ms
+import os
+import stat
+import threading
+from collections.abc import Collection, Mapping
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+
+SOCKET_VARIABLE = "IOTOP_AI_SOCKET"
+LONGEST_TEXT = 200
+
+
+def marks_folder(environment: Mapping[str, str], euid: int) -> str | None:
+    """The folder of this user's sockets; None for a user without a runtime folder."""
+    if euid == 0:
+        return "/run/iotop-ai/marks.d"
+    runtime = environment.get("XDG_RUNTIME_DIR") or f"/run/user/{euid}"
+    return os.path.join(runtime, "iotop-ai", "marks.d") if os.path.isabs(runtime) and os.path.isdir(runtime) else None
+
+
+def send_mark(text: str, environment: Mapping[str, str]) -> int:
+    """Send a mark to every monitor of this user; returns the number of those that it reached.
+
+    Raises UsageError for an empty or too long text. A monitor whose queue is full does not count.
+    """
+    cleaned = clean(text.strip(), LONGEST_TEXT)
+    if not cleaned:
+        raise UsageError("a mark needs a text")
+    return send({"kind": "mark", "text": cleaned}, environment)
+
+
+def send(message: Mapping[str, object], environment: Mapping[str, str], skip: Collection[str] = ()) -> int:
+    """Send a message to every monitor of this user, or to the one of IOTOP_AI_SOCKET; returns how many it reached.
+
+    skip: names of sockets to leave out. Raises UsageError where IOTOP_AI_SOCKET names a file of another kind.
+    """
+    import json
+
+    raw = json.dumps(message, ensure_ascii=False).encode()
+    sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    try:
+        sender.setblocking(False)
+        path = environment.get(SOCKET_VARIABLE)
+        if path:
+            return int(_send_to(sender, raw, path))
+        folder = marks_folder(environment, os.geteuid())
+        return 0 if folder is None else send_to_all(sender, raw, folder, skip)
+    finally:
+        sender.close()
+
+
+def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
+    """Send to the socket of IOTOP_AI_SOCKET; whether it was sent. Raises UsageError for a file of another kind."""
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            raise UsageError(f"{SOCKET_VARIABLE} is {clean(path)}, which is not a socket; use a monitor's socket")
+        sender.sendto(message, path)
+    except OSError:
+        return False
+    return True
+
+
+def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collection[str] = ()) -> int:
+    """Send to every socket of our own folder but ``skip``; returns how many it reached.
+
+    Removes those of killed monitors.
+    """
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return 0
+    count = 0
+    try:
+        for name in os.listdir(folder):
+            if not name.endswith(".sock") or name.startswith(".") or name in skip:
+                continue
+            try:
+                sender.sendto(message, fd_path(folder, name))
+                count += 1
+            except ConnectionRefusedError:
+                remove_dead_socket(folder, name)
+            except OSError:  # its queue is full
+                continue
+    finally:
+        os.close(folder)
+    return count
+
+
+def why_not_dead(folder: int, name: str, found: os.stat_result) -> str:
+    """Why a file may not be replaced; "" for a socket of our own without a listener."""
+    if not stat.S_ISSOCK(found.st_mode):
+        return "it is not a socket"
+    if found.st_uid != os.geteuid():
+        return f"it belongs to user {found.st_uid}"
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    try:
+        probe.connect(fd_path(folder, name))
+    except ConnectionRefusedError:
+        return ""
+    except OSError as error:  # a socket of another kind (EPROTOTYPE), or no permission
+        return f"a program may listen there ({error.strerror})"
+    finally:
+        probe.close()
+    return "a program listens there"
+
+
+def remove_dead_socket(folder: int, name: str) -> None:
+    """Remove a socket of our own user without a listener; keep anything else.
+
+    It is renamed before it is checked again, so that a file that another process puts there meanwhile stays.
+    """
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if why_not_dead(folder, name, found):
+            return
+        aside = f".{name[:60]}.{os.getpid()}.{threading.get_ident():x}.dead"
+        os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
+        if inode(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != inode(found):
+            os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        os.unlink(aside, dir_fd=folder)
+    except (FileNotFoundError, FileExistsError):
+        return
+
+
+def inode(found: os.stat_result) -> tuple[int, int]:
+    """The identity of a file."""
+    return found.st_dev, found.st_ino
+
+
+def fd_path(folder: int, name: str) -> str:
+    """A file of an open folder as a path, for calls that take no descriptor; short enough for any socket's address."""
+    return f"/proc/self/fd/{folder}/{name}"

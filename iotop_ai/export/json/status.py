@@ -1,0 +1,48 @@
+"""What a training process asks its recorder: the verdict on its job now, and where the job's time went so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iotop_ai.diagnosis.engine import with_job_verdict
+from iotop_ai.diagnosis.facts.leading_job import job_with
+from iotop_ai.export.field_names import rates_object, rounded
+from iotop_ai.export.json.job import seconds_object
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.time_shares import shares_of
+from iotop_ai.present.verdict.headline import advice, because, finding_object, headline, text_of
+
+Object = dict[str, Any]
+
+
+def status_object(frame: Frame | None, pid: int) -> Object:
+    """The verdict on the job of this process (of the machine, before it is recognised) and that job's time so far.
+
+    verdict, job, time, time_s: null where they are not known yet.
+    """
+    if frame is None:
+        return {"verdict": None, "job": None, "time": None, "time_s": None, "data_stall_ratio": None}
+    job = job_with(frame.snapshot, pid)
+    judged = frame if job is None else with_job_verdict(frame, pid)
+    table = frame.snapshot.jobs.value
+    counts = None if job is None or table is None else table.times.get(job.key)
+    shares = None if counts is None else shares_of(counts)
+    return {
+        "verdict": verdict_object(judged),
+        "job": None if job is None else {"pid": job.key.pid, "name": job.name, "ranks": len(job.ranks)},
+        "time": None if shares is None else rates_object(shares),
+        "time_s": None if shares is None else seconds_object(counts),
+        "data_stall_ratio": None if shares is None else rounded(shares.data),
+    }
+
+
+def verdict_object(frame: Frame) -> Object:
+    """The first finding as an object, with its sentences."""
+    verdict = frame.verdict
+    return {
+        **finding_object(verdict.primary),
+        "measuring": verdict.measuring,
+        "text": text_of(headline(verdict, frame)),
+        "because": text_of(because(verdict, frame)),
+        "do": text_of(advice(verdict, frame)),
+    }

@@ -1,0 +1,53 @@
+"""A table as a DataFrame of pandas or polars, with a type for each column that can hold unknown values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from iotop_ai.export.tables.columns import Column, Row
+from iotop_ai.model.errors import UsageError
+
+_PANDAS = {"text": "string", "real": "Float64", "int": "Int64", "bool": "boolean"}
+_PANDAS_TIME = "datetime64[ns, UTC]"
+
+
+def pandas_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
+    """A pandas.DataFrame: times in UTC, unknown is NA. Raises UsageError without pandas."""
+    pandas = _library("pandas")
+    return pandas.DataFrame(
+        {
+            column.name: pandas.to_datetime(cells, unit="ns", utc=True).astype(_PANDAS_TIME)
+            if column.kind == "time"
+            else pandas.array(cells, dtype=_PANDAS[column.kind])
+            for column, cells in _by_column(columns, rows)
+        }
+    )
+
+
+def polars_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
+    """A polars.DataFrame: times in UTC, unknown is null. Raises UsageError without polars."""
+    polars = _library("polars")
+    kinds = {"text": polars.String, "real": polars.Float64, "int": polars.Int64, "bool": polars.Boolean}
+    series = []
+    for column, cells in _by_column(columns, rows):
+        kind = polars.Int64 if column.kind == "time" else kinds[column.kind]
+        one = polars.Series(column.name, cells, dtype=kind, strict=False)
+        in_utc = polars.Datetime("ns", "UTC")
+        series.append(
+            one.cast(polars.Datetime("ns")).dt.replace_time_zone("UTC").cast(in_utc) if column.kind == "time" else one
+        )
+    return polars.DataFrame(series)
+
+
+def _by_column(columns: Sequence[Column], rows: Sequence[Row]) -> list[tuple[Column, list[Any]]]:
+    return [(column, [row[i] for row in rows]) for i, column in enumerate(columns)]
+
+
+def _library(name: str) -> Any:
+    """One of the user's own environment: it is not a dependency."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UsageError(f"{name} is not installed in this environment: pip install {name}") from None

@@ -1,0 +1,119 @@
+"""``iotop_ai.load(path)``: the tables of a recording in Python, for pandas, polars and Arrow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from iotop_ai.export.tables.columns import Cell, Column, Row, Table
+from iotop_ai.export.tables.frames import NAMES, tables
+from iotop_ai.model.errors import UsageError
+from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
+
+_LARGE = ("processes",)
+"""Tables that are read alone, when they are asked for; the others come in one pass."""
+MARKS = "marks"
+_MARK = "mark"
+
+
+class LoadedTable:
+    """One table: ``columns`` and ``rows``, each row a tuple in the order of the columns.
+
+    Times are Unix nanoseconds, UTC; None is unknown. The columns are those of ``iotop-ai export`` (docs/export.md).
+    """
+
+    def __init__(self, name: str, columns: tuple[Column, ...], rows: Sequence[Row]) -> None:
+        self.name = name
+        self.columns = columns
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Cell]]:
+        names = [column.name for column in self.columns]
+        return (dict(zip(names, row, strict=True)) for row in self.rows)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self.rows)} rows, {len(self.columns)} columns>"
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame; unknown is NA. Raises UsageError without pandas."""
+        from iotop_ai.export.tables.data_frames import pandas_frame
+
+        return pandas_frame(self.columns, self.rows)
+
+    def to_polars(self) -> Any:
+        """A polars.DataFrame; unknown is null. Raises UsageError without polars."""
+        from iotop_ai.export.tables.data_frames import polars_frame
+
+        return polars_frame(self.columns, self.rows)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow.Table; unknown is null. Raises UsageError without pyarrow (the extra ``parquet``)."""
+        from iotop_ai.export.tables.parquet import arrow_table
+
+        return arrow_table(self.columns, self.rows)
+
+
+class Recording:
+    """A recording's tables as attributes: devices, gpus, processes, jobs, steps, marks, and each of ``NAMES``.
+
+    begin, end: only this part, as in ``iotop-ai export``. cmdline: as there. A table is read when it is first asked
+    for. ``about``: facts of the header (host, interval_s, ...).
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        begin: str | None = None,
+        end: str | None = None,
+        cmdline: str = "names",
+        allow_root: bool = False,
+    ) -> None:
+        self.path = os.fspath(path)
+        self._cmdline = cmdline
+        self._loaded: dict[str, LoadedTable] = {}
+        self._period = (begin, end)
+        self._allow_root = allow_root
+        self.about: dict[str, str] = {}
+        self._open()  # an error in a name or a time belongs here, not to the first table
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *NAMES, MARKS})
+
+    def __getattr__(self, name: str) -> LoadedTable:
+        if name not in NAMES and name != MARKS:
+            raise AttributeError(f"a recording has no table {name!r}; tables: {', '.join((*NAMES, MARKS))}")
+        return self.table(name)
+
+    def table(self, name: str) -> LoadedTable:
+        """A table by its name. Raises UsageError for an unknown one, InputError for a broken file."""
+        if name == MARKS:
+            events = self.table("events")
+            return LoadedTable(MARKS, events.columns, [row for row in events.rows if _MARK in row[1:2]])
+        if name not in NAMES:
+            raise UsageError(f"a recording has no table {name!r}; tables: {', '.join((*NAMES, MARKS))}")
+        if name not in self._loaded:
+            self._read((name,) if name in _LARGE else tuple(one for one in NAMES if one not in _LARGE))
+        return self._loaded[name]
+
+    def _open(self) -> RecordedFrames:
+        return RecordedFrames(self.path, *self._period, allow_root=self._allow_root)
+
+    def _read(self, names: Sequence[str]) -> None:
+        selected: list[tuple[Table, list[Row]]] = [(one, []) for one in tables(self._cmdline) if one.name in names]
+        played = self._open()
+        with corrupt_input_as_error(self.path):
+            for frame in played:
+                for table, rows in selected:
+                    rows.extend(table.rows(frame))
+        self.about = played.about()
+        self._loaded.update((table.name, LoadedTable(table.name, table.columns, rows)) for table, rows in selected)
+
+
+def load(path: str | os.PathLike[str], **options: Any) -> Recording:
+    """The tables of a recording: ``load("run.iotop.jsonl").devices.to_pandas()``. options: those of ``Recording``."""
+    return Recording(path, **options)

@@ -1,0 +1,122 @@
+"""Steps that training processes report themselves, and how long each waits for its data.
+
+Source: messages of ``iotop_ai.train`` to a monitor. All counts are totals since the process began to report, so a lost
+message loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.counter import delta, quotient
+from iotop_ai.model.metric import Metric
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Rated, Reading
+
+MOST_COUNT = 2**62
+MOST_RANK = 10**6
+
+
+class StepCounts(NamedTuple):
+    """The totals of one process.
+
+    at_ns: monotonic time at which they were true. steps: finished training steps; None before the process counts any.
+    batches: batches fetched. data_ns: time in which the training loop waited for them; None where the loop cannot tell
+    it from the step. rank, local_rank, world_size: of distributed training, None outside of it.
+    """
+
+    at_ns: int
+    steps: int | None
+    batches: int
+    data_ns: int | None
+    rank: int | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
+
+    @property
+    def done(self) -> int:
+        """Steps where the process counts them, else batches."""
+        return self.batches if self.steps is None else self.steps
+
+
+class StepRates(NamedTuple):
+    """One process over the time between two of its messages. steps, data_ns, span_ns: what was counted in that time."""
+
+    steps: int | None
+    data_ns: int | None
+    span_ns: int | None
+    rank: int | None
+    steps_per_s: Annotated[float | None, Metric("1/s", "Training steps per second, as the process counts them.")]
+    data_wait_ms: Annotated[float | None, Metric("ms", "Mean wait of a step for its data, as the process measures it.")]
+    data_wait_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time in which the training loop waits for data, as it measures it.")
+    ]
+
+
+UNKNOWN_RATES = StepRates(None, None, None, None, None, None, None)
+StepTable = Mapping[ProcessKey, StepCounts]
+
+
+def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
+    """The rates between two messages of one process; None where a count is unknown or fell."""
+    if before is None or after.at_ns <= before.at_ns or (before.steps is None) != (after.steps is None):
+        return UNKNOWN_RATES._replace(rank=after.rank)
+    span_ns = after.at_ns - before.at_ns
+    steps = delta(before.done, after.done)
+    data_ns = delta(before.data_ns, after.data_ns)
+    return rates_of(steps, data_ns, span_ns, after.rank)
+
+
+def rates_of(steps: int | None, data_ns: int | None, span_ns: int, rank: int | None) -> StepRates:
+    """The rates of what was counted in ``span_ns``."""
+    share = None if data_ns is None else min(1.0, data_ns / span_ns)
+    wait_ms = None if data_ns is None else quotient(data_ns / 1e6, steps)
+    return StepRates(steps, data_ns, span_ns, rank, None if steps is None else steps * 1e9 / span_ns, wait_ms, share)
+
+
+def rated_steps(
+    before: Reading[StepTable] | None, after: Reading[StepTable], last: Rated[Mapping[ProcessKey, StepRates]] | None
+) -> Rated[Mapping[ProcessKey, StepRates]]:
+    """The rates of each process by its own messages; without a new message its last rates stay."""
+    if after.value is None:
+        return Rated(None, after.at_ns)
+    if before is not None and before.at_ns == after.at_ns and last is not None and last.value is not None:
+        return last._replace(renewed=False) if last.renewed else last
+    old = {} if before is None or before.value is None else before.value
+    kept = {} if last is None or last.value is None else last.value
+    rates = {}
+    for key, counts in after.value.items():
+        earlier = old.get(key)
+        same = earlier is not None and earlier.at_ns == counts.at_ns and key in kept
+        rates[key] = kept[key] if same else step_rates(earlier, counts)
+    seconds = None
+    if before is not None and before.at_ns is not None and after.at_ns is not None and after.at_ns > before.at_ns:
+        seconds = (after.at_ns - before.at_ns) / 1e9
+    return Rated(rates, after.at_ns, seconds, renewed=True)
+
+
+def step_counts_of(message: Mapping[str, Any], now_ns: int, oldest_ns: int) -> StepCounts | None:
+    """The counts of a message from another process; None for an invalid one.
+
+    A time outside of ``oldest_ns`` to ``now_ns``, as of another clock, is replaced by ``now_ns``.
+    """
+    at_ns, batches = _whole(message, "at_ns", MOST_COUNT), _whole(message, "batches", MOST_COUNT)
+    if at_ns is None or batches is None:
+        return None
+    return StepCounts(
+        at_ns if oldest_ns <= at_ns <= now_ns else now_ns,
+        _whole(message, "steps", MOST_COUNT),
+        batches,
+        _whole(message, "data_ns", MOST_COUNT),
+        _whole(message, "rank", MOST_RANK),
+        _whole(message, "local_rank", MOST_RANK),
+        _whole(message, "world_size", MOST_RANK),
+    )
+
+
+def _whole(message: Mapping[str, Any], name: str, most: int) -> int | None:
+    """A whole number from 0 to ``most``; None for anything else."""
+    value = message.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most else None

@@ -1,0 +1,85 @@
+"""``monitor_disk(interval=2, duration=20)``: a table of every disk, printed while it is measured."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from typing import Iterable, Iterator, Sequence, TextIO
+
+from iotop_ai.collectors.io.spawn import start
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.train.program import program, program_environment
+
+COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util%")
+"""iostat's names, in its units: kB is 1024 B, ms."""
+_NAME, _FIGURE, _CLOCK = 14, 9, slice(11, 19)
+
+
+def monitor_disk(
+    interval: float = 2,
+    duration: float = 20,
+    devices: Sequence[str] = (),
+    *,
+    file: TextIO | None = None,
+    program_path: str = "",
+) -> None:
+    """Print a table of every disk each ``interval`` seconds, for ``duration`` seconds; returns afterwards.
+
+    devices: only these (names or patterns). file: where to print, by default standard output. A mean over no requests
+    is "-". The figures come from ``iotop-ai record --csv``, in a process of its own. Raises UnknownError when that
+    cannot be started or fails, UsageError for times that make no interval.
+    """
+    if not 0 < interval <= duration:
+        raise UsageError("the interval must be above 0 and at most the duration")
+    import subprocess
+
+    argv = [*program(program_path, os.environ), "record", "--csv", "-", "-d", f"{interval:g}"]
+    argv += ["--duration", f"{duration:g}", "--no-smart"]
+    if devices:
+        argv += ["--device", ",".join(devices)]
+    out = sys.stdout if file is None else file
+    try:
+        child = start(argv, env=program_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as error:
+        raise UnknownError(f"{argv[0]} cannot be started: {error.strerror}") from None
+    assert child.stdout is not None
+    assert child.stderr is not None
+    try:
+        text = (line.decode("utf-8", "replace") for line in child.stdout)
+        for block in _blocks(csv.DictReader(text)):
+            out.write("\n".join((*block, "", "")))
+            out.flush()
+        words = child.stderr.read().decode("utf-8", "replace").strip()
+        code = child.wait()
+    finally:
+        child.terminate()
+        child.wait()
+        child.stdout.close()
+        child.stderr.close()
+    if code:
+        raise UnknownError(clean(words.rpartition("\n")[2]) or f"iotop-ai ended with exit code {code}")
+
+
+def _blocks(rows: Iterable[dict[str, str]]) -> Iterator[list[str]]:
+    """A table for each time: a title, then a line per disk; as soon as the time's last disk is known."""
+    block: list[str] = []
+    devices: set[str] = set()
+    for row in rows:
+        # A device that comes again belongs to the next interval.
+        if row["device"] in devices:
+            yield block
+            block, devices = [], set()
+        if not block:
+            titles = "".join(f"{name:>{_FIGURE}}" for name in COLUMNS)
+            block.append(f"{row['timestamp'][_CLOCK]} UTC".ljust(_NAME) + titles)
+        devices.add(row["device"])
+        figures = "".join(f"{_figure(row[name]):>{_FIGURE}}" for name in COLUMNS)
+        block.append(f"{clean(row['device'], _NAME - 1):<{_NAME}}{figures}")
+    if block:
+        yield block
+
+
+def _figure(text: str) -> str:
+    return f"{float(text):.1f}" if text else "-"

@@ -1,0 +1,25 @@
+"""The place of this process among the ranks of distributed training, from the variables that launchers set."""
+
+from __future__ import annotations
+
+from typing import Mapping
+
+_NAMES = {
+    "rank": ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"),
+    "local_rank": ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"),
+    "world_size": ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"),
+}
+"""torchrun, accelerate and Lightning; Open MPI; Intel MPI and MPICH; Slurm."""
+
+
+def ranks(environment: Mapping[str, str]) -> dict[str, int | None]:
+    """rank, local_rank and world_size; each None where no launcher has set it."""
+    return {name: _first(environment, variables) for name, variables in _NAMES.items()}
+
+
+def _first(environment: Mapping[str, str], variables: tuple[str, ...]) -> int | None:
+    for variable in variables:
+        text = environment.get(variable, "")
+        if text.isdecimal():
+            return int(text)
+    return None

@@ -1,0 +1,190 @@
+"""``with Monitor("run.iotop.jsonl") as m:`` records the machine while a training runs, and knows why it is slow."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence, TypeVar, overload
+
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import IotopError
+from iotop_ai.train import steps
+from iotop_ai.train.answers import Breakdown, Verdict
+from iotop_ai.train.distributed import ranks
+from iotop_ai.train.program import program
+from iotop_ai.train.recorder import Recorder, record_command
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+F = TypeVar("F", bound="Callable[..., Any]")
+T = TypeVar("T")
+
+ANSWER_S = 5.0
+END_S = 25.0
+"""Longer than the recorder waits for its own disk."""
+_SUFFIX = ".iotop.jsonl"
+
+
+class MonitorWarning(RuntimeWarning):
+    """The recorder cannot be started, or ended early. The training goes on."""
+
+
+class Monitor:
+    """Records the whole machine from ``__enter__`` to ``__exit__``, in a process of its own.
+
+    path: the file; None: HOST-TIME.iotop.jsonl in the current folder. One that exists stays, and the recording goes to
+    NAME-2. interval: seconds between two Snapshots. program: the path of iotop-ai, where it is installed in another
+    environment (also IOTOP_AI_PROGRAM). options: further flags of ``iotop-ai record``. every_rank: record in each
+    process of distributed training; by default the first of each machine does, and the others tell it their steps.
+
+    IOTOP_AI=0 in the environment switches it off. It never raises because of the recorder: ``error`` says why there is
+    none, and a MonitorWarning, too.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        interval: float = 1.0,
+        program: str = "",
+        options: Sequence[str] = (),
+        every_rank: bool = False,
+    ) -> None:
+        self.path = "" if path is None else os.path.abspath(os.fspath(path))
+        self.error = ""
+        self._named, self._interval, self._options = program, interval, tuple(options)
+        self._every_rank = every_rank
+        self._recorder: Recorder | None = None
+        self._last: dict[str, Any] = {}
+
+    def __enter__(self) -> Monitor:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and not isinstance(error, (KeyboardInterrupt, SystemExit)):
+            self.mark(f"ended by {type(error).__name__}")
+        self.stop()
+
+    def start(self) -> None:
+        """Start the recorder, unless it runs, is switched off, or records on another rank of this machine."""
+        if self._recorder is not None or os.environ.get("IOTOP_AI") == "0":
+            return
+        if not self._every_rank and (ranks(os.environ)["local_rank"] or 0) > 0:
+            return
+        path = _free(self.path or os.path.join(os.getcwd(), _default_name()))
+        try:
+            command = record_command(program(self._named, os.environ), path, self._interval, self._options)
+            self._recorder = Recorder(command)
+        except (IotopError, OSError) as error:
+            self._fail(str(error))
+            return
+        self.path = path
+        steps.COUNTER.listeners.append(self._recorder.send)
+        steps.COUNTER.own_sockets.add(f"{self._recorder.pid}.sock")
+
+    def stop(self) -> None:
+        """Tell the last steps, and let the recorder take a last Snapshot and end."""
+        steps.COUNTER.tell()
+        recorder, self._recorder = self._recorder, None
+        if recorder is None or recorder.send not in steps.COUNTER.listeners:  # a forked child of the one that records
+            return
+        steps.COUNTER.listeners.remove(recorder.send)
+        code = recorder.end(END_S)
+        steps.COUNTER.own_sockets.discard(f"{recorder.pid}.sock")
+        self._keep(recorder)
+        if code and not self.error:
+            self._fail(recorder.last_words() or f"the recorder ended with exit code {code}")
+
+    def step(self) -> None:
+        """Count a finished training step."""
+        steps.COUNTER.step()
+
+    def mark(self, text: str) -> None:
+        """Mark this moment in the recording, and on every other monitor of this user."""
+        steps.mark(text)
+
+    def watch(self, loader: Iterable[T]) -> steps.Watched[T]:
+        """``iotop_ai.watch``."""
+        return steps.watch(loader)
+
+    def verdict(self, wait: float = ANSWER_S) -> Verdict | None:
+        """Why the training is slow, over the last minute; after the end, the last one. None when there is no answer.
+
+        wait: seconds to wait for it at most; 0 gives the newest answer at hand and asks for the next one.
+        """
+        return Verdict.of(self._status(wait).get("verdict"))
+
+    def breakdown(self, wait: float = ANSWER_S) -> Breakdown | None:
+        """Where the time of this process's job went so far; None before it is known. wait: as in ``verdict``."""
+        return Breakdown.of(self._status(wait))
+
+    def _status(self, wait: float) -> dict[str, Any]:
+        recorder = self._recorder
+        if recorder is not None:
+            if wait > 0:
+                steps.COUNTER.tell()
+                recorder.ask(wait)
+            else:
+                recorder.poll()
+            self._keep(recorder)
+            if recorder.ended and not self.error:
+                self._fail(recorder.last_words() or "the recorder has ended")
+        return self._last
+
+    def _keep(self, recorder: Recorder) -> None:
+        self._last = recorder.status or self._last
+        self.path = self._last.get("path") or self.path
+
+    def _fail(self, why: str) -> None:
+        self.error = clean(why)
+        warnings.warn(f"iotop-ai does not record: {self.error}", MonitorWarning, stacklevel=3)
+
+
+def _default_name() -> str:
+    import time
+
+    return f"{os.uname().nodename.partition('.')[0]}-{time.strftime('%Y%m%dT%H%M%S')}{_SUFFIX}"
+
+
+def _free(path: str) -> str:
+    """The path, or with a number before its suffix where a file has it."""
+    if not os.path.lexists(path):
+        return path
+    stem, suffix = (path[: -len(_SUFFIX)], _SUFFIX) if path.endswith(_SUFFIX) else os.path.splitext(path)
+    number = 2
+    while os.path.lexists(f"{stem}-{number}{suffix}"):
+        number += 1
+    return f"{stem}-{number}{suffix}"
+
+
+@overload
+def monitored(path: F) -> F: ...
+@overload
+def monitored(path: str | os.PathLike[str] | None = None, **options: Any) -> Callable[[F], F]: ...
+
+
+def monitored(path: Any = None, **options: Any) -> Any:
+    """Record while the decorated function runs: ``@monitored`` or ``@monitored("run.iotop.jsonl", interval=2)``.
+
+    Arguments: those of ``Monitor``.
+    """
+    if callable(path):
+        return monitored()(path)
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def run(*arguments: Any, **named: Any) -> Any:
+            with Monitor(path, **options):
+                return function(*arguments, **named)
+
+        return run  # type: ignore[return-value]
+
+    return decorate

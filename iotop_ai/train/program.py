@@ -1,0 +1,50 @@
+"""Finds the iotop-ai program for a training process, whose own Python may be too old for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Mapping
+
+from iotop_ai.collectors.io.spawn import own_environment, own_python
+from iotop_ai.collectors.io.trust import invoking_user, why_untrusted
+from iotop_ai.model.errors import UnknownError
+
+PROGRAM_VARIABLE = "IOTOP_AI_PROGRAM"
+OLDEST_PYTHON = (3, 11)
+_NAME = "iotop-ai"
+
+
+def program(named: str, environment: Mapping[str, str]) -> list[str]:
+    """The command of the program: the one that is named, by an argument or IOTOP_AI_PROGRAM; else this Python's own
+    where it is new enough; else the first iotop-ai in PATH and ~/.local/bin.
+
+    Raises UnknownError where it is not found, and as root where another user may have named or may change it.
+    """
+    path = named or environment.get(PROGRAM_VARIABLE, "")
+    chosen = bool(path)  # by this process's own user, unless that became root in the environment of another one
+    if not path and sys.version_info >= OLDEST_PYTHON:
+        with contextlib.suppress(FileNotFoundError):  # a program that embeds Python
+            return own_python("iotop_ai")
+    if not path:
+        folders = [*environment.get("PATH", "").split(":"), os.path.expanduser("~/.local/bin")]
+        found = (os.path.join(folder, _NAME) for folder in folders if folder.startswith("/"))
+        path = next((one for one in found if os.access(one, os.X_OK)), "")
+    if not path:
+        raise UnknownError(
+            "iotop-ai is not found, and this Python is older than 3.11: install it beside (pipx install iotop-ai) "
+            f"and name it in {PROGRAM_VARIABLE}"
+        )
+    if not os.path.isabs(path) or not os.access(path, os.X_OK):
+        raise UnknownError(f"{path} is not the absolute path of a program")
+    if os.geteuid() == 0 and not (chosen and invoking_user(environment) is None) and (why := why_untrusted(path)):
+        raise UnknownError(f"{path} is not started as root: {why}")
+    return [path]
+
+
+def program_environment() -> dict[str, str]:
+    """The environment of the program. It listens at a socket of its own: IOTOP_AI_SOCKET names another monitor's."""
+    environment = own_environment(libraries=True)
+    environment.pop("IOTOP_AI_SOCKET", None)
+    return environment

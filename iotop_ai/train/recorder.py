@@ -1,0 +1,172 @@
+"""The recorder of a training process: ``iotop-ai record`` as a child, which the interpreter's lock cannot starve.
+
+It is asked through pipes, and ends when this process ends, however that happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import time
+from typing import TYPE_CHECKING, Any, Mapping, Sequence
+
+from iotop_ai.collectors.io.spawn import start
+from iotop_ai.model.clean import clean
+from iotop_ai.train.program import program_environment
+
+if TYPE_CHECKING:
+    import subprocess
+
+_LONGEST_LINE = 1 << 20
+_BLOCK = 1 << 16
+_NO_STATUS: dict[str, Any] = {}
+
+
+class Recorder:
+    """A recorder that runs. argv: its command. Raises OSError when it cannot be started.
+
+    status: its newest answer, {} before the first. ready: it has taken its first Snapshot. ended: it has closed its
+    answers. All calls but ``ask`` and ``end`` return at once.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        import subprocess  # slow import: only a process that records needs it
+
+        # A session of its own: Ctrl-C and a scheduler's signal end the training first, and its end is recorded.
+        self._child: subprocess.Popen[bytes] = start(
+            argv,
+            env=program_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+        )
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        assert self._child.stderr is not None
+        self._in, self._out, self._messages = (
+            pipe.fileno() for pipe in (self._child.stdin, self._child.stdout, self._child.stderr)
+        )
+        for pipe in (self._in, self._out, self._messages):
+            os.set_blocking(pipe, False)
+        self._rest = b""
+        self._last_words = b""
+        self._asked = 0
+        self._answered = 0
+        self.status: dict[str, Any] = _NO_STATUS
+        self.ready = self.ended = False
+
+    @property
+    def pid(self) -> int:
+        """Its pid."""
+        return self._child.pid
+
+    def send(self, message: Mapping[str, object]) -> None:
+        """Send a message without waiting; one that finds the pipe full is lost."""
+        raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
+        if len(raw) <= select.PIPE_BUF:  # so that it is written whole or not at all
+            with contextlib.suppress(OSError, ValueError):
+                os.write(self._in, raw)
+
+    def poll(self) -> None:
+        """Take the answers that are there, and ask for the next status."""
+        self._take(0.0)
+        if self.ready and self._asked == self._answered:
+            self._ask()
+
+    def ask(self, seconds: float) -> None:
+        """Wait for a new status, at most ``seconds``."""
+        end = time.monotonic() + seconds
+        while not (self.ready or self.ended) and time.monotonic() < end:
+            self._take(end - time.monotonic())
+        if self.ended:
+            return
+        self._ask()
+        while self._answered < self._asked and not self.ended and time.monotonic() < end:
+            self._take(end - time.monotonic())
+
+    def end(self, seconds: float) -> int:
+        """Let it take a last Snapshot and end, within ``seconds``; its exit code (-15, -9: it was killed)."""
+        # Closing alone is not enough: a forked worker may hold this end of the pipe, too.
+        self.send({"kind": "end"})
+        if self._child.stdin is not None:
+            self._child.stdin.close()
+        end = time.monotonic() + seconds
+        while not self.ended and time.monotonic() < end:
+            self._take(end - time.monotonic())
+        code = self._wait(max(1.0, end - time.monotonic()))
+        self._take(0.0)
+        for pipe in (self._child.stdout, self._child.stderr):
+            if pipe is not None:
+                pipe.close()
+        return code
+
+    def _wait(self, seconds: float) -> int:
+        from subprocess import TimeoutExpired
+
+        for stop in (self._child.terminate, self._child.kill):
+            try:
+                return self._child.wait(seconds)
+            except TimeoutExpired:
+                stop()
+                seconds = 2.0
+        return self._child.wait()
+
+    def last_words(self) -> str:
+        """The newest line of its messages; "" without any."""
+        lines = self._last_words.decode("utf-8", "replace").strip().splitlines()
+        return clean(lines[-1]) if lines else ""
+
+    def _ask(self) -> None:
+        self._asked += 1
+        self.send({"kind": "status"})
+
+    def _take(self, seconds: float) -> None:
+        """Take what it has written, after at most ``seconds`` of waiting for something."""
+        if self.ended:
+            return
+        waiting = select.poll()
+        waiting.register(self._out, select.POLLIN)
+        waiting.register(self._messages, select.POLLIN)
+        ready = dict(waiting.poll(max(0, int(seconds * 1000))))
+        if self._messages in ready:
+            self._last_words = (self._last_words + _read(self._messages))[-4096:]
+        if self._out in ready:
+            read = _read(self._out)
+            self.ended = not read
+            *lines, self._rest = (self._rest + read).split(b"\n")
+            self._rest = self._rest[-_LONGEST_LINE:]
+            for line in lines:
+                self._understand(line)
+
+    def _understand(self, line: bytes) -> None:
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            self._answered = self._asked  # a torn answer
+            return
+        if not isinstance(answer, dict):
+            return
+        kind = answer.pop("kind", "")
+        if kind == "ready":
+            self.ready = True
+        elif kind == "status":
+            self._answered += 1
+        elif kind != "end":
+            return
+        self.status = answer
+
+
+def _read(pipe: int) -> bytes:
+    try:
+        return os.read(pipe, _BLOCK)
+    except BlockingIOError:
+        return b""
+
+
+def record_command(program: list[str], path: str, interval_s: float, options: Sequence[str]) -> list[str]:
+    """The command that records into a file while the starting program lives."""
+    return [*program, "record", "--control", "-o", path, "-d", f"{interval_s:g}", *options]

@@ -1,0 +1,151 @@
+"""Counts this process's steps and the time that each waits for its data, and tells monitors beside it.
+
+``for batch in watch(loader)`` measures the time in next(); ``step()`` counts a step; ``mark(text)`` marks a moment. All
+monitors of this user are told, at most twice a second, by a Unix socket; without one nothing happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any, Callable, Dict, Generic, Iterable, Iterator, Optional, Tuple, TypeVar
+
+from iotop_ai.collectors.io.monitor_sockets import LONGEST_TEXT, send
+from iotop_ai.model.clean import clean
+from iotop_ai.train.distributed import ranks
+
+T = TypeVar("T")
+Message = Dict[str, Any]
+Totals = Tuple[int, Optional[int], Optional[int]]
+
+EVERY_NS = 500_000_000
+"""The least time between two messages: a socket holds ten."""
+
+
+class StepCounter:
+    """The totals of this process; they only grow.
+
+    batches: fetched by ``watch`` or a callback. steps: None until ``step`` counts the first. data_ns: time in which the
+    loop waited for data; None until something measures it.
+    """
+
+    __slots__ = ("_told", "batches", "data_ns", "due_ns", "listeners", "own_sockets", "steps")
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self.steps: int | None = None
+        self.data_ns: int | None = None
+        self.due_ns = time.monotonic_ns() + EVERY_NS
+        self.listeners: list[Callable[[Message], None]] = []
+        """Called with each message, beside the sockets of all monitors."""
+        self.own_sockets: set[str] = set()
+        """Names of the sockets of monitors that are listeners already."""
+        self._told: Totals = (0, None, None)
+
+    def reset(self) -> None:
+        """Start from zero, as in a forked child: its parent's steps are not its own."""
+        self.batches = 0
+        self.steps = None if self.steps is None else 0
+        self.data_ns = None if self.data_ns is None else 0
+        self._told = (0, self.steps, self.data_ns)
+        self.listeners = []
+
+    def step(self) -> None:
+        """Count a finished step."""
+        self.steps = (self.steps or 0) + 1
+        self.tell_if_due(time.monotonic_ns())
+
+    def waited(self, nanoseconds: int) -> None:
+        """Add the time in which the loop waited for a batch, and count that."""
+        self.data_ns = (self.data_ns or 0) + max(0, nanoseconds)
+        self.batches += 1
+
+    def tell_if_due(self, now_ns: int) -> None:
+        """Tell the monitors when the last message is old enough."""
+        if now_ns >= self.due_ns:
+            self.tell(now_ns)
+
+    def tell(self, now_ns: int | None = None) -> None:
+        """Tell the monitors the totals now, unless they know them."""
+        at_ns = time.monotonic_ns() if now_ns is None else now_ns
+        self.due_ns = at_ns + EVERY_NS
+        totals = (self.batches, self.steps, self.data_ns)
+        if totals == self._told:
+            return
+        self._told = totals
+        batches, steps, data_ns = totals
+        self.broadcast(
+            {"kind": "steps", "at_ns": at_ns, "steps": steps, "batches": batches, "data_ns": data_ns}, ranks(os.environ)
+        )
+
+    def broadcast(self, message: Message, more: Message | None = None) -> None:
+        """Give a message to all monitors and listeners. more: fields to add where they are not None."""
+        message.update((name, value) for name, value in (more or {}).items() if value is not None)
+        for listener in self.listeners:
+            listener(message)
+        # Whatever happens to a monitor, the training goes on.
+        with contextlib.suppress(Exception):
+            send(message, os.environ, self.own_sockets)
+
+
+COUNTER = StepCounter()
+"""Of this process."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=COUNTER.reset)
+
+
+def step() -> None:
+    """Count a finished training step of this process."""
+    COUNTER.step()
+
+
+def mark(text: str) -> None:
+    """Mark this moment on the time line of every monitor and recording of this user. An empty text is left out."""
+    cleaned = clean(str(text).strip(), LONGEST_TEXT)
+    if cleaned:
+        COUNTER.broadcast({"kind": "mark", "text": cleaned})
+
+
+class Watched(Generic[T]):
+    """A loader whose iteration is measured; all else (``len``, ``sampler``, ``dataset``) is the loader's own."""
+
+    def __init__(self, loader: Iterable[T]) -> None:
+        self._loader = loader
+
+    def __iter__(self) -> Iterator[T]:
+        return measured(self._loader, COUNTER)
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]  # raises the loader's own TypeError
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+def watch(loader: Iterable[T]) -> Watched[T]:
+    """The loader, with the time in which each batch is waited for and each step measured while it is iterated."""
+    return Watched(loader)
+
+
+def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
+    """The loader's items. What its start and its end take counts as waiting: the loop has no batch meanwhile."""
+    clock = time.monotonic_ns
+    before = clock()
+    waiting = True
+    try:
+        for item in loader:
+            counter.data_ns = (counter.data_ns or 0) + clock() - before
+            waiting = False
+            yield item
+            before = clock()
+            waiting = True
+            counter.batches += 1
+            if before >= counter.due_ns:
+                counter.tell(before)
+    finally:
+        if waiting:
+            counter.data_ns = (counter.data_ns or 0) + clock() - before
+        else:  # the loop was left within a step
+            counter.batches += 1
+        counter.tell()

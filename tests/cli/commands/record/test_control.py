@@ -1,0 +1,116 @@
+"""``record --control``: requests on standard input, answers on standard output, the end with the starting program."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from iotop_ai.export.tables.recording import Recording
+from tests.cli.program import PLAIN, TOP, command, iotop
+
+
+class Running:
+    """A running ``record --control``."""
+
+    def __init__(self, path: Path) -> None:
+        self._child = subprocess.Popen(
+            command("record", "--control", "-d", "0.2", "--no-smart", "-o", str(path)),
+            cwd=TOP, env={**PLAIN, "XDG_RUNTIME_DIR": str(path.parent)},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self.ready = self.answer()
+
+    def say(self, *lines: bytes) -> None:
+        pipe: IO[bytes] = self._child.stdin  # type: ignore[assignment]
+        pipe.write(b"".join(line + b"\n" for line in lines))
+        pipe.flush()
+
+    def answer(self) -> dict[str, Any]:
+        assert self._child.stdout is not None
+        found: dict[str, Any] = json.loads(self._child.stdout.readline())
+        return found
+
+    def end(self) -> int:
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        return self.wait()
+
+    def wait(self) -> int:
+        code = self._child.wait(60)
+        for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
+            assert pipe is not None
+            pipe.close()
+        return code
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Running]:
+    recording = Running(tmp_path / "run.iotop.jsonl")
+    yield recording
+    if recording._child.poll() is None:
+        recording._child.kill()
+        recording.wait()
+
+
+def test_it_answers_and_ends_with_its_standard_input(run: Running, tmp_path: Path) -> None:
+    assert (run.ready["kind"], run.ready["path"]) == ("ready", str(tmp_path / "run.iotop.jsonl"))
+    now = time.monotonic_ns()
+    run.say(
+        b'{"kind": "mark", "text": "epoch\\u001b 3"}',
+        json.dumps({"kind": "steps", "at_ns": now, "steps": 5, "batches": 6, "data_ns": 7}).encode(),
+        b'{"kind": "status"}',
+    )
+    status = run.answer()
+    assert (status["kind"], status["verdict"]["state"]) == ("status", "UNSURE")
+    assert status["verdict"]["text"]
+    assert (status["job"], status["time"]) == (None, None), "the tests are not a training job"
+    assert run.end() == 0
+    recording = Recording(tmp_path / "run.iotop.jsonl", allow_root=True)
+    assert [row["text"] for row in recording.marks] == ["epoch\ufffd 3"]
+    (row,) = recording.steps
+    assert (row["pid"], row["steps"], row["batches"]) == (os.getpid(), 5, 6)
+
+
+def test_hostile_requests_are_ignored(run: Running, tmp_path: Path) -> None:
+    run.say(
+        b"\xff", b"[" * 4000, b"{}", b'{"kind": "status", "x": 1}', b'{"kind":"mark","text":"' + b"x" * 9000 + b'"}'
+    )
+    run.say(b'{"kind": "steps", "at_ns": -1, "batches": 1e400}', b"", b'{"kind": "status"}')
+    assert run.answer()["kind"] == "status"
+    assert run.end() == 0
+    recording = Recording(tmp_path / "run.iotop.jsonl", allow_root=True)
+    assert (len(recording.marks), len(recording.steps)) == (0, 0)
+
+
+def test_an_end_is_a_request_too(run: Running) -> None:
+    run.say(b'{"kind": "end"}')
+    assert run.answer()["kind"] == "end"
+    assert run.wait() == 0
+
+
+def test_answers_that_are_not_read_do_not_stop_the_recording(run: Running, tmp_path: Path) -> None:
+    for _ in range(400):
+        run.say(b'{"kind": "status"}')
+    run.say(b'{"kind": "mark", "text": "after"}', b'{"kind": "end"}')
+    assert run.wait() == 0
+    assert [row["text"] for row in Recording(tmp_path / "run.iotop.jsonl", allow_root=True).marks] == ["after"]
+
+
+def test_a_signal_ends_it_as_well(run: Running) -> None:
+    run._child.send_signal(signal.SIGTERM)
+    assert run.wait() == 0
+
+
+@pytest.mark.parametrize("more", [["-o", "-"], ["--csv", "-"], ["--", "true"]])
+def test_standard_streams_are_its_own(more: list[str]) -> None:
+    found = iotop("record", "--control", *more)
+    assert found.returncode == 2
+    assert found.stderr.startswith("usage: --control")

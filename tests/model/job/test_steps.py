@@ -1,0 +1,80 @@
+"""Rates of what training processes report, and which messages are believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.job.steps import StepCounts, rated_steps, step_counts_of, step_rates
+from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading, Status
+
+S = 10**9
+KEY, OTHER = ProcessKey(7, 70), ProcessKey(8, 80)
+
+
+def counts(at_s: float, steps: int | None, batches: int, data_s: float | None, rank: int | None = None) -> StepCounts:
+    return StepCounts(int(at_s * S), steps, batches, None if data_s is None else int(data_s * S), rank)
+
+
+def test_the_rates_between_two_messages() -> None:
+    rates = step_rates(counts(10, 40, 80, 3), counts(12, 60, 120, 4, rank=1))
+    assert (rates.steps_per_s, rates.data_wait_ms, rates.data_wait_ratio, rates.rank) == (10.0, 50.0, 0.5, 1)
+
+
+def test_batches_stand_for_steps_that_are_not_counted() -> None:
+    rates = step_rates(counts(10, None, 80, 3), counts(12, None, 120, 3))
+    assert (rates.steps_per_s, rates.data_wait_ms, rates.data_wait_ratio) == (20.0, 0.0, 0.0)
+
+
+def test_a_wait_that_cannot_be_told_is_unknown() -> None:
+    rates = step_rates(counts(10, 40, 0, None), counts(12, 60, 0, None))
+    assert (rates.steps_per_s, rates.data_wait_ms, rates.data_wait_ratio) == (10.0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, counts(12, 60, 120, 4)),
+        (counts(12, 60, 120, 4), counts(12, 60, 120, 4)),
+        (counts(10, None, 80, 3), counts(12, 3, 120, 4)),
+    ],
+)
+def test_without_a_usable_earlier_message_all_is_unknown(before: StepCounts | None, after: StepCounts) -> None:
+    assert set(step_rates(before, after)[4:]) == {None}
+
+
+def test_totals_that_fell_give_no_rate() -> None:
+    assert step_rates(counts(10, 40, 80, 3), counts(12, 20, 120, 1))[4:] == (None, None, None)
+
+
+def test_each_process_keeps_its_rates_until_its_next_message() -> None:
+    def reading(at_s: float, **tables: StepCounts) -> Reading[dict[ProcessKey, StepCounts]]:
+        keys = {"one": KEY, "two": OTHER}
+        return Reading({keys[name]: value for name, value in tables.items()}, Status.OK, at_ns=int(at_s * S))
+
+    first = reading(10, one=counts(10, 10, 10, 1), two=counts(9, 10, 10, 1))
+    second = reading(12, one=counts(12, 30, 30, 2), two=counts(11, 20, 20, 2))
+    third = reading(14, one=counts(14, 40, 40, 2), two=counts(11, 20, 20, 2))
+    one = rated_steps(None, first, None)
+    two = rated_steps(first, second, one)
+    three = rated_steps(second, third, two)
+    assert two.value is not None
+    assert three.value is not None
+    assert (two.value[KEY].steps_per_s, two.value[OTHER].steps_per_s) == (10.0, 5.0)
+    assert (three.value[KEY].steps_per_s, three.value[OTHER].steps_per_s) == (5.0, 5.0)
+    again = rated_steps(third, third, three)
+    assert (again.value, again.renewed) == (three.value, False)
+    assert rated_steps(third, Reading(), three).value is None
+
+
+def test_a_message_is_believed_within_bounds() -> None:
+    good = {"kind": "steps", "at_ns": 50, "steps": 3, "batches": 4, "data_ns": 5, "rank": 0, "world_size": 8}
+    assert step_counts_of(good, 60, 40) == StepCounts(50, 3, 4, 5, 0, None, 8)
+    for bad in (-1, 1.5, True, "7", None, 2**63, [1]):
+        assert step_counts_of(good | {"batches": bad}, 60, 40) is None
+        found = step_counts_of(good | {"steps": bad, "rank": bad, "data_ns": bad}, 60, 40)
+        assert found == StepCounts(50, None, 4, None, None, None, 8)
+    for elsewhere in (39, 61):
+        moved = step_counts_of(good | {"at_ns": elsewhere}, 60, 40)
+        assert moved is not None
+        assert moved.at_ns == 60, "the clock of another namespace"

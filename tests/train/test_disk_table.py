@@ -1,0 +1,46 @@
+"""The printed table of every disk."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+import iotop_ai
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.train.disk_table import COLUMNS, _blocks
+
+
+def test_a_table_of_every_disk_is_printed_each_interval() -> None:
+    out = io.StringIO()
+    iotop_ai.monitor_disk(interval=0.5, duration=1.6, file=out)
+    blocks = [block.splitlines() for block in out.getvalue().split("\n\n") if block.strip()]
+    assert len(blocks) >= 2
+    for title, *disks in blocks:
+        assert title.split()[1:] == ["UTC", *COLUMNS]
+        for line in disks:
+            name, *figures = line.split()
+            assert name
+            assert len(figures) == len(COLUMNS)
+            assert all(figure == "-" or float(figure) >= 0 for figure in figures)
+
+
+def test_a_mean_over_no_requests_is_a_dash_and_names_are_clean() -> None:
+    row = dict.fromkeys(COLUMNS, "0") | {"timestamp": "2026-11-21T08:46:02.117Z", "r_await": ""}
+    (block,) = _blocks([row | {"device": "sda\x1b"}, row | {"device": "sdb"}])
+    assert block[0].startswith("08:46:02 UTC")
+    assert [line.split()[0] for line in block[1:]] == ["sda\ufffd", "sdb"]
+    assert block[1].split()[1 + COLUMNS.index("r_await")] == "-"
+
+
+def test_each_time_of_a_disk_begins_a_block() -> None:
+    row = dict.fromkeys(COLUMNS, "1") | {"timestamp": "2026-11-21T08:46:02.117Z"}
+    made = list(_blocks(row | {"device": name} for name in ("a", "b", "a", "b", "a")))
+    assert [len(block) - 1 for block in made] == [2, 2, 1]
+
+
+def test_what_cannot_be_measured_is_refused() -> None:
+    with pytest.raises(UsageError, match="interval"):
+        iotop_ai.monitor_disk(interval=5, duration=2)
+    with pytest.raises(UnknownError, match="no device"):
+        iotop_ai.monitor_disk(0.2, 0.4, devices=["no-such-disk"])

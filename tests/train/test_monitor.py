@@ -1,0 +1,219 @@
+"""The recorder of a training process: a real child that records, answers, and ends with the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import iotop_ai
+from iotop_ai.export.tables.recording import Recording
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.train import steps
+from iotop_ai.train.monitor import Monitor, MonitorWarning
+from iotop_ai.train.program import program
+
+TOP = Path(iotop_ai.__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("IOTOP_AI_SOCKET", raising=False)
+
+
+def slow(count: int, seconds: float) -> Iterator[int]:
+    for i in range(count):
+        time.sleep(seconds)
+        yield i
+
+
+def eventually(true: Callable[[], bool], seconds: float = 60) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if true():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def is_closed(path: Path) -> bool:
+    """Whether the recording was ended properly."""
+    return path.read_text().rpartition("\n{")[2].startswith('"k":"end"')
+
+
+def loaded(path: Path) -> Recording:
+    return iotop_ai.load(path, allow_root=True)  # type: ignore[attr-defined,no-any-return]
+
+
+def test_a_run_is_recorded_with_its_marks_and_steps(tmp_path: Path) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+    before = steps.COUNTER.batches
+    with Monitor(path, interval=0.2) as m:
+        for batch in m.watch(slow(20, 0.05)):
+            m.step()
+            if batch == 10:
+                m.mark("half")
+        verdict = m.verdict(wait=60)
+        assert verdict is not None
+        assert str(verdict).startswith(verdict.state)
+        assert m.error == ""
+    recording = loaded(path)
+    assert [row["text"] for row in recording.marks] == ["half"]
+    last = list(recording.steps)[-1]
+    assert last["pid"] == os.getpid()
+    assert last["batches"] == before + 20
+    assert any(row["device"] for row in recording.devices)
+    assert is_closed(path)
+    assert m.verdict() == m.verdict(wait=0) is not None, "the last verdict stays"
+
+
+def test_an_existing_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+    path.write_text("mine")
+    with Monitor(path, interval=0.2) as m:
+        m.verdict(wait=60)
+    assert path.read_text() == "mine"
+    assert m.path == str(tmp_path / "run-2.iotop.jsonl")
+    assert len(loaded(Path(m.path)).system) > 0
+
+
+def test_a_decorated_function_is_recorded(tmp_path: Path) -> None:
+    @iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)
+    def train(count: int) -> int:
+        """Trains."""
+        iotop_ai.mark("within")
+        return count + 1
+
+    assert (train(2), train.__doc__) == (3, "Trains.")
+    assert [row["text"] for row in loaded(tmp_path / "run.iotop.jsonl").marks] == ["within"]
+
+
+def test_an_error_of_the_training_is_marked_and_passes(tmp_path: Path) -> None:
+    @iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)  # type: ignore[attr-defined,untyped-decorator]
+    def train() -> None:
+        raise ValueError("loss is nan")
+
+    with pytest.raises(ValueError, match="nan"):
+        train()
+    assert [row["text"] for row in loaded(tmp_path / "run.iotop.jsonl").marks] == ["ended by ValueError"]
+
+
+@pytest.mark.parametrize("holder", ["alone", "a forked child holds the pipe"])
+def test_the_recorder_ends_when_the_trainer_is_killed(tmp_path: Path, holder: str) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+    forks = "os.fork() or (signal.pause(), os._exit(0))" if holder != "alone" else "None"
+    code = f"""
+import os, signal, sys
+import iotop_ai
+m = iotop_ai.Monitor({str(path)!r}, interval=0.2)
+m.start()
+m.verdict(wait=60)
+child = {forks}
+print(m._recorder.pid, child or 0, flush=True)
+signal.pause()
+"""
+    trainer = subprocess.Popen([sys.executable, "-c", code], cwd=TOP, stdout=subprocess.PIPE, text=True)
+    assert trainer.stdout is not None
+    recorder, child = map(int, trainer.stdout.readline().split())
+    trainer.kill()
+    trainer.wait()
+    try:
+        assert eventually(lambda: is_closed(path))
+        assert eventually(lambda: not os.path.exists(f"/proc/{recorder}") or state(recorder) == "Z")
+    finally:
+        if child:
+            os.kill(child, signal.SIGKILL)
+        trainer.stdout.close()
+
+
+def state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z"
+
+
+def test_the_end_comes_although_a_forked_worker_holds_the_pipe(tmp_path: Path) -> None:
+    with Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) as m:
+        m.verdict(wait=60)
+        worker = os.fork()
+        if not worker:
+            try:
+                signal.pause()
+            finally:
+                os._exit(0)
+        began = time.monotonic()
+    took = time.monotonic() - began
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+    assert m.error == ""
+    assert took < 20, "it is not killed after its time"
+
+
+def test_only_the_first_rank_of_a_machine_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with Monitor(tmp_path / "run.iotop.jsonl") as m:
+        assert m.verdict() is None
+        assert m.breakdown() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_can_be_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IOTOP_AI", "0")
+    with Monitor(tmp_path / "run.iotop.jsonl") as m:
+        assert m.verdict() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_training_goes_on_without_its_recorder(tmp_path: Path) -> None:
+    m = Monitor(program="/no-such-program")
+    with pytest.warns(MonitorWarning, match="no-such-program"):
+        m.start()
+    m.step()
+    m.mark("epoch 1")
+    assert m.verdict() is None
+    m.stop()
+    assert "no-such-program" in m.error
+    m = Monitor(tmp_path / "no/folder/x.iotop.jsonl")
+    m.start()
+    with pytest.warns(MonitorWarning, match="No such file"):
+        assert m.verdict(wait=60) is None
+    m.stop()
+    assert m.error.startswith("input: ")
+
+
+def test_an_unusable_flag_is_told(tmp_path: Path) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with Monitor(tmp_path / "run.iotop.jsonl", options=["--no-such-flag"]) as m:
+            m.verdict(wait=60)
+    assert "--no-such-flag" in m.error
+    assert len(caught) == 1
+
+
+def test_the_program_is_this_pythons_own_or_the_named_one(tmp_path: Path) -> None:
+    assert program("", {})[:1] == [sys.executable]
+    own = tmp_path / "iotop-ai"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    assert program("", {"IOTOP_AI_PROGRAM": str(own)}) == [str(own)]
+    assert program(str(own), {"IOTOP_AI_PROGRAM": "/other"}) == [str(own)]
+    with pytest.raises(UnknownError, match="absolute path"):
+        program("iotop-ai", {})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_does_not_start_a_program_that_another_user_named(tmp_path: Path) -> None:
+    own = tmp_path / "iotop-ai"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o777)
+    with pytest.raises(UnknownError, match="not started as root"):
+        program("", {"IOTOP_AI_PROGRAM": str(own), "SUDO_UID": "1000"})

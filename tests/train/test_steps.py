@@ -1,0 +1,164 @@
+"""The counter of steps, the measured loader, and the messages that monitors get."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import iotop_ai
+from iotop_ai.train import steps
+from iotop_ai.train.distributed import ranks
+from iotop_ai.train.steps import StepCounter, measured
+
+
+class Listener:
+    """A monitor's socket that keeps what it gets."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(path))
+        self._socket.setblocking(False)
+
+    def messages(self) -> list[dict[str, Any]]:
+        out = []
+        try:
+            while True:
+                out.append(json.loads(self._socket.recv(4096)))
+        except BlockingIOError:
+            return out
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture
+def listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Listener]:
+    monkeypatch.setenv("IOTOP_AI_SOCKET", str(tmp_path / "m.sock"))
+    monkeypatch.setattr(steps, "COUNTER", StepCounter())
+    found = Listener(tmp_path / "m.sock")
+    yield found
+    found.close()
+
+
+def slow(count: int, seconds: float) -> Iterator[int]:
+    for i in range(count):
+        time.sleep(seconds)
+        yield i
+
+
+def test_the_wait_for_each_batch_is_measured() -> None:
+    counter = StepCounter()
+    began = time.monotonic_ns()
+    for _ in measured(slow(5, 0.03), counter):
+        time.sleep(0.02)
+    took = time.monotonic_ns() - began
+    assert counter.batches == 5
+    assert counter.data_ns is not None
+    assert 150e6 <= counter.data_ns <= took - 100e6
+
+
+def test_a_loop_that_is_left_counts_its_last_batch() -> None:
+    counter = StepCounter()
+    for i in measured(slow(5, 0), counter):
+        if i == 2:
+            break
+    assert counter.batches == 3
+
+
+def test_an_error_of_the_loader_reaches_the_loop() -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise LookupError("no such sample")
+
+    counter = StepCounter()
+    with pytest.raises(LookupError, match="no such sample"):
+        list(measured(broken(), counter))
+    assert counter.batches == 1
+
+
+def test_a_watched_loader_is_still_that_loader() -> None:
+    class Loader(list[int]):
+        batch_size = 7
+
+    watched = iotop_ai.watch(Loader([1, 2, 3]))
+    assert list(watched) == [1, 2, 3] == list(watched), "it can be iterated again"
+    assert (len(watched), watched.batch_size) == (3, 7)
+    with pytest.raises(AttributeError, match="sampler"):
+        watched.sampler  # noqa: B018 - its lookup raises
+    with pytest.raises(TypeError):
+        len(iotop_ai.watch(slow(1, 0)))
+
+
+def test_monitors_are_told_totals_at_most_twice_a_second(listener: Listener) -> None:
+    for _ in iotop_ai.watch(range(20_000)):
+        iotop_ai.step()
+    (last,) = listener.messages()[-1:]
+    assert (last["kind"], last["steps"], last["batches"]) == ("steps", 20_000, 20_000)
+    assert last["at_ns"] <= time.monotonic_ns()
+    counter = steps.COUNTER
+    for tick in range(10):
+        counter.step()
+        counter.tell_if_due(counter.due_ns - 1 if tick else counter.due_ns)
+    assert len(listener.messages()) == 1
+
+
+def test_unchanged_totals_are_not_told_again(listener: Listener) -> None:
+    steps.step()
+    steps.COUNTER.tell()
+    steps.COUNTER.tell()
+    (only,) = listener.messages()
+    assert only["steps"] == 1
+    assert only["data_ns"] is None, "nothing measured a wait"
+
+
+def test_a_mark_is_sent_clean(listener: Listener) -> None:
+    iotop_ai.mark(" epoch\x1b[31m 3 ")
+    iotop_ai.mark("   ")
+    assert listener.messages() == [{"kind": "mark", "text": "epoch\ufffd[31m 3"}]
+
+
+def test_without_a_monitor_nothing_happens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.sock", tmp_path):
+        monkeypatch.setenv("IOTOP_AI_SOCKET", str(path))
+        iotop_ai.mark("epoch 1")
+        steps.COUNTER.step()
+        steps.COUNTER.tell()
+
+
+def test_a_forked_child_counts_its_own_steps(listener: Listener) -> None:
+    os.register_at_fork(after_in_child=steps.COUNTER.reset)
+    for _ in iotop_ai.watch(range(3)):
+        steps.step()
+    listener.messages()
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            steps.step()
+            steps.COUNTER.tell()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+    (told,) = listener.messages()
+    assert (told["steps"], told["batches"], told["data_ns"]) == (1, 0, 0)
+
+
+def test_the_place_among_ranks_comes_from_the_launcher() -> None:
+    assert ranks({"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "SLURM_PROCID": "0"}) == {
+        "rank": 3,
+        "local_rank": 1,
+        "world_size": 8,
+    }
+    assert ranks({"SLURM_PROCID": "5", "SLURM_LOCALID": "x", "SLURM_NTASKS": "-1"}) == {
+        "rank": 5,
+        "local_rank": None,
+        "world_size": None,
+    }
