@@ -200,7 +200,7 @@ class Own(MemoryRecording):
     smartctl = ""
 
     def refresh_smart(self) -> None:
-        """There is no disk to ask."""
+        """No disk to query."""
 
 
 async def draw(picture: Picture, shown: list[Frame], folder: Path) -> None:
@@ -288,7 +288,7 @@ def main() -> None:
     if any(not picture.scene for picture in wanted):
         with load(args.seconds + 10):
             taken = record(args.seconds)
-        # Whatever else runs here is nobody's business: others' names and places are replaced.
+        # The names and paths of the machine's other programs are private: they are replaced.
         shown[""] = list(frames(Slim(list(taken)).all()))
     for picture in wanted:
         asyncio.run(draw(picture, shown[picture.scene], args.into.resolve()))

@@ -18,7 +18,7 @@ _OK = Status.OK
 
 
 class Unavailable(Exception):  # noqa: N818 - a normal state of the machine
-    """There is no value, for a normal reason; remedy: what the user can do about it."""
+    """A value is missing for a normal reason. remedy: what the user can do about it."""
 
     def __init__(self, status: Status, reason: str, remedy: str = "") -> None:
         super().__init__(reason)

@@ -292,7 +292,7 @@ def main() -> int:
     chosen_by.add_argument("--programs", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=12, help="seconds each run is watched (12)")
-    parser.add_argument("--keep", type=Path, help="a file that holds runs: those of before count as well")
+    parser.add_argument("--keep", type=Path, help="a file of runs; earlier ones count as well")
     parser.add_argument("--write", action="store_true", help="put what is kept into docs/cost.md")
     args = parser.parse_args()
     need("tmux")

@@ -131,7 +131,7 @@ PIDSTAT: Mapping[str, tuple[str, float, str]] = {
     "kB_ccwr/s": ("cancelled_bytes_per_s", 1 / KIB, RATE),
 }
 ROUNDING = 0.005
-"""Both print two decimals: half of the last one is no difference."""
+"""Both print two decimals: half of the last one is not a difference."""
 NO_REQUESTS = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz": "w/s", "d_await": "d/s"} | {
     "dareq-sz": "d/s",
     "f_await": "f/s",

@@ -46,7 +46,7 @@ from tests.present.scenes import starved_snapshots
 
 WIDTH, HEIGHT = 120, 40
 SIZES = ((80, 24), (WIDTH, HEIGHT), (160, 48), (240, 67))
-"""Windows by which the growth of the picture is told."""
+"""Window sizes of the pictures."""
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cost.md"
 HEADING = "## Where the time goes"
 WARM = 6

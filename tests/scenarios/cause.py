@@ -36,8 +36,8 @@ class Cause(NamedTuple):
     gpu: the trainer appears on the C NVML library; gpus: how many; card: differences from the usual card.
     program: runs as ``program FOLDER --log FILE [options] [--gpu CONF]``; None: without a trainer.
     torch: the trainer needs a Python with torch; without one the cause is skipped.
-    negative: not a trouble; an alarm is false. also: further classes that are not false alarms.
-    window_s: seconds that the verdict may take. seconds: the least time to watch.
+    negative: nothing is wrong; an alarm is false. also: further classes that are not false alarms.
+    window_s: seconds that the verdict may take. seconds: shortest time to watch.
     background: whether one of the repeats runs beside a busy core. draw: returns the cause with other parameters;
     told: these as text. captured: made from a captured tree. why_not: why this machine cannot make it, "" when it can.
     """

@@ -1,4 +1,4 @@
-"""Causes on GPUs. The GPUs are those of the C NVML library; what they show follows from what the ranks do."""
+"""Causes on GPUs. The GPUs are those of the C NVML library; their figures follow what the ranks do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CARD = (
 )  # fmt: skip
 """Figures of a data-centre card, in addition to those of ranks.py."""
 LINK = 30.0
-"""Window of the classes that look at a minute's half; imbalance looks at all of it."""
+"""Window of the classes that need half a minute; imbalance needs a whole one."""
 
 
 def _step(chance: random.Random) -> float:
@@ -81,7 +81,7 @@ def _cores(cause: Cause, chance: random.Random) -> Cause:
 
 
 def ranks(label: str, gpus: int, *trouble: object, **more: Any) -> Cause:
-    """Ranks on so many GPUs with a trouble."""
+    """Ranks on ``gpus`` GPUs, with a fault."""
     options = (*FED, "--ranks", str(gpus), *map(str, trouble))
     return Cause(label, plain, options, gpu=True, gpus=gpus, card=CARD, program=RANKS, **{"draw": _steps, **more})
 

@@ -1,4 +1,4 @@
-"""Causes around a job: others on its disk and its cores, its workers' turns, its end; and what looks like trouble."""
+"""Causes around a job: programs on its disk and cores, restarts of its workers, its end; and similar negatives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EPOCHS = ("--mode", "epochs", "--workers", "2", "--batch", "2", "--warm", "--ste
 
 
 def beside(scene: Scene, mode: str, count: int = 1) -> Scene:
-    """A scene with another program in it."""
+    """The scene with another program beside the job."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:
@@ -34,7 +34,7 @@ def beside(scene: Scene, mode: str, count: int = 1) -> Scene:
 
 @contextlib.contextmanager
 def one_core(folder: Path) -> Iterator[Setting]:
-    """A job that may use one of the machine's cores only."""
+    """A job that may use only one of the machine's cores."""
     with plain(folder) as setting:
         yield setting._replace(within=("taskset", "-c", "0"))
 
@@ -45,7 +45,7 @@ def why_no_gcc() -> str:
 
 
 def why_no_taskset() -> str:
-    """Why a job cannot be bound here; "" when it can."""
+    """Why a job cannot be bound to a core here; "" when it can."""
     return "" if shutil.which("taskset") else "needs taskset"
 
 

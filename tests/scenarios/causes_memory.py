@@ -1,4 +1,4 @@
-"""Causes in what runs out, and in what breaks: page cache, memory, shared memory, room on a disk, a disk."""
+"""Causes in which something runs out or breaks: page cache, memory, shared memory, disk space, a disk."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ def why_no_link() -> str:
 
 
 def linked(mbit: int) -> Scene:
-    """A pair of interfaces to a network of its own, where the peer listens; so much passes, though they say 10 Gbit/s.
+    """A link to a second network where the peer listens; limited to ``mbit``, though it reports 10 Gbit/s.
 
-    The network ends with the peer, which ends with us, and the interfaces with the network: nothing is left behind.
+    The network ends with the peer, which ends with us, and the interfaces with the network.
     """
 
     @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Programs around a job: ``python host.py MODE FOLDER [--log FILE] [--gpu CONF] [options of trainer.py]``.
 
-epochs: a trainer that starts its workers anew each --epoch steps, each of which first imports for --import-s. dies: a
-trainer that ends itself with --signal after --after seconds. serve: an inference server that waits for requests.
+epochs: a trainer that restarts its workers every --epoch steps; each worker first imports for --import-s. dies: a
+trainer that kills itself with --signal after --after seconds. serve: an inference server that waits for requests.
 read: a program that reads the folder's files cold, again and again. spin, write, compile, desktop: load of other kinds.
 """
 
@@ -26,7 +26,7 @@ SOURCE = "\n".join(f"double f{i}(double x) {{ return x * {i}.5 + f{i - 1}(x / {i
 
 
 class Importing(Dataset):
-    """Samples of which a worker's first takes as long as a large framework's import."""
+    """A dataset whose first sample in each worker takes as long as importing a large framework."""
 
     def __init__(self, a: argparse.Namespace, import_s: float) -> None:
         super().__init__(a)
@@ -41,7 +41,7 @@ class Importing(Dataset):
 
 
 def train(a: argparse.Namespace, dataset: Dataset, epoch: int, end: float) -> None:
-    """Steps with workers that are ended and started anew after each epoch (0: never), until so late."""
+    """Train until ``end``; restart the workers after each epoch (0: never)."""
     log = a.log.open("w", buffering=1) if a.log else None
     loader, step = Loader(dataset, a.workers, a.batch, a.prefetch, a.method), 0
     while time.monotonic() < end:
@@ -61,7 +61,7 @@ def train(a: argparse.Namespace, dataset: Dataset, epoch: int, end: float) -> No
 
 
 def serve(conf: Path | None) -> None:
-    """Answer over HTTP on a port of its own; on the GPU library it holds a model and rests."""
+    """Listen for HTTP requests; with a GPU, hold the memory of a model and idle."""
     if conf is not None:
         text = [line for line in conf.read_text().splitlines() if not line.startswith(("gpu0.util", "gpu0.power_mw"))]
         shown = [*text, "gpu0.util=0", "gpu0.power_mw=75000", f"gpu0.procs={os.getpid()}:42949672960"]
@@ -88,32 +88,32 @@ def read(folder: Path) -> None:
 
 
 def read_much(folder: Path, count: int) -> None:
-    """So many readers at once, as threads: forked ones would look like a job's loaders."""
+    """Read with ``count`` threads: forked readers would look like a job's loaders."""
     for _ in range(count):
         threading.Thread(target=read, args=(folder,), daemon=True).start()
     signal.pause()
 
 
 def spin_much(count: int) -> None:
-    """Keep so many cores busy, by programs that are no Python."""
+    """Keep ``count`` cores busy with shell loops."""
     programs = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
     for program in programs:
         program.wait()
 
 
 def write(folder: Path) -> None:
-    """A log that is written line by line, and made anew when it is large."""
+    """Write a log line by line; start it again when it is large."""
     path = folder / "noisy.log"
     while True:
         with path.open("w", buffering=1) as log:
             for number in range(40_000):
-                log.write(f"{time.time()} worker {number} did something that nobody reads about\n")
+                log.write(f"{time.time()} worker {number} did something\n")
                 if number % 20 == 0:
                     time.sleep(0.01)
 
 
 def compile_all(folder: Path) -> None:
-    """Translate a C program, one time after the other."""
+    """Compile a C program again and again."""
     source = folder / "part.c"
     source.write_text(f"double f0(double x) {{ return x; }}\n{SOURCE}\nint main(void) {{ return (int)f399(1.0); }}\n")
     while True:
@@ -121,7 +121,7 @@ def compile_all(folder: Path) -> None:
 
 
 def desktop(folder: Path) -> None:
-    """What an idle desktop does: something small wakes now and then, and sometimes saves."""
+    """Behave like an idle desktop: wake up now and then, and sometimes write a file."""
     while True:
         time.sleep(0.5)
         spin(0.004)

@@ -1,8 +1,8 @@
-"""Keeps one recording a cause for CI: ``python -m tests.scenarios.keep [RESULTS]``.
+"""Keeps one recording of each cause for CI: ``python -m tests.scenarios.keep [RESULTS]``.
 
-Of each cause the best run of a results folder that was right is taken, cut down to what a verdict looks at, and
-packed into tests/data/verdicts/ with its label, where tests/test_verdicts.py diagnoses it again. A cause that was
-never right keeps what it had.
+Takes each cause's best correct run of a results folder, reduces it to what a verdict reads, and packs it into
+tests/data/verdicts/ with its label; tests/test_verdicts.py diagnoses it again. A cause without a correct run keeps its
+recording.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FALSE_ALARMS = 0.1
 
 
 def snapshots(path: Path) -> list[Snapshot]:
-    """What a recording holds."""
+    """The Snapshots of a recording."""
     recording = FileRecording(str(path))
     try:
         items = list(recording.items(adopt=False))
@@ -64,7 +64,7 @@ def write(source: Iterable[Snapshot], target: Path) -> None:
 
 
 def best(runs: Iterable[Scored]) -> Iterator[Scored]:
-    """The steadiest right run of each cause, of those that are no background and not held out where there is one."""
+    """The steadiest correct run of each cause: a plain one if possible, else beside a busy core, else held out."""
     order = sorted(
         (run for run in runs if run.right),
         key=lambda r: (r.record["name"], KINDS.index(r.record["kind"]), -r.score.right, r.score.flaps),
@@ -77,19 +77,19 @@ def best(runs: Iterable[Scored]) -> Iterator[Scored]:
 
 
 def entry(run: Scored, file: str) -> dict[str, Any]:
-    """What is known of a kept recording."""
+    """The index entry of a kept recording."""
     r = run.record
     taken = ("label", "negative", "also", "captured", "window_s", "told", "started", "kind")
     return {"file": file, **{key: r[key] for key in taken}}
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """The ticks of a recording, as the rules of today see them."""
+    """The ticks of a recording, judged by the current rules."""
     return [{**row_of(frame, 0), "truth": None} for frame in frames(snapshots(path))]
 
 
 def wrong(kept: Mapping[str, Any], path: Path) -> str:
-    """What the rules of today get wrong about a kept recording; "" when nothing."""
+    """What the current rules get wrong about a kept recording; "" if nothing."""
     ticks = rows(path)
     out = score(kept["label"], ticks, window_s=kept["window_s"], started=kept["started"], also=tuple(kept["also"]))
     if out.got != kept["label"]:
@@ -114,7 +114,7 @@ def keep(results: Path, target: Path) -> list[str]:
         size, kept = fresh.stat().st_size, entry(run, packed.name)
         trouble = f"{size} bytes" if size > LONGEST_BYTES else wrong(kept, fresh)
         if trouble:
-            # What was kept before stays.
+            # The earlier recording stays.
             fresh.unlink()
             lines.append(f"left out {r['name']}: {trouble}")
             continue

@@ -1,7 +1,7 @@
-"""An object store: ``python object_store.py URL_FILE DELAY_MS BYTES_PER_S``; GET /N gives N bytes, slowly.
+"""An object store: ``python object_store.py URL_FILE DELAY_MS BYTES_PER_S``; GET /N returns N bytes, slowly.
 
-It thinks for DELAY_MS before each answer and sends so many bytes per second on each connection. It writes host:port
-to URL_FILE and one line to standard output when it serves.
+It waits DELAY_MS before each answer and sends at most BYTES_PER_S on each connection. Once it serves, host:port is in
+URL_FILE and one line on standard output.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(len(piece) / self.bytes_per_s)
 
     def log_message(self, *args: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 def main() -> int:

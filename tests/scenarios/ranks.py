@@ -1,9 +1,9 @@
 """Ranks that train together, a GPU each: ``python ranks.py FOLDER --ranks 4 --gpu CONF --log FILE ...``.
 
 Each rank has loader workers (those of trainer.py), takes a batch, computes for a while and then waits for all others,
-as an all-reduce does. What its GPU shows on the C NVML library follows from that: it is busy while it computes or
-spins in the collective, and draws much only while it computes. With --trouble something is wrong with a GPU, and the
-ranks feel it: a throttled one computes longer, a narrow link brings its batch later, a broken one stands still.
+as an all-reduce does. Its GPU on the C NVML library follows: it is busy while the rank computes or spins in the
+collective, and draws much power only while it computes. --trouble gives a GPU a fault that slows its rank: throttled,
+it computes longer; behind a narrow link, its batch arrives later; broken, it stops.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SPAWN = multiprocessing.get_context("spawn")
 
 
 class Trouble(NamedTuple):
-    """What is wrong, and with how many GPUs. amount: of what, as each kind of trouble reads it."""
+    """A fault and how many GPUs have it. amount: its size, in the unit of its kind."""
 
     kind: str
     amount: float
@@ -68,7 +68,7 @@ class Board:
 
 
 def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> None:
-    """One rank, for ever."""
+    """Run one rank forever."""
     if a.ranks > 1:
         # Leave no process behind, however the others end.
         die_with_us()
@@ -90,7 +90,7 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
             board.enter(rank, COPYING)
             time.sleep(trouble.amount)
         if trouble.kind in ("xid", "lost") and mine and ready - began >= BREAKS_S:
-            # What it had computed is gone; the program stands in a call that never returns.
+            # The program hangs in a call that never returns.
             board.enter(rank, LOADING)
             threading.Event().wait()
         board.enter(rank, COMPUTING)
@@ -106,7 +106,7 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
             board.enter(rank, SPINNING)
             time.sleep(trouble.amount)
         elif trouble.kind == "hang" and ready - began >= 1.0:
-            # The rank that all wait for is on another machine.
+            # All wait for a rank on another machine.
             board.enter(rank, SPINNING)
             threading.Event().wait()
         if a.ranks > 1:
@@ -119,7 +119,7 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
 
 
 def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, stranger: int) -> None:
-    """Tell what each GPU shows, twice a second, until the end."""
+    """Write each GPU's figures twice a second, forever."""
     ranks, began = a.ranks, time.monotonic()
     base = target.read_text().splitlines()
     before, at = [board.seconds(rank, began) for rank in range(ranks)], began
@@ -191,7 +191,7 @@ def shown(
 
 
 def bystander() -> int:
-    """A process of another program that holds memory of a GPU: of our group, but not below us. Its pid."""
+    """Start another program that holds memory of a GPU: in our process group, but not our child. Returns its pid."""
     read, write = os.pipe()
     if not os.fork():
         pid = os.fork()
@@ -223,7 +223,7 @@ def main() -> int:
         threading.Thread(target=report, args=(a.gpu, board, a, trouble, stranger), daemon=True).start()
         train(a, board, 0, trouble)
     for rank in range(a.ranks):
-        # Not a daemon, which could have no loaders; the group is ended as a whole.
+        # Not daemons: those cannot have children. The whole process group is killed at the end.
         SPAWN.Process(target=train, args=(a, board, rank, trouble)).start()
     report(a.gpu, board, a, trouble, stranger)
     return 0

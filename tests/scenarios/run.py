@@ -1,7 +1,7 @@
 """Makes causes for real and scores the verdicts: ``python -m tests.scenarios.run [--repeat 3] [--resume] [--write]``.
 
-Run as root on a machine that does nothing else. --class tries single ones, --list tells what there is and how long it
-takes, --until HH:MM ends in time, --resume goes on after an interrupt with what is not yet there, --write puts the
+Run as root on a machine that does nothing else. --class tries single ones, --list shows the causes and how long they
+take, --until HH:MM ends in time, --resume continues an interrupted run, --write puts the
 figures into docs/verdict.md.
 """
 
@@ -39,7 +39,7 @@ def moment(text: str) -> datetime.datetime:
     try:
         then = now.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time of day (HH:MM)") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time of day (HH:MM)") from None
     return then if then > now else then + datetime.timedelta(days=1)
 
 
@@ -119,7 +119,7 @@ def chosen(causes: Mapping[str, Cause], only: Sequence[str] | None) -> list[str]
     for word in only:
         found = [name for name, cause in causes.items() if word in (name, cause.label)]
         if not found:
-            raise ValueError(f"no cause or class is called {word!r}; --list tells them")
+            raise ValueError(f"no cause or class is called {word!r}; --list shows them")
         out |= dict.fromkeys(found)
     return list(out)
 

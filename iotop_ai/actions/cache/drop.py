@@ -54,7 +54,7 @@ def drop_caches(
 
     def act() -> Outcome:
         if level not in CACHES:
-            return Outcome(False, f"there is no level {level}: 1, 2 or 3")
+            return Outcome(False, f"level {level} does not exist; choose 1, 2 or 3")
         wait = wait_s(root, clock, folder)
         if wait > 0:
             text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, once a minute is the limit"

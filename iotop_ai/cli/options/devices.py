@@ -73,7 +73,7 @@ def _existing(infos: Mapping[str, BlockInfo]) -> str:
         if info.kind not in _QUIET_KINDS
     ]
     if not names:
-        return "there are no devices"
+        return "this machine has none"
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return f"devices: {', '.join(names[:_LISTED])}{more}"
 

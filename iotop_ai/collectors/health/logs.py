@@ -64,7 +64,7 @@ def too_old_for_nvme_tests(answer: object) -> bool:
 
 
 def self_test_log(answer: object, view: Mapping[str, Any]) -> tuple[SelfTest, ...]:
-    """The newest entries first; pySMART's where there is no JSON."""
+    """The newest entries first; pySMART's where the JSON has none."""
     found: list[SelfTest] = []
     for kind in ("extended", "standard"):
         found = found or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]

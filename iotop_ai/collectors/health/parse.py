@@ -1,7 +1,7 @@
 """smartctl's answer about one disk as a SmartState. Pure.
 
 The JSON keys are smartmontools' own (smartctl 7.0 and newer); where JSON and pySMART both have a value, JSON wins. The
-exit status is a bit mask (smartctl(8)): bits 0 and 1 mean that there is no data, 2 to 7 are findings about the disk,
+exit status is a bit mask (smartctl(8)): bits 0 and 1 mean that the data is missing, 2 to 7 are findings about the disk,
 and exactly 3 is the result of ``-n standby,3`` for a sleeping disk.
 """
 

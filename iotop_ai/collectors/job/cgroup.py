@@ -1,4 +1,4 @@
-"""The cgroups that recognised jobs run in; nothing is read while there is no job.
+"""The cgroups that recognised jobs run in; without a job nothing is read.
 
 Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html; of v1
 https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html and cpuacct.html.

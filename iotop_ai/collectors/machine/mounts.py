@@ -143,7 +143,7 @@ class PathDevices(NamedTuple):
     """The disks behind a folder.
 
     devices: kernel names of the physical disks, () without any on this machine. chain: kernel names from the mounted
-    device down to its first disk. reason: why there are no devices; "" with devices.
+    device down to its first disk. reason: why it has no devices; "" with devices.
     """
 
     path: str

@@ -53,7 +53,7 @@ def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
 
 
 def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
-    # One rank stands for all: with several, there is no moment at which all of their workers are new.
+    # The first rank stands for all: the workers of several ranks are never all new at one moment.
     starts = [worker.start_ticks for worker in job.ranks[0].workers]
     if not starts:
         return old._replace(idle_s=round(old.idle_s + lost_s, 3), following=False) if old.newest_ticks else old

@@ -31,7 +31,7 @@ def _storage(facts: Facts) -> RuledOut | None:
         args: Args = (("device", device.name), ("await_ms", device.judged_ms), ("normal_ms", device.normal_ms))
         return RuledOut("storage_read", "disks_calm", args)
     if waiting_group(facts) is None and facts.snapshot.processes.value is not None:
-        return RuledOut("storage_read", "nobody_waits", (("device", device.name),))
+        return RuledOut("storage_read", "no_process_waits", (("device", device.name),))
     return None
 
 
@@ -40,7 +40,7 @@ def _cpu(facts: Facts) -> RuledOut | None:
         return None
     top = facts.feeding.busiest()
     if top is None:
-        return RuledOut("cpu_prep", "nobody_computes")
+        return RuledOut("cpu_prep", "no_process_computes")
     if (top.cpu_ratio or 0.0) >= facts.limits.worker_busy:
         return None
     return RuledOut("cpu_prep", "cpu_low", (("task", top.name), ("cpu", top.cpu_ratio)))

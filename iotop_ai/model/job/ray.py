@@ -1,7 +1,7 @@
-"""Which of Ray's processes belong to which program, and what they do in it.
+"""Ray's processes: the program that each belongs to, and its role.
 
-A raylet starts the workers of every program of its machine, so that they are no descendants of the program that they
-work for, unless ``ray.init()`` started the raylet: python/ray/_private/services.py, src/ray/raylet/worker_pool.cc.
+A raylet starts the workers of every program of its machine, so a program's workers are not its descendants, unless
+``ray.init()`` started the raylet: python/ray/_private/services.py, src/ray/raylet/worker_pool.cc.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One look at a process takes the state of its main thread (/proc/PID/stat field 3) and the kernel function in which it
 sleeps (/proc/PID/wchan). A sweep looks at one training process and all its loader workers together, since only
-together do they tell a wait for data from a rest: the trainer sits in a queue, and a worker is still at work.
+together do they distinguish a wait for data from rest: the trainer sits in a queue while a worker is at work.
 Source: fs/proc/array.c, fs/proc/base.c (proc_pid_wchan, proc_pid_schedstat), kernel/sched/core.c (get_wchan).
 """
 
@@ -19,8 +19,8 @@ from iotop_ai.model.process.records import ProcessKey
 
 DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED = range(8)
 """Places: blocked in the kernel (state D), on or waiting for a CPU (R), asleep in a queue, in a socket, elsewhere,
-and asleep where the kernel does not say (another user's process). A futex and a stop are told apart in one look; the
-counts take them as a queue and as elsewhere (``COARSE``)."""
+and asleep where the kernel does not say (another user's process). One look distinguishes a futex and a stop; the counts
+take them as a queue and as elsewhere (``COARSE``)."""
 PLACES = 6
 COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER)
 

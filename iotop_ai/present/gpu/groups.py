@@ -34,7 +34,7 @@ class Gpu(NamedTuple):
 
     uuid: str
     reading: Reading[GpuState]
-    """Says why when there is no state."""
+    """With the reason when the state is missing."""
     rates: GpuRates | None
     """None when it gave no answer."""
     busy: float | None

@@ -28,7 +28,7 @@ class DropView(NamedTuple):
     how: str | None = None
     """"root", "sudo", "" without permission; None while that is being checked."""
     reason: str = ""
-    """Why there is no permission."""
+    """Why permission is missing."""
     remedy: str = ""
     wait_s: float = 0.0
     """Time until the next drop is allowed."""

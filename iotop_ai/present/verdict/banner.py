@@ -114,7 +114,7 @@ def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
 
 
 def _since(frame: Frame, view: View) -> list[Span]:
-    """The start and duration of the state, within this session; [] while there is no claim."""
+    """The start and duration of the state, within this session; [] without a finding."""
     snapshot, since = frame.snapshot, frame.verdict.primary.since_ns
     if since is None or frame.verdict.measuring:
         return []

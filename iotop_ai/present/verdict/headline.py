@@ -346,7 +346,7 @@ def sureness(confidence: float) -> str:
 
 
 def confidence(verdict: Verdict, frame: Frame) -> Spans:
-    """The confidence: "confidence high"; [] while there is no claim."""
+    """The confidence: "confidence high"; [] without a finding."""
     if verdict.primary.class_id == "unknown":
         return []
     return [Span("confidence ", "dim"), _plain(sureness(verdict.primary.confidence))]

@@ -83,7 +83,7 @@ class Rotation(NamedTuple):
 
 class RecorderState(NamedTuple):
     """dropped: Snapshots lost so far. dropped_events: events lost with them. trouble: why nothing is written now, ""
-    when there is no error."""
+    without an error."""
 
     path: str
     size_bytes: int

@@ -161,7 +161,7 @@ class PipeSink:
         return None
 
     def beside(self) -> None:
-        """There is no file beside a pipe."""
+        """A pipe has no sibling file."""
 
     def is_named(self) -> bool:
         """Always: a pipe has no name."""

@@ -194,7 +194,7 @@ class HealthScreen(LiveScreen):
         one = target_disk(self.main.frame, self.health)
         why = f"{self._disk_in_test} is being queried" if self._disk_in_test else why_no_test(one, self.health)
         if why or one is None:
-            self.answer(f"failed: {why}" if why else "failed: there is no disk")
+            self.answer(f"failed: {why}" if why else "failed: this machine has no disk")
         else:
             self.show(dialogue=Dialogue(one.name))
 

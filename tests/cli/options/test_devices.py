@@ -42,7 +42,7 @@ def test_an_unknown_name_lists_the_devices_without_loops() -> None:
 
 
 def test_without_devices_it_says_so() -> None:
-    with pytest.raises(UsageError, match="there are no devices"):
+    with pytest.raises(UsageError, match="this machine has none"):
         matching_devices("hda", {})
 
 

@@ -1,4 +1,4 @@
-"""Figures are no finer than their precision."""
+"""Figures are not finer than their precision."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_job_of_a_loader_is_the_job(terminal: Terminal, trainers: tuple[Trainer,
 def test_what_is_no_job_is_said(terminal: Terminal) -> None:
     start(terminal, "--job", "4194303")
     text = terminal.wait_for("rc=2")
-    assert "usage: --job 4194303: there is no such process" in text
+    assert "usage: --job 4194303: no such process" in text
     assert "Traceback" not in text
     start(terminal, "--job", "1")
     terminal.wait_for("process 1 belongs to no training job", 40.0)

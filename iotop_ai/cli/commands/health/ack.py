@@ -75,7 +75,7 @@ def _undo(store: Acknowledged, acknowledged: dict[str, str], word: str | None) -
     name = next((name for name in acknowledged if word in (name, name.partition(":")[2])), word)
     if not store.remove(name):
         raise UsageError(f"{clean(word)!r} is not acknowledged; acknowledged: {', '.join(acknowledged) or 'none'}")
-    print_lines([f"{name} is no longer acknowledged"])
+    print_lines([f"{name}: acknowledgement removed"])
     return 0
 
 

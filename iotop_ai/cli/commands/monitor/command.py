@@ -133,7 +133,7 @@ def check_job(snapshot: Snapshot, pid: int) -> None:
     """Raises UsageError when the process does not exist; 0 means no job was chosen."""
     table = snapshot.processes.value
     if pid and table is not None and table.complete and all(key.pid != pid for key in table.stat):
-        raise UsageError(f"--job {pid}: there is no such process")
+        raise UsageError(f"--job {pid}: no such process")
 
 
 def in_browser() -> bool:

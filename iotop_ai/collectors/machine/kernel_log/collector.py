@@ -139,7 +139,7 @@ class KernelLogCollector:
             remedy = "run as root, or: sudo sysctl kernel.dmesg_restrict=0" if restricted else "run as root"
             return Unavailable(Status.DENIED, "the kernel's log may not be read", remedy)
         if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
-            return Unavailable(Status.ABSENT, "there is no /dev/kmsg here (a container has none)")
+            return Unavailable(Status.ABSENT, "/dev/kmsg is missing (as in a container)")
         return Unavailable(Status.FAILED, f"/dev/kmsg: {error.strerror or error}")
 
     def close(self) -> None:

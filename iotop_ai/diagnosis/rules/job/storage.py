@@ -55,7 +55,7 @@ def held_by_disk(facts: Facts) -> list[Wait]:
             level = min(over, disk / limits.decider)
         else:
             level = min(over, disk / limits.main_share) if disk >= (running or 0.0) else 0.0
-            # Of the time that it has no data: what it computes meanwhile is no wait for the device.
+            # As a share of the time without data: computing meanwhile is not a wait for the device.
             disk = disk / max(job.stall or 0.0, disk) if disk else 0.0
         if level >= limits.leave_level:
             out.append(Wait(job, job_device(job, facts.devices, limits.carried_share), disk, level))

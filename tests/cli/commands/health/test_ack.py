@@ -46,7 +46,7 @@ def test_acknowledgements_are_listed_and_withdrawn(tmp_path: Path) -> None:
     for words in (("ack", "--undo"), ("ack", "--undo", "sdz")):
         assert iotop(*words, **environment).stderr.startswith("usage: ")
     undone = iotop("ack", "--undo", "WD_1_2", **environment)
-    assert (undone.returncode, undone.stdout) == (0, f"{NAME} is no longer acknowledged\n")
+    assert (undone.returncode, undone.stdout) == (0, f"{NAME}: acknowledgement removed\n")
     assert kept.read() == {}
 
 
