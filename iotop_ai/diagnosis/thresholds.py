@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import SHORTEST_S
+from iotop_ai.model.gpu import moment
 
 RULES_VERSION = 7
 """Grows with every change of a rule or of a number here: what was decided by another version is decided again."""
@@ -107,7 +108,7 @@ class Thresholds(NamedTuple):
 
     gpu_fair: float = 0.7
     """Below this utilisation a GPU has idle time."""
-    gpu_bound: float = 0.9
+    gpu_bound: float = moment.BUSY
     """From this utilisation on a GPU is busy; NVML counts time with any kernel running."""
     power_share: float = 0.4
     """Power over its limit from which a busy GPU computes; a spinning collective draws little."""
@@ -212,13 +213,13 @@ class Thresholds(NamedTuple):
     """As above, to leave."""
     limit_lowered: float = 0.9
     """A power limit below this part of the board's own is lowered."""
-    link_full: float = 0.8
+    link_full: float = moment.LINK_FULL
     """Part of a PCIe link's rate at which it is full."""
     link_full_leave: float = 0.65
     """As above, to leave."""
     link_felt: float = 0.5
     """Part of its rate at which a degraded link costs time."""
-    link_bytes_per_s: float = 50e9
+    link_bytes_per_s: float = moment.LINK_BYTES_PER_S
     """Practical rate of PCIe generation 5 x16; half of it for each generation before."""
     replays_per_s: float = 1.0
     """Retransmitted packets of a faulty link."""
@@ -232,9 +233,9 @@ class Thresholds(NamedTuple):
     """Full within this time is an alarm."""
     xid_program_s: float = 600.0
     """Time for which a program's own error is shown."""
-    spin_power: float = 0.25
+    spin_power: float = moment.SPIN_POWER
     """Part of the power limit below which GPUs that are never idle only spin; an H100 draws about 14 % then."""
-    spin_power_sure: float = 0.4
+    spin_power_sure: float = moment.SPIN_POWER_SURE
     """The same where the tensor cores are idle or no batch arrives."""
     spin_leave: float = 1.4
     """Factor on both to leave."""
@@ -244,11 +245,11 @@ class Thresholds(NamedTuple):
     """As above, to leave."""
     gpu_held_s: float = 600.0
     """Idle time after which held memory is shown."""
-    tensor_none: float = 0.02
+    tensor_none: float = moment.TENSOR_NONE
     """Activity of idle tensor cores."""
     sm_busy: float = 0.8
     """SM activity of effective use. Source: DCGM user guide, profiling metrics."""
-    sm_idle: float = 0.5
+    sm_idle: float = moment.SM_IDLE
     """SM activity of ineffective use. Source: as above."""
     workers_rest: float = 0.8
     """Share of time asleep of idle workers."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
+from iotop_ai.model.gpu.moment import copies, spins
+from iotop_ai.model.gpu.state import received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.records import Job, JobPlace, Rank
 from iotop_ai.model.job.time_account import Interval, Phase, account
@@ -72,15 +74,42 @@ class Tick(NamedTuple):
     ages_s: Mapping[ProcessKey, float | None]
 
 
+class _GpuMoments:
+    """What the GPUs do beside computing; a rate lasts until the next reading of its GPU."""
+
+    def __init__(self) -> None:
+        self._readings: GpuTable = {}
+        self._copying: dict[str, bool] = {}
+
+    def update(self, gpus: GpuTable | None) -> None:
+        """Take a tick's readings."""
+        now = gpus or {}
+        for uuid, reading in now.items():
+            old = self._readings.get(uuid)
+            if reading.value is not None and (old is None or old.at_ns != reading.at_ns):
+                self._copying[uuid] = copies(reading.value, received_bytes_per_s(old, reading))
+        self._readings = now
+
+    def spin(self, uuids: Collection[str]) -> bool:
+        """Whether these GPUs only wait for each other."""
+        return spins([self._readings[uuid].value for uuid in uuids if uuid in self._readings])
+
+    def copy(self, uuids: Collection[str]) -> bool:
+        """Whether one of them receives as much as its link carries."""
+        return any(self._copying.get(uuid, False) for uuid in uuids)
+
+
 class TimeAccountant:
     """The counters of all jobs; ``update`` once a tick."""
 
     def __init__(self) -> None:
         self._states: dict[ProcessKey, _State] = {}
+        self._gpus = _GpuMoments()
 
     def update(self, jobs: Mapping[ProcessKey, Job], tick: Tick) -> dict[ProcessKey, TimeCounts]:
         """The counters after this tick; a job that ended is forgotten."""
         self._states = {key: state for key, state in self._states.items() if key in jobs}
+        self._gpus.update(tick.gpus)
         out = {}
         for key, job in jobs.items():
             state = self._states.get(key)
@@ -102,12 +131,41 @@ class TimeAccountant:
         phase = self._phase(job, state, tick, fresh, busy)
         place = tick.places.get(job.key)
         remote = place is not None and place.remote_mount is not None
-        shares = [_shares(rank, state, tick, fresh, phase, busy, remote) for rank in seen if tick.looks[rank.key].looks]
+        shares = [
+            account(
+                self._interval(rank, state, tick, fresh[rank.key], busy)._replace(
+                    phase=phase, remote=remote, spins=self._gpus.spin(job.gpus)
+                )
+            )
+            for rank in seen
+            if tick.looks[rank.key].looks
+        ]
         # Ranks that step together wait together: the one that loses most decides.
         slowest = max(shares, key=lambda one: sum(one[i] for i in _LOST_FOR_OTHERS))
         state.counts = add_time(state.counts, slowest, milliseconds)
         state.at_ns += milliseconds * 1_000_000
         state.totals = fresh
+
+    def _interval(self, rank: Rank, state: _State, tick: Tick, now: _Totals, busy: float | None) -> Interval:
+        """A rank's interval. busy: utilisation of the job's GPUs, for a rank whose own are not known."""
+        seconds = (tick.at_ns - state.at_ns) / 1e9
+        before = state.totals.get(rank.key)
+
+        def rate(old: int | None, new: int | None) -> float | None:
+            grown = delta(old, new)
+            return None if grown is None else grown / seconds
+
+        return Interval(
+            tick.looks[rank.key],
+            tick.loading.get(rank.key, Loading.ITSELF),
+            _gpu_busy(frozenset(rank.gpus), tick.gpus) if rank.gpus else busy,
+            None if before is None else rate(before.read, now.read),
+            None if before is None else rate(before.chars, now.chars),
+            None if before is None else rate(before.write, now.write),
+            own_cores=None if before is None else (rate(before.own_ticks, now.own_ticks) or 0.0) / tick.table.clk_tck,
+            lately_written_bytes_per_s=_lately_written(state, rank.key, tick.at_ns, now.write),
+            copies=self._gpus.copy(rank.gpus),
+        )
 
     def _phase(
         self, job: Job, state: _State, tick: Tick, fresh: Mapping[ProcessKey, _Totals], busy: float | None
@@ -127,39 +185,6 @@ class TimeAccountant:
                 state.started = bool(job.workers) or (age or 0.0) >= ALONE_S
             state.started = state.started or (age or 0.0) >= STARTUP_MOST_S
         return Phase.TRAINING if state.started else Phase.STARTUP
-
-
-def _shares(
-    rank: Rank,
-    state: _State,
-    tick: Tick,
-    fresh: Mapping[ProcessKey, _Totals],
-    phase: Phase,
-    busy: float | None,
-    remote: bool,
-) -> tuple[float, ...]:
-    seconds = (tick.at_ns - state.at_ns) / 1e9
-    before, now = state.totals.get(rank.key), fresh[rank.key]
-    own = _gpu_busy(frozenset(rank.gpus), tick.gpus) if rank.gpus else busy
-
-    def rate(old: int | None, new: int | None) -> float | None:
-        grown = delta(old, new)
-        return None if grown is None else grown / seconds
-
-    return account(
-        Interval(
-            tick.looks[rank.key],
-            tick.loading.get(rank.key, Loading.ITSELF),
-            own,
-            None if before is None else rate(before.read, now.read),
-            None if before is None else rate(before.chars, now.chars),
-            None if before is None else rate(before.write, now.write),
-            remote,
-            None if before is None else (rate(before.own_ticks, now.own_ticks) or 0.0) / tick.table.clk_tck,
-            phase,
-            _lately_written(state, rank.key, tick.at_ns, now.write),
-        )
-    )
 
 
 def _lately_written(state: _State, key: ProcessKey, at_ns: int, written: int | None) -> float | None:

@@ -304,9 +304,7 @@ def _rates(growth: _Growth) -> GpuRates:
         _first(
             speed("pcie_tx_bytes"), _scaled(now.gpm_pcie_tx_mib_per_s, 1 / MIB), _scaled(now.pcie_tx_kib_per_s, 1 / KIB)
         ),
-        _first(
-            speed("pcie_rx_bytes"), _scaled(now.gpm_pcie_rx_mib_per_s, 1 / MIB), _scaled(now.pcie_rx_kib_per_s, 1 / KIB)
-        ),
+        _received(growth),
         _first(speed("nvlink_tx_kib", KIB), _scaled(now.gpm_nvlink_tx_mib_per_s, 1 / MIB)),
         _first(speed("nvlink_rx_kib", KIB), _scaled(now.gpm_nvlink_rx_mib_per_s, 1 / MIB)),
         share("power_cap_ns"),
@@ -326,6 +324,20 @@ def _rates(growth: _Growth) -> GpuRates:
         share("compute_ns"),
         share("copy_ns"),
     )
+
+
+def _received(growth: _Growth) -> float | None:
+    now = growth.now
+    return _first(
+        growth.speed("pcie_rx_bytes"),
+        _scaled(now.gpm_pcie_rx_mib_per_s, 1 / MIB),
+        _scaled(now.pcie_rx_kib_per_s, 1 / KIB),
+    )
+
+
+def received_bytes_per_s(old: Reading[GpuState] | None, new: Reading[GpuState]) -> float | None:
+    """Bytes that a GPU received over PCIe per second between two readings; None when unknown."""
+    return None if new.value is None else _received(_growth(old, new, new.value, None))
 
 
 def _scaled(value: float | None, by: float) -> float | None:

@@ -22,6 +22,8 @@ LOADS_DISK = 0.05
 SAVE_BYTES_PER_S = 1e6
 """Bytes written per second during a wait for a device: a checkpoint, where little is read."""
 SAVE_READS = 0.1
+LOADERS_REST = 0.2
+"""Share of looks with a loader at work, below which the loaders rest."""
 DUMPS_BYTES_PER_S = 20e6
 """Bytes written per second by which a running main thread saves: far above any log, a tenth of a copy into memory."""
 
@@ -53,6 +55,10 @@ class Interval(NamedTuple):
     phase: Phase = Phase.TRAINING
     lately_written_bytes_per_s: float | None = None
     """Mean over the last 10 s: a write counts when it is made, and is waited for when it is flushed."""
+    spins: bool = False
+    """Its GPUs are busy without computing: they wait for each other."""
+    copies: bool = False
+    """One of its GPUs receives as much as its link carries."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -102,7 +108,7 @@ def main_saves(interval: Interval) -> bool:
 def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     looks, whole = interval.looks, interval.looks.looks
     busy = min(interval.gpu_busy or 0.0, left)
-    out[_AT["compute"]] = busy
+    out[_AT["collective" if _waits_for_peers(interval) else "compute"]] = busy
     rest = left - busy
     # What shows a wait by itself.
     sure = (looks.waits.whole + looks.main_disk + looks.main_net) / whole
@@ -110,6 +116,9 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     # A main thread in a futex: a thread loader's queue, while its makers work.
     weak = (looks.futex, looks.futex_computing)
     rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, weak, 0, 0)
+    if interval.copies:
+        out[_AT["transfer"]] += rest
+        return
     running = min(rest, looks.running / whole)
     alone = interval.loading is Loading.ITSELF and not weak[0].whole and not weak[1].whole
     dumps = saves(interval) and (interval.write_bytes_per_s or 0.0) >= DUMPS_BYTES_PER_S
@@ -118,6 +127,13 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     backward = min(rest, looks.backward / whole)
     out[_AT["host"]] += backward
     out[_AT["unexplained"]] += max(0.0, rest - backward)
+
+
+def _waits_for_peers(interval: Interval) -> bool:
+    """Whether busy GPUs only spin. Loaders that work hand batches over: then the kernels are small."""
+    looks = interval.looks
+    work = looks.waits.whole + looks.futex.whole + looks.futex_computing.whole
+    return interval.spins and work < LOADERS_REST * looks.looks
 
 
 def _without_gpu(interval: Interval, out: list[float]) -> None:

@@ -44,6 +44,8 @@ class Machine:
         self.io = {rank.key: [0] * 7 for rank in job.ranks}
         self.ticks = {rank.key: 0 for rank in job.ranks}
         self.children: dict[ProcessKey, str] = {}
+        self.gpu: dict[str, Any] = {}
+        """Further fields of each GPU."""
         self.place = JobPlace()
         self.accountant = TimeAccountant()
         self.counts = self.next(0.0)
@@ -67,7 +69,7 @@ class Machine:
         io = {key: ProcessIo(*fields) for key, fields in self.io.items()}
         table = ProcessTable(io, stat, info, frozenset(), self.at_ns, self.at_ns, (self.at_ns,), {}, {}, {}, {})
         gpus = {
-            uuid: Reading(GpuState(uuid, 0, "H100", percent), Status.OK, at_ns=self.at_ns)
+            uuid: Reading(GpuState(uuid, 0, "H100", percent, **self.gpu), Status.OK, at_ns=self.at_ns)
             for uuid, percent in self.busy.items()
         }
         ranks = [rank.key for job in self.jobs.values() for rank in job.ranks]
@@ -279,3 +281,29 @@ def test_a_job_that_ends_is_forgotten() -> None:
     assert machine.accountant.update({}, tick) == {}
     again = machine.accountant.update(machine.jobs, tick._replace(at_ns=tick.at_ns + SECOND))
     assert again == {TRAINER: TimeCounts()}
+
+
+def test_gpus_that_are_busy_at_little_power_wait_for_each_other() -> None:
+    machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
+    machine.busy = {GPU: 100, SECOND_GPU: 100}
+    machine.looks = {TRAINER: RUNS, PEER: RUNS}
+    machine.gpu = {"power_mw": 98_000, "power_limit_mw": 700_000}
+    assert shares(machine.next(), machine.next()) == {"collective": 1000}
+    machine.gpu = {"power_mw": 600_000, "power_limit_mw": 700_000}
+    assert shares(machine.next(), machine.next()) == {"compute": 1000}
+
+
+def test_a_gpu_whose_link_is_full_waits_for_copies() -> None:
+    machine = Machine()
+    machine.busy = {GPU: 30}
+    machine.gpu = {"pcie_generation": 5, "pcie_width": 16, "pcie_rx_bytes": 0}
+    machine.next()
+    machine.gpu = {**machine.gpu, "pcie_rx_bytes": 45 * 10**9}
+    before = machine.counts
+    after = machine.next()
+    assert after.transfer - before.transfer == 700
+
+
+def shares(before: TimeCounts, after: TimeCounts) -> dict[str, int]:
+    """The milliseconds between two readings, by share."""
+    return {name: b - a for name, a, b in zip(TimeCounts._fields, before, after, strict=True) if b > a}

@@ -77,6 +77,21 @@ def named(interval: Interval) -> dict[str, float]:
             {"compute": 0.2, "host": 0.1, "unexplained": 0.7},
         ),
         (Interval(LookCounts(looks=20, backward=20), NAMED, 0.6), {"compute": 0.6, "host": 0.4}),
+        # Busy GPUs that only spin wait for a peer, unless loaders work: then their kernels are small.
+        (
+            Interval(LookCounts(looks=20, resting=20), NAMED, 0.95, spins=True),
+            {"collective": 0.95, "unexplained": 0.05},
+        ),
+        (
+            Interval(LookCounts(looks=20, futex=Split(cpu=10.0), resting=10), NAMED, 0.95, spins=True),
+            {"compute": 0.95, "data_cpu": 0.05},
+        ),
+        # Copies at the link's limit are what a GPU idles for, where nothing waits for data.
+        (Interval(RUNS, NAMED, 0.4, copies=True), {"compute": 0.4, "transfer": 0.6}),
+        (
+            Interval(LookCounts(looks=20, waits=Split(disk=10.0), running=10), NAMED, 0.2, copies=True),
+            {"compute": 0.2, "data_disk": 0.5, "transfer": 0.3},
+        ),
         (Interval(LookCounts(looks=20, asleep=20), NAMED, 0.6), {"compute": 0.6, "unexplained": 0.4}),
         # Writes are not reads.
         (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 60 * MB), {"checkpoint": 1.0}),

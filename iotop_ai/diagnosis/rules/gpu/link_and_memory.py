@@ -16,11 +16,11 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
 from iotop_ai.diagnosis.facts.window import graded
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.gpu.moment import link_bytes_per_s
 
 LINK_BASE = 0.85
 LINK_UNFELT = 0.6
 MEMORY_BASE = 0.9
-GEN_5 = 5
 
 
 class _Link:
@@ -35,7 +35,7 @@ class _Link:
         known = [rate for rate in (self.received, self.sent) if rate is not None]
         self.rate = max(known, default=None)
         # An idle link lowers its generation to save power: the best of the window carried the bytes.
-        self.possible = limits.link_bytes_per_s * (1 << best[0]) / (1 << GEN_5) * best[1] / 16 if best[1] else None
+        self.possible = link_bytes_per_s(*best, limits.link_bytes_per_s)
         self.full = ratio(self.rate, self.possible)
         at_leave = limits.leave_level
         levels = (

@@ -1,0 +1,52 @@
+"""GPUs that are busy without computing, or idle while they receive data."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.gpu.moment import copies, link_bytes_per_s, spins
+from iotop_ai.model.gpu.state import GpuState
+
+LIMIT = 700_000
+SPINS = GpuState("GPU-0", 0, "H100", 100, power_mw=98_000, power_limit_mw=LIMIT)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        SPINS._replace(utilization_percent=80),
+        SPINS._replace(utilization_percent=None),
+        SPINS._replace(power_mw=230_000),
+        SPINS._replace(power_mw=None),
+        SPINS._replace(power_limit_mw=None),
+        SPINS._replace(gpm_sm_percent=70.0),
+        None,
+    ],
+)
+def test_all_must_draw_little_while_they_are_never_idle(other: GpuState | None) -> None:
+    assert spins([SPINS, SPINS])
+    assert not spins([SPINS, other])
+    assert not spins([SPINS])
+    assert not spins([])
+
+
+def test_idle_tensor_cores_allow_more_power() -> None:
+    more = SPINS._replace(power_mw=250_000)
+    assert not spins([more, more])
+    quiet = more._replace(gpm_tensor_percent=0.4, gpm_sm_percent=14.0)
+    assert spins([quiet, quiet])
+
+
+def test_a_link_carries_half_with_each_generation_before_and_less_with_fewer_lanes() -> None:
+    assert link_bytes_per_s(5, 16) == 50e9
+    assert link_bytes_per_s(3, 8) == 50e9 / 8
+    assert link_bytes_per_s(None, 16) is None
+    assert link_bytes_per_s(4, 0) is None
+
+
+def test_a_full_link_copies() -> None:
+    gpu = GpuState("GPU-0", 0, "H100", 20, pcie_generation=4, pcie_width=16)
+    assert copies(gpu, 21e9)
+    assert not copies(gpu, 19e9)
+    assert not copies(gpu, None)
+    assert not copies(gpu._replace(pcie_width=None), 21e9)
