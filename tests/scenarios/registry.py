@@ -14,7 +14,7 @@ FAMILIES = ("causes", "causes_gpu", "causes_host", "causes_data", "causes_memory
 
 
 def all_causes() -> dict[str, Cause]:
-    """Every cause; a name is there once."""
+    """Every cause. Raises for a name that is used twice."""
     out: dict[str, Cause] = {}
     for family in FAMILIES:
         name = f"tests.scenarios.{family}"

@@ -27,8 +27,8 @@ WALL_S = 1_795_000_000
 HOUR_NS = 3600 * 10**9
 
 
-def taught(minutes: int = 20, await_ms: float = 2.0, at_ns: int = 100 * HOUR_NS) -> DeviceBaseline:
-    """A disk whose reads of 128 KiB took so long in each of the last minutes."""
+def learned(minutes: int = 20, await_ms: float = 2.0, at_ns: int = 100 * HOUR_NS) -> DeviceBaseline:
+    """The baseline of a disk whose 128 KiB reads took ``await_ms`` in each of the last ``minutes``."""
     one = Baseline()
     for i in range(minutes):
         one = with_minute(one, at_ns - (minutes - i) * MINUTE_NS, await_ms)
@@ -38,10 +38,10 @@ def taught(minutes: int = 20, await_ms: float = 2.0, at_ns: int = 100 * HOUR_NS)
 def test_it_comes_back_in_another_boot(tmp_path: Path) -> None:
     kept = Baselines(tmp_path / "state")
     assert kept.read(0, WALL_S) == {}
-    assert kept.keep({"S1": taught()}, INFOS, 100 * HOUR_NS, WALL_S)
+    assert kept.keep({"S1": learned()}, INFOS, 100 * HOUR_NS, WALL_S)
     now_ns = 5 * MINUTE_NS
     found = kept.read(now_ns, WALL_S + 600)
-    assert baseline_ms(found, INFO, 128 * 1024) == baseline_ms({"S1": taught()}, INFO, 128 * 1024) != None  # noqa: E711
+    assert baseline_ms(found, INFO, 128 * 1024) == baseline_ms({"S1": learned()}, INFO, 128 * 1024) != None  # noqa: E711
     assert found["S1"].sizes[1].minutes == 20
     path = tmp_path / "state" / FILE
     assert path.stat().st_mode & 0o777 == 0o600
@@ -50,7 +50,7 @@ def test_it_comes_back_in_another_boot(tmp_path: Path) -> None:
 
 def test_after_a_day_it_still_helps_until_there_is_a_new_one(tmp_path: Path) -> None:
     kept = Baselines(tmp_path)
-    kept.keep({"S1": taught()}, INFOS, 100 * HOUR_NS, WALL_S)
+    kept.keep({"S1": learned()}, INFOS, 100 * HOUR_NS, WALL_S)
     now_ns = 50 * HOUR_NS
     one = kept.read(now_ns, WALL_S + 5 * 86_400)["S1"].sizes[1]
     assert (one.minutes, [part for part, _ in one.parts]) == (20, [now_ns // PART_NS - PARTS + 1])
@@ -63,13 +63,13 @@ def test_after_a_day_it_still_helps_until_there_is_a_new_one(tmp_path: Path) -> 
 
 def test_other_disks_are_kept_and_disks_without_serial_number_are_not(tmp_path: Path) -> None:
     kept = Baselines(tmp_path)
-    assert not kept.keep({"sda": taught()}, {"sda": INFO._replace(serial="")}, HOUR_NS, WALL_S)
+    assert not kept.keep({"sda": learned()}, {"sda": INFO._replace(serial="")}, HOUR_NS, WALL_S)
     assert not kept.keep({"S1": DeviceBaseline()}, INFOS, HOUR_NS, WALL_S)
     assert not (tmp_path / FILE).exists()
-    kept.keep({"S1": taught()}, INFOS, HOUR_NS, WALL_S)
-    kept.keep({"S2": taught(), "vda": taught()}, {"sdb": INFO._replace(name="sdb", serial="S2")}, HOUR_NS, WALL_S + 9)
+    kept.keep({"S1": learned()}, INFOS, HOUR_NS, WALL_S)
+    kept.keep({"S2": learned(), "vda": learned()}, {"sdb": INFO._replace(name="sdb", serial="S2")}, HOUR_NS, WALL_S + 9)
     assert kept.read(HOUR_NS, WALL_S + 9).keys() == {"S1", "S2"}
-    many = {f"T{i}": taught(1) for i in range(MOST + 5)}
+    many = {f"T{i}": learned(1) for i in range(MOST + 5)}
     kept.keep(many, {name: INFO._replace(name=name, serial=name) for name in many}, HOUR_NS, WALL_S + 20)
     assert len(kept.read(HOUR_NS, WALL_S + 20)) == MOST
 
@@ -89,12 +89,12 @@ def test_another_kind_of_file_is_refused_and_replaced(tmp_path: Path, text: str)
     kept = Baselines(tmp_path)
     with pytest.raises(ValueError, match="not a file of this program"):
         kept.read(0, WALL_S)
-    assert kept.keep({"S1": taught()}, INFOS, HOUR_NS, WALL_S)
+    assert kept.keep({"S1": learned()}, INFOS, HOUR_NS, WALL_S)
     assert kept.read(0, WALL_S).keys() == {"S1"}
 
 
 def test_this_sessions_baseline_takes_precedence() -> None:
-    here, before = taught(15, 9.0), taught(20, 2.0)
+    here, before = learned(15, 9.0), learned(20, 2.0)
     assert seeded({"S1": here}, {"S1": before}) == {"S1": here}
     running = DeviceBaseline(minute=7, reads=3)
     assert seeded({"S1": running}, {"S1": before})["S1"] == running._replace(sizes=before.sizes)
@@ -115,7 +115,7 @@ def snapshots(known: dict[str, DeviceBaseline]) -> list[Snapshot]:
 
 
 def test_a_replay_has_the_baselines_of_the_live_screen(tmp_path: Path) -> None:
-    live: list[Frame] = list(frames(snapshots({"S1": taught(20, 0.3)})))
+    live: list[Frame] = list(frames(snapshots({"S1": learned(20, 0.3)})))
     assert "S1" not in live[0].carry.learned
     sizes = [sum(size.minutes for size in frame.carry.learned["S1"].sizes) for frame in live[1:]]
     assert min(sizes) == sizes[0] == 20
@@ -132,7 +132,7 @@ def test_the_live_source_reports_baselines_once(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     import time
 
-    Baselines(tmp_path / "iotop-ai").keep({"S1": taught()}, INFOS, time.monotonic_ns(), int(time.time()))
+    Baselines(tmp_path / "iotop-ai").keep({"S1": learned()}, INFOS, time.monotonic_ns(), int(time.time()))
     for remember in (True, False):
         source = LiveSource(Settings(smart=False, remember=remember))
         try:

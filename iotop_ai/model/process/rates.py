@@ -53,7 +53,7 @@ class _Pair(NamedTuple):
 def process_rates(
     before: Reading[ProcessTable] | None, after: Reading[ProcessTable], last: Rated[ProcessSample] | None
 ) -> Rated[ProcessSample]:
-    """Rates of the processes that were active, are blocked, or of which too little is known.
+    """Rates of the processes that were active, are blocked, or are not known well enough to count as idle.
 
     Without a usable earlier table the rates are empty with ``seconds`` None.
     """
@@ -81,7 +81,7 @@ def process_rates(
 
 
 def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
-    """Processes that may have a rate; the others were read, or are known, and were idle."""
+    """Processes that may have a rate; all others are known to have been idle."""
     before, after, old, idle = pair
     if not idle:
         return list(after.stat)

@@ -110,7 +110,7 @@ def awake(stat: ProcessStat) -> bool:
 
 
 def blocked(stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessKey]:
-    """Those whose main thread is in state D, by pid."""
+    """Processes whose main thread is in state D, by pid."""
     awake_ones = _flagged(stat)
     if awake_ones is not None:
         return [key for key in sorted(awake_ones) if stat[key].state == "D"]
@@ -124,7 +124,7 @@ def states(stat: Mapping[ProcessKey, ProcessStat]) -> dict[str, int]:
 
 
 def _flagged(stat: Mapping[ProcessKey, ProcessStat]) -> Collection[ProcessKey] | None:
-    """The awake ones, where the mapping knows them."""
+    """The awake ones, if the mapping tracks them."""
     return stat.flagged if isinstance(stat, TrackedDict) else None
 
 
@@ -140,13 +140,12 @@ class ProcessTable(NamedTuple):
 
     gone: processes of the previous Snapshot that have ended since. exits: the known exit codes (0 to 255), or minus the
     signal, of those in ``gone`` and of zombies. complete: every process was listed (False under hidepid, which hides
-    others). delayacct: whether the kernel accounts for delays, None unknown. delayacct_since: the start time in ticks
-    since which it counts every task, None if it counts all.
+    others). delayacct: whether delay accounting is on, None unknown. delayacct_since: it counts only tasks that started
+    after this time in ticks; None if it counts all.
 
     adaptive: not every io is read in every sweep. io_at: the time of each cohort's (pid % cohorts) newest io, () where
     all have ``io_at_ns``; io_out: the time of those read outside their cohort's turn. io_since: for processes that were
-    not read for a while, the start of the time in which their growth happened, where that is known to be later than
-    their last reading.
+    not read for a while, when their counters began to grow, where that is known to be later than their last reading.
     """
 
     io: Mapping[ProcessKey, ProcessIo]
@@ -173,7 +172,7 @@ class ProcessTable(NamedTuple):
     delayacct_since: int | None = None
 
     def blocked(self) -> list[ProcessKey]:
-        """Those with a main thread in state D, by pid."""
+        """Processes whose main thread is in state D, by pid."""
         return blocked(self.stat)
 
     def delay_counted(self, key: ProcessKey) -> bool:
@@ -227,7 +226,7 @@ class ProcessRates(NamedTuple):
     main_thread_only: bool = False
     """io_delay_ratio, state and wchan are the main thread's of a process with several."""
     threads_looked: int | None = None
-    """io_delay_ratio is that of the most blocked of so many threads, those with the lowest ids; None where of all."""
+    """io_delay_ratio covers this many threads, those with the lowest ids; None: all of them."""
 
 
 UNKNOWN_PROCESS_RATES = ProcessRates(*[None] * 10)  # type: ignore[arg-type]

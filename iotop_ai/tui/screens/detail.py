@@ -1,4 +1,4 @@
-"""A screen above the main one that shows the main screen's Frame in another way, live."""
+"""A live screen above the main one that shows the main screen's Frame in another way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iotop_ai.tui.styles import ThemeStyles
 
 
 class DetailScreen(LiveScreen):
-    """A subclass makes the rows, and keeps the row or device that is chosen on it. state, time: the main screen's."""
+    """A subclass makes the rows and holds the selected row or device. state, time: the main screen's."""
 
     screen_name: ClassVar[str]
     """The screen's key in present/screen/actions.py: SCREENS."""

@@ -61,9 +61,9 @@ class SelfTestResult(Message):
 
 
 class HealthScreen(LiveScreen):
-    """Keeps which disk is shown, and the dialog before a self-test, which takes every key while it is open.
+    """Holds the shown disk, and the dialog before a self-test, which takes every key while it is open.
 
-    state: the main screen's. disk: shown at once, "" for the list.
+    state: the main screen's. disk: opens its page; "" opens the list.
     """
 
     BINDINGS = HEALTH_KEYS
@@ -85,7 +85,7 @@ class HealthScreen(LiveScreen):
 
     @property
     def may_act(self) -> bool:
-        """Whether self-tests may be started: at now, on the machine itself, not read-only."""
+        """Whether self-tests may be started: live, on this machine, not read-only."""
         view = self.main.view
         now = view.mode in AT_NOW and not view.remote and not view.readonly
         return now and self._source.live and isinstance(self._source, SmartRefresher)

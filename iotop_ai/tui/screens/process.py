@@ -20,9 +20,9 @@ from iotop_ai.tui.widgets.lines import Wheeled
 
 PAGE_OVERLAP = 2
 EVERY_NS = 1_000_000_000
-"""The least time between two readings of the process."""
+"""Shortest time between two readings of the process."""
 WHOLE_NS = 10_000_000_000
-"""The same of what rarely changes."""
+"""Shortest time between two readings of what rarely changes."""
 
 
 class ProcessDetailScreen(DetailScreen):

@@ -71,7 +71,7 @@ int main(void) {
 
 
 class Child:
-    """A process of its own session. tids: of the threads that it started, in the order of ``words``."""
+    """A process in its own session. tids: its threads, in the order of ``words``."""
 
     def __init__(self, *words: str) -> None:
         self._process = subprocess.Popen(
@@ -107,7 +107,7 @@ class Child:
         until(lambda: all(fields(self.pid, tid)[0] == "S" for tid in self.tids))
 
     def end(self) -> None:
-        """Kill it with all that it started; safe to call twice."""
+        """Kill it and its children; safe to call twice."""
         if self._process.returncode is None:
             os.killpg(self.pid, signal.SIGKILL)
         self._process.communicate()
@@ -128,13 +128,13 @@ def names_below(pids: list[int]) -> list[str]:
 
 
 def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait until something holds; fails after so long."""
+    """Wait until ``holds`` returns true; fail after ``seconds``."""
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "it did not come about"
+        assert time.monotonic() < end, f"the condition did not hold within {seconds:g} s"
         time.sleep(0.02)
 
 
 def descriptors() -> int:
-    """How many this process has open."""
+    """Number of this process's open descriptors."""
     return len(os.listdir("/proc/self/fd"))

@@ -1,4 +1,4 @@
-"""What real children do: a pool computes, children behind a Pipe() answer; and what is measured of tables."""
+"""Activity of real children (a pool that computes, children that answer through a Pipe()), and of made tables."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def found(process: subprocess.Popen[bytes], enough: Callable[[Rank], bool]) -> Job | None:
-    """The process's job once its first rank is as meant; None when that does not come within 60 s."""
+    """The process's job once ``enough`` accepts its first rank; None if that takes more than 60 s."""
     root, clock = Root("/"), Clock()
     processes, jobs = ProcessCollector(root, clock), JobCollector(root, clock)
     try:

@@ -4,7 +4,7 @@ from iotop_ai.model.machine.pressure import PressureRates, PressureTotals, press
 
 
 def test_the_systems_full_of_the_cpu_is_unknown() -> None:
-    """The kernel prints 0 there, for which it has no meaning; a cgroup's has one."""
+    """The kernel always prints 0 there: it is undefined for a whole system, but not for a cgroup."""
     keys = ("cpu", "io", "cgroup:/job:cpu")
     before = dict.fromkeys(keys, PressureTotals(0, 0))
     after = {"cpu": PressureTotals(500_000, 0), "io": PressureTotals(500_000, 0)}

@@ -32,7 +32,7 @@ def expected(frame: Frame) -> tuple[dict[BlockKey, float], set[BlockKey], dict[B
 
 @pytest.fixture(scope="module")
 def seconds() -> list[Frame]:
-    """Two minutes in which a device is removed, one returns as another, and some start and end their work."""
+    """Two minutes in which devices become busy and idle, one is removed, and one returns with another identity."""
     changed = []
     for i, snapshot in enumerate(starved_snapshots(100, onset=20)):
         devices = dict(snapshot.block.value or {})

@@ -1,4 +1,4 @@
-"""What a recording holds of a job's time: the share of data stalls at each second, and the account of its time."""
+"""A job's time by a recording: its data stalls at each second, and its breakdown over the whole run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from iotop_ai.pipeline import frames
 from tests.scenarios.watch import row_of
 
 WINDOW_S = 10.0
-"""Of the stall that the program reports each second."""
+"""The window of the stall that the program reports each second."""
 
 
 def true_wait(rows: Sequence[dict[str, Any]], start: float, end: float) -> float | None:
-    """The slowest rank's share of waiting between two moments; None where the truth does not cover them."""
+    """The slowest rank's share of waiting between two moments; None where its clock does not cover them."""
     before = [row for row in rows if row["at"] <= start and None not in row["ranks"]]
     after = [row for row in rows if row["at"] >= end and None not in row["ranks"]]
     if not before or not after:
@@ -25,7 +25,7 @@ def true_wait(rows: Sequence[dict[str, Any]], start: float, end: float) -> float
 
 
 def stalls_of(recording: Sequence[Snapshot], pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """classes: how many seconds each class stood first. errors: of each second's stall against the truth.
+    """classes: for how many seconds each class came first. errors: each second's stall minus the true one.
 
     text: the last sentence of the screen.
     """
@@ -44,7 +44,7 @@ def stalls_of(recording: Sequence[Snapshot], pid: int, rows: Sequence[dict[str, 
 
 
 def account_of(recording: Sequence[Snapshot], pid: int) -> dict[str, float] | None:
-    """The shares of the job's time over a recording; None when the recording has no account of it."""
+    """The shares of the job's time over a recording; None when it was not recorded."""
     first: dict[str, float] = {}
     last: dict[str, float] = {}
     for snapshot in recording:
@@ -60,7 +60,7 @@ def account_of(recording: Sequence[Snapshot], pid: int) -> dict[str, float] | No
 
 
 def other_jobs(recording: Sequence[Snapshot], pid: int) -> int:
-    """How many further training jobs ran on the machine meanwhile; a benchmark's machine has none."""
+    """How many other training jobs ran on the machine meanwhile; 0 on a benchmark's machine."""
     tables = [snapshot.jobs.value for snapshot in recording if snapshot.jobs.value is not None]
     jobs = [job for table in tables for job in table.jobs.values()]
     return len({job.key for job in jobs if pid not in {member.pid for member in job.members}})

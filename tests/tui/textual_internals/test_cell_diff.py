@@ -1,4 +1,4 @@
-"""The bytes of CellDiff: they leave the rows' cells on a terminal, and they are few."""
+"""CellDiff writes few bytes, and with them a terminal shows the rows' cells."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Screen:
 
 
 def _family(code: str) -> str:
-    """letters or ground for a colour, which replaces the one before; "" for codes that add up."""
+    """The colour that a code replaces, of the letters or the ground; "" for a code that adds to others."""
     first = int(code.split(";")[0])
     if first == 38 or 30 <= first <= 37 or 90 <= first <= 97:
         return "letters"
@@ -66,7 +66,7 @@ def _family(code: str) -> str:
 
 
 def visible_look(char: str, look: tuple[str, ...]) -> str:
-    """The visible part of a look: on a blank, neither colour nor weight of the letters."""
+    """The visible part of a look: a blank shows neither colour nor weight of the letters."""
     if char != " ":
         return " ".join(look)
     return " ".join(
