@@ -59,10 +59,11 @@ in the last 5 s, and all processes below it. Once a tick the samples are given t
 - A wait for a device while >= 1 MB/s are written and less than a tenth of that is read is a checkpoint.
 - Of several ranks the one that loses most decides, since the others wait for it.
 - Busy GPUs are collective instead of compute where all of a job's, two or more, are >= 90 % busy and draw < 25 % of
-  their power limit (40 % with idle tensor cores) while its loaders rest. A GPU that idles for other reasons than data while
-  its PCIe link is >= 80 % full is transfer.
+  their power limit (40 % with idle tensor cores) while its loaders rest. A GPU that idles for other reasons than data
+  while its PCIe link is >= 80 % full is transfer.
 
-A GPU that idles within one tick is split by its mean utilisation."""
+A GPU that idles within one tick is split by its mean utilisation.
+"""
 
 CLASSES = """
 ## How classes enter and leave
