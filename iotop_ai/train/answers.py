@@ -54,7 +54,8 @@ class Breakdown(NamedTuple):
 
     shares: parts of the time that add up to 1, by name (docs/metrics.md, TimeShares). seconds: how long it was watched.
     data_wait: the share without data. measured_data_wait: the share in which the training loop itself measured that it
-    waits, over the same time; None where nothing measures it. difference: data_wait - measured_data_wait.
+    waits; None where nothing measures it. difference: the share seen from outside less that, over the time in which
+    both are known (the job is recognised a little after its start).
     """
 
     shares: dict[str, float]
@@ -69,13 +70,13 @@ class Breakdown(NamedTuple):
         shares = status.get("time")
         if not shares:
             return None
-        steps = status.get("steps") or {}
+        measured = status.get("measured") or {}
         return cls(
             shares,
             sum((status.get("time_s") or {}).values()),
             sum(shares[name] for name in DATA),
-            steps.get("data_wait_ratio"),
-            steps.get("data_wait_difference"),
+            measured.get("data_wait_ratio"),
+            measured.get("data_difference_ratio"),
         )
 
     def __str__(self) -> str:

@@ -63,7 +63,7 @@ def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> F
         if job.begun:
             diagnosis.add(frame)
 
-    return watch(LiveSource(settings), args.duration, job, add)
+    return watch(LiveSource(settings, marks=True), args.duration, job, add)
 
 
 def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> Frame | None:

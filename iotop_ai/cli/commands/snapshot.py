@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Take two Snapshots one interval apart and print the second with its rates."""
     settings = resolve_devices(settings_of(args))
-    frame = take_frame(LiveSource(settings))
+    frame = take_frame(LiveSource(settings, marks=True))
     if args.json:
         text = render_snapshot_json(frame, settings.devices, settings.cmdline) + "\n"
     else:

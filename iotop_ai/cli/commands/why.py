@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Watch, print the block; 1 when something slows the job, 2 when unknown."""
     settings = resolve_devices(settings_of(args))
     job = SelectedJob(getattr(args, "job", 0))
-    last = watch(LiveSource(settings), args.duration, job)
+    last = watch(LiveSource(settings, marks=True), args.duration, job)
     if last is None:
         raise UnknownError("no data could be read")
     job.check()

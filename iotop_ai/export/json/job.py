@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from iotop_ai.diagnosis.facts.steps import job_steps
 from iotop_ai.export.field_names import rates_object, rounded
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
@@ -16,7 +17,8 @@ Object = dict[str, Any]
 def job_objects(frame: Frame) -> list[Object] | None:
     """One object per job; [] without a job, None when unknown.
 
-    time: parts of the interval, null when not recorded. time_s: seconds so far, since the job is watched.
+    time: parts of the interval, null when not recorded. time_s: seconds so far, since the job is watched. steps: of the
+    last 10 s, null where no process of the job reports any.
     """
     table, sample = frame.snapshot.jobs.value, frame.sample.jobs.value
     if table is None:
@@ -39,9 +41,34 @@ def job_objects(frame: Frame) -> list[Object] | None:
                 "goodput_ratio": None if shares is None else rounded(shares.goodput),
                 "time": None if shares is None else rates_object(shares),
                 "time_s": seconds_object(table.times.get(key)),
+                "steps": steps_object(frame, job),
             }
         )
     return out
+
+
+def steps_object(frame: Frame, job: Job) -> Object | None:
+    """The job's steps as its processes report them: of its slowest rank, then of each rank."""
+    found, table = job_steps(frame, job), frame.snapshot.steps.value
+    if found is None or table is None:
+        return None
+    return {
+        "steps_per_s": rounded(found.steps_per_s),
+        "data_wait_ms": rounded(found.data_wait_ms),
+        "data_wait_ratio": rounded(found.data_wait_ratio),
+        "data_seen_ratio": rounded(found.seen_ratio),
+        "data_difference_ratio": rounded(found.difference),
+        "ranks": [
+            {
+                "pid": key.pid,
+                "rank": rates.rank,
+                "steps": table[key].done,
+                **rates_object(rates),
+                "age_s": rounded(max(0.0, (frame.snapshot.at_ns - table[key].at_ns) / 1e9)),
+            }
+            for key, rates in found.ranks
+        ],
+    }
 
 
 def data_stall_ratio(job: Job, shares: TimeShares | None, looks: JobRates | None) -> float | None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from iotop_ai.diagnosis.engine import with_job_verdict
 from iotop_ai.diagnosis.facts.leading_job import job_with
+from iotop_ai.diagnosis.facts.steps import StepComparison
 from iotop_ai.export.field_names import rates_object, rounded
-from iotop_ai.export.json.job import seconds_object
+from iotop_ai.export.json.job import seconds_object, steps_object
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.present.verdict.headline import advice, because, finding_object, headline, text_of
@@ -15,13 +16,14 @@ from iotop_ai.present.verdict.headline import advice, because, finding_object, h
 Object = dict[str, Any]
 
 
-def status_object(frame: Frame | None, pid: int) -> Object:
+def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> Object:
     """The verdict on the job of this process (of the machine, before it is recognised) and that job's time so far.
 
-    verdict, job, time, time_s: null where they are not known yet.
+    verdict, job, time, time_s: null where they are not known yet. steps: of the last 10 s. measured: its wait for data
+    as it measures it itself and as it is seen from outside, over all the time in which both are known.
     """
     if frame is None:
-        return {"verdict": None, "job": None, "time": None, "time_s": None, "data_stall_ratio": None}
+        return dict.fromkeys(("verdict", "job", "time", "time_s", "data_stall_ratio", "steps", "measured"))
     job = job_with(frame.snapshot, pid)
     judged = frame if job is None else with_job_verdict(frame, pid)
     table = frame.snapshot.jobs.value
@@ -33,6 +35,19 @@ def status_object(frame: Frame | None, pid: int) -> Object:
         "time": None if shares is None else rates_object(shares),
         "time_s": None if shares is None else seconds_object(counts),
         "data_stall_ratio": None if shares is None else rounded(shares.data),
+        "steps": None if job is None else steps_object(frame, job),
+        "measured": None if job is None else _measured(comparison.of(job)),
+    }
+
+
+def _measured(found: tuple[float, float] | None) -> Object | None:
+    if found is None:
+        return None
+    measured, seen = found
+    return {
+        "data_wait_ratio": rounded(measured),
+        "data_seen_ratio": rounded(seen),
+        "data_difference_ratio": rounded(seen - measured),
     }
 
 

@@ -13,6 +13,7 @@ from iotop_ai.model.job.records import Job
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.cgroup import cgroup_text
 from iotop_ai.present.job.data_path import hops
+from iotop_ai.present.job.steps import ranks_text, steps_text
 from iotop_ai.present.job.time_bar import largest_loss, share_token
 from iotop_ai.present.job.time_words import NOT_RECORDED, parts_of
 from iotop_ai.present.job.verdict_words import job_waits
@@ -269,7 +270,10 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
         limits.append(f"/dev/shm {size(put.shm_used_bytes)}B of {size(put.shm_total_bytes)}B")
     mounts = [f"{mount.path} {mount.fstype}" for mount in put.mounts]
     group = cgroup_text(frame, job.key)
+    steps, by_rank = steps_text(frame, job), ranks_text(frame, job)
     return [
+        *([("steps", steps)] if steps else []),
+        *([("by rank", by_rank)] if by_rank else []),
         ("lost", lost),
         ("known by", known or UNKNOWN),
         *([("kind", f"the workers are {', '.join(kinds)}")] if kinds else []),

@@ -8,15 +8,19 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import LOST, SHARES, TimeShares
 from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.present.job.time_words import counted, parts_of, window_shares
+from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.staleness import dimmed, is_silent
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.line import Cell, Line, Span, place, row, spans_cells
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_cells
 from iotop_ai.present.text.panel import panel
 
 _WORDS_AT = (10, 30)
 """First columns of the two largest shares: fixed, so that the bar does not move."""
 _BAR_AT = 50
 _LEAST_BAR = 8
+_STEPS_FROM = 100
+_STEPS_CELLS = 14
+"""Width from which the job's steps have a place at the right, and that place's width: fixed, too."""
 _SHORT = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU", "data_other": "other"}
 _GLYPHS = {"compute": "─", "unexplained": "╌"}
 """As in the line of states: without colour, too, lost time is heavier than the rest."""
@@ -41,10 +45,24 @@ def _line(frame: Frame, shares: TimeShares, width: int) -> Line:
         out.append(Span(" " * (at - spans_cells(out))))
         out += [Span(f"{part.name} ", "dim"), Span(part.figure, "strong" if at == _WORDS_AT[0] else "text")]
         out.append(Span(" %", "dim"))
-    room = width - 1 - _BAR_AT
+    steps = _steps(frame) if width >= _STEPS_FROM else ""
+    room = width - 1 - _BAR_AT - (_STEPS_CELLS + 1 if steps else 0)
     if room >= _LEAST_BAR:
         out += [Span(" " * (_BAR_AT - spans_cells(out))), *bar_spans(shares[:-1], room, frame.verdict.state)]
+    if steps:
+        out.append(Span(f" {cut(steps, _STEPS_CELLS):>{_STEPS_CELLS}}"))
     return row(width, out)
+
+
+def _steps(frame: Frame) -> str:
+    """The steps of the verdict's job; "" where it reports none."""
+    job = current_job(frame) if frame.snapshot.steps.value else None
+    if job is None:
+        return ""
+    # Imported here: a start has no need for it.
+    from iotop_ai.present.job.steps import steps_rate
+
+    return steps_rate(frame, job)
 
 
 def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.job.data_path import hops
+from iotop_ai.present.job.steps import steps_text
 from iotop_ai.present.job.time_words import time_sentence
 from iotop_ai.present.job.verdict_words import current_job, job_waits
 from iotop_ai.present.screen.view import View
@@ -39,6 +40,8 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
     lines.append(("not", ruled_out_text(verdict)))
     lines.append(("do", text_of(headline.advice(verdict, frame))))
     lines.append(("time", time_sentence(frame)))
+    job = current_job(frame)
+    lines.append(("steps", "" if job is None else steps_text(frame, job)))
     lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits(frame))]
     lines.append(("seen", _seen(frame, view)))
     return [f"{label:<{LABEL}}{_ascii(text)}" for label, text in lines if text]

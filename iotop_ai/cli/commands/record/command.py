@@ -22,6 +22,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import check_socket_variable
 from iotop_ai.diagnosis.burst import Burst
 from iotop_ai.diagnosis.facts.saturation import saturated
+from iotop_ai.diagnosis.facts.steps import StepComparison
 from iotop_ai.export.json.status import status_object
 from iotop_ai.export.logs.disk_csv import HEADER, disk_log_lines
 from iotop_ai.export.text.run_summary import RunSummary
@@ -78,6 +79,7 @@ class Session:
         self._log: TextSink | None = None
         self._command: Command | None = None
         self._control: Control | None = None
+        self._comparison = StepComparison()
         self._source: LiveSource | None = None
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -163,7 +165,7 @@ class Session:
         """The answer to a request for the status: what the recorder knows about the job of the starting program."""
         path = "" if self._output is None else self._output.path
         pid = 0 if self._control is None else self._control.starter
-        return {"path": path, **status_object(self._newest, pid)}
+        return {"path": path, **status_object(self._newest, pid, self._comparison)}
 
     def _open_source(self) -> LiveSource:
         options = self._options
@@ -234,6 +236,8 @@ class Session:
         source.hold_smart(saturated(frame))
         self._newest = frame
         self._summary.add(frame)
+        if self._control is not None:
+            self._comparison.add(frame)
         if self._output is not None:
             self._output.put(frame)
         if self._log is not None:

@@ -1,0 +1,121 @@
+"""The steps of a job over the last seconds, as its processes report them, beside its wait for data from outside."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.time_shares import shares_over
+from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.steps import StepRates, rates_of
+from iotop_ai.model.job.time_shares import TimeCounts, time_shares
+from iotop_ai.model.process.records import ProcessKey
+
+
+class JobSteps(NamedTuple):
+    """ranks: the reporting processes with their rates, by rank. seen_ratio: share of time without data, seen from
+    outside; None where it is not counted.
+    """
+
+    ranks: tuple[tuple[ProcessKey, StepRates], ...]
+    seen_ratio: float | None = None
+
+    @property
+    def steps_per_s(self) -> float | None:
+        """Of the slowest rank: they step together."""
+        return min((r.steps_per_s for _, r in self.ranks if r.steps_per_s is not None), default=None)
+
+    @property
+    def slowest(self) -> StepRates | None:
+        """The rank that waits longest for its data; None where none measures it."""
+        measured = [rates for _, rates in self.ranks if rates.data_wait_ratio is not None]
+        return max(measured, key=lambda rates: rates.data_wait_ratio or 0.0, default=None)
+
+    @property
+    def data_wait_ratio(self) -> float | None:
+        """The share of time in which the slowest rank measures that it waits for data."""
+        return None if self.slowest is None else self.slowest.data_wait_ratio
+
+    @property
+    def data_wait_ms(self) -> float | None:
+        """Its wait in a step."""
+        return None if self.slowest is None else self.slowest.data_wait_ms
+
+    @property
+    def difference(self) -> float | None:
+        """What is seen from outside, less what is measured."""
+        if self.seen_ratio is None or self.data_wait_ratio is None:
+            return None
+        return self.seen_ratio - self.data_wait_ratio
+
+
+def job_steps(frame: Frame, job: Job, seconds: float = LIMITS.window_s) -> JobSteps | None:
+    """The steps of a job over the last ``seconds``; None where none of its processes reports any."""
+    table = frame.snapshot.steps.value
+    members = None if not table else [key for key in table if key in job.members]
+    if not members:
+        return None
+    begin_ns = frame.snapshot.at_ns - int(seconds * 1e9)
+    ranks = [(key, _over(_parts(frame, key, begin_ns))) for key in members]
+    ranks.sort(key=lambda one: (one[1].rank is None, one[1].rank or 0, one[0]))
+    seen = shares_over(frame.history, frame.snapshot.at_ns, job.key, seconds)
+    return JobSteps(tuple(ranks), None if seen is None else seen.data)
+
+
+def _parts(frame: Frame, key: ProcessKey, begin_ns: int) -> list[StepRates]:
+    """The process's rates between its messages in the window, each once; without a message in it, the last before."""
+    parts: list[StepRates] = []
+    last: StepRates | None = None
+    for sample in frame.history:
+        rates = (sample.steps.value or {}).get(key)
+        # Rates stay the same object until the next message.
+        if rates is not None and rates is not last and sample.at_ns > begin_ns:
+            parts.append(rates)
+        last = rates or last
+    return parts or ([] if last is None else [last])
+
+
+def _over(parts: list[StepRates]) -> StepRates:
+    """The rates of several intervals together; what one of them does not know is unknown."""
+    rank = parts[-1].rank if parts else None
+    known = [part for part in parts if part.span_ns]
+    span_ns = sum(part.span_ns or 0 for part in known)
+    if not span_ns:
+        return StepRates(None, None, None, rank, None, None, None)
+    steps = [part.steps for part in known if part.steps is not None]
+    waits = [part.data_ns for part in known if part.data_ns is not None]
+    return rates_of(
+        sum(steps) if len(steps) == len(known) else None,
+        sum(waits) if len(waits) == len(known) else None,
+        span_ns,
+        rank,
+    )
+
+
+class StepComparison:
+    """A job's measured wait for data beside the one seen from outside, over all the time in which both are known."""
+
+    def __init__(self) -> None:
+        self._begin: dict[ProcessKey, tuple[TimeCounts, int, int]] = {}
+        self._ratios: dict[ProcessKey, tuple[float, float]] = {}
+
+    def add(self, frame: Frame) -> None:
+        """Take the newest totals of each reporting process whose job is known."""
+        jobs, steps = frame.snapshot.jobs.value, frame.snapshot.steps.value
+        if jobs is None or not steps:
+            return
+        for job in jobs.jobs.values():
+            times = jobs.times.get(job.key)
+            for key in steps.keys() & job.members if times is not None else ():
+                counts = steps[key]
+                if counts.data_ns is None or times is None:
+                    continue
+                began, at_ns, data_ns = self._begin.setdefault(key, (times, counts.at_ns, counts.data_ns))
+                shares = time_shares(began, times)
+                if shares is not None and counts.at_ns > at_ns and counts.data_ns >= data_ns:
+                    measured = min(1.0, (counts.data_ns - data_ns) / (counts.at_ns - at_ns))
+                    self._ratios[key] = (measured, shares.data)
+
+    def of(self, job: Job) -> tuple[float, float] | None:
+        """(measured, seen from outside) of the job's rank that measures the longest wait; None without any."""
+        return max((self._ratios[key] for key in self._ratios.keys() & job.members), default=None)

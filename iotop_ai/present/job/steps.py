@@ -1,0 +1,65 @@
+"""A job's steps in words: "12.4/s, 34 ms a step for data: 42 % measured, 40 % from outside"."""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.steps import JobSteps, job_steps
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.steps import StepRates
+from iotop_ai.present.text.units import UNKNOWN, duration, figure, percent
+
+LATE_S = 5.0
+"""Without a message for so long, the rates are shown with their age."""
+_MOST_RANKS = 16
+
+
+def steps_text(frame: Frame, job: Job) -> str:
+    """The job's steps over the verdict's window; "" where none of its processes reports any."""
+    found = job_steps(frame, job)
+    return "" if found is None else _sentence(found) + _age(frame, found)
+
+
+def ranks_text(frame: Frame, job: Job) -> str:
+    """Each of several reporting ranks: "rank 0 12.4/s 34 ms 42 %, rank 1 ..."; "" with fewer than two."""
+    found = job_steps(frame, job)
+    if found is None or len(found.ranks) < 2:
+        return ""
+    parts = [f"rank {UNKNOWN if rates.rank is None else rates.rank} {_rank(rates)}" for _, rates in found.ranks]
+    more = len(parts) - _MOST_RANKS
+    return ", ".join([*parts[:_MOST_RANKS], *([f"{more} more"] if more > 0 else [])])
+
+
+def steps_rate(frame: Frame, job: Job) -> str:
+    """ "12.4 steps/s"; "" where no process of the job reports its steps."""
+    found = job_steps(frame, job)
+    return "" if found is None else f"{_figure(found.steps_per_s)} steps/s"
+
+
+def _sentence(found: JobSteps) -> str:
+    rate = f"{_figure(found.steps_per_s)}/s"
+    if found.data_wait_ratio is None:
+        return f"{rate}, wait for data not measured"
+    seen = "" if found.seen_ratio is None else f", {percent(found.seen_ratio)} % from outside"
+    return f"{rate}, {_wait(found.data_wait_ms)} a step for data: {percent(found.data_wait_ratio)} % measured{seen}"
+
+
+def _rank(rates: StepRates) -> str:
+    if rates.data_wait_ratio is None:
+        return f"{_figure(rates.steps_per_s)}/s"
+    return f"{_figure(rates.steps_per_s)}/s {_wait(rates.data_wait_ms)} {percent(rates.data_wait_ratio)} %"
+
+
+def _wait(milliseconds: float | None) -> str:
+    return UNKNOWN if milliseconds is None else f"{figure(milliseconds)} ms"
+
+
+def _figure(value: float | None) -> str:
+    return UNKNOWN if value is None else figure(value)
+
+
+def _age(frame: Frame, found: JobSteps) -> str:
+    """When the newest step ended, if that is long ago."""
+    table = frame.snapshot.steps.value or {}
+    newest_ns = max(table[key].at_ns for key, _ in found.ranks)
+    age_s = (frame.snapshot.at_ns - newest_ns) / 1e9
+    return f"; no step for {duration(age_s)}" if age_s >= LATE_S else ""
