@@ -117,7 +117,7 @@ CAUSES: dict[str, Cause] = {
     "no_gpu": Cause(
         "no_gpu", plain, (*FED, "--on-cpu"), gpu=True, card=CARD, program=RANKS, window_s=LINK, draw=_cores
     ),
-    "spinning main thread": ranks("gpu_bound", 1, "--workers", 0, "--spin", negative=True, background=False),
+    "spinning main thread": ranks("gpu_bound", 1, "--workers", 0, "--kind", "spin", negative=True, background=False),
     "eight GPUs spin": ranks("comm_wait", 8, "--trouble", "hang", "--with", 8, window_s=20.0, negative=True),
     "eight GPUs compute": ranks("gpu_bound", 8, negative=True, background=False),
 }  # fmt: skip

@@ -94,7 +94,7 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
             board.enter(rank, LOADING)
             threading.Event().wait()
         board.enter(rank, COMPUTING)
-        if a.on_cpu or a.spin:
+        if a.on_cpu or a.kind == "spin":
             spin(a.step)
         else:
             time.sleep(a.step * factor)

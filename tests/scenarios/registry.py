@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from tests.scenarios.cause import Cause
 from tests.scenarios.torch_python import why_no_torch
 
-FAMILIES = ("causes", "causes_gpu", "causes_host", "causes_data", "causes_memory", "causes_network")
+FAMILIES = (
+    "causes", "causes_gpu", "causes_host", "causes_data", "causes_memory", "causes_network", "causes_unusual"
+)  # fmt: skip
 """Modules beside this one, each with ``CAUSES``: causes by name, or a list of (name, cause)."""
 
 

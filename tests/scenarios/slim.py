@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from iotop_ai.diagnosis.rules.job.phase import COMPILERS
+from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
 from iotop_ai.model.snapshot import Snapshot
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 PLACE = re.compile(r"/tmp/iotop-scenario-[^/]+")
 ELSEWHERE = re.compile(r"/(?:tmp|work|home|root)/\S*")
 """Paths of whatever else was on the machine."""
-SHOWN = (*COMPILERS, "md0_resync", "kswapd0", "fio", "dd")
+SHOWN = (*sorted(COMPILERS), "md0_resync", "kswapd0", "fio", "dd")
 """Programs with names that a rule or a reader needs."""
 ENDED = "process_ended"
 LEAST_TICKS = 20

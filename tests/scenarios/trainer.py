@@ -17,12 +17,18 @@ import multiprocessing
 import os
 import queue
 import random
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.queues import Queue
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.scenarios.place import die_with_us
+from tests.scenarios.steps import KINDS, Step
 
 PR_SET_NAME = 15
 CHUNK = 128 * 1024
@@ -39,6 +45,22 @@ def spin(seconds: float) -> None:
     while time.thread_time() < end:
         for _ in range(2000):
             x = x * 1103515245 + 12345 & 0x7FFFFFFF
+
+
+TRACKER = """
+import os, sys, time
+log = open(sys.argv[1], "a", buffering=1)
+while os.getppid() != 1:
+    figures = [open(f"/proc/{name}").read() for name in ("stat", "meminfo", "net/dev", "diskstats")]
+    log.write(f"{time.time()} {sum(map(len, figures))}\\n")
+    time.sleep(2)
+"""
+
+
+def tracked(a: argparse.Namespace) -> None:
+    """Start what --tracker asks for: a process that samples the machine and writes a line, as wandb's does."""
+    if a.tracker:
+        subprocess.Popen([sys.executable, "-c", TRACKER, str(a.folder / "figures.log")], preexec_fn=die_with_us)
 
 
 class Dataset:
@@ -189,7 +211,7 @@ def options(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--stream", action="store_true")
-    parser.add_argument("--spin", action="store_true", help="a step keeps a core busy, as one that polls its GPU")
+    parser.add_argument("--kind", choices=KINDS, default="sleep", help="what the main thread does in a step")
     parser.add_argument("--anon-mb", type=int, default=0)
     parser.add_argument("--shm-mb", type=int, default=0)
     parser.add_argument("--start", type=float, default=0.0, help="seconds of compiling before the first step")
@@ -198,6 +220,7 @@ def options(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--save-bytes", type=int, default=60 << 20)
     parser.add_argument("--peers", type=int, default=0, help="further ranks that spin at each step for this one")
     parser.add_argument("--method", default="fork")
+    parser.add_argument("--tracker", action="store_true", help="an experiment tracker's process below it")
     parser.add_argument("--gpu", type=Path)
     parser.add_argument("--log", type=Path)
     return parser.parse_args(words)
@@ -207,6 +230,7 @@ def main() -> int:
     a = options()
     if a.shm_mb:
         Path("/dev/shm/batches").write_bytes(os.urandom(a.shm_mb << 20))
+    tracked(a)
     if a.start:
         start_up(a.start, a.folder)
     peers = [rank(a.method) for _ in range(a.peers)]
@@ -220,15 +244,12 @@ def main() -> int:
     else:
         get = Loader(dataset, a.workers, a.batch, a.prefetch, a.method).get
     log = a.log.open("w", buffering=1) if a.log else None
-    step = 0
+    step, steps = 0, Step(a.kind)
     while True:
         start = time.monotonic()
         get()
         ready = time.monotonic()
-        if a.spin:
-            spin(a.step)
-        else:
-            time.sleep(a.step)
+        steps.run(a.step)
         COMPUTED[0] += time.monotonic() - ready
         saved = time.monotonic()
         step += 1

@@ -8,16 +8,18 @@ since, so a wait that lasts is seen, too.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import mmap
 import os
-import select
 import struct
-import threading
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from tests.scenarios.steps import KINDS, Step
 
 T = TypeVar("T")
 
@@ -25,7 +27,6 @@ STATES = ("startup", "wait", "step", "save", "host", "collective")
 STARTUP, WAIT, STEP, SAVE, HOST, COLLECTIVE = range(len(STATES))
 LAYOUT = struct.Struct(f"{len(STATES) + 5}q")
 """Nanoseconds by state; the state; its start (monotonic ns); batches; whether calibrated; the pid."""
-KINDS = ("sleep", "spin", "futex", "poll")
 DRAIN_S, MEASURE_S, SETTLE_S = 1.5, 5.0, 2.0
 
 
@@ -52,37 +53,6 @@ def read(path: Path, now_ns: int) -> Truth | None:
     return Truth(tuple(ns / 1e9 for ns in spent), batches, bool(ready), pid)
 
 
-def spin(seconds: float) -> None:
-    """Keep a core busy without the interpreter's lock, as a thread that polls its GPU does."""
-    end, block = time.monotonic() + seconds, bytes(1 << 18)
-    while time.monotonic() < end:
-        hashlib.sha256(block).digest()
-
-
-class _Launcher:
-    """A thread that does the step for a main thread asleep in a futex, as autograd's and dispatch threads do.
-
-    It computes for a fifth of the step and sleeps for the rest: launches, then a wait for the GPU.
-    """
-
-    def __init__(self) -> None:
-        self._asked, self._done = threading.Semaphore(0), threading.Semaphore(0)
-        self._seconds = 0.0
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self) -> None:
-        while True:
-            self._asked.acquire()
-            spin(self._seconds / 5)
-            time.sleep(self._seconds * 4 / 5)
-            self._done.release()
-
-    def step(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._asked.release()
-        self._done.acquire()
-
-
 class Clock:
     """``for batch in clock.batches(loader): clock.compute()``.
 
@@ -101,8 +71,7 @@ class Clock:
         self._batches = self._ready = 0
         self._began = self._from = self._calibrated = 0.0
         self._counted = 0
-        self._launcher: _Launcher | None = None
-        self._pipe = os.pipe()[0]
+        self._step = Step(a.kind)
         self.enter(STARTUP)
 
     def enter(self, state: int) -> None:
@@ -154,17 +123,8 @@ class Clock:
         seconds = self.step_s * share
         if self._state != STEP:
             self.enter(STEP)
-        if not seconds:
-            return
-        if self._a.kind == "sleep":
-            time.sleep(seconds)
-        elif self._a.kind == "spin":
-            spin(seconds)
-        elif self._a.kind == "poll":
-            select.select([self._pipe], [], [], seconds)
-        else:
-            self._launcher = self._launcher or _Launcher()
-            self._launcher.step(seconds)
+        if seconds:
+            self._step.run(seconds)
 
 
 def options(parser: argparse.ArgumentParser | None = None) -> argparse.Namespace:

@@ -1,0 +1,139 @@
+"""Jobs that stand still, simulate, save aside or wait in a driver; and a slow disk beside a full filesystem."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.rigs.slowdisk import why_no_fuse_disk
+from tests.rigs.slowdisk.loop import attach, detach, run
+from tests.scenarios.cause import Cause, Scene, Setting, with_options
+from tests.scenarios.causes import CAUSES as CAUSES_ON_DISKS
+from tests.scenarios.causes import LOADING, WARM, on_slow_disk
+from tests.scenarios.scenes import mounted, plain, slow
+from tests.scenarios.steps import why_no_ioctl
+
+UNUSUAL = Path(__file__).with_name("unusual.py")
+LOADER = ("--workers", "2", "--batch", "4", "--warm", "--cpu-ms", "1", "--step", "0.1")
+STUCK_S = 85.0
+"""Until a job that stops after 8 s is seen not to have moved for a minute, in most of 10 s."""
+
+
+def beside_full(scene: Scene) -> Scene:
+    """A scene, and two small filesystems without room that its job does not use, one of them a /boot."""
+
+    @contextlib.contextmanager
+    def both(folder: Path) -> Iterator[Setting]:
+        with contextlib.ExitStack() as stack:
+            for name in ("scratch", "boot"):
+                image, place = folder / f"{name}.img", folder / "other" / name
+                place.parent.mkdir(exist_ok=True)
+                run("fallocate", "-l", "16M", str(image))
+                node = attach(image)
+                stack.callback(detach, node)
+                stack.enter_context(mounted(node, place))
+                with contextlib.suppress(OSError), (place / "old").open("wb", buffering=0) as file:
+                    while file.write(bytes(1 << 16)):
+                        pass
+            yield stack.enter_context(scene(folder))
+
+    return both
+
+
+def _after(cause: Cause, chance: random.Random) -> Cause:
+    after, workers = round(chance.uniform(5, 8), 1), chance.randrange(1, 4)
+    return with_options(cause, "--after", after, "--workers", workers, told=f"after {after} s, {workers} workers")
+
+
+def _simulating(cause: Cause, chance: random.Random) -> Cause:
+    count, cpu, batch = chance.randrange(2, 5), chance.randrange(4, 12), chance.randrange(8, 20)
+    step = round(batch * cpu / 1000 * chance.uniform(0.2, 0.5), 3)
+    return with_options(
+        cause, "--workers", count, "--cpu-ms", cpu, "--batch", batch, "--step", step,
+        told=f"{count} environments, {cpu} ms an action, {batch} actions, step {step} s",
+    )  # fmt: skip
+
+
+def _shared_slow_disk(cause: Cause, chance: random.Random) -> Cause:
+    delay, batch, workers = chance.randrange(20, 60), chance.randrange(3, 9), chance.randrange(2, 5)
+    step = round(batch * delay / 1000 * chance.uniform(0.2, 0.5), 3)
+    return with_options(
+        cause._replace(scene=beside_full(slow(delay * 1000, serial=True))),
+        "--workers", workers, "--batch", batch, "--step", step,
+        told=f"{delay} ms a request, {workers} workers, batch {batch}, step {step} s",
+    )  # fmt: skip
+
+
+def _saving_aside(cause: Cause, chance: random.Random) -> Cause:
+    every, size = chance.randrange(30, 60), chance.randrange(20, 50)
+    return with_options(
+        cause, "--save-every", every, "--save-bytes", size * 1_000_000, told=f"{size} MB every {every} steps"
+    )
+
+
+def _ahead(cause: Cause, chance: random.Random) -> Cause:
+    """Loaders that are blocked in reads for 40 to 60 % of the time, and always ahead."""
+    delay, batch = chance.randrange(10, 25), chance.randrange(4, 9)
+    step = round(batch * delay / 1000 / 2 / chance.uniform(0.4, 0.6), 3)
+    return with_options(
+        cause._replace(scene=slow(delay * 1000)), "--batch", batch, "--step", step,
+        told=f"{delay} ms a request, any number at once, batch {batch}, step {step} s",
+    )  # fmt: skip
+
+
+def _ioctl_disk(cause: Cause, chance: random.Random) -> Cause:
+    delay, batch = chance.randrange(20, 60), chance.randrange(3, 9)
+    step = round(batch * delay / 1000 * chance.uniform(0.2, 0.5), 3)
+    return with_options(
+        cause._replace(scene=slow(delay * 1000, serial=True)), "--batch", batch, "--step", step,
+        told=f"{delay} ms a request, batch {batch}, step {step} s",
+    )  # fmt: skip
+
+
+def unusual(label: str, mode: str, *options: str, scene: Scene = plain) -> Cause:
+    """A job of unusual.py."""
+    return Cause(label, scene, ("--mode", mode, *options), program=UNUSUAL, background=False)
+
+
+def _stuck(cause: Cause) -> Cause:
+    return cause._replace(window_s=STUCK_S, draw=_after, background=True)
+
+
+SIMULATING = ("--workers", "2", "--cpu-ms", "8", "--batch", "10", "--step", "0.03")
+AHEAD = ("--workers", "2", "--batch", "5", "--step", "0.1")
+SAVING = (*LOADER, "--save-every", "40", "--save-bytes", "30000000")
+DRIVER = ("--kind", "ioctl")
+CAUSES: dict[str, Cause] = {
+    "hung loader": _stuck(unusual("hung", "deadlock", *LOADER)),
+    "hung loader beside a tracker": _stuck(unusual("hung", "deadlock", *LOADER, "--tracker")),
+    "hung rank": _stuck(unusual("hung", "lost-rank", *LOADER))._replace(
+        torch=True, draw=None, window_s=STUCK_S + 25
+    ),
+    "storage_read beside a full disk": Cause(
+        "storage_read", beside_full(slow(40_000, serial=True)), LOADING, draw=_shared_slow_disk,
+        why_not=why_no_fuse_disk,
+    ),
+    "single_thread beside a tracker": CAUSES_ON_DISKS["single_thread"]._replace(
+        options=(*CAUSES_ON_DISKS["single_thread"].options, "--tracker")
+    ),
+    "simulation": unusual("cpu_prep", "simulate", *SIMULATING)._replace(draw=_simulating),
+    "save in a thread": unusual("healthy", "save", *SAVING)._replace(negative=True, draw=_saving_aside),
+    "save in a process": unusual("healthy", "save", *SAVING, "--process")._replace(negative=True, draw=_saving_aside),
+    "healthy poll": on_slow_disk(
+        "healthy", slow(20_000), *AHEAD, "--kind", "poll", negative=True, draw=_ahead
+    ),
+    "healthy ioctl": Cause(
+        "healthy", slow(20_000), (*AHEAD, *DRIVER), negative=True, draw=_ahead,
+        why_not=lambda: why_no_ioctl() or why_no_fuse_disk(),
+    ),
+    "healthy gpu ioctl": Cause(
+        "gpu_bound", plain, (*WARM, *DRIVER), gpu=True, negative=True, also=("healthy",), why_not=why_no_ioctl
+    ),
+    "storage_read ioctl": Cause(
+        "storage_read", slow(40_000, serial=True), (*LOADING, *DRIVER), gpu=True, draw=_ioctl_disk,
+        why_not=lambda: why_no_ioctl() or why_no_fuse_disk(),
+    ),
+}  # fmt: skip
+"""By name."""
