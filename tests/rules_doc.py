@@ -52,10 +52,13 @@ in the last 5 s, and all processes below it. Once a tick the samples are given t
   (the main thread at its result queue, in state D, or at a socket, while its makers work), then to the main thread in a
   futex while makers work (a loader of threads), then to its own running: `host`, or `data: CPU` where it has no loaders
   and reads >= 1 MB/s. What is left is unexplained.
-- Without a GPU, a moment is lost only where a sample shows a wait; threads of the trainer on a CPU are compute.
+- Without a GPU, a moment is lost only where a sample shows a wait; threads of the trainer on a CPU are compute. There a
+  main thread in poll or read waits for data only at a descriptor that a loader holds, where that may be read.
 - A wait is split over the makers that work at that moment: state D and waits for io_uring or aio are disk (a mount of a
   network filesystem: network), else on a CPU is CPU, else asleep at a TCP socket, or with bytes received in the last
   0.4 s, is network. A wait in D for a lock, reclaim or a driver is not disk.
+- What a thread of the trainer computes while main is in a futex is a checkpoint where the trainer writes >= 1 MB/s over
+  10 s and reads less than a tenth of that; else data with a loader of threads, `host` beside loader processes.
 - A wait for a device while >= 1 MB/s are written and less than a tenth of that is read is a checkpoint.
 - Of several ranks the one that loses most decides, since the others wait for it.
 - Busy GPUs are collective instead of compute where all of a job's, two or more, are >= 90 % busy and draw < 25 % of

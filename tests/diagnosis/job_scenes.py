@@ -63,9 +63,13 @@ ON_GPU = replace(JOB_PREPARING, gpus=(0.4,), gpu_pids=(50,), disks=(Disk(),))
 READS = (("data_disk", 0.6), ("compute", 0.4))
 THREADS = Training(TRAINER_OLD, stall=0.0, apart=0.6, time=READS)
 """Threads of the trainer load; its main thread sleeps in a futex."""
+COMPILES = (TRAINER_OLD, *LOADERS, Task(61, "ptxas", TRAINER_OLD.pid, cpu=0.9))
 TIME_SCENES = {
     "host_bound": replace(ON_GPU, job=Training(TRAINER_OLD, main_running=0.97, time=(("host", 0.6), ("compute", 0.4)))),
     "compiling": replace(ON_GPU, job=Training(TRAINER_OLD, time=(("compile", 0.9), ("compute", 0.1)))),
+    "compiling first": replace(
+        ON_GPU, job=replace(COMPUTING, time=(("startup", 0.9), ("compute", 0.1))), gpus=(0.1,), tasks=COMPILES
+    ),
     "hung": replace(ON_GPU, job=replace(COMPUTING, stall=0.0, time=(("hung", 1.0),)), gpus=(0.0,)),
     "hung stopped": replace(ON_GPU, job=Training(TRAINER_OLD, time=(("stopped", 1.0),)), gpus=(0.0,)),
     "storage_read threads": replace(

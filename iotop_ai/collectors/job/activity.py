@@ -19,8 +19,9 @@ BUSY_TICKS = 100
 BUSY_BYTES = 8 << 20
 GROWN, GROWN_PAGES = 1.5, 16384
 """Growth in memory after which a process is inspected again, as it may have loaded a library: by half and 64 MiB."""
-LOOKS = 5
-"""Looks at where a child sleeps before it is known to answer requests."""
+LOOKS = 3
+"""Looks at where a child sleeps before it is known to answer requests; one that computes most of the time has few."""
+MOST_LOOKS = 25
 _TWO_WAY = ("unix_stream_read_generic", "unix_stream_data_wait")
 """Where a task sleeps that reads a multiprocessing.Pipe(), which is a pair of sockets: net/unix/af_unix.c."""
 
@@ -50,7 +51,7 @@ class ActivityTracker:
         """Take in one tick's processes."""
         for key in candidates & table.wchan.keys():
             at_socket, others = self._slept.get(key, (0, 0))
-            if at_socket + others < LOOKS * LOOKS:
+            if at_socket + others < MOST_LOOKS:
                 two_way = table.wchan[key].startswith(_TWO_WAY)
                 self._slept[key] = at_socket + two_way, others + (not two_way)
         busy = frozenset(key for key in candidates if _busy(table, key))

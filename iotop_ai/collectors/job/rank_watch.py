@@ -10,12 +10,16 @@ from iotop_ai.collectors.job.watched_task import STAT, WatchedTask, fields_after
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
 from iotop_ai.model.job.looks import Loading, Look, LookTally
 from iotop_ai.model.job.records import Job, Rank
-from iotop_ai.model.job.task_states import RUNNING, STOPPED
+from iotop_ai.model.job.task_states import DISK, NET, RUNNING, STOPPED
 from iotop_ai.model.process.records import ProcessKey
 
 NO_RANK = Rank(ProcessKey(0, 0))
 MOST_WORKERS = 16
 """Workers whose threads and children are listed at one census; the others follow at the next."""
+LATELY_LOOKS = 200
+CHILDREN_WORK = 0.05
+"""Part of the latest looks in which processes below must work to be its loaders: a tracker's rests nearly always."""
+_WORKS = frozenset((DISK, RUNNING, NET))
 
 
 class RankWatch:
@@ -31,13 +35,15 @@ class RankWatch:
         self.partial = False
         self.ranks = 1
         """Training processes of its job."""
+        self.on_gpu = False
+        """Whether a GPU is seen to work for its job."""
         self.start = self.end = self.mains = 0
         self.tally = LookTally()
         self._main: WatchedTask | None = None
         self._workers: list[WatchedTask] = []
         self._members: frozenset[int] = frozenset()
-        self._loading = Loading.ITSELF
         self._named = False
+        self._children_work = 0.0
         self._extra: dict[tuple[int, int], WatchedTask] = {}
         """Further threads and children by (pid, thread id)."""
         self._threads: dict[ProcessKey, ThreadCensus] = {}
@@ -51,6 +57,7 @@ class RankWatch:
         """Take the newest facts about the training process."""
         self.rank, self.job, self.partial = rank, job.key, partial
         self.ranks = len(job.ranks)
+        self.on_gpu = bool(job.gpus)
         self._main, self._workers = main, workers
         self._members = frozenset(key.pid for key in job.members)
         self._named = bool(rank.workers) and "loader" in job.evidence
@@ -60,8 +67,8 @@ class RankWatch:
         """How it gets its data, as far as its processes show."""
         if self._named:
             return Loading.NAMED
-        others = any(pid != self.rank.key.pid for pid, _ in self._extra)
-        return Loading.OTHERS if self._workers or others else Loading.ITSELF
+        others = bool(self._workers) or self._children_work >= CHILDREN_WORK
+        return Loading.OTHERS if others else Loading.ITSELF
 
     def pids(self) -> list[int]:
         """The processes that are looked at."""
@@ -70,6 +77,10 @@ class RankWatch:
     def main_pids(self) -> list[int]:
         """The processes of its part of the row, up to the first extra task."""
         return [task.key.pid for task in self._order[: self.mains]]
+
+    def row_pids(self) -> list[int]:
+        """The process of each task of its part of the row."""
+        return [task.key.pid for task in self._order]
 
     def take_census(self, now_ns: int, most: int) -> bool:
         """Choose the threads and children to look at, at most ``most``; whether they changed."""
@@ -129,6 +140,8 @@ class RankWatch:
             else:
                 threads.append(place)
         found = [(tuple(one), pid in self.receiving) for pid, one in makers.items() if one[0] != STOPPED]
+        works = any(receives or not _WORKS.isdisjoint(one) for one, receives in found)
+        self._children_work += (works - self._children_work) * min(1.0, times / LATELY_LOOKS)
         look = Look(main, pin, threads, autograd, found, own in self.receiving)
         return self.tally.add(look, self.loading, times)
 

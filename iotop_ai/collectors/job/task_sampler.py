@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.main_target import MainTargets
 from iotop_ai.collectors.job.network_watch import NetworkWatch, sleepers
 from iotop_ai.collectors.job.rank_watch import RankWatch
 from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag, Traffic
@@ -91,6 +92,7 @@ class TaskSampler:
         self._cpu_ns = 0
         self._diag = SocketDiag(root, clock)
         self._network = NetworkWatch(root, JobSockets(root, self._diag))
+        self._main_targets = MainTargets(root)
 
     @property
     def cpu_ns(self) -> int:
@@ -121,6 +123,7 @@ class TaskSampler:
                 self._watched.append(watch)
             for watch in old.values():
                 watch.close()
+            self._main_targets.forget({watch.rank.key.pid for watch in self._watched})
             self._lay()
         if plan and self._thread is None:
             self._going.acquire()
@@ -173,6 +176,7 @@ class TaskSampler:
             places: list[int | None] = list(map(self._places.get, raws))
             if None in places:
                 self._ask(places, raws)
+            self._main_targets.update(self._watched, places, self._clock.monotonic_ns())
             seen = tuple(places)
             if self._number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, seen)):
                 self._watch_network(asleep)

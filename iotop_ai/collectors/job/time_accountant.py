@@ -11,6 +11,8 @@ from iotop_ai.model.counter import delta
 from iotop_ai.model.gpu.moment import copies, spins
 from iotop_ai.model.gpu.state import received_bytes_per_s
 from iotop_ai.model.job.looks import Loading, LookCounts
+from iotop_ai.model.job.movement import Movement, Totals
+from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.job.records import Job, JobPlace, Rank
 from iotop_ai.model.job.time_account import Interval, Phase, account
 from iotop_ai.model.job.time_shares import DATA, SHARES, TimeCounts, add_time
@@ -19,8 +21,6 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuTable
 
-COMPILERS = frozenset(("cc1", "cc1plus", "ptxas", "cicc", "nvcc", "cudafe++", "ld", "as", "lld", "clang", "ninja"))
-"""Programs that a job starts while it compiles its kernels."""
 STEPS_GPU = 0.05
 """Utilisation from which a GPU has begun to train."""
 STARTUP_MOST_S = 1200.0
@@ -30,34 +30,22 @@ ALONE_S = 10.0
 """Age from which a job without GPU and loaders has begun to train."""
 HUNG_S = 60.0
 LATELY_NS = 10_000_000_000
-MOVES_CPU = 0.01
-"""Cores below which a job does not move."""
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
 """Shares for which the other ranks of a job wait as well."""
-
-
-class _Totals(NamedTuple):
-    """Counters of a training process and of all below it; None unknown. own_ticks: CPU ticks of the process itself."""
-
-    read: int | None = None
-    chars: int | None = None
-    write: int | None = None
-    ticks: int = 0
-    own_ticks: int = 0
 
 
 class _State:
     """What is kept of a job from tick to tick."""
 
-    __slots__ = ("at_ns", "counts", "moved_ns", "started", "totals", "written")
+    __slots__ = ("at_ns", "counts", "movement", "past", "started", "totals")
 
     def __init__(self, at_ns: int, started: bool) -> None:
         self.counts = TimeCounts()
         self.at_ns = at_ns
         self.started = started
-        self.moved_ns = at_ns
-        self.totals: dict[ProcessKey, _Totals] = {}
-        self.written: dict[ProcessKey, deque[tuple[int, int]]] = {}
+        self.movement = Movement(at_ns)
+        self.totals: dict[ProcessKey, Totals] = {}
+        self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
 
 
 class Tick(NamedTuple):
@@ -146,7 +134,7 @@ class TimeAccountant:
         state.at_ns += milliseconds * 1_000_000
         state.totals = fresh
 
-    def _interval(self, rank: Rank, state: _State, tick: Tick, now: _Totals, busy: float | None) -> Interval:
+    def _interval(self, rank: Rank, state: _State, tick: Tick, now: Totals, busy: float | None) -> Interval:
         """A rank's interval. busy: utilisation of the job's GPUs, for a rank whose own are not known."""
         seconds = (tick.at_ns - state.at_ns) / 1e9
         before = state.totals.get(rank.key)
@@ -155,6 +143,7 @@ class TimeAccountant:
             grown = delta(old, new)
             return None if grown is None else grown / seconds
 
+        lately = _lately(state, rank.key, tick.at_ns, now)
         return Interval(
             tick.looks[rank.key],
             tick.loading.get(rank.key, Loading.ITSELF),
@@ -163,55 +152,52 @@ class TimeAccountant:
             None if before is None else rate(before.chars, now.chars),
             None if before is None else rate(before.write, now.write),
             own_cores=None if before is None else (rate(before.own_ticks, now.own_ticks) or 0.0) / tick.table.clk_tck,
-            lately_written_bytes_per_s=_lately_written(state, rank.key, tick.at_ns, now.write),
+            lately_written_bytes_per_s=lately.write,
+            own_written_bytes_per_s=lately.own_write,
+            own_read_bytes_per_s=lately.own_read,
             copies=self._gpus.copy(rank.gpus),
         )
 
     def _phase(
-        self, job: Job, state: _State, tick: Tick, fresh: Mapping[ProcessKey, _Totals], busy: float | None
+        self, job: Job, state: _State, tick: Tick, fresh: Mapping[ProcessKey, Totals], busy: float | None
     ) -> Phase:
-        if _moves(state, tick, fresh, busy):
-            state.moved_ns = tick.at_ns
+        if (busy or 0.0) >= STEPS_GPU:
+            state.movement.moves(tick.at_ns, fresh)
+        else:
+            state.movement.update(tick.at_ns, fresh, tick.looks, tick.table.clk_tck)
         holds = bool(job.gpus or job.workers)
-        if holds and tick.at_ns - state.moved_ns >= HUNG_S * 1e9:
+        if holds and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
             return Phase.HUNG
-        if any(_compiles(tick, rank.key) for rank in job.ranks):
-            return Phase.COMPILE
-        age = tick.ages_s.get(job.key)
+        compiles = any(_compiles(tick, rank.key) for rank in job.ranks)
+        age = tick.ages_s.get(job.key) or 0.0
         if not state.started:
-            if busy is not None:
-                state.started = busy >= STEPS_GPU
-            else:
-                state.started = bool(job.workers) or (age or 0.0) >= ALONE_S
-            state.started = state.started or (age or 0.0) >= STARTUP_MOST_S
-        return Phase.TRAINING if state.started else Phase.STARTUP
+            # The first compile comes before the first step: while it lasts, loaders and age do not show training.
+            begun = busy >= STEPS_GPU if busy is not None else not compiles and (bool(job.workers) or age >= ALONE_S)
+            state.started = begun or age >= STARTUP_MOST_S
+        if not state.started:
+            return Phase.STARTUP
+        return Phase.COMPILE if compiles else Phase.TRAINING
 
 
-def _lately_written(state: _State, key: ProcessKey, at_ns: int, written: int | None) -> float | None:
-    """Bytes written per second over the last 10 s, or since the job is watched; None unknown."""
-    if written is None:
-        return None
-    past = state.written.setdefault(key, deque())
-    past.append((at_ns, written))
+class _Lately(NamedTuple):
+    """Bytes per second over the last 10 s, or since the job is watched; None unknown. own_*: of the process itself."""
+
+    write: float | None = None
+    own_read: float | None = None
+    own_write: float | None = None
+
+
+def _lately(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _Lately:
+    past = state.past.setdefault(key, deque())
+    past.append((at_ns, now))
     while at_ns - past[0][0] > LATELY_NS:
         past.popleft()
     first_ns, first = past[0]
-    grown = delta(first, written)
-    return None if grown is None or at_ns <= first_ns else grown / (at_ns - first_ns) * 1e9
-
-
-def _moves(state: _State, tick: Tick, fresh: Mapping[ProcessKey, _Totals], busy: float | None) -> bool:
-    """Whether something of the job computed, read, wrote or used a GPU in this interval."""
-    seconds = (tick.at_ns - state.at_ns) / 1e9
-    if not state.totals or seconds <= 0 or (busy or 0.0) >= STEPS_GPU:
-        return True
-    for key, now in fresh.items():
-        before = state.totals.get(key)
-        if before is None or before[:3] != now[:3]:
-            return True
-        if now.ticks - before.ticks > MOVES_CPU * tick.table.clk_tck * seconds + 1:
-            return True
-    return any(tick.looks[key].main_disk for key in fresh if key in tick.looks)
+    if at_ns <= first_ns:
+        return _Lately()
+    pairs = ((first.write, now.write), (first.own_read, now.own_read), (first.own_write, now.own_write))
+    grown = [delta(a, b) for a, b in pairs]
+    return _Lately(*(None if one is None else one / (at_ns - first_ns) * 1e9 for one in grown))
 
 
 def _compiles(tick: Tick, key: ProcessKey) -> bool:
@@ -219,7 +205,7 @@ def _compiles(tick: Tick, key: ProcessKey) -> bool:
     return any(child in info and info[child].name in COMPILERS for child in tick.children.get(key, ()))
 
 
-def _totals(key: ProcessKey, tick: Tick) -> _Totals:
+def _totals(key: ProcessKey, tick: Tick) -> Totals:
     table = tick.table
     members = (key, *tick.children.get(key, ()))
     own = table.stat.get(key)
@@ -227,13 +213,16 @@ def _totals(key: ProcessKey, tick: Tick) -> _Totals:
     own_ticks = 0 if own is None else own.utime_ticks + own.stime_ticks
     known = [table.io[one] for one in members if one in table.io]
     if key not in table.io:
-        return _Totals(ticks=ticks, own_ticks=own_ticks)
-    return _Totals(
+        return Totals(ticks=ticks, own_ticks=own_ticks)
+    mine = table.io[key]
+    return Totals(
         sum(io.read_bytes for io in known),
         sum(io.rchar for io in known),
         sum(io.write_bytes for io in known),
         ticks,
         own_ticks,
+        max(mine.read_bytes, mine.rchar),
+        mine.write_bytes,
     )
 
 

@@ -139,6 +139,12 @@ class Traits(NamedTuple):
     loader: bool
 
 
+COMPILERS = frozenset(
+    ("cc1", "cc1plus", "gcc", "g++", "clang", "as", "ld", "lld", "nvcc", "cicc", "ptxas", "cudafe++", "ninja")
+)
+"""Programs that a job starts while it compiles its kernels."""
+
+
 @lru_cache(maxsize=4096)
 def traits(info: ProcessInfo) -> Traits:
     """Kept, as the same records are asked for at each search."""

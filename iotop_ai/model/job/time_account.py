@@ -59,6 +59,9 @@ class Interval(NamedTuple):
     """Its GPUs are busy without computing: they wait for each other."""
     copies: bool = False
     """One of its GPUs receives as much as its link carries."""
+    own_written_bytes_per_s: float | None = None
+    own_read_bytes_per_s: float | None = None
+    """The same of the process itself; read from a device, or by calls where that is more."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -105,6 +108,12 @@ def main_saves(interval: Interval) -> bool:
     return saves(interval) or (lately >= SAVE_BYTES_PER_S and reads < SAVE_READS * lately)
 
 
+def saves_aside(interval: Interval) -> bool:
+    """Whether threads of the trainer save, and load no data meanwhile: they compute while they make what they write."""
+    written, read = interval.own_written_bytes_per_s or 0.0, interval.own_read_bytes_per_s
+    return written >= SAVE_BYTES_PER_S and read is not None and read < SAVE_READS * written
+
+
 def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     looks, whole = interval.looks, interval.looks.looks
     busy = min(interval.gpu_busy or 0.0, left)
@@ -112,10 +121,15 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     rest = left - busy
     # What shows a wait by itself.
     sure = (looks.waits.whole + looks.main_disk + looks.main_net) / whole
-    rest -= _take(interval, out, rest, sure, (looks.waits,), looks.main_disk, looks.main_net)
-    # A main thread in a futex: a thread loader's queue, while its makers work.
+    saved = saves_aside(interval) and interval.loading is Loading.ITSELF
+    waits = _Waits((looks.waits,), looks.main_disk, looks.main_net, ("checkpoint" if saved else "data_cpu",), saved)
+    rest -= _take(interval, out, rest, sure, waits)
+    # A main thread in a futex: a thread loader's queue, while its makers work. Beside loader processes what a thread of
+    # the trainer computes is not data.
     weak = (looks.futex, looks.futex_computing)
-    rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, weak, 0, 0)
+    aside = saves_aside(interval) and interval.loading is not Loading.OTHERS
+    cpus = ("data_cpu", "checkpoint" if aside else _computes(interval))
+    rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, _Waits(weak, cpus=cpus, saved=aside))
     if interval.copies:
         out[_AT["transfer"]] += rest
         return
@@ -129,6 +143,13 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     out[_AT["unexplained"]] += max(0.0, rest - backward)
 
 
+def _computes(interval: Interval) -> str:
+    """The share of what the trainer's own threads compute while its main thread sleeps."""
+    if interval.loading is not Loading.NAMED:
+        return "data_cpu"
+    return "transfer" if interval.copies else "host"
+
+
 def _waits_for_peers(interval: Interval) -> bool:
     """Whether busy GPUs only spin. Loaders that work hand batches over: then the kernels are small."""
     looks = interval.looks
@@ -139,9 +160,9 @@ def _waits_for_peers(interval: Interval) -> bool:
 def _without_gpu(interval: Interval, out: list[float]) -> None:
     looks, whole = interval.looks, interval.looks.looks
     sure = (looks.waits.whole + looks.main_disk + looks.main_net) / whole
-    _take(interval, out, sure, sure, (looks.waits,), looks.main_disk, looks.main_net)
+    _take(interval, out, sure, sure, _Waits((looks.waits,), looks.main_disk, looks.main_net))
     # Of a futex only looks without a computing thread can be a wait: the threads of a thread loader compute as well.
-    _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, (looks.futex,), 0, 0)
+    _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, _Waits((looks.futex,)))
     out[_AT["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
     alone = interval.loading is Loading.ITSELF and (interval.own_cores is None or interval.own_cores <= _ONE_THREAD)
     out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += looks.running / whole
@@ -154,21 +175,33 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
 _ONE_THREAD = 1.3
 
 
-def _take(
-    interval: Interval, out: list[float], most: float, found: float, splits: Sequence[Split], disk: int, net: int
-) -> float:
-    """Give at most ``most`` of the time to the data shares, in the proportion of these looks; returns what it took."""
+class _Waits(NamedTuple):
+    """Looks at waits. disk, net: the main thread's own. cpus: the share that each split's CPU goes to.
+
+    saved: the devices that they wait for are written.
+    """
+
+    splits: Sequence[Split]
+    disk: int = 0
+    net: int = 0
+    cpus: Sequence[str] = ("data_cpu", "data_cpu")
+    saved: bool = False
+
+
+def _take(interval: Interval, out: list[float], most: float, found: float, waits: _Waits) -> float:
+    """Give at most ``most`` of the time to the shares, in the proportion of these looks; returns what it took."""
     taken = min(most, found)
     if taken <= 0:
         return 0.0
     whole = interval.looks.looks
     part = taken / found / whole
-    disks = "checkpoint" if saves(interval) else "data_network" if interval.remote else "data_disk"
-    for split in splits:
+    saved = waits.saved or saves(interval)
+    disks = "checkpoint" if saved else "data_network" if interval.remote else "data_disk"
+    for split, cpu in zip(waits.splits, waits.cpus, strict=False):
         out[_AT[disks]] += split.disk * part
         out[_AT["data_network"]] += split.network * part
-        out[_AT["data_cpu"]] += split.cpu * part
+        out[_AT[cpu]] += split.cpu * part
         out[_AT["data_other"]] += split.other * part
-    out[_AT["checkpoint" if main_saves(interval) else disks]] += disk * part
-    out[_AT["data_network"]] += net * part
+    out[_AT["checkpoint" if main_saves(interval) else disks]] += waits.disk * part
+    out[_AT["data_network"]] += waits.net * part
     return taken

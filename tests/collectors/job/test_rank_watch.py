@@ -9,7 +9,7 @@ import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.rank_watch import MOST_WORKERS, RankWatch
+from iotop_ai.collectors.job.rank_watch import LATELY_LOOKS, MOST_WORKERS, RankWatch
 from iotop_ai.collectors.job.task_sampler import CENSUS_SWEEPS, TaskSampler
 from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
@@ -129,12 +129,20 @@ def test_a_pipeline_below_stands_in_for_its_reader(start: Start, word: str) -> N
 
     until(lambda: names_below(below()) == ["cat", "cat", "sh"])
     shell, *cats = sorted(below())
-    assert watch.rank.loading is Loading.OTHERS
     # It does not vanish while the thread that started it sleeps.
     watch.now_ns += 60 * 10**9
     assert sorted(below()) == [shell, *cats]
     places = {trainer.pid: QUEUE, shell: OTHER, cats[0]: QUEUE, cats[1]: DISK}
-    assert watch.look(places | dict.fromkeys(trainer.tids, FUTEX)) == LookCounts(looks=1, waits=Split(disk=1.0))
+    places |= dict.fromkeys(trainer.tids, FUTEX)
+    assert watch.look(places) == LookCounts(looks=1, waits=Split(disk=1.0))
+    # What only rests there loads nothing.
+    assert watch.rank.loading is Loading.ITSELF
+    for _ in range(LATELY_LOOKS // 10):
+        watch.look(places)
+    assert watch.rank.loading is Loading.OTHERS
+    for _ in range(LATELY_LOOKS):
+        watch.look(places | {cats[1]: QUEUE})
+    assert watch.rank.loading is Loading.ITSELF
     trainer.end()
     until(lambda: below() == [])
     watch.close()
@@ -196,7 +204,8 @@ def test_the_looks_of_real_sweeps(start: Start) -> None:
     assert fields(worker.pid, worker.tids[0])[0] == "D"
     before = descriptors()
     sampler = TaskSampler(ROOT, Clock(), period_s=60.0)
-    job = job_of(trainer, worker)
+    rank = Rank(trainer.key, (worker.key,), ("GPU-0",))
+    job = Job(trainer.key, "train.py", "alice", 0, (rank,), evidence=("loader",))
     sampler.select({job.key: job})
     for _ in range(3 * CENSUS_SWEEPS):
         sampler.sweep()

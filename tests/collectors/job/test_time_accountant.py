@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iotop_ai.collectors.job.time_accountant import ALONE_S, ATTACHED_S, HUNG_S, Tick, TimeAccountant
+from iotop_ai.collectors.job.time_accountant import ALONE_S, ATTACHED_S, HUNG_S, STARTUP_MOST_S, Tick, TimeAccountant
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, Rank
@@ -176,8 +176,20 @@ def test_what_does_not_move_for_a_minute_hangs(job: Job) -> None:
     assert machine.grown() == {"unexplained": 1000}
 
 
+AT_DISK = LookCounts(looks=20, waits=Split(disk=20.0))
+
+
 @pytest.mark.parametrize(
-    "moved", [{"cpu": 3}, {"read": 1}, {"chars": 1}, {"write": 1}, {"busy": 5}, {"looks": LookCounts(20, main_disk=1)}]
+    "moved",
+    [
+        {"cpu": 3},
+        {"read": 40_000},
+        {"chars": 40_000},
+        {"write": 40_000},
+        {"busy": 5},
+        {"looks": LookCounts(20, main_disk=1)},
+        {"read": 400, "looks": AT_DISK},
+    ],
 )
 def test_what_moves_does_not_hang(moved: dict[str, Any]) -> None:
     machine = Machine()
@@ -187,6 +199,25 @@ def test_what_moves_does_not_hang(moved: dict[str, Any]) -> None:
         machine.moves(**{name: value for name, value in moved.items() if name not in ("busy", "looks")})
         machine.next()
     assert machine.counts.hung == 0
+
+
+@pytest.mark.parametrize("looks", [RESTS, LookCounts(looks=20, waits=Split(other=20.0)), AT_DISK])
+def test_a_tracker_beside_a_job_that_stands_still_does_not_move_it(looks: LookCounts) -> None:
+    machine = Machine(WITH_WORKERS)
+    machine.children = {CHILD: "wandb-core"}
+    machine.io[CHILD], machine.ticks[CHILD] = [0] * 7, 0
+    machine.looks = {TRAINER: looks}
+    machine.next()
+    hung = []
+    for second in range(200):
+        if looks is not AT_DISK:
+            machine.moves(CHILD, chars=60 + 37_000 * (second % 15 == 0), cpu=int(second % 5 == 0))
+            machine.moves(CHILD, read=139_264 * (second % 60 == 0))
+        hung.append("hung" in machine.grown())
+    assert hung.index(True) == HUNG_S - 1
+    assert all(hung[int(HUNG_S) :])
+    machine.moves(cpu=50)
+    assert "hung" not in machine.grown(), "the job itself goes on"
 
 
 def test_another_job_at_a_disk_does_not_move_this_one() -> None:
@@ -215,6 +246,32 @@ def test_a_compiler_below_the_job() -> None:
     assert machine.grown() == {"compute": 600, "compile": 400}
     machine.children = {CHILD: "python3"}
     assert machine.grown() == {"compute": 600, "host": 400}
+
+
+def test_the_first_compile_belongs_to_the_start() -> None:
+    machine = Machine(age_s=2.0)
+    machine.children = {CHILD: "ptxas"}
+    machine.next(100.0)
+    assert machine.counts == TimeCounts(startup=100_000)
+    machine.busy[GPU] = 60
+    assert machine.grown() == {"compute": 600, "compile": 400}, "its first step was made"
+    machine.busy[GPU] = 0
+    assert machine.grown() == {"compile": 1000}
+
+
+@pytest.mark.parametrize("job", [ALONE, job_of(Rank(TRAINER, (WORKER,)))])
+def test_neither_age_nor_loaders_end_the_first_compile_without_a_gpu(job: Job) -> None:
+    machine = Machine(job, age_s=2.0)
+    machine.children = {CHILD: "cc1plus"}
+    machine.next(ALONE_S + 1)
+    assert machine.grown() == {"startup": 1000}
+    machine.children = {}
+    assert machine.grown() == {"compute": 1000}
+    machine.children = {CHILD: "cc1plus"}
+    assert machine.grown() == {"compile": 1000}
+    late = Machine(job, age_s=STARTUP_MOST_S + 1)
+    late.children = {CHILD: "cc1plus"}
+    assert late.grown() == {"compile": 1000}
 
 
 def test_what_was_read_in_the_first_interval_counts() -> None:

@@ -20,6 +20,12 @@ AT_DISK = LookCounts(looks=20, main_disk=20)
 QUEUE_DISK = LookCounts(looks=20, waits=Split(disk=20.0))
 FUTEX_DISK = LookCounts(looks=20, futex=Split(disk=20.0))
 
+ASIDE = Interval(
+    LookCounts(looks=20, futex_computing=Split(disk=5.0, cpu=15.0)), ITSELF, 0.8,
+    own_written_bytes_per_s=8 * MB, own_read_bytes_per_s=0.2 * MB,
+)  # fmt: skip
+"""A GPU that idles for a fifth of the time while a thread of its trainer computes and writes."""
+
 
 def named(interval: Interval) -> dict[str, float]:
     """The shares that are not 0, to a thousandth."""
@@ -105,6 +111,22 @@ def named(interval: Interval) -> dict[str, float]:
         (Interval(RUNS, NAMED, 0.0, 0.0, 0.0, 2 * MB), {"host": 1.0}),
         (Interval(RUNS, ITSELF, 0.0, 300 * MB, 300 * MB, 300 * MB), {"data_cpu": 1.0}),
         (Interval(RUNS, NAMED, None, 0.0, 0.0, 300 * MB), {"compute": 1.0}),
+        # A thread that saves is not a loader, while nothing else is read; nor is any thread beside loader processes.
+        (ASIDE, {"compute": 0.8, "checkpoint": 0.2}),
+        (ASIDE._replace(own_read_bytes_per_s=2 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (ASIDE._replace(own_written_bytes_per_s=0.5 * MB), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (ASIDE._replace(own_read_bytes_per_s=None), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (ASIDE._replace(loading=OTHERS), {"compute": 0.8, "data_cpu": 0.15, "data_disk": 0.05}),
+        (ASIDE._replace(loading=NAMED), {"compute": 0.8, "checkpoint": 0.2}),
+        (
+            ASIDE._replace(loading=NAMED, own_written_bytes_per_s=0.0),
+            {"compute": 0.8, "host": 0.15, "data_disk": 0.05},
+        ),
+        (ASIDE._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0))), {"compute": 0.8, "checkpoint": 0.2}),
+        (
+            ASIDE._replace(looks=LookCounts(looks=20, waits=Split(cpu=20.0)), loading=NAMED),
+            {"compute": 0.8, "data_cpu": 0.2},
+        ),
         # Stopped, hung, not yet begun.
         (Interval(LookCounts(looks=20, stopped=20), NAMED, 0.0), {"stopped": 1.0}),
         (Interval(LookCounts(looks=20, stopped=20), NAMED, None), {"stopped": 1.0}),

@@ -10,6 +10,7 @@ from iotop_ai.diagnosis.facts.window import at_least, mean
 from iotop_ai.diagnosis.rules.job.common import BLIND, WEAK, job_args, stall_evidence
 from iotop_ai.model.block.counters import BlockKey
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.job.programs import COMPILERS
 from iotop_ai.model.sample import Sample
 
 HEALTHY_BASE = 0.75
@@ -17,8 +18,6 @@ WITHOUT_GPU = 0.6
 STARTING_BASE = 0.85
 SAVE_BASE = 0.85
 SAVE_WITHOUT_GPU = 0.8
-COMPILERS = ("cc1", "cc1plus", "gcc", "g++", "as", "ld", "ptxas", "cicc", "nvcc", "ninja", "cudafe++")
-"""Programs that a job starts while it compiles its kernels."""
 
 
 def _calm(facts: Facts, job: JobFacts) -> bool:
@@ -66,7 +65,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
-def _child_compiles(facts: Facts, job: JobFacts) -> str:
+def child_compiles(facts: Facts, job: JobFacts) -> str:
     """The name of a compiler below the job; "" when there is none."""
     table = facts.snapshot.processes.value
     if table is None:
@@ -102,7 +101,7 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
     for job in facts.jobs:
         if job.workers or used or job.age_s is None or job.age_s >= limits.starting_s:
             continue
-        compiler, grown = _child_compiles(facts, job), job.grown_bytes_per_s
+        compiler, grown = child_compiles(facts, job), job.grown_bytes_per_s
         if not compiler and (grown or 0.0) < limits.growing_bytes_per_s * limits.leave_level:
             continue
         level = 1.0 if compiler else (grown or 0.0) / limits.growing_bytes_per_s

@@ -6,6 +6,7 @@ from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.rules.job.common import job_args, job_claim
+from iotop_ai.diagnosis.rules.job.phase import child_compiles
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job.time_shares import TimeShares
 
@@ -67,25 +68,29 @@ def job_compiles(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: compiling: kernels are made; the training goes on afterwards.
     Evidence: compilers among the processes that the job started.
-    Threshold: share "compile" >= 50 % of 10 s, at any age of the job.
+    Threshold: share "compile", or before its first step "startup", >= 50 % of 10 s, at any age of the job.
     Blind spot: compilers inside the process (XLA, Triton's own).
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
         time = job.time
-        if time is None or time.compile < limits.phase_share * limits.leave_level:
+        if time is None:
             continue
-        args: Args = (*job_args(facts, job), ("compile", time.compile), ("framework", job.job.framework))
+        # Before its first step the time of a job that compiles is that of its start.
+        compiles = max(time.compile, time.startup if child_compiles(facts, job) else 0.0)
+        if compiles < limits.phase_share * limits.leave_level:
+            continue
+        args: Args = (*job_args(facts, job), ("compile", compiles), ("framework", job.job.framework))
         finding = Finding(
             "compiling",
             Severity.INFO,
             confidence(COMPILE_BASE, 3),
             job.subject,
             args,
-            _evidence(job, time, "compile", limits.phase_share),
+            _evidence(job, time, "compile" if compiles == time.compile else "startup", limits.phase_share),
             advice=(Advice("keep_compiled", args),),
         )
-        out.append(job_claim(facts, job, finding, time.compile / limits.phase_share))
+        out.append(job_claim(facts, job, finding, compiles / limits.phase_share))
     return tuple(out)
 
 
@@ -94,7 +99,8 @@ def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: hung: a deadlocked loader, a lost rank, a lock never released; or a signal, debugger or frozen cgroup.
     Evidence: CPU time, reads, writes and GPU of its processes; its main thread's state.
-    Threshold: 60 s without any of them, while it holds GPUs or has loaders; stopped >= 50 % of 10 s.
+    Threshold: 60 s in which all its processes use < 0.01 cores and move < 32 KiB/s together, in each 10 s, while it
+        holds GPUs or has loaders; stopped >= 50 % of 10 s.
     Blind spot: a rank that spins in a collective for a lost peer moves.
     """
     limits, out = facts.limits, []

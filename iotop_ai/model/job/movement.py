@@ -1,0 +1,84 @@
+"""Whether anything of a job moves: CPU time, bytes, GPUs, or a wait for a device.
+
+A job that stands still has processes that do a little: an experiment tracker that samples the machine, a watchdog, a
+client that asks whether its server is alive. What they do in 10 s is less than a job at work does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.job.looks import LookCounts
+from iotop_ai.model.process.records import ProcessKey
+
+WINDOW_NS = 10_000_000_000
+MOVES_CORES = 0.01
+MOVES_BYTES_PER_S = 32_768
+"""Mean over the window. wandb 0.23 beside a trainer at rest: 0.002 cores, 60 B/s, and 180 kB in one second of 15."""
+
+
+class Totals(NamedTuple):
+    """Counters of a training process and of all below it; None unknown.
+
+    own_*: of the process itself: CPU ticks, bytes read (from a device, or by calls where that is more) and written.
+    """
+
+    read: int | None = None
+    chars: int | None = None
+    write: int | None = None
+    ticks: int = 0
+    own_ticks: int = 0
+    own_read: int | None = None
+    own_write: int | None = None
+
+
+class Movement:
+    """``update`` at each interval of a job; ``at_ns``: when it last moved."""
+
+    __slots__ = ("_from", "_from_ns", "at_ns")
+
+    def __init__(self, at_ns: int) -> None:
+        self.at_ns = at_ns
+        self._from_ns = at_ns
+        self._from: Mapping[ProcessKey, Totals] = {}
+
+    def update(
+        self, now_ns: int, totals: Mapping[ProcessKey, Totals], looks: Mapping[ProcessKey, LookCounts], clk_tck: int
+    ) -> None:
+        """Take in an interval. totals: of its training processes; looks: at any, of this interval."""
+        seconds = max(now_ns - self._from_ns, WINDOW_NS) / 1e9
+        if self._moved(totals, looks, seconds, clk_tck):
+            self.moves(now_ns, totals)
+        elif now_ns - self._from_ns >= WINDOW_NS:
+            self._from_ns, self._from = now_ns, totals
+
+    def moves(self, now_ns: int, totals: Mapping[ProcessKey, Totals]) -> None:
+        """It moves now."""
+        self.at_ns = self._from_ns = now_ns
+        self._from = totals
+
+    def _moved(
+        self,
+        totals: Mapping[ProcessKey, Totals],
+        looks: Mapping[ProcessKey, LookCounts],
+        seconds: float,
+        clk_tck: int,
+    ) -> bool:
+        if totals.keys() != self._from.keys():
+            return True
+        grown = [_grown(self._from[key], now) for key, now in totals.items()]
+        cpu, moved = (sum(one) for one in zip(*grown, strict=True))
+        if cpu > MOVES_CORES * clk_tck * seconds + 1 or moved > MOVES_BYTES_PER_S * seconds:
+            return True
+        mine = [looks[key] for key in totals if key in looks]
+        # Readers of a device that hardly answers are blocked in it, and get a little.
+        at_disk = any(one.waits.disk or one.futex.disk or one.futex_computing.disk for one in mine)
+        return any(one.main_disk for one in mine) or bool(moved and at_disk)
+
+
+def _grown(before: Totals, now: Totals) -> tuple[int, int]:
+    """CPU ticks and bytes. A process that started or ended changes the sums by its own: that counts as well."""
+    pairs = zip(before[:3], now[:3], strict=True)
+    moved = sum(abs(b - a) if a is not None and b is not None else int(a != b) for a, b in pairs)
+    return abs(now.ticks - before.ticks), moved

@@ -1,0 +1,94 @@
+"""Where a main thread sleeps beside loaders that compute, of real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.task_sampler import TaskSampler
+from iotop_ai.model.job.looks import LookCounts
+from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.process.records import ProcessKey
+from tests.collectors.job.children import fields, until
+
+PROGRAM = """\
+import os, select, socket, sys
+shared, _ = os.pipe()
+pair = socket.socketpair()
+server = socket.create_server(("127.0.0.1", 0))
+worker = os.fork()
+if not worker:
+    while os.getppid() != 1:
+        sum(range(20000))
+    sys.exit()
+own, _end = os.pipe()
+mine = socket.socketpair()
+late = socket.create_server(("127.0.0.1", 0))
+at = {"result queue": [shared], "own pipe": [own], "both": [own, shared], "timer": [], "unix": [mine[0]], "tcp": [late]}
+print(worker, flush=True)
+select.select(at[sys.argv[1]], [], [], 1000)
+"""
+"""A trainer with a loader that computes; its main thread is in poll at what the argument names."""
+SWEEPS = 10
+
+
+@contextmanager
+def trainer(at: str) -> Iterator[tuple[ProcessKey, ProcessKey]]:
+    """The keys of a trainer in poll and of its busy loader."""
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM, at], stdout=subprocess.PIPE, text=True)
+    try:
+        assert program.stdout is not None
+        worker = int(program.stdout.readline())
+        until(lambda: fields(program.pid)[0] == "S" and fields(worker)[0] == "R")
+        yield ProcessKey(program.pid, int(fields(program.pid)[19])), ProcessKey(worker, int(fields(worker)[19]))
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def looks_at(job: Job) -> LookCounts:
+    sampler = TaskSampler(Root(), Clock(), period_s=60.0)
+    sampler.select({job.key: job})
+    for _ in range(SWEEPS):
+        sampler.sweep()
+    found = sampler.looks()[job.key]
+    sampler.close()
+    return found
+
+
+def job_of(main: ProcessKey, worker: ProcessKey, evidence: str = "loader", gpus: tuple[str, ...] = ()) -> Job:
+    return Job(main, "train.py", "alice", 0, (Rank(main, (worker,), gpus),), evidence=(evidence,))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to see another process's call under any yama setting")
+@pytest.mark.parametrize(
+    ("at", "evidence", "waits"),
+    [
+        ("result queue", "loader", True),
+        ("both", "loader", True),
+        ("own pipe", "loader", False),
+        ("own pipe", "children", False),
+        ("timer", "loader", False),
+        ("tcp", "loader", False),
+        # A pool may answer at a socket, and the other end of a Unix socket has a number of its own.
+        ("tcp", "children", True),
+        ("unix", "loader", True),
+    ],
+)
+def test_only_a_wait_that_a_loader_can_end_is_for_data(at: str, evidence: str, waits: bool) -> None:
+    with trainer(at) as (main, worker):
+        found = looks_at(job_of(main, worker, evidence))
+        assert found.looks == SWEEPS
+        assert (found.waits.cpu, found.asleep) == ((SWEEPS, 0) if waits else (0, SWEEPS))
+
+
+def test_beside_a_gpu_its_utilisation_decides() -> None:
+    with trainer("own pipe") as (main, worker):
+        assert looks_at(job_of(main, worker, gpus=("GPU-0",))).waits.cpu == SWEEPS
