@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from random import Random
 
 from iotop_ai.actions.stage.ends import Ends
 from iotop_ai.actions.stage.target import Target
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.dataset_files import Entry, Tree
+from iotop_ai.collectors.machine.dataset_files import Entry, Sample, Tree
 from iotop_ai.collectors.machine.mounts import mount_of, parse_mountinfo
 from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room
 from iotop_ai.model.clean import clean, clean_bytes
@@ -21,27 +20,7 @@ FLOOR_SHARE, MOST_FLOOR_BYTES = 0.05, 10 << 30
 """Share of the filesystem that stays free, at most 10 GiB: a full one is slow and breaks other writers."""
 MEMORY_FLOOR_SHARE = 0.1
 """Share of memory that stays available: a training job needs more than its data."""
-SAMPLE = 64
 FILES_PER_PROGRESS = 500
-
-
-class Sample:
-    """Up to SAMPLE files of a tree, chosen uniformly at random with a fixed seed."""
-
-    def __init__(self) -> None:
-        self._random = Random(1)
-        self._seen = 0
-        self.paths: list[tuple[str, int]] = []
-
-    def take(self, path: str, size: int) -> None:
-        """Offer a file."""
-        self._seen += 1
-        if len(self.paths) < SAMPLE:
-            self.paths.append((path, size))
-        else:
-            at = self._random.randrange(self._seen)
-            if at < SAMPLE:
-                self.paths[at] = path, size
 
 
 def plan(

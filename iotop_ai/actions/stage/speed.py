@@ -5,15 +5,14 @@ The probes in the target folder match the sample in number and size. They have n
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
-import stat
 from collections.abc import Sequence
 from random import Random
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.machine.dataset_files import FOLDER, Pinned
+from iotop_ai.collectors.io.direct import ALIGN, open_direct
+from iotop_ai.collectors.machine.dataset_files import Pinned, open_below
 from iotop_ai.model.machine.staging import Speed
 
 MOST_S = 3.0
@@ -23,7 +22,6 @@ PROBE_BYTES = 64 << 20
 BLOCK = 1 << 20
 LEAST_READS = 8
 """Fewer reads prove nothing: one that waits for something else doubles the time."""
-_ALIGN = 4096
 
 
 def measure(
@@ -45,35 +43,6 @@ def _rate(amount: int, seconds: float) -> float | None:
     return amount / seconds if amount and seconds > 0 else None
 
 
-def _open_direct(name: str, flags: int, folder: int) -> tuple[int, bool]:
-    """(descriptor, whether it bypasses the page cache). Raises OSError."""
-    flags |= os.O_CLOEXEC
-    try:
-        return os.open(name, flags | os.O_DIRECT, 0o600, dir_fd=folder), True
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-    return os.open(name, flags, 0o600, dir_fd=folder), False
-
-
-def _open_sample(source: Pinned, path: str) -> tuple[int, bool]:
-    """As ``_open_direct``, for a regular file below the source, without following links. Raises OSError."""
-    *folders, name = path.split("/") if path else [source.name]
-    at = os.open(".", FOLDER, dir_fd=source.folder)
-    try:
-        for folder in folders:
-            inner = os.open(folder, FOLDER, dir_fd=at)
-            os.close(at)
-            at = inner
-        handle, direct = _open_direct(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, at)
-    finally:
-        os.close(at)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "not a regular file any more")
-    return handle, direct
-
-
 def _read_sample(
     source: Pinned, sample: Sequence[tuple[str, int]], clock: Clock, buffer: mmap.mmap
 ) -> tuple[float, list[int], bool]:
@@ -88,7 +57,7 @@ def _read_sample(
         if not size:
             continue
         try:
-            handle, direct = _open_sample(source, path)
+            handle, direct = open_below(source, path, direct=True)
         except OSError:
             continue
         try:
@@ -128,10 +97,10 @@ def _probe(
     try:
         for size in sizes:
             # Direct I/O needs whole blocks.
-            size += -size % _ALIGN
+            size += -size % ALIGN
             if written + size > room or clock.monotonic_ns() - begun > MOST_S * 1e9:
                 break
-            handle, direct = _open_direct(".", os.O_RDWR | os.O_TMPFILE, folder)
+            handle, direct = open_direct(".", os.O_RDWR | os.O_TMPFILE, folder)
             probes.append((handle, size, direct))
             written += _write(handle, size, buffer)
         for handle, _, _ in probes:

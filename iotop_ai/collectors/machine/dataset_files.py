@@ -10,7 +10,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from random import Random
 from typing import NamedTuple
+
+from iotop_ai.collectors.io.direct import open_direct
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """Opens only a folder, not the target of a symbolic link."""
@@ -139,3 +142,50 @@ class Tree:
             self.lose(path, error)
             return
         stack.append((folder, path, names))
+
+
+def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
+    """A regular file below ``top``, without following links, and whether it bypasses the page cache. Raises OSError.
+
+    direct: bypass the page cache where the filesystem can.
+    """
+    *folders, name = path.split("/") if path else [top.name]
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    at = top.folder
+    try:
+        for folder in folders:
+            inner = os.open(folder, FOLDER, dir_fd=at)
+            if at != top.folder:
+                os.close(at)
+            at = inner
+        if direct:
+            handle, past = open_direct(name, flags, at)
+        else:
+            handle, past = os.open(name, flags | os.O_CLOEXEC, dir_fd=at), False
+    finally:
+        if at != top.folder:
+            os.close(at)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file any more")
+    return handle, past
+
+
+class Sample:
+    """Up to ``most`` files of a tree, chosen uniformly at random with a fixed seed."""
+
+    def __init__(self, most: int = 64) -> None:
+        self._random = Random(1)
+        self._seen = 0
+        self._most = most
+        self.paths: list[tuple[str, int]] = []
+
+    def take(self, path: str, size: int) -> None:
+        """Offer a file."""
+        self._seen += 1
+        if len(self.paths) < self._most:
+            self.paths.append((path, size))
+        else:
+            at = self._random.randrange(self._seen)
+            if at < self._most:
+                self.paths[at] = path, size

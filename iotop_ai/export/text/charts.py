@@ -29,6 +29,7 @@ class _Chart(NamedTuple):
     top: float
     span: tuple[float, float]
     marker: str
+    x_ticks: tuple[list[float], list[str]]
 
 
 def runs(points: Sequence[Point]) -> list[list[tuple[float, float]]]:
@@ -56,8 +57,17 @@ def scale_top(highest: float) -> float:
     return next(top for top in (power, 2 * power, 5 * power, 10 * power) if top >= highest)
 
 
-def chart(title: str, points: Sequence[Point], width: int, height: int, ascii_only: bool = False) -> str:
+def chart(
+    title: str,
+    points: Sequence[Point],
+    width: int,
+    height: int,
+    ascii_only: bool = False,
+    labels: Sequence[str] = (),
+) -> str:
     """A line chart of (seconds, value), the value axis from 0 to a round top; lines of at most ``width`` columns.
+
+    labels: of the points on the horizontal axis, in place of their seconds.
 
     Raises UnknownError when no value is known or plotext cannot be loaded (it has no build for this system).
     """
@@ -73,7 +83,8 @@ def chart(title: str, points: Sequence[Point], width: int, height: int, ascii_on
     span = (points[0][0], max(points[-1][0], points[0][0] + 1))
     marker = _ASCII_MARKER if ascii_only else _MARKER
     draw = _draw_5 if hasattr(plotext, "plot") else _draw_6
-    text = _SGR.sub("", draw(plotext, _Chart(title, lines, (width, height), top, span, marker)))
+    ticks = ([x for x, _ in points], list(labels)) if labels else _ticks(*span)
+    text = _SGR.sub("", draw(plotext, _Chart(title, lines, (width, height), top, span, marker, ticks)))
     rows = [row.rstrip() for row in text.splitlines()]
     text = "\n".join(rows).strip("\n")
     return text.translate(_TO_ASCII) if ascii_only else text
@@ -95,7 +106,7 @@ def _draw_5(plotext: Any, chart: _Chart) -> str:
     plotext.ylim(0, chart.top)
     plotext.xlim(*chart.span)
     plotext.yticks(*_ticks(0, chart.top))
-    plotext.xticks(*_ticks(*chart.span))
+    plotext.xticks(*chart.x_ticks)
     return str(plotext.build())
 
 
@@ -110,8 +121,9 @@ def _draw_6(plotext: Any, chart: _Chart) -> str:
         signal.lines()
         figure.draw(signal)
     figure.title(chart.title)
-    for axis, limits in (("y", (0.0, chart.top)), ("x", chart.span)):
+    y_ticks = _ticks(0.0, chart.top)
+    for axis, limits, ticks in (("y", (0.0, chart.top), y_ticks), ("x", chart.span, chart.x_ticks)):
         ruler = figure.ruler(axis)
         ruler.lim(*limits)
-        ruler.ticks(*_ticks(*limits))
+        ruler.ticks(*ticks)
     return str(figure.build())

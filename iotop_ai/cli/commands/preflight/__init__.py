@@ -1,0 +1,1 @@
+"""The commands that check before a run."""

@@ -1,0 +1,52 @@
+"""A storage check as text: a table of its figures, the curve over depth, what is wrong."""
+
+from __future__ import annotations
+
+from math import log2
+
+from iotop_ai.export.text.charts import chart
+from iotop_ai.export.text.table import number, table
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import CREATE, KIB, RANDOM, STAT, WRITE, Measured
+from iotop_ai.present.preflight.storage import earlier_text, findings_text, phase_title, place_text, target_text
+
+_TITLES = ("", "depth", "MB/s", "per s", "p50 ms", "p99 ms", "max ms", "")
+_HEIGHT = 12
+_LEAST_POINTS = 3
+
+
+def storage_check_text(report: Report, width: int, ascii_only: bool = False) -> str:
+    """All lines, without a final newline."""
+    lines = [place_text(report.place)]
+    if report.target is not None:
+        lines.append(target_text(report.target, report.engine))
+    if report.results:
+        lines += ["", *table(_TITLES, [_row(one) for one in report.results])]
+        curve = depth_curve(report.results, width, ascii_only)
+        lines += ["", curve] if curve else []
+    notes = [*findings_text(report), *filter(None, [earlier_text(report)])]
+    return "\n".join([*lines, "", *notes] if notes else lines)
+
+
+def _row(one: Measured) -> tuple[str, ...]:
+    bytes_per_s, latency = one.bytes_per_s, one.latency
+    moved = "-" if one.name in (CREATE, STAT) else number(None if bytes_per_s is None else bytes_per_s / KIB**2, 1)
+    per_s = number(one.ops_per_s, 0 if (one.ops_per_s or 0) >= 100 else 1)
+    times = [latency.p50_ms, latency.p99_ms, latency.most_ms] if latency is not None and one.name != WRITE else []
+    shown = [number(value, 2 if value >= 1 else 3) for value in times] or ["-"] * 3
+    floor = "+" if one.cpu_bound and one.name not in (CREATE, STAT) else ""
+    return phase_title(one).replace(" ", "\N{NO-BREAK SPACE}"), str(one.depth), moved, per_s, *shown, floor
+
+
+def depth_curve(results: tuple[Measured, ...], width: int, ascii_only: bool = False) -> str:
+    """Random 4 KiB reads per second over the number of reads in flight; "" with fewer than three points."""
+    found = [one for one in results if one.name == RANDOM and one.block_bytes == 4 * KIB]
+    if len(found) < _LEAST_POINTS:
+        return ""
+    points = [(log2(one.depth), one.ops_per_s) for one in found]
+    labels = [str(one.depth) for one in found]
+    try:
+        return chart("random 4 KB reads per second, by reads in flight", points, width, _HEIGHT, ascii_only, labels)
+    except UnknownError:
+        return ""

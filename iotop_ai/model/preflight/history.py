@@ -1,0 +1,71 @@
+"""Earlier results of checks of the same storage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.preflight.storage import KIB, RANDOM, WRITE, Measured, fastest_read, most_files
+
+SLOWER = 0.75
+"""Part of its earlier speed below which a storage counts as slower: shared disks vary by some 20 % from run to run."""
+
+
+class Kept(NamedTuple):
+    """One check's result. wall_s: Unix time. engine: "fio" or "own". None: not measured.
+
+    read: bytes/s of the fastest sequential read. random: most random 4 KiB reads/s. files: small files/s. write:
+    bytes/s with fsync.
+    """
+
+    wall_s: int
+    engine: str
+    read: float | None = None
+    random: float | None = None
+    files: float | None = None
+    write: float | None = None
+
+
+class Change(NamedTuple):
+    """A figure that fell. name: a field of Kept. then_s: Unix time of the earlier check."""
+
+    name: str
+    then: float
+    now: float
+    then_s: int
+
+    @property
+    def ratio(self) -> float:
+        """Now over then."""
+        return self.now / self.then
+
+
+def kept_of(results: Sequence[Measured], engine: str, wall_s: int) -> Kept:
+    """The figures of a check that are kept."""
+    random = [one.ops_per_s for one in results if one.name == RANDOM and one.block_bytes == 4 * KIB]
+    written = [one.bytes_per_s for one in results if one.name == WRITE]
+    return Kept(
+        wall_s,
+        "own" if engine == "own" else "fio",
+        fastest_read(results),
+        max((value for value in random if value is not None), default=None),
+        most_files(results),
+        next((value for value in written if value is not None), None),
+    )
+
+
+def slower_than_before(earlier: Sequence[Kept], now: Kept) -> tuple[Change, ...]:
+    """What is slower than the median of the earlier checks with the same engine (the lower one of an even number)."""
+    same = [one for one in earlier if one.engine == now.engine]
+    out = []
+    for name in ("read", "random", "files", "write"):
+        value: float | None = getattr(now, name)
+        before = sorted(
+            (figure, one.wall_s) for one in same if (figure := getattr(one, name)) is not None and figure > 0
+        )
+        if value is None or not before:
+            continue
+        then, then_s = before[(len(before) - 1) // 2]
+        if value < SLOWER * then:
+            out.append(Change(name, then, value, then_s))
+    return tuple(out)

@@ -1,0 +1,47 @@
+"""Everything that one storage check found."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.preflight.history import Change
+from iotop_ai.model.preflight.place import Place
+from iotop_ai.model.preflight.storage import Measured, Target, Threshold, fastest_read
+
+FINE, PROBLEM, NO_ANSWER = 0, 1, 2
+SHORT_OF_NOMINAL = 0.5
+"""Part of the nominal speed below which a disk gives too little."""
+
+
+class Report(NamedTuple):
+    """One check. wall_s: Unix time of its end. target, engine: None and "" where nothing could be read.
+
+    hung_s: seconds without an answer; 0 when it answered. changes: what is slower than in earlier checks; earlier: the
+    number of those. failed: why it ended early; "" when it did not. stopped: by Ctrl-C.
+    """
+
+    place: Place
+    wall_s: int
+    target: Target | None = None
+    engine: str = ""
+    results: tuple[Measured, ...] = ()
+    notes: tuple[str, ...] = ()
+    hung_s: float = 0.0
+    failed: str = ""
+    changes: tuple[Change, ...] = ()
+    earlier: int = 0
+    thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def of_nominal(self) -> float | None:
+        """The fastest sequential read over the nominal one; None unknown."""
+        nominal, read = self.place.nominal, fastest_read(self.results)
+        return None if nominal is None or read is None else read / nominal.bytes_per_s
+
+    @property
+    def exit_code(self) -> int:
+        """1 when it hangs or misses a threshold; else 2 when it ended early or a threshold could not be checked."""
+        if self.hung_s or any(one.met is False for one in self.thresholds):
+            return PROBLEM
+        if self.failed or not self.results or any(one.met is None for one in self.thresholds):
+            return NO_ANSWER
+        return FINE

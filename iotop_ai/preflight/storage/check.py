@@ -1,0 +1,130 @@
+"""The caller's end of a storage check: starts the child and yields its news."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.spawn import own_environment, own_python, start
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.storage import Latency, Measured, Phase, Target
+from iotop_ai.preflight.storage.reader import HANG_S
+from iotop_ai.preflight.storage.session import Request
+
+CHILD = "iotop_ai.preflight.storage.child"
+SILENT_S = 2 * HANG_S
+"""A child that writes nothing for so long waits in the kernel, in a call before its first read."""
+_STOP_S = 3.0
+_LONGEST_LINE = 1 << 16
+
+
+class Progress(NamedTuple):
+    """The running phase. ops, size_bytes: so far; 0 while unknown. so_far_s: since its start."""
+
+    phase: Phase
+    ops: int
+    size_bytes: int
+    so_far_s: float
+
+
+class Started(NamedTuple):
+    """What is read, and by which engine: "own", else fio's version."""
+
+    target: Target
+    engine: str
+
+
+class End(NamedTuple):
+    """How it ended. hung_s: seconds without an answer; 0 when it did not hang. error, number: why, with its errno.
+
+    left: why our file could not be removed; "" when it is gone.
+    """
+
+    hung_s: float = 0.0
+    error: str = ""
+    number: int = 0
+    left: str = ""
+
+
+News = Progress | Started | Measured | str | End
+"""A string is a note."""
+
+
+class StorageCheck:
+    """One check: iterate over ``news``, then ``close``, which ends the child and its file in any case."""
+
+    def __init__(self, request: Request, clock: Clock) -> None:
+        self._clock = clock
+        self._child = start(
+            own_python(CHILD),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=own_environment(),
+            start_new_session=True,
+        )
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps(request._asdict()).encode() + b"\n")
+        self._child.stdin.close()
+
+    @property
+    def pid(self) -> int:
+        """The child's."""
+        return self._child.pid
+
+    def news(self) -> Iterator[News]:
+        """What the child reports, to its end; the last is an End."""
+        assert self._child.stdout is not None
+        source, rest = self._child.stdout.fileno(), b""
+        poll = select.poll()
+        poll.register(source, select.POLLIN)
+        while True:
+            if not poll.poll(SILENT_S * 1000):
+                yield End(hung_s=SILENT_S)
+                return
+            more = os.read(source, 1 << 16)
+            if not more:
+                yield End(error="the reading process ended early")
+                return
+            *lines, rest = (rest + more).split(b"\n")
+            if len(rest) > _LONGEST_LINE:
+                raise ValueError("a line of the child is too long")
+            for line in lines:
+                one = parse_news(json.loads(line))
+                yield one
+                if isinstance(one, End):
+                    return
+
+    def close(self) -> None:
+        """Stop the child, which removes its file. One that waits for a hung storage is left to do so."""
+        child = self._child
+        if child.stdout is not None:
+            child.stdout.close()
+        with suppress(ProcessLookupError):
+            child.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(_STOP_S)
+
+
+def parse_news(line: dict[str, Any]) -> News:
+    """One line of the child."""
+    kind = line.pop("news")
+    if kind == "progress":
+        phase = Phase(*(line[name] for name in Phase._fields))
+        return Progress(phase, line["ops"], line["size_bytes"], line["so_far_s"])
+    if kind == "target":
+        return Started(Target(*(line[name] for name in Target._fields)), clean(line["engine"], 40))
+    if kind == "result":
+        latency = line["latency"]
+        return Measured(**{**line, "latency": None if latency is None else Latency(**latency)})
+    if kind == "note":
+        return clean(line["text"], 200)
+    return End(**{name: line[name] for name in End._fields if name in line})

@@ -1,0 +1,99 @@
+"""The child process of a storage check: ``python -m iotop_ai.preflight.storage.child``.
+
+Reads one request, a JSON object, from its standard input, and writes a JSON object a line: ``target``, ``progress``,
+``result``, ``note`` and at last ``end``. A storage that hangs is reported first; then the child waits for it, to remove
+its file. It ends with its parent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.storage import Measured, Phase, Target
+from iotop_ai.preflight.storage.fio import FioError
+from iotop_ai.preflight.storage.reader import HangError
+from iotop_ai.preflight.storage.session import Emit, Request, Session
+
+_PR_SET_PDEATHSIG = 1
+PROGRESS_EVERY_NS = 100_000_000
+
+
+class Lines:
+    """Writes the news to standard output; stops the session when its reader is gone."""
+
+    def __init__(self, stop: threading.Event, clock: Clock) -> None:
+        self._stop, self._clock = stop, clock
+        self._shown_ns = 0
+        self._lock = threading.Lock()
+
+    def put(self, news: str, **fields: Any) -> None:
+        """One line."""
+        raw = json.dumps({"news": news, **fields}).encode() + b"\n"
+        try:
+            with self._lock:
+                os.write(1, raw)
+        except OSError:
+            self._stop.set()
+
+    def emit(self) -> Emit:
+        """The session's end."""
+        return Emit(self._target, self._progress, self._result, lambda text: self.put("note", text=text))
+
+    def _target(self, target: Target, engine: str) -> None:
+        self.put("target", engine=engine, **target._asdict())
+
+    def _result(self, found: Measured) -> None:
+        latency = None if found.latency is None else found.latency._asdict()
+        self.put("result", **{**found._asdict(), "latency": latency})
+
+    def _progress(self, phase: Phase, ops: int, size_bytes: int, seconds: float) -> None:
+        now = self._clock.monotonic_ns()
+        if now - self._shown_ns >= PROGRESS_EVERY_NS:
+            self._shown_ns = now
+            self.put("progress", **phase._asdict(), ops=ops, size_bytes=size_bytes, so_far_s=seconds)
+
+
+def main() -> int:
+    """Run one session; always 0: the last line says how it ended."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stop.set())
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    raw = json.loads(sys.stdin.buffer.readline())
+    request = Request(**{**raw, "phases": tuple(Phase(*phase) for phase in raw["phases"])})
+    lines = Lines(stop, Clock())
+    session = Session(request, lines.emit(), stop, Clock())
+    end: dict[str, Any] = {}
+    try:
+        session.run()
+    except HangError as hung:
+        # Before the removal, which waits for the same storage.
+        lines.put("end", hung_s=hung.seconds)
+        os.close(1)
+    except FioError as error:
+        end = {"error": str(error), "number": 0}
+    except OSError as error:
+        end = {"error": clean(error.strerror or str(error)), "number": error.errno or 0}
+    except Exception as error:  # the file must go all the same
+        end = {"error": f"unexpected: {error!r}", "number": 0}
+    left = ""
+    try:
+        session.close()
+    except OSError as error:
+        left = clean(error.strerror or "")
+    with suppress(OSError):
+        lines.put("end", stopped=stop.is_set(), left=left, **end)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""fio as the reader, where it is installed: it needs less CPU than our own for the same reads.
+
+Sources: fio(1), https://fio.readthedocs.io/en/latest/fio_doc.html (JSON output: read.total_ios, runtime, io_bytes,
+lat_ns). One process makes several phases after each other (stonewall). It may only read (--readonly) and does not
+invalidate: on a device that would drop the machine's cached metadata of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.programs import find_user_program
+from iotop_ai.collectors.io.spawn import run, start
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.storage import RANDOM, Latency, Measured, Phase
+from iotop_ai.preflight.storage.reader import HANG_S, HangError
+
+OVERHEAD_S = 0.35
+"""Its start and end."""
+LEAST_S = 0.2
+_TICK_S = 0.05
+_BUSY_PERCENT = 90.0
+_PERCENTILES = (50, 90, 99)
+_LARGEST = 4 << 20
+
+
+class FioError(Exception):
+    """fio could not do it; the message is its own."""
+
+
+def find_fio() -> tuple[str, str]:
+    """(path, version) of fio, ("", "") where it is missing or does not start."""
+    program = find_user_program("fio")
+    if program:
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            done = run([program, "--version"], capture_output=True, timeout=5)
+            if not done.returncode:
+                return program, clean(done.stdout.decode(errors="replace").strip(), 40)
+    return "", ""
+
+
+def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -> list[str]:
+    """The command that reads an open file, descriptor ``handle``, once for each phase."""
+    words = [
+        *(program, "--output-format=json", "--eta=never", "--disk_util=0", "--thread", "--readonly", "--direct=1"),
+        *("--invalidate=0", "--allow_file_create=0", "--ioengine=libaio", "--time_based", "--norandommap"),
+        *("--randrepeat=0", "--clat_percentiles=0", "--lat_percentiles=1"),
+        "--percentile_list=" + ":".join(map(str, _PERCENTILES)),
+        *(f"--filename=/proc/self/fd/{handle}", f"--size={size}"),
+    ]
+    spent = OVERHEAD_S / len(phases)
+    for number, phase in enumerate(phases):
+        milliseconds = max(LEAST_S, phase.seconds - spent) * 1000
+        words += [
+            *(f"--name=phase{number}", "--stonewall", f"--rw={'randread' if phase.name == RANDOM else 'read'}"),
+            *(f"--bs={phase.block_bytes}", f"--iodepth={phase.depth}", f"--runtime={milliseconds:.0f}ms"),
+        ]
+    return words
+
+
+def parse_fio(raw: bytes, phases: Sequence[Phase]) -> list[Measured]:
+    """The results of the phases. Raises FioError."""
+    try:
+        # Warnings precede the object.
+        whole = json.loads(raw[raw.index(b"{") :])
+        jobs = whole["jobs"]
+        if len(jobs) != len(phases):
+            raise ValueError
+        return [_measured(job, phase) for job, phase in zip(jobs, phases, strict=True)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise FioError("its output is not as expected") from None
+
+
+def _measured(job: dict[str, Any], phase: Phase) -> Measured:
+    if job["error"]:
+        raise FioError(os.strerror(int(job["error"])))
+    read = job["read"]
+    times = read["lat_ns"]
+    latency = None
+    if read["total_ios"]:
+        ranks = [float(times["percentile"][f"{percent}.000000"]) / 1e6 for percent in _PERCENTILES]
+        latency = Latency(float(times["mean"]) / 1e6, ranks[0], ranks[1], ranks[2], float(times["max"]) / 1e6)
+    busy = float(job["usr_cpu"]) + float(job["sys_cpu"]) >= _BUSY_PERCENT
+    seconds = float(read["runtime"]) / 1000
+    name, block, depth, _ = phase
+    return Measured(name, block, depth, int(read["total_ios"]), int(read["io_bytes"]), seconds, latency, busy)
+
+
+def read_by_fio(
+    program: str,
+    handle: int,
+    size: int,
+    phases: Sequence[Phase],
+    stop: threading.Event,
+    clock: Clock,
+    show: Callable[[float], None],
+) -> list[Measured]:
+    """Measure the phases, in one run. show: gets the seconds since the start. Raises FioError, OSError, HangError."""
+    words = fio_command(program, handle, size, phases)
+    child = start(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(handle,), start_new_session=True)
+    begun_ns = clock.monotonic_ns()
+    most_s = sum(max(LEAST_S, phase.seconds) for phase in phases) + OVERHEAD_S + HANG_S
+    outputs: list[bytes] = []
+    assert child.stdout is not None
+    source = child.stdout
+    reader = threading.Thread(target=lambda: outputs.append(source.read(_LARGEST)), daemon=True)
+    reader.start()
+    try:
+        while reader.is_alive():
+            reader.join(_TICK_S)
+            seconds = (clock.monotonic_ns() - begun_ns) / 1e9
+            show(seconds)
+            if stop.is_set():
+                return []
+            if seconds > most_s:
+                raise HangError(seconds - most_s + HANG_S)
+        code = child.wait(HANG_S)
+    except subprocess.TimeoutExpired:
+        raise HangError(HANG_S) from None
+    finally:
+        if child.poll() is None:
+            child.kill()
+    if code:
+        raise FioError(clean(outputs[0].decode(errors="replace").strip().partition("\n")[0]) or f"exit code {code}")
+    return parse_fio(outputs[0], phases)

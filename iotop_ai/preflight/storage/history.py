@@ -1,0 +1,79 @@
+"""Results of earlier checks: ``checks.json`` in the state folder, mode 0600.
+
+``{"format": 1, "storages": {"S7X1": [[1794884000, "fio", 3.1e9, 412000.0, 9100.0, 1.2e9], ...]}}``: by serial number
+(or a loop's file, a server's export) the figures of ``model.preflight.history.Kept``, oldest first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Any
+
+from iotop_ai.collectors.state.folder import keep_file, read_file
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.history import Kept
+
+FILE = "checks.json"
+FORMAT = 1
+MOST_STORAGES, MOST_CHECKS = 64, 12
+OLDEST_S = 400 * 86_400
+_LARGEST = 1 << 20
+
+
+def read_history(folder: str, key: str) -> tuple[Kept, ...]:
+    """The earlier checks of a storage, oldest first; () without any. Raises OSError, ValueError for another file."""
+    return _entries(folder).get(key, ())
+
+
+def keep_check(folder: str, key: str, kept: Kept) -> None:
+    """Add a check. Raises OSError."""
+    try:
+        known = _entries(folder)
+    except ValueError:  # a damaged file is replaced
+        known = {}
+    fresh = [one for one in known.pop(key, ()) if kept.wall_s - one.wall_s <= OLDEST_S]
+    newest = dict(list(known.items())[-(MOST_STORAGES - 1) :])
+    newest[key] = (*fresh, kept)[-MOST_CHECKS:]
+    whole = {"format": FORMAT, "storages": {name: [list(one) for one in checks] for name, checks in newest.items()}}
+    keep_file(folder, FILE, (json.dumps(whole, separators=(",", ":")) + "\n").encode())
+
+
+def _entries(folder: str) -> dict[str, tuple[Kept, ...]]:
+    try:
+        raw = read_file(folder, FILE, _LARGEST + 1)
+    except FileNotFoundError:
+        return {}
+    if os.stat(os.path.join(folder, FILE), follow_symlinks=False).st_uid != os.geteuid():
+        raise ValueError("owned by another user")
+    return parse_history(raw)
+
+
+def parse_history(raw: bytes) -> dict[str, tuple[Kept, ...]]:
+    """Checks by storage. Raises ValueError."""
+    try:
+        if len(raw) > _LARGEST:
+            raise ValueError
+        whole = json.loads(raw)
+        if whole["format"] != FORMAT or len(whole["storages"]) > MOST_STORAGES:
+            raise ValueError
+        return {clean(key, 400): tuple(_kept(one) for one in each) for key, each in whole["storages"].items()}
+    except (RecursionError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        raise ValueError("not a file of this program") from None
+
+
+def _kept(entry: Any) -> Kept:
+    wall_s, engine, *figures = entry
+    if type(wall_s) is not int or engine not in ("fio", "own") or len(figures) != len(Kept._fields) - 2:
+        raise ValueError
+    return Kept(wall_s, engine, *map(_figure, figures))
+
+
+def _figure(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    if not math.isfinite(number) or number < 0:
+        raise ValueError
+    return number

@@ -1,0 +1,42 @@
+"""What a disk should give, by its kind and its link.
+
+Sources: PCI Express Base Specification (2.5, 5, 8, 16, 32 GT/s a lane; 8b/10b, from generation 3 on 128b/130b
+encoding); the typical figures of disks are those of diagnosis/thresholds.py.
+"""
+
+from __future__ import annotations
+
+from iotop_ai.diagnosis.facts.block import CLOUD_MODELS, serves_serially
+from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.preflight.place import Nominal
+
+_LANE_BYTES = {1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
+_OF_LINK = 0.8
+"""Part of a link's raw rate that packets leave for data (headers of 24 bytes for 256 or fewer)."""
+
+
+def link_bytes_per_s(link: str) -> float | None:
+    """Data rate of a link such as "4x4" (generation x lanes); None for another text."""
+    generation, x, lanes = link.partition("x")
+    if not (x and generation.isdigit() and lanes.isdigit()):
+        return None
+    lane = _LANE_BYTES.get(int(generation))
+    return None if lane is None else lane * int(lanes) * _OF_LINK
+
+
+def nominal_of(info: BlockInfo) -> Nominal | None:
+    """What one physical disk should give; None where its kind does not tell (a cloud's or a network's disk)."""
+    if info.transport == "nvme":
+        if info.model.startswith(CLOUD_MODELS):
+            return None
+        reduced = f"{info.pcie} of {info.pcie_max}" if info.pcie_max and info.pcie_max != info.pcie else ""
+        typical = LIMITS.nvme_prior_bytes_per_s
+        full = link_bytes_per_s(info.pcie_max or info.pcie)
+        why = f"NVMe, PCIe {info.pcie_max or info.pcie}" if info.pcie else "NVMe"
+        return Nominal(typical if full is None else min(typical, full), why, reduced)
+    if serves_serially(info):
+        return Nominal(LIMITS.hdd_prior_bytes_per_s, "HDD")
+    if info.transport == "ata":
+        return Nominal(LIMITS.ssd_prior_bytes_per_s, "SATA SSD")
+    return None

@@ -1,0 +1,159 @@
+"""The storage that is read: a file of our own in the folder, else the largest file there, or a block device.
+
+The file's name is ``.iotop-ai-check-UID``. It is created with O_EXCL, locked while it is open, and removed at the end.
+A later check in the same folder removes one that a killed check left, which is not locked any more.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import stat
+from typing import NamedTuple
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.direct import ALIGN, open_direct
+from iotop_ai.collectors.io.own_file import create_part, is_named
+from iotop_ai.collectors.machine.dataset_files import Pinned, Tree, open_below
+from iotop_ai.model.preflight.storage import MIB
+
+MOST_BYTES = 512 * MIB
+"""Written at most; and a quarter of the free space at most."""
+ROOM_SHARE = 0.25
+LEAST_BYTES = 8 * MIB
+"""A smaller file shows nothing: a disk's own cache holds it."""
+MOST_ENTRIES, MOST_SCAN_S = 20_000, 2.0
+"""Entries and seconds of the search for a file to read."""
+_NOT_WRITABLE = {
+    errno.EROFS: "mounted read-only",
+    errno.EACCES: "no right to write there",
+    errno.EPERM: "no right to write there",
+    errno.ENOSPC: "the filesystem is full",
+    errno.EDQUOT: "the quota is used up",
+    errno.EOPNOTSUPP: "the filesystem takes no new files",
+}
+
+
+def own_name() -> str:
+    """The name of this user's file."""
+    return f".iotop-ai-check-{os.geteuid()}"
+
+
+class Opened(NamedTuple):
+    """Something to read. handle: open for reading; direct: past the page cache. own: our own file, to write first.
+
+    folder: descriptor of the folder of our own file, else -1. why: why nothing is written; "" when it is.
+    """
+
+    kind: str
+    handle: int
+    size: int
+    direct: bool
+    folder: int = -1
+    own: int = -1
+    most_bytes: int = 0
+    why: str = ""
+
+
+def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_BYTES) -> Opened:
+    """Open what ``path`` names. Raises OSError."""
+    found = os.stat(path)
+    if stat.S_ISBLK(found.st_mode):
+        handle, direct = _for_reading(path)
+        size = os.lseek(handle, 0, os.SEEK_END)
+        return Opened("device", handle, size, direct, why="a device is only read")
+    if stat.S_ISREG(found.st_mode):
+        handle, direct = _for_reading(path)
+        return Opened("file", handle, found.st_size, direct, why="a file is only read")
+    if not stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.EINVAL, "not a folder, a file or a disk", path)
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    why = "--no-write" if not write else ""
+    try:
+        if not why:
+            own, room, why = _create(folder, most_bytes)
+            if not why:
+                return Opened("own", -1, 0, False, folder, own, room)
+        handle, size, direct = _largest(path, folder, clock)
+    except BaseException:
+        os.close(folder)
+        raise
+    os.close(folder)
+    if handle < 0:
+        raise OSError(errno.ENODATA, f"{why}, and no file there has the {LEAST_BYTES // MIB} MB that a test needs")
+    return Opened("file", handle, size, direct, why=why)
+
+
+def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
+    """(our own new file, bytes that it may take, ""), or (-1, 0, why there is none). Raises OSError."""
+    room = os.fstatvfs(folder)
+    free = room.f_bavail * (room.f_frsize or room.f_bsize) if room.f_blocks else most_bytes / ROOM_SHARE
+    most = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB
+    try:
+        own = create_part(own_name(), folder)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
+        return -1, 0, _NOT_WRITABLE[error.errno]
+    if most < LEAST_BYTES:
+        remove(own, folder)
+        return -1, 0, f"{_NOT_WRITABLE[errno.ENOSPC]}: {int(free) >> 20} MB are free"
+    return own, most, ""
+
+
+def remove(own: int, folder: int) -> None:
+    """Close and remove our own file. Raises OSError."""
+    try:
+        if is_named(own, own_name(), folder):
+            os.unlink(own_name(), dir_fd=folder)
+    finally:
+        os.close(own)
+
+
+def reopen(folder: int) -> tuple[int, bool]:
+    """Our own file, for reading: (descriptor, past the page cache). Raises OSError."""
+    return _for_reading(own_name(), folder)
+
+
+def _for_reading(name: str, folder: int | None = None) -> tuple[int, bool]:
+    flags = os.O_RDONLY | os.O_NONBLOCK | (os.O_NOFOLLOW if folder is not None else 0)
+    handle, direct = open_direct(name, flags, folder)
+    if not direct or works_direct(handle):
+        return handle, direct
+    os.close(handle)
+    return os.open(name, flags | os.O_CLOEXEC, dir_fd=folder), False
+
+
+def works_direct(handle: int) -> bool:
+    """Whether a direct read succeeds: some filesystems accept the flag and refuse the read."""
+    with mmap.mmap(-1, ALIGN) as buffer:
+        try:
+            os.preadv(handle, [buffer], 0)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return False
+    return True
+
+
+def _largest(path: str, folder: int, clock: Clock) -> tuple[int, int, bool]:
+    """The largest readable file of the folder: (descriptor, bytes, past the page cache); -1 when all are small."""
+    best: tuple[int, str] = (LEAST_BYTES - 1, "")
+    end_ns = clock.monotonic_ns() + int(MOST_SCAN_S * 1e9)
+    top = Pinned(folder, ".", path)
+    for number, entry in enumerate(Tree(top)):
+        if entry.regular and entry.stat.st_size > best[0] and os.access(entry.name, os.R_OK, dir_fd=entry.folder):
+            best = entry.stat.st_size, entry.path
+        if number >= MOST_ENTRIES or clock.monotonic_ns() > end_ns:
+            break
+    size, name = best
+    if not name:
+        return -1, 0, False
+    handle, direct = open_below(top, name, direct=True)
+    if direct and not works_direct(handle):
+        os.close(handle)
+        handle, direct = open_below(top, name)
+    return handle, size, direct

@@ -1,0 +1,239 @@
+"""Our own reader: processes that repeat one operation, each with one at a time, and the time of each operation.
+
+Processes, as a loader's workers are: threads of one interpreter would wait for each other, at 4 readers for 10 ms. They
+are forked, so the caller may have one thread only. A process that waits in the kernel cannot be ended: when no
+operation ends for HANG_S the run is ``HangError``, and they stay until the storage answers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import select
+import signal
+import threading
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from typing import NamedTuple
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.preflight.storage import Measured, Phase, latency_of
+
+HANG_S = 5.0
+_TICK_MS = 50
+_BUSY = 0.9
+"""Share of a core from which a reader, not the storage, may be the limit."""
+_PR_SET_PDEATHSIG = 1
+_OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
+"""Each reader's words in the shared memory."""
+
+Operation = Callable[[mmap.mmap, int], int]
+"""Does the n-th operation of the phase with a buffer of block_bytes; returns the bytes. Raises OSError."""
+Show = Callable[[int, int, float], None]
+"""Called now and then: operations and bytes so far, seconds since the start."""
+
+
+class HangError(Exception):
+    """No operation ended for so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class Bounds(NamedTuple):
+    """When a phase ends early. stop: set from outside. most_bytes, most_ops: by all readers together; 0 is no limit."""
+
+    stop: threading.Event
+    most_bytes: int = 0
+    most_ops: int = 0
+
+
+class Run:
+    """One phase. operation: what each reader repeats."""
+
+    def __init__(self, phase: Phase, operation: Operation, bounds: Bounds, clock: Clock) -> None:
+        self._phase, self._operation, self._bounds, self._clock = phase, operation, bounds, clock
+        self._shared = memoryview(mmap.mmap(-1, 8 * _WIDTH * phase.depth)).cast("q")
+        self._readers: dict[int, int] = {}
+        """Descriptor of each reader's times, and its pid."""
+        self._times = array("q")
+        self._busiest_s = 0.0
+
+    def measure(self, show: Show) -> Measured:
+        """Run to the end. Raises HangError, and OSError where an operation failed."""
+        go, start = os.pipe2(os.O_CLOEXEC)
+        begun_ns = 0
+        try:
+            for number in range(self._phase.depth):
+                self._fork(number, go, start)
+            begun_ns = self._clock.monotonic_ns()
+            os.close(start)
+            start = -1
+            self._collect(begun_ns, show)
+        finally:
+            for handle in (go, start):
+                if handle >= 0:
+                    os.close(handle)
+            self._end()
+        failed = max(self._column(_ERROR))
+        if failed:
+            raise OSError(failed, os.strerror(failed))
+        seconds = max(0, *self._column(_ENDED), begun_ns) - begun_ns
+        name, block, depth, _ = self._phase
+        busy = seconds > 0 and self._busiest_s >= _BUSY * seconds / 1e9
+        size = sum(self._column(_BYTES))
+        return Measured(name, block, depth, len(self._times), size, seconds / 1e9, latency_of(self._times), busy)
+
+    def _column(self, which: int) -> list[int]:
+        return self._shared[which::_WIDTH].tolist()
+
+    def _fork(self, number: int, go: int, start: int) -> None:
+        back, times = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid:
+            os.close(times)
+            self._readers[back] = pid
+            return
+        try:
+            for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(name, signal.SIG_DFL)
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            os.close(start)
+            os.read(go, 1)  # ends when all readers are there
+            self._work(number, times)
+        finally:
+            os._exit(0)
+
+    def _work(self, number: int, out: int) -> None:
+        clock, operation, shared = self._clock, self._operation, self._shared
+        depth, here = self._phase.depth, number * _WIDTH
+        bytes_each = self._bounds.most_bytes // depth or 1 << 62
+        ops_each = self._bounds.most_ops // depth or 1 << 62
+        end_ns = clock.monotonic_ns() + int(self._phase.seconds * 1e9)
+        times, size = array("q"), 0
+        # Private pages, as a program's buffer has: shared ones lie in larger pieces, which makes fewer requests.
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        with mmap.mmap(-1, max(self._phase.block_bytes, mmap.PAGESIZE), private) as buffer:
+            try:
+                while size < bytes_each and len(times) < ops_each:
+                    at_ns = clock.monotonic_ns()
+                    if at_ns >= end_ns:
+                        break
+                    size += operation(buffer, number + depth * len(times))
+                    ended_ns = clock.monotonic_ns()
+                    times.append(ended_ns - at_ns)
+                    shared[here + _BYTES], shared[here + _ENDED], shared[here + _OPS] = size, ended_ns, len(times)
+            except OSError as error:
+                shared[here + _ERROR] = error.errno or errno.EIO
+        raw = memoryview(times.tobytes())
+        while raw:
+            raw = raw[os.write(out, raw) :]
+
+    def _collect(self, begun_ns: int, show: Show) -> None:
+        poll, raw = select.poll(), bytearray()
+        parts: dict[int, bytearray] = {}
+        for back in self._readers:
+            poll.register(back, select.POLLIN)
+            parts[back] = bytearray()
+        while parts and not self._bounds.stop.is_set():
+            for back, _ in poll.poll(_TICK_MS):
+                more = os.read(back, 1 << 20)
+                parts[back] += more
+                if not more:
+                    poll.unregister(back)
+                    raw += parts.pop(back)
+                    self._reap(back)
+            now = self._clock.monotonic_ns()
+            show(sum(self._column(_OPS)), sum(self._column(_BYTES)), (now - begun_ns) / 1e9)
+            silent_ns = now - max(begun_ns, *self._column(_ENDED))
+            if parts and silent_ns > HANG_S * 1e9:
+                raise HangError(silent_ns / 1e9)
+        self._times.frombytes(bytes(raw))
+
+    def _reap(self, back: int) -> None:
+        _, _, usage = os.wait4(self._readers.pop(back), 0)
+        os.close(back)
+        self._busiest_s = max(self._busiest_s, usage.ru_utime + usage.ru_stime)
+
+    def _end(self) -> None:
+        """Kill the readers that are left. Those that wait in the kernel end when the storage answers."""
+        for back, pid in self._readers.items():
+            os.close(back)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        self._readers = {}
+
+
+class _EachProcess:
+    """Random numbers that differ between forked readers, and are the same in each check."""
+
+    def __init__(self) -> None:
+        self._pid = -1
+        self._random = Random()
+
+    def below(self, bound: int, number: int) -> int:
+        """A number from 0 to below ``bound``. number: of the operation; a reader's first one seeds it."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._random.seed(number)
+        return self._random.randrange(bound)
+
+
+class Blocks:
+    """Reads of one block each from an open file. direct: False drops each block from the page cache after its read.
+
+    span: bytes that are read, from the start.
+    """
+
+    def __init__(self, handle: int, span: int, block: int, *, drop: bool = False) -> None:
+        self._handle, self._block, self._drop = handle, block, drop
+        self._blocks = max(1, span // block)
+        self._random = _EachProcess()
+
+    def sequential(self, buffer: mmap.mmap, number: int) -> int:
+        """Block after block, from the start again at the end."""
+        return self._read(buffer, number % self._blocks * self._block)
+
+    def random(self, buffer: mmap.mmap, number: int) -> int:
+        """A block anywhere."""
+        return self._read(buffer, self._random.below(self._blocks, number) * self._block)
+
+    def _read(self, buffer: mmap.mmap, offset: int) -> int:
+        got = os.preadv(self._handle, [buffer], offset)
+        if self._drop:
+            os.posix_fadvise(self._handle, offset, self._block, os.POSIX_FADV_DONTNEED)
+        if not got:
+            raise OSError(errno.EIO, "the file ended early")
+        return got
+
+
+class Slots:
+    """Small files: each operation opens the file, reads one part of it and closes it again, as a loader does a file."""
+
+    def __init__(self, folder: int, name: str, span: int, size: int, *, direct: bool) -> None:
+        self._folder, self._name, self._direct = folder, name, direct
+        self._size = size
+        self._slots = max(1, span // size)
+        self._random = _EachProcess()
+        self._flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECT if direct else 0)
+
+    def read(self, buffer: mmap.mmap, number: int) -> int:
+        """One small file."""
+        offset = self._random.below(self._slots, number) * self._size
+        handle = os.open(self._name, self._flags, dir_fd=self._folder)
+        try:
+            if not self._direct:
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
+            got = os.preadv(handle, [buffer], offset)
+            if not self._direct:
+                os.posix_fadvise(handle, offset, self._size, os.POSIX_FADV_DONTNEED)
+            return got
+        finally:
+            os.close(handle)

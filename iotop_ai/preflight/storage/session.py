@@ -1,0 +1,242 @@
+"""One storage check, inside the child process: opens, writes, reads, removes."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from random import Random
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.own_file import create_part
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.preflight.storage import (
+    CACHED,
+    CREATE,
+    FILES,
+    MIB,
+    RANDOM,
+    READAHEAD,
+    SEQUENTIAL,
+    STAT,
+    WRITE,
+    Measured,
+    Phase,
+    Target,
+)
+from iotop_ai.preflight.storage.fio import FioError, find_fio, read_by_fio
+from iotop_ai.preflight.storage.own_file import LEAST_BYTES, Opened, open_target, own_name, remove, reopen
+from iotop_ai.preflight.storage.reader import Blocks, Bounds, Run, Slots
+
+READ_MOST_BYTES = 16 << 30
+"""Read at most in one phase."""
+CACHED_BYTES = 32 * MIB
+_SYNC_FAST_NS = 100_000_000
+_SYNC_MOST = 64
+_FIRST_SYNC = 4
+
+
+class Request(NamedTuple):
+    """What to check. engine: auto, fio, own."""
+
+    path: str
+    phases: tuple[Phase, ...]
+    engine: str = "auto"
+    write: bool = True
+    most_bytes: int = 512 * MIB
+
+
+class Emit(NamedTuple):
+    """Where the session's news go. progress: phase, operations, bytes and seconds so far."""
+
+    target: Callable[[Target, str], None]
+    progress: Callable[[Phase, int, int, float], None]
+    result: Callable[[Measured], None]
+    note: Callable[[str], None]
+
+
+class Session:
+    """One check. ``run`` once; then ``close``, which removes our own file and may wait for a hung storage."""
+
+    def __init__(self, request: Request, emit: Emit, stop: threading.Event, clock: Clock) -> None:
+        self._request, self._emit, self._stop, self._clock = request, emit, stop, clock
+        self._opened: Opened | None = None
+        self._own = -1
+        self._handles: list[int] = []
+
+    def run(self) -> None:
+        """Measure every phase that this target allows. Raises OSError, HangError, FioError for --engine fio."""
+        phases = {name: [one for one in self._request.phases if one.name == name] for name in _ORDER}
+        opened = open_target(
+            self._request.path, self._clock, write=self._request.write, most_bytes=self._request.most_bytes
+        )
+        self._opened, self._own = opened, opened.own
+        handle, size, direct = opened.handle, opened.size, opened.direct
+        written = 0
+        if opened.kind == "own":
+            self._metadata(phases)
+            written = size = self._write(phases[WRITE])
+            if self._stop.is_set():
+                return
+            handle, direct = reopen(opened.folder)
+        self._handles.append(handle)
+        if size < LEAST_BYTES and not (self._stop.is_set() or written):
+            raise OSError(22, f"holds less than {LEAST_BYTES // MIB} MB: too little to show a disk's speed")
+        program, version = find_fio() if self._request.engine != "own" and direct else ("", "")
+        if self._request.engine == "fio" and not program:
+            raise FioError("fio is not installed" if direct else "this filesystem cannot read past the page cache")
+        self._emit.target(Target(opened.kind, size, direct, written, opened.why), version or "own")
+        if opened.kind == "own":
+            self._through_the_cache(phases, size)
+        self._reads([*phases[SEQUENTIAL], *phases[RANDOM]], handle, size, direct, program)
+        if opened.kind == "own":
+            for phase in phases[FILES]:
+                slots = Slots(opened.folder, own_name(), size, phase.block_bytes, direct=direct)
+                self._measure(phase, slots.read)
+
+    def close(self) -> None:
+        """Remove our own file and close everything. Raises OSError."""
+        opened, self._opened = self._opened, None
+        for handle in self._handles:
+            with suppress(OSError):
+                os.close(handle)
+        if opened is not None and opened.folder >= 0:
+            try:
+                if self._own >= 0:
+                    remove(self._own, opened.folder)
+            finally:
+                os.close(opened.folder)
+
+    def _measure(self, phase: Phase, operation: Callable[[mmap.mmap, int], int], most_bytes: int = 0) -> None:
+        if self._stop.is_set():
+            return
+        bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES)
+        found = Run(phase, operation, bounds, self._clock).measure(
+            lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds)
+        )
+        if found.ops:
+            self._emit.result(found)
+
+    def _metadata(self, phases: dict[str, list[Phase]]) -> None:
+        """Create and delete, open and stat our own file: at no time is there a second one."""
+        assert self._opened is not None
+        folder, name = self._opened.folder, own_name()
+        for phase in phases[STAT]:
+            self._measure(phase, lambda _buffer, _number: _open_stat_close(folder, name))
+        if phases[CREATE]:
+            remove(self._own, folder)
+            self._own = -1
+            for phase in phases[CREATE]:
+                self._measure(phase, lambda _buffer, _number: _create_delete(folder, name))
+            self._own = create_part(name, folder)
+
+    def _write(self, phases: Sequence[Phase]) -> int:
+        """Fill our own file as a checkpoint is written, through the page cache with fsync; the bytes written."""
+        assert self._opened is not None
+        writing = _Writing(self._own, self._opened.most_bytes, self._clock)
+        for phase in phases:
+            self._measure(phase, writing.write, self._opened.most_bytes)
+        return os.fstat(self._own).st_size // MIB * MIB
+
+    def _through_the_cache(self, phases: dict[str, list[Phase]], size: int) -> None:
+        """Reads from memory, then with the kernel's read-ahead of what is not in memory any more."""
+        for phase in phases[CACHED]:
+            blocks = Blocks(self._own, min(size, CACHED_BYTES), phase.block_bytes)
+            with mmap.mmap(-1, MIB) as buffer:
+                for number in range(min(size, CACHED_BYTES) // MIB):
+                    blocks.sequential(buffer, number)
+            self._measure(phase, blocks.sequential)
+        os.posix_fadvise(self._own, 0, 0, os.POSIX_FADV_DONTNEED)
+        for phase in phases[READAHEAD]:
+            blocks = Blocks(self._own, size, phase.block_bytes)
+            self._measure(phase, blocks.sequential, size)
+        os.posix_fadvise(self._own, 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def _reads(self, phases: Sequence[Phase], handle: int, size: int, direct: bool, program: str) -> None:
+        for group in _groups(phases):
+            if program:
+                try:
+                    self._by_fio(program, handle, size, group)
+                    continue
+                except FioError as error:
+                    if self._request.engine == "fio":
+                        raise
+                    self._emit.note(f"fio failed ({error}): read by our own reader instead")
+                    program = ""
+            self._by_own(group, handle, size, direct)
+
+    def _by_own(self, phases: Sequence[Phase], handle: int, size: int, direct: bool) -> None:
+        drop = not direct and self._own >= 0
+        for phase in phases:
+            blocks = Blocks(handle, size, phase.block_bytes, drop=drop)
+            self._measure(phase, blocks.random if phase.name == RANDOM else blocks.sequential)
+
+    def _by_fio(self, program: str, handle: int, size: int, phases: Sequence[Phase]) -> None:
+        if self._stop.is_set():
+            return
+        whole = sum(phase.seconds for phase in phases)
+
+        def show(seconds: float) -> None:
+            left = seconds
+            for phase in phases:
+                if left <= phase.seconds or phase is phases[-1]:
+                    self._emit.progress(phase, 0, 0, min(left, whole))
+                    return
+                left -= phase.seconds
+
+        for found in read_by_fio(program, handle, size, phases, self._stop, self._clock, show):
+            if found.ops:
+                self._emit.result(found)
+
+
+_ORDER = (CREATE, STAT, WRITE, CACHED, READAHEAD, SEQUENTIAL, RANDOM, FILES)
+
+
+def _groups(phases: Sequence[Phase]) -> Iterator[list[Phase]]:
+    """The phases by name and block size: what one run of fio measures."""
+    out: list[Phase] = []
+    for phase in phases:
+        if out and (out[-1].name != phase.name or (phase.name == RANDOM and out[-1].block_bytes != phase.block_bytes)):
+            yield out
+            out = []
+        out.append(phase)
+    if out:
+        yield out
+
+
+def _open_stat_close(folder: int, name: str) -> int:
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.fstat(handle)
+    finally:
+        os.close(handle)
+    return 0
+
+
+def _create_delete(folder: int, name: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    os.close(os.open(name, flags, 0o600, dir_fd=folder))
+    os.unlink(name, dir_fd=folder)
+    return 0
+
+
+class _Writing:
+    """Each operation writes a few MiB and flushes them; more each time while that is fast, as one checkpoint is."""
+
+    def __init__(self, handle: int, most_bytes: int, clock: Clock) -> None:
+        self._handle, self._most, self._clock = handle, most_bytes // MIB, clock
+        self._part = Random(2).randbytes(MIB)  # zeros would be compressed or stored as a hole
+        self._mebibytes = _FIRST_SYNC
+        self.done = 0
+
+    def write(self, buffer: mmap.mmap, number: int) -> int:
+        """One operation; the bytes written."""
+        at_ns, start = self._clock.monotonic_ns(), self.done
+        for _ in range(min(self._mebibytes, self._most - self.done // MIB)):
+            self.done += os.pwrite(self._handle, self._part, self.done)
+        os.fsync(self._handle)
+        if self._clock.monotonic_ns() - at_ns < _SYNC_FAST_NS:
+            self._mebibytes = min(2 * self._mebibytes, _SYNC_MOST)
+        return self.done - start

@@ -1,0 +1,182 @@
+"""A storage check in words: where the path lies, what was read, what is wrong."""
+
+from __future__ import annotations
+
+from iotop_ai.model.job.records import IoLimit
+from iotop_ai.model.machine.filesystem import is_fuse
+from iotop_ai.model.preflight.history import Change
+from iotop_ai.model.preflight.place import Nominal, Place
+from iotop_ai.model.preflight.report import SHORT_OF_NOMINAL, Report
+from iotop_ai.model.preflight.storage import (
+    CACHED,
+    CREATE,
+    FILES,
+    RANDOM,
+    READAHEAD,
+    SEQUENTIAL,
+    STAT,
+    WRITE,
+    Measured,
+    Phase,
+    Target,
+    Threshold,
+    fastest_read,
+)
+from iotop_ai.present.text.line import plain
+from iotop_ai.present.text.units import amount, brief, clock, count, percent, plural, rate, size
+
+_TITLES = {
+    CREATE: "create + delete a file",
+    STAT: "open + stat + close",
+    WRITE: "write + fsync",
+    CACHED: "cached read",
+    READAHEAD: "read with read-ahead",
+    SEQUENTIAL: "sequential read",
+    RANDOM: "random read",
+    FILES: "small files",
+}
+_CHANGED = {"read": "sequential read", "random": "random 4 KB reads", "files": "small files", "write": "write + fsync"}
+_LIMITED = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_bytes": "{}B/s of writes"}
+
+
+def phase_title(one: Phase | Measured) -> str:
+    """ "random read 4 KB", "small files 128 KB"."""
+    block = one.block_bytes if one.name not in (WRITE, CREATE, STAT) else 0
+    return f"{_TITLES[one.name]} {amount(block)}" if block else _TITLES[one.name]
+
+
+def speed(bytes_per_s: float | None) -> str:
+    """ "418 MB/s", "2.9 GB/s"."""
+    return " ".join(rate(bytes_per_s)) if bytes_per_s is None or bytes_per_s >= 9.95 * 1024**2 else _slow(bytes_per_s)
+
+
+def _slow(bytes_per_s: float) -> str:
+    return f"{brief(bytes_per_s / 1024**2)} MB/s"
+
+
+def place_text(place: Place) -> str:
+    """Where the path lies, in one line."""
+    path = plain(place.path)
+    if not place.fstype:
+        on = f"{place.device or 'an unknown disk'} ({plain(place.kind)})" if place.kind else place.why_no_disk
+        return f"{path}: {on}"
+    if place.memory:
+        return f"{path}: {place.fstype}, in memory: the figures are those of memory, not of a disk"
+    source = plain(place.source)
+    if place.remote:
+        return f"{path}: {place.fstype} from {source}: the figures include the network and the server's memory"
+    if is_fuse(place.fstype):
+        what = "a program of this machine serves it" if place.remote is False else "unknown whether its data is remote"
+        return f"{path}: {place.fstype} ({source}): {what}{_on(place, ', on ')}"
+    if place.fstype == "overlay":
+        return f"{path}: overlay, a container's stack of folders{_on(place, ', on ') or f': {place.why_no_disk}'}"
+    return f"{path}: {place.fstype}{_on(place, ' on ') or f' ({plain(place.why_no_disk)})'}"
+
+
+def _on(place: Place, before: str) -> str:
+    if not place.disks:
+        return ""
+    names = place.device if place.device and place.device not in place.disks else ""
+    disks = ", ".join(place.disks)
+    return f"{before}{f'{names} on ' if names else ''}{disks} ({plain(place.kind)})"
+
+
+def target_text(target: Target, engine: str) -> str:
+    """What was read and how, in one line."""
+    what = {
+        "own": f"a file of its own, {amount(target.size_bytes)}, removed again",
+        "file": f"the largest file there, {amount(target.size_bytes)}",
+        "device": f"the whole device, {amount(target.size_bytes)}",
+    }[target.kind]
+    reader = "its own reader" if engine == "own" else plain(engine)
+    how = "past the page cache (O_DIRECT)" if target.direct else "through the page cache, emptied of it"
+    if not target.direct and target.kind != "own":
+        how = "through the page cache: parts may come from memory"
+    return f"read: {what}; by {reader}, {how}"
+
+
+def progress_text(phase: Phase, ops: int, size_bytes: int, so_far_s: float) -> str:
+    """The running phase: "random read 4 KB x16, 12k/s"."""
+    depth = f" x{phase.depth}" if phase.depth > 1 else ""
+    text = f"{phase_title(phase)}{depth}"
+    if not ops or so_far_s <= 0:
+        return f"{text} ..."
+    of_bytes = phase.name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
+    return f"{text}, {speed(size_bytes / so_far_s) if of_bytes else f'{count(ops / so_far_s)}/s'}"
+
+
+def findings_text(report: Report) -> list[str]:
+    """What is wrong or noteworthy, a sentence each, the worst first."""
+    place, out = report.place, []
+    if report.hung_s:
+        where = f"disk {place.device or ', '.join(place.disks)}" if place.disks else plain(place.path)
+        out.append(f"hangs: no answer from {where} for {report.hung_s:.0f} s")
+    if report.failed:
+        out.append(f"? ended early: {plain(report.failed)}")
+    out += [_threshold_text(one) for one in report.thresholds]
+    if place.nominal is not None:
+        out += _nominal_text(place.nominal, report)
+    out += [f"a limit of this process's cgroup applies: {_limit_text(limit)}" for limit in place.limits]
+    out += [_change_text(change) for change in report.changes]
+    target = report.target
+    if target is not None and target.why_not_written and target.kind != "device":
+        missing = "so figures of writing, metadata and small files are missing"
+        out.append(f"nothing is written: {plain(target.why_not_written)}; {missing}")
+    if any(one.cpu_bound for one in report.results if one.name in (SEQUENTIAL, RANDOM, FILES)):
+        out.append("+ marks a floor: the reader used a whole core, so the storage may be faster")
+    return out + [plain(note) for note in report.notes]
+
+
+def _nominal_text(nominal: Nominal, report: Report) -> list[str]:
+    out = []
+    read, part = fastest_read(report.results), report.of_nominal
+    if part is not None and part < SHORT_OF_NOMINAL and not report.place.limits:
+        expected = f"{speed(read)} of {nominal.why} that should give about {speed(nominal.bytes_per_s)}"
+        out.append(f"{percent(part)} % of its nominal speed: {expected}")
+    if nominal.reduced:
+        out.append(f"its PCIe link runs at {nominal.reduced}: slot or configuration, not the disk")
+    return out
+
+
+def _limit_text(limit: IoLimit) -> str:
+    value = size(limit.value) if limit.what.endswith("bytes") else str(limit.value)
+    return f"{_LIMITED.get(limit.what, '{} writes/s').format(value)} ({plain(limit.file)})"
+
+
+def _change_text(change: Change) -> str:
+    text = speed if change.name in ("read", "write") else _per_s
+    day = clock(change.then_s * 10**9, pattern="%Y-%m-%d")
+    slower = percent(1 - change.ratio)
+    return f"{_CHANGED[change.name]}: {slower} % slower than on {day} ({text(change.now)}, was {text(change.then)})"
+
+
+def _per_s(value: float | None) -> str:
+    return f"{count(value)}/s"
+
+
+def _milliseconds(value: float | None) -> str:
+    return f"{brief(value)} ms"
+
+
+def _threshold_text(one: Threshold) -> str:
+    text = {"--min-read": speed, "--min-files": _per_s}.get(one.flag, _milliseconds)
+    verdict = {True: "ok", False: "FAILS", None: "?"}[one.met]
+    measured = "not measured" if one.value is None else text(one.value)
+    return f"{verdict}: {measured} ({one.flag} {text(one.limit)})"
+
+
+def missing_text(report: Report) -> str:
+    """Why a check has no answer, for standard error."""
+    unknown = [one.flag for one in report.thresholds if one.met is None]
+    return report.failed or (f"{', '.join(unknown)}: not measured here" if unknown else "nothing could be measured")
+
+
+def earlier_text(report: Report) -> str:
+    """How this run compares with earlier ones; "" where none is kept."""
+    if not report.place.key:
+        return (
+            "" if report.place.memory else "not kept for later: nothing names this storage for good (a serial number)"
+        )
+    if report.changes:
+        return ""
+    return f"as fast as in {plural(report.earlier, 'earlier check')}" if report.earlier else ""

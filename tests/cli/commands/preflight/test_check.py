@@ -1,0 +1,160 @@
+"""``iotop-ai check`` by the real program."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.preflight.storage.own_file import own_name
+from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.rigs.nobody import UID, as_nobody, why_not_nobody
+from tests.rigs.pty_pair import PtyPair
+
+QUICK = ("--seconds", "2", "--engine", "own")
+
+
+def test_a_folder_as_text(tmp_path: Path) -> None:
+    done = iotop("check", str(tmp_path), *QUICK, "--ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "removed again; by its own reader" in done.stdout
+    for title in ("sequential read 1 MB", "random read 4 KB", "small files 128 KB", "write + fsync", "cached read"):
+        assert title in done.stdout
+    assert "random 4 KB reads per second, by reads in flight" in done.stdout
+    assert done.stdout.isascii()
+    assert not list(tmp_path.iterdir())
+
+
+def test_thresholds_and_json(tmp_path: Path) -> None:
+    asked = ("--min-read", "1kB/s", "--min-files", "900000000/s", "--max-await", "10s")
+    done = iotop("check", str(tmp_path), *QUICK, *asked, "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == found["exit_code"] == 1
+    assert [(one["flag"], one["met"]) for one in found["thresholds"]] == [
+        ("--min-read", True),
+        ("--min-files", False),
+        ("--max-await", True),
+    ]
+    read = next(one for one in found["results"] if one["name"] == "random" and one["depth"] == 1)
+    assert read["bytes_per_s"] == pytest.approx(read["ops_per_s"] * read["block_bytes"])
+    assert 0 < read["latency"]["p50_ms"] <= read["latency"]["p99_ms"] <= read["latency"]["most_ms"]
+    assert found["place"]["path"] == str(tmp_path)
+    assert found["target"]["kind"] == "own"
+
+
+def test_a_threshold_that_cannot_be_checked_has_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(os.urandom(9 << 20))
+    done = iotop("check", str(path), *QUICK, "--min-files", "10/s")
+    assert done.returncode == 2
+    assert done.stderr == "unknown: --min-files: not measured here\n"
+
+
+def test_an_earlier_check_is_remembered(tmp_path: Path) -> None:
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    asked = ("check", str(tmp_path), "--seconds", "5", "--engine", "own")
+    first = json.loads(iotop(*asked, "--json", **state).stdout)
+    if not first["place"]["key"]:
+        pytest.skip("the disk of the temporary folder has no serial number")
+    assert first["earlier_checks"] == 0
+    file = tmp_path / "state/iotop-ai/checks.json"
+    kept = json.loads(file.read_text())
+    entry = kept["storages"][first["place"]["key"]][0]
+    kept["storages"][first["place"]["key"]] = [[entry[0] - 86_400, "own", *[100 * value for value in entry[2:]]]]
+    file.write_text(json.dumps(kept))
+    second = iotop(*asked, **state)
+    assert second.returncode == 0
+    assert "% slower than on" in second.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("/nonexistent/folder",), "input: /nonexistent/folder: No such file or directory"),
+        (("/etc/hostname/x",), "input: /etc/hostname/x: Not a directory"),
+        (("/proc/self",), "unknown: /proc/self holds no data: proc belongs to the kernel"),
+        (("/dev/null",), "unknown: /dev/null: not a folder, a file or a disk"),
+        (("/tmp", "--seconds", "1"), "usage: argument --seconds: 1 is outside 2 to 600 seconds"),
+        (("/tmp", "--max-await", "20"), "usage: argument --max-await: '20' has no unit; write 20ms"),
+        (("/tmp", "--min-read", "fast"), "usage: argument --min-read: 'fast' is not a size"),
+        (("/tmp", "--min-files", "-1/s"), "usage: "),
+        (("/tmp", "--workers", "0"), "usage: argument --workers: '0' is not a number of readers"),
+    ],
+)
+def test_errors_are_one_line(arguments: tuple[str, ...], error: str) -> None:
+    done = iotop("check", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(error)
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
+def test_it_needs_no_root(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "own"
+    folder.mkdir()
+    os.chown(folder, UID, UID)
+    environment = {**PLAIN, "XDG_STATE_HOME": str(folder)}
+    argv = as_nobody(*command("check", str(folder), *QUICK))
+    done = subprocess.run(argv, cwd=TOP, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "write + fsync" in done.stdout
+    foreign = tmp_path / "foreign"
+    foreign.mkdir(mode=0o755)
+    argv = as_nobody(*command("check", str(foreign), *QUICK))
+    done = subprocess.run(argv, cwd=TOP, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "no right to write there" in done.stderr
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    """A long check of the folder whose file exists."""
+    child = subprocess.Popen(
+        command("check", str(folder), "--seconds", "60"), cwd=TOP, env=PLAIN, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end = time.monotonic() + 20
+    while not written(folder / own_name()):
+        assert child.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return child
+
+
+def written(path: Path) -> int:
+    with contextlib.suppress(FileNotFoundError):  # it is created and deleted to count that
+        return path.stat().st_size
+    return 0
+
+
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    child = started(tmp_path)
+    child.send_signal(signal.SIGINT)
+    out, error = child.communicate(timeout=10)
+    assert (child.returncode, out, error) == (130, "", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_program_s_file_is_removed_by_its_child(tmp_path: Path) -> None:
+    child = started(tmp_path)
+    child.kill()
+    child.communicate()
+    end = time.monotonic() + 20
+    while list(tmp_path.iterdir()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_progress_and_the_table_on_a_terminal(tmp_path: Path) -> None:
+    with PtyPair(command("check", str(tmp_path), *QUICK), 80, 24, PLAIN, TOP) as line:
+        line.wait_for("/16 ")
+        line.wait_for("read")
+        assert line.ended() == 0
+        assert b"random 4 KB reads per second" in line.written
+    assert not list(tmp_path.iterdir())

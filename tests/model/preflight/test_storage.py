@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.preflight.history import Change, Kept, kept_of, slower_than_before
+from iotop_ai.model.preflight.place import Nominal, Place
+from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM, Report
+from iotop_ai.model.preflight.storage import (
+    FILES,
+    MIB,
+    RANDOM,
+    SEQUENTIAL,
+    WRITE,
+    Latency,
+    Measured,
+    Threshold,
+    fastest_read,
+    latency_of,
+    most_files,
+    plan,
+    read_await_ms,
+)
+
+MS = 1_000_000
+READ = Measured(SEQUENTIAL, MIB, 8, 100, 100 * MIB, 2.0)
+SLOW_READ = Measured(SEQUENTIAL, MIB, 1, 40, 40 * MIB, 2.0)
+RANDOM_READ = Measured(RANDOM, 4096, 1, 500, 500 * 4096, 1.0, Latency(2.0, 1.8, 3.0, 5.0, 9.0))
+SMALL = Measured(FILES, 128 << 10, 4, 900, 900 << 17, 3.0)
+
+
+def test_percentiles_are_nearest_ranks() -> None:
+    found = latency_of([n * MS for n in range(1, 101)])
+    assert found == Latency(50.5, 50.0, 90.0, 99.0, 100.0)
+    assert latency_of([7 * MS]) == Latency(7.0, 7.0, 7.0, 7.0, 7.0)
+    assert latency_of([]) is None
+
+
+@pytest.mark.parametrize("seconds", [2.0, 10.0, 60.0])
+def test_the_phases_take_the_given_time(seconds: float) -> None:
+    phases = plan(seconds, 4)
+    assert sum(phase.seconds for phase in phases) == pytest.approx(seconds)
+    assert min(phase.seconds for phase in phases) >= 0.02 * seconds
+    assert {phase.depth for phase in phases if phase.name == FILES} == {1, 4}
+    assert len({phase[:3] for phase in phases}) == len(phases)
+
+
+def test_a_measurement_without_operations_has_no_rate() -> None:
+    empty = Measured(RANDOM, 4096, 1)
+    assert empty.ops_per_s is None
+    assert empty.bytes_per_s is None
+    assert READ.bytes_per_s == 50 * MIB
+
+
+def test_the_judged_figures_are_the_best_read_and_the_single_random_read() -> None:
+    results = (SLOW_READ, READ, RANDOM_READ, SMALL)
+    assert fastest_read(results) == 50 * MIB
+    assert most_files(results) == 300
+    assert read_await_ms(results) == 2.0
+    assert fastest_read(()) is None
+    assert read_await_ms((RANDOM_READ._replace(depth=4),)) is None
+
+
+def report(*thresholds: Threshold, **fields: object) -> Report:
+    return Report(Place("/d"), 1, results=(READ,), thresholds=thresholds)._replace(**fields)
+
+
+def test_a_missed_threshold_wins_over_one_that_is_unknown() -> None:
+    missed, met = Threshold("--min-read", 10.0, 5.0), Threshold("--min-read", 5.0, 5.0)
+    unknown, late = Threshold("--min-files", 1.0, None), Threshold("--max-await", 20.0, 21.0, at_most=True)
+    assert report(met).exit_code == FINE
+    assert report(missed, unknown).exit_code == PROBLEM
+    assert report(late).exit_code == PROBLEM
+    assert report(met, unknown).exit_code == NO_ANSWER
+
+
+def test_a_storage_that_hangs_is_a_problem_and_one_without_figures_no_answer() -> None:
+    assert report(hung_s=5.0).exit_code == PROBLEM
+    assert report(results=()).exit_code == NO_ANSWER
+    assert report(failed="Input/output error").exit_code == NO_ANSWER
+
+
+def test_measured_against_nominal() -> None:
+    nvme = Nominal(3000e6, "NVMe, PCIe 4x4", "1x1 of 4x4")
+    assert report(place=Place("/d", nominal=nvme)).of_nominal == pytest.approx(50 * MIB / 3000e6)
+    assert report().of_nominal is None
+
+
+def test_slower_is_judged_against_the_median_of_the_same_engine() -> None:
+    earlier = [Kept(1, "fio", read=100.0), Kept(2, "fio", read=110.0), Kept(3, "fio", read=900.0), Kept(4, "own", 5.0)]
+    assert slower_than_before(earlier, Kept(9, "fio", read=66.0)) == (Change("read", 110.0, 66.0, 2),)
+    assert slower_than_before(earlier, Kept(9, "fio", read=100.0)) == ()
+    assert slower_than_before(earlier, Kept(9, "own", read=5.0)) == ()
+    assert slower_than_before([], Kept(9, "fio", read=1.0)) == ()
+    assert slower_than_before(earlier, Kept(9, "fio")) == ()
+
+
+def test_what_is_kept_of_a_check() -> None:
+    written = Measured(WRITE, MIB, 1, 2, 64 * MIB, 1.0)
+    kept = kept_of((READ, RANDOM_READ, SMALL, written), "fio-3.33", 7)
+    assert kept == Kept(7, "fio", 50 * MIB, 500.0, 300.0, 64 * MIB)
+    assert kept_of((), "own", 7) == Kept(7, "own")

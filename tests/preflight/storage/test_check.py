@@ -1,0 +1,203 @@
+"""Checks of real folders and disks, to their end, interrupted and killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.preflight.storage import (
+    CREATE,
+    FILES,
+    MIB,
+    RANDOM,
+    READAHEAD,
+    SEQUENTIAL,
+    WRITE,
+    Measured,
+    Phase,
+    Target,
+    plan,
+)
+from iotop_ai.preflight.storage.check import End, News, Progress, Started, StorageCheck
+from iotop_ai.preflight.storage.own_file import own_name
+from iotop_ai.preflight.storage.session import Request
+from tests.preflight.storage.places import ext4, mounted, needs_root
+from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
+
+ENGINES = ["own", pytest.param("fio", marks=pytest.mark.skipif(not shutil.which("fio"), reason="needs fio"))]
+SHORT = plan(2.0, 2)
+
+
+@contextlib.contextmanager
+def running(
+    path: Path, phases: tuple[Phase, ...] = SHORT, engine: str = "own", **more: object
+) -> Iterator[StorageCheck]:
+    check = StorageCheck(Request(str(path), phases, engine, most_bytes=24 * MIB)._replace(**more), Clock())
+    try:
+        yield check
+    finally:
+        check.close()
+
+
+def news_of(path: Path, phases: tuple[Phase, ...] = SHORT, engine: str = "own", **more: object) -> list[News]:
+    with running(path, phases, engine, **more) as check:
+        return list(check.news())
+
+
+def results(news: list[News]) -> list[Measured]:
+    return [one for one in news if isinstance(one, Measured)]
+
+
+def target(news: list[News]) -> Target:
+    return next(one.target for one in news if isinstance(one, Started))
+
+
+def wait_for(path: Path, there: bool = True) -> None:
+    end = time.monotonic() + 20
+    while path.exists() != there:
+        assert time.monotonic() < end, f"{path} {'does not appear' if there else 'stays'}"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_folder_is_measured_and_left_as_it_was(tmp_path: Path, engine: str) -> None:
+    (tmp_path / "data.bin").write_bytes(b"x" * 1000)
+    news = news_of(tmp_path, engine=engine)
+    found = results(news)
+    assert {(one.name, one.block_bytes, one.depth) for one in found} == {phase[:3] for phase in SHORT}
+    assert len(found) == len(SHORT)
+    assert all(one.ops > 0 and one.seconds > 0 and one.latency is not None for one in found)
+    assert all(one.size_bytes == one.ops * one.block_bytes for one in found if one.name in (SEQUENTIAL, RANDOM, FILES))
+    assert target(news) == Target("own", 24 * MIB, True, 24 * MIB)
+    assert news[-1] == End()
+    assert [path.name for path in tmp_path.iterdir()] == ["data.bin"]
+    assert any(isinstance(one, Progress) for one in news)
+
+
+def test_a_killed_check_leaves_one_file_that_the_next_removes(tmp_path: Path) -> None:
+    own = tmp_path / own_name()
+    with running(tmp_path, plan(60.0, 2)) as check:
+        wait_for(own)
+        os.kill(check.pid, signal.SIGKILL)
+        assert list(check.news())[-1] == End(error="the reading process ended early")
+    assert [path.name for path in tmp_path.iterdir()] == [own.name]
+    assert results(news_of(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_end_of_the_caller_ends_the_check_and_removes_its_file(tmp_path: Path) -> None:
+    own = tmp_path / own_name()
+    with running(tmp_path, plan(60.0, 2)) as check:
+        wait_for(own)
+        news = check.news()
+        while not isinstance(next(news), Started):
+            pass
+    wait_for(own, there=False)
+
+
+def test_two_checks_of_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
+    with running(tmp_path, plan(60.0, 2)) as check:
+        news = check.news()
+        while not isinstance(next(news), Started):
+            pass
+        second = news_of(tmp_path)[-1]
+        assert isinstance(second, End)
+        assert "in the way" in second.error
+        assert (tmp_path / own_name()).exists()
+
+
+def test_a_file_is_read_and_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "shard.tar"
+    path.write_bytes(os.urandom(16 * MIB))
+    before = path.stat()
+    news = news_of(path)
+    assert target(news) == Target("file", 16 * MIB, True, 0, "a file is only read")
+    assert {one.name for one in results(news)} == {SEQUENTIAL, RANDOM}
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_a_small_file_shows_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "small"
+    path.write_bytes(b"x" * 5000)
+    end = news_of(path)[-1]
+    assert isinstance(end, End)
+    assert "less than 8 MB" in end.error
+
+
+def test_without_writing_the_largest_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/large").write_bytes(os.urandom(12 * MIB))
+    (tmp_path / "smaller").write_bytes(os.urandom(9 * MIB))
+    news = news_of(tmp_path, write=False)
+    assert target(news) == Target("file", 12 * MIB, True, 0, "--no-write")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["smaller", "sub"]
+
+
+def test_a_folder_with_neither_is_said_to_be_so(tmp_path: Path) -> None:
+    end = news_of(tmp_path, write=False)[-1]
+    assert isinstance(end, End)
+    assert "--no-write" in end.error
+    assert "8 MB" in end.error
+
+
+@needs_root
+def test_a_read_only_mount_and_a_full_disk_are_read_and_named(tmp_path: Path) -> None:
+    with ext4(tmp_path, 64) as place:
+        (place / "data").write_bytes(os.urandom(16 * MIB))
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+        assert target(news_of(place)).why_not_written == "mounted read-only"
+        subprocess.run(["mount", "-o", "remount,rw", str(place)], check=True)
+        with contextlib.suppress(OSError), (place / "fill").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * MIB)
+        full = target(news_of(place))
+        assert full.kind == "file"
+        assert "the filesystem is full" in full.why_not_written
+        assert sorted(path.name for path in place.iterdir()) == ["data", "fill", "lost+found"]
+
+
+@needs_root
+def test_memory_and_an_overlay_are_measured(tmp_path: Path) -> None:
+    with mounted(tmp_path / "memory", "-t", "tmpfs", "-o", "size=256m", "none") as memory:
+        assert {one.name for one in results(news_of(memory))} >= {CREATE, WRITE, SEQUENTIAL, RANDOM, FILES}
+    for name in ("lower", "upper", "work"):
+        (tmp_path / name).mkdir()
+    layers = ",".join(
+        f"{key}={tmp_path / value}"
+        for key, value in (("lowerdir", "lower"), ("upperdir", "upper"), ("workdir", "work"))
+    )
+    with mounted(tmp_path / "overlay", "-t", "overlay", "-o", layers, "none") as overlay:
+        news = news_of(overlay)
+        assert {one.name for one in results(news)} >= {CREATE, WRITE, READAHEAD, SEQUENTIAL, RANDOM, FILES}
+        assert news[-1] == End()
+    assert not list((tmp_path / "upper").iterdir())
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk())
+def test_a_disk_that_hangs_is_reported_and_its_file_removed_later(tmp_path: Path) -> None:
+    with FuseDisk(tmp_path, 96) as disk:
+        subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], check=True)
+        with mounted(tmp_path / "disk", disk.node) as place, running(place, plan(60.0, 2)) as check:
+            news = check.news()
+            while not isinstance(next(news), Started):
+                pass
+            disk.set(delay_us=12_000_000)
+            end = list(news)[-1]
+            assert isinstance(end, End)
+            assert end.hung_s >= 5
+            check.close()
+            disk.set()
+            wait_for(place / own_name(), there=False)
+            # Its filesystem can be unmounted only when the child is gone.
+            while Path(f"/proc/{check.pid}").exists() and Path(f"/proc/{check.pid}/stat").read_text().split()[2] != "Z":
+                time.sleep(0.05)

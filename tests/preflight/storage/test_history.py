@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.model.preflight.history import Kept
+from iotop_ai.preflight.storage.history import (
+    FILE,
+    MOST_CHECKS,
+    MOST_STORAGES,
+    OLDEST_S,
+    keep_check,
+    parse_history,
+    read_history,
+)
+
+
+def test_checks_are_kept_by_storage(tmp_path: Path) -> None:
+    folder = str(tmp_path / "state")
+    assert read_history(folder, "S1") == ()
+    first, second = Kept(100, "fio", 1e9, None, 2000.0, 3e8), Kept(200, "own", 9e8)
+    keep_check(folder, "S1", first)
+    keep_check(folder, "S1", second)
+    keep_check(folder, "S2", second)
+    assert read_history(folder, "S1") == (first, second)
+    assert read_history(folder, "S2") == (second,)
+    assert stat.S_IMODE(os.stat(f"{folder}/{FILE}").st_mode) == 0o600
+
+
+def test_the_file_stays_small(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    for number in range(MOST_CHECKS + 3):
+        keep_check(folder, "S", Kept(number, "fio", 1.0))
+    assert [one.wall_s for one in read_history(folder, "S")] == list(range(3, MOST_CHECKS + 3))
+    keep_check(folder, "S", Kept(OLDEST_S + 10, "fio", 1.0))
+    assert read_history(folder, "S")[0].wall_s == 10
+    for number in range(MOST_STORAGES):
+        keep_check(folder, f"T{number}", Kept(1, "fio", 1.0))
+    assert read_history(folder, "S") == ()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[]",
+        b'{"format": 2, "storages": {}}',
+        b'{"format": 1, "storages": {"S": [[1, "dd", 1, 1, 1, 1]]}}',
+        b'{"format": 1, "storages": {"S": [[1, "fio", 1, 1, 1]]}}',
+        b'{"format": 1, "storages": {"S": [[1, "fio", NaN, 1, 1, 1]]}}',
+        b"[" * 100_000,
+    ],
+)
+def test_another_file_is_refused_and_replaced(tmp_path: Path, raw: bytes) -> None:
+    with pytest.raises(ValueError, match="not a file of this program"):
+        parse_history(raw)
+    (tmp_path / FILE).write_bytes(raw)
+    keep_check(str(tmp_path), "S", Kept(1, "own", 5.0))
+    assert read_history(str(tmp_path), "S") == (Kept(1, "own", 5.0),)
+
+
+def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("kept")
+    (tmp_path / FILE).symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="symbolic links"):
+        read_history(str(tmp_path), "S")
+    assert (tmp_path / "other").read_text() == "kept"

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from iotop_ai.model.job.records import IoLimit
+from iotop_ai.model.preflight.history import Change
+from iotop_ai.model.preflight.place import Nominal, Place
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import (
+    FILES,
+    MIB,
+    RANDOM,
+    SEQUENTIAL,
+    WRITE,
+    Measured,
+    Phase,
+    Target,
+    Threshold,
+)
+from iotop_ai.present.preflight.storage import (
+    earlier_text,
+    findings_text,
+    missing_text,
+    phase_title,
+    place_text,
+    progress_text,
+    target_text,
+)
+
+EXT4 = Place("/data", "ext4", "/dev/nvme0n1p1", "/data", device="nvme0n1p1", disks=("nvme0n1",), kind="NVMe", key="S7")
+READ = Measured(SEQUENTIAL, MIB, 8, 100, 100 * MIB, 1.0)
+OWN = Target("own", 512 * MIB, True, 512 * MIB)
+
+
+def test_where_a_path_lies() -> None:
+    assert place_text(EXT4) == "/data: ext4 on nvme0n1p1 on nvme0n1 (NVMe)"
+    assert place_text(Place("/dev/sda", device="sda", disks=("sda",), kind="HDD")) == "/dev/sda: sda (HDD)"
+    memory = Place("/dev/shm", "tmpfs", "tmpfs", "/dev/shm", memory=True)
+    assert place_text(memory) == "/dev/shm: tmpfs, in memory: the figures are those of memory, not of a disk"
+    nfs = Place("/nfs/in21k", "nfs4", "srv:/in21k", "/nfs", remote=True)
+    network = "the figures include the network and the server's memory"
+    assert place_text(nfs) == f"/nfs/in21k: nfs4 from srv:/in21k: {network}"
+    assert place_text(nfs._replace(fstype="fuse.sshfs")) == f"/nfs/in21k: fuse.sshfs from srv:/in21k: {network}"
+    fuse = Place("/mnt/x", "fuse.own", "own", "/mnt/x", remote=None)
+    assert place_text(fuse) == "/mnt/x: fuse.own (own): unknown whether its data is remote"
+    bind = Place("/mnt/x", "fuse.bindfs", "/data", "/mnt/x", disks=("sda",), kind="HDD")
+    assert place_text(bind) == "/mnt/x: fuse.bindfs (/data): a program of this machine serves it, on sda (HDD)"
+    overlay = Place("/", "overlay", "overlay", "/", why_no_disk="its overlay's layers cannot be seen from here")
+    assert place_text(overlay).endswith("folders: its overlay's layers cannot be seen from here")
+    zfs = Place("/tank", "zfs", "tank/data", "/tank", why_no_disk="its disks are those of the ZFS pool tank")
+    assert place_text(zfs) == "/tank: zfs (its disks are those of the ZFS pool tank)"
+
+
+def test_what_was_read() -> None:
+    assert target_text(OWN, "fio-3.33") == (
+        "read: a file of its own, 512 MB, removed again; by fio-3.33, past the page cache (O_DIRECT)"
+    )
+    assert "parts may come from memory" in target_text(Target("file", MIB, False), "own")
+
+
+def test_titles_and_progress() -> None:
+    assert phase_title(Phase(WRITE, MIB, 1, 1.0)) == "write + fsync"
+    assert phase_title(Phase(RANDOM, 4096, 16, 1.0)) == "random read 4 KB"
+    assert progress_text(Phase(RANDOM, 4096, 16, 1.0), 600, 600 * 4096, 0.5) == "random read 4 KB x16, 1200/s"
+    assert progress_text(Phase(SEQUENTIAL, MIB, 1, 1.0), 6, 6 * MIB, 0.5) == "sequential read 1 MB, 12.0 MB/s"
+    assert progress_text(Phase(FILES, 128 << 10, 1, 1.0), 0, 0, 0.0) == "small files 128 KB ..."
+
+
+def findings(place: Place = EXT4, **fields: object) -> list[str]:
+    return findings_text(Report(place, 1, OWN, "own", (READ,))._replace(**fields))
+
+
+def test_a_storage_that_hangs_comes_first() -> None:
+    found = findings(hung_s=7.2, notes=("its own process waits",))
+    assert found == ["hangs: no answer from disk nvme0n1p1 for 7 s", "its own process waits"]
+
+
+def test_a_narrow_link_and_a_limit_are_named() -> None:
+    nominal = Nominal(3000e6, "NVMe, PCIe 4x4", "1x1 of 4x4")
+    assert findings(EXT4._replace(nominal=nominal)) == [
+        "3 % of its nominal speed: 100 MB/s of NVMe, PCIe 4x4 that should give about 2.8 GB/s",
+        "its PCIe link runs at 1x1 of 4x4: slot or configuration, not the disk",
+    ]
+    limits = (IoLimit("259:0", "read_bytes", 20 << 20, "job/io.max"), IoLimit("259:0", "read_ios", 50, "job/io.max"))
+    # A limit explains the speed.
+    assert findings(EXT4._replace(nominal=nominal._replace(reduced=""), limits=limits)) == [
+        "a limit of this process's cgroup applies: 20MB/s of reads (job/io.max)",
+        "a limit of this process's cgroup applies: 50 reads/s (job/io.max)",
+    ]
+    assert findings(EXT4._replace(nominal=Nominal(150e6, "HDD"))) == []
+
+
+def test_thresholds_in_words() -> None:
+    thresholds = (
+        Threshold("--min-read", 500 * MIB, 100 * MIB),
+        Threshold("--min-files", 2000, None),
+        Threshold("--max-await", 20.0, 0.25, at_most=True),
+    )
+    assert findings(thresholds=thresholds) == [
+        "FAILS: 100 MB/s (--min-read 500 MB/s)",
+        "?: not measured (--min-files 2000/s)",
+        "ok: 0.2 ms (--max-await 20 ms)",
+    ]
+    assert missing_text(Report(EXT4, 1, thresholds=thresholds)) == "--min-files: not measured here"
+
+
+def test_slower_than_before() -> None:
+    change = Change("read", 200.0 * MIB, 120.0 * MIB, 1_794_884_000)
+    found = findings(changes=(change,))
+    assert found[0].startswith("sequential read: 40 % slower than on 2026-11-")
+    assert found[0].endswith("(120 MB/s, was 200 MB/s)")
+    assert earlier_text(Report(EXT4, 1, earlier=3)) == "as fast as in 3 earlier checks"
+    assert earlier_text(Report(EXT4, 1, earlier=3, changes=(change,))) == ""
+    assert earlier_text(Report(EXT4._replace(key=""), 1)).startswith("not kept for later")
+
+
+def test_what_was_not_written_and_a_floor() -> None:
+    target = Target("file", 9 * MIB, True, 0, "mounted read-only")
+    assert findings(target=target) == [
+        "nothing is written: mounted read-only; so figures of writing, metadata and small files are missing"
+    ]
+    assert findings(results=(READ._replace(cpu_bound=True),))[0].startswith("+ marks a floor")
+
+
+def test_outside_text_is_plain() -> None:
+    shown = place_text(Place("/d\ufe0fx", "ext4", "/dev/sda", disks=("sda",), kind="HDD"))
+    assert "\ufe0f" not in shown
