@@ -16,6 +16,7 @@ from iotop_ai.diagnosis.rules import RULES
 from iotop_ai.diagnosis.rules.job.exit import ENDS
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.verdict.acknowledge import apply_ack_events, open_findings
+from iotop_ai.diagnosis.verdict.cures import with_cures
 from iotop_ai.diagnosis.verdict.hysteresis import hold
 from iotop_ai.diagnosis.verdict.nothing_fits import MEASURING, NOTHING_FITS, Since, unknown
 from iotop_ai.diagnosis.verdict.ruled_out import ruled_out
@@ -162,7 +163,7 @@ def _ranked(
     findings += sorted(others, key=_order)
     shown = frozenset(f.class_id for f in findings)
     first = findings[0]._replace(ruled_out=ruled_out(facts, shown, lead) if full else ())
-    return tuple(with_hours(facts, f, lost) for f in (first, *findings[1:]))
+    return tuple(with_hours(facts, with_cures(facts, f), lost) for f in (first, *findings[1:]))
 
 
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:

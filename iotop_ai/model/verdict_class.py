@@ -68,7 +68,7 @@ class ClassSpec(NamedTuple):
 
 _THREADS = ("parallel_calls", "more_threads", "faster_simulation", "ray_tasks", "more_processes")
 _READERS = ("more_readers", "more_reads_at_once", *_THREADS)
-_WORKERS = ("more_workers", "worker_options", "one_worker", "cheaper_transforms", *_THREADS)
+_WORKERS = ("more_workers", "worker_options", "one_worker", "cheaper_transforms", "raise_quota", *_THREADS)
 
 _BY_PRECEDENCE = (
     ClassSpec(
@@ -77,7 +77,7 @@ _BY_PRECEDENCE = (
         advice=("larger_shm", "less_memory", "who_killed", "who_stopped", "fault_handler", "read_log"),
         keep_s=600.0,
     ),
-    ClassSpec(class_id="hung", state=State.BLOCKED, advice=("dump_stacks", "continue_job")),
+    ClassSpec(class_id="hung", state=State.BLOCKED, advice=("dump_stacks", "continue_job", "ask_owner")),
     ClassSpec(
         class_id="gpu_fault",
         state=State.BLOCKED,
@@ -115,7 +115,7 @@ _BY_PRECEDENCE = (
     ClassSpec(
         class_id="noisy_neighbour",
         state=State.STARVED,
-        advice=("slow_resync", "run_as_root", "ask_for_share", "calm_neighbour", "calm_cpu"),
+        advice=("slow_resync", "run_as_root", "ask_for_share", "calm_neighbour", "calm_cpu", "ask_owner"),
         rival=True,
         leave=0.6,
         freezes_baseline=True,
@@ -132,7 +132,7 @@ _BY_PRECEDENCE = (
     ClassSpec(
         class_id="storage_read",
         state=State.STARVED,
-        advice=("copy_data", "pack_files", "needed_rate", "faster_storage", *_READERS),
+        advice=("copy_data", "keep_in_memory", "pack_files", "needed_rate", "faster_storage", *_READERS),
         rival=True,
         freezes_baseline=True,
         names_disk=True,
@@ -156,7 +156,9 @@ _BY_PRECEDENCE = (
     ),
     ClassSpec(class_id="single_thread", state=State.STARVED, advice=_WORKERS, rival=True, confirm_s=5.0),
     ClassSpec(class_id="host_bound", state=State.SLOWED, advice=("fewer_syncs", "compile_model"), confirm_s=5.0),
-    ClassSpec(class_id="gpu_memory", state=State.SLOWED, advice=("end_sharer", "less_gpu_memory"), spins=True),
+    ClassSpec(
+        class_id="gpu_memory", state=State.SLOWED, advice=("end_sharer", "ask_owner", "less_gpu_memory"), spins=True
+    ),
     ClassSpec(
         class_id="gpu_bound",
         state=State.OK,

@@ -61,13 +61,15 @@ class Disk:
     queue: float | None = None
     unknown: bool = False
     in_flight: int = 0
+    major: int = 8
+    md_sync: str = ""
 
     @property
     def info(self) -> BlockInfo:
         mounts = (Mount(self.mount, "ext4", f"/dev/{self.name}"),) if self.mount else ()
         return BlockInfo(
-            self.name, 8, 0, self.kind, self.name, slaves=self.slaves, transport=self.transport,
-            rotational=self.rotational, mounts=mounts,
+            self.name, self.major, 0, self.kind, self.name, slaves=self.slaves, transport=self.transport,
+            rotational=self.rotational, mounts=mounts, md_sync=self.md_sync,
         )  # fmt: skip
 
     @property
@@ -106,6 +108,8 @@ class Task:
     cmdline: tuple[str, ...] = ()
     start: int = 100
     write_calls: float = 0.0
+    user: str = "alice"
+    uid: int = 1000
 
     @property
     def key(self) -> ProcessKey:
@@ -158,6 +162,9 @@ class Training:
     uid: int = 1000
     apart: float = 0.0
     worker_kind: str = ""
+    framework: str = ""
+    memory_limit: int | None = None
+    memory_used: int | None = None
     time: tuple[tuple[str, float], ...] = ()
     """Shares of its time that are not 0; () where it is not counted."""
 
@@ -168,13 +175,17 @@ class Training:
     @property
     def job(self) -> Job:
         rank = Rank(self.task.key, tuple(w.key for w in self.workers), self.gpus, worker_kind=self.worker_kind)
-        return Job(self.task.key, "train.py", "alice", self.uid, (rank,), label=self.label, evidence=self.evidence)
+        return Job(
+            self.task.key, "train.py", "alice", self.uid, (rank,), label=self.label,
+            framework=self.framework, evidence=self.evidence,
+        )  # fmt: skip
 
     @property
     def place(self) -> JobPlace:
         return JobPlace(
             self.limits, self.quota, shm_total_bytes=GIB, shm_used_bytes=int(self.shm * GIB), mounts=self.mounts,
             allowed_cores=self.cores, listening=self.listening, connections=self.listening,
+            memory_limit_bytes=self.memory_limit, memory_used_bytes=self.memory_used,
         )  # fmt: skip
 
     def rates(self, second: int) -> JobRates | None:
@@ -214,6 +225,7 @@ class Machine:
     usage: dict[str, FilesystemUsage] = field(default_factory=dict)
     smart_silent: bool = False
     ptrace: bool = True
+    psi: bool = True
     blind: bool = False
     interval_s: float = 1.0
     job: Training | None = None
@@ -281,7 +293,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
             t.key: ProcessStat("D" if t.in_d(second) else "S", t.ppid, 0, 0, 0, 0, 0, 1, 0, 0)
             for t in tasks
         },
-        {t.key: ProcessInfo(t.name, t.cmdline or (t.name,), "alice", 1000, t.kernel) for t in tasks},
+        {t.key: ProcessInfo(t.name, t.cmdline or (t.name,), t.user, t.uid, t.kernel) for t in tasks},
         frozenset(t.key for t in tasks if t.denied), at, at, (at,), {}, {}, {}, {},
     )  # fmt: skip
     snapshot = Snapshot(
@@ -311,7 +323,9 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         processes=Reading(processes, **ok),
         cpu=Reading(CpuTable({n: CpuTicks(*[0] * 8) for n in range(machine.cores)}, machine.cores, None), **ok),
         memory=Reading(MemoryState(machine.total_bytes, machine.available_bytes, *[None] * 25), **ok),
-        pressure=Reading({"io": PressureTotals(0, 0)}, **ok),
+        pressure=Reading({"io": PressureTotals(0, 0)}, **ok)
+        if machine.psi
+        else Reading(None, Status.OFF, "PSI is off", "boot with psi=1", at),
         gpu=_gpu_reading(machine, at),
         smart=Reading(
             {

@@ -11,7 +11,7 @@ from iotop_ai.model.verdict_class import CLASS_SPECS, PRECEDENCE, RIVALS, ClassS
 from iotop_ai.present.gpu import verdict_words as gpu_words
 from iotop_ai.present.job import verdict_words as job_words
 from iotop_ai.present.verdict import headline
-from iotop_ai.present.verdict.advice import templates
+from iotop_ai.present.verdict.cures import cure_templates
 from tests import rules_doc
 
 DIAGNOSIS = Path(inspect.getfile(RULES[0])).parents[1]
@@ -61,7 +61,7 @@ def test_each_class_has_a_headline_and_a_reason(
 
 def test_each_class_has_a_cure_and_each_cure_has_words_and_a_class() -> None:
     assert {spec.class_id for spec in CLASS_SPECS.values() if not spec.advice} == WITHOUT_CURE
-    assert {cure for spec in CLASS_SPECS.values() for cure in spec.advice} == set(templates()[0])
+    assert {cure for spec in CLASS_SPECS.values() for cure in spec.advice} == set(cure_templates())
 
 
 @pytest.mark.parametrize("spec", CLASS_SPECS.values(), ids=PRECEDENCE)

@@ -8,6 +8,8 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 MEMORY_BASE = 0.9
 SURE = 0.95
+_TIGHT = 0.1
+"""Part of a memory limit below which the room that it leaves is none."""
 _BOOT = ("/boot", "/efi")
 _MEMORY_FILESYSTEMS = ("tmpfs", "ramfs", "squashfs", "iso9660", "erofs")
 
@@ -48,6 +50,7 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
         ("rss", rss[1]),
         ("lost", some),
     )
+    args += _tight_limit(facts)
     evidence = (
         Evidence("pressure.memory.some_ratio", some, "ratio", limits.memory_pressure),
         Evidence("memory.swap_in_bytes_per_s", mean(swapped), "B/s", limits.swap_bytes_per_s),
@@ -56,6 +59,17 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     advice = (Advice("less_memory", args),)
     finding = Finding("mem_pressure", Severity.WARNING, MEMORY_BASE, "", args, evidence, advice=advice, lost_ratio=some)
     return (claim(facts, finding, flags, level),)
+
+
+def _tight_limit(facts: Facts) -> Args:
+    """The job whose memory limit has hardly any room left, beside a machine that has; () without one."""
+    for job in facts.jobs:
+        limit, used, room = job.place.memory_limit_bytes, job.place.memory_used_bytes, job.place.memory_room_bytes
+        if room is None and limit and used is not None:
+            room = max(0, limit - used)
+        if limit and room is not None and room < _TIGHT * limit:
+            return (("job", job.job.name), ("memory_limit", float(limit)), ("memory_room", float(room)))
+    return ()
 
 
 def _largest(facts: Facts) -> tuple[str, float | None]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from iotop_ai.diagnosis.facts.block import DeviceFacts, base_of
+from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.process import Group
+from iotop_ai.diagnosis.verdict.copy_target import copy_advice
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice
 
-_ROOM = 1.05
-"""A copy needs slightly more space than the bytes in use."""
 _MOST_LOST = 0.95
 """Above this share of lost time too little was delivered to estimate the rate that the GPUs need."""
 
@@ -19,7 +19,7 @@ _MOST_LOST = 0.95
 def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group | None) -> tuple[Advice, ...]:
     """Cures for a slow disk, best first."""
     out = []
-    copy = facts.lazy.once(f"copy {device.name}", lambda: _copy(facts, device))
+    copy = facts.lazy.once(f"copy {device.name}", lambda: copy_advice(facts, device))
     if copy is not None:
         out.append(copy)
     size = device.read_size_bytes
@@ -35,83 +35,51 @@ def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group 
     return tuple(out)
 
 
-def _copy(facts: Facts, device: DeviceFacts) -> Advice | None:
-    infos = facts.snapshot.disks.value or {}
-    usage = {mount: r.value for mount, r in (facts.snapshot.filesystems.value or {}).items() if r.value is not None}
-    source = facts.mount(device)
-    # The root filesystem holds more than a dataset: its size is not that of the copy.
-    if source in ("", "/") or source not in usage:
+_IDLE = 1.0
+"""Idle cores from which another worker has one."""
+
+
+class Cores(NamedTuple):
+    """The cores that loaders may use. most: workers a rank that 80 % of them allow; None where they are unknown."""
+
+    cores: float | None
+    idle: float | None
+    most: int | None
+    ranks: int
+    short: bool
+    """Workers wait for a core."""
+
+
+def _more_workers(now: int, cores: Cores) -> Advice | None:
+    """More workers where each rank has an idle core for another one; None where none has."""
+    idle, most = cores.idle or 0.0, cores.most
+    if most is None or cores.short or idle < _IDLE:
         return None
-    used = usage[source].total_bytes - usage[source].free_bytes
-    slow = base_of(device.info, infos).name
-    best: tuple[int, str, str] | None = None
-    for info in infos.values():
-        base = base_of(info, infos)
-        if base.name == slow or base.transport != "nvme":
-            continue
-        for mount in info.mounts:
-            room = usage[mount.path].available_bytes if mount.path in usage and not mount.read_only else 0
-            if room >= used * _ROOM and (best is None or room > best[0]):
-                best = room, mount.path, info.label or info.name
-    if best is None:
-        shm = usage.get("/dev/shm")
-        room = 0 if shm is None else _memory_room(facts, shm.available_bytes)
-        if room < used * _ROOM:
-            return None
-        best = room, "/dev/shm", "memory"
-    hours = used / device.read_bytes_per_s / 3600 if device.read_bytes_per_s else None
-    return Advice(
-        "copy_data",
-        (
-            ("source", source),
-            ("bytes", float(used)),
-            ("hours", hours),
-            ("target", best[1]),
-            ("target_device", best[2]),
-            ("room", float(best[0])),
-        ),
-    )
-
-
-def _memory_room(facts: Facts, shm_bytes: int) -> int:
-    """The bytes that fit into a tmpfs of that size: limited by available memory and by the jobs' cgroups."""
-    memory = facts.snapshot.memory.value
-    known = [None if memory is None else memory.available_bytes, *(j.place.memory_room_bytes for j in facts.jobs)]
-    return min([shm_bytes, *(room for room in known if room is not None)])
-
-
-def most_workers(facts: Facts) -> int | None:
-    """DataLoader workers per training process that the cores allow; None when the cores are unknown."""
-    cores = facts.allowed_cores
-    if cores is None:
+    room = math.floor(idle / cores.ranks)
+    then = most if most > now else now + room
+    if then <= now:
         return None
-    if facts.physical_cores is not None:
-        cores = min(cores, facts.physical_cores)
-    return max(1, math.floor(cores * facts.limits.core_share / max(1, facts.gpu.used)))
+    numbers = (("now", float(now)), ("then", float(then)), ("cores", cores.cores), ("ranks", float(cores.ranks)))
+    return Advice("more_workers", (*numbers, *(() if then == most else (("idle", idle),))))
+
+
+def _cheaper(facts: Facts, cores: Cores) -> Advice:
+    """Cheaper transforms, and why more workers do not help. gpu: whether a GPU is there to decode on."""
+    numbers = (("cores", cores.cores), ("idle", cores.idle), ("ranks", float(cores.ranks)))
+    return Advice("cheaper_transforms", (*numbers, ("gpu", float(facts.gpu.all > 0)), ("short", float(cores.short))))
 
 
 def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
     """More workers where cores are idle, else cheaper transforms."""
-    most = most_workers(facts)
-    now = max(0, round(workers / max(1, facts.gpu.used)))
-    out = []
-    if most is not None and most > now and (facts.idle_cores or 0.0) >= 1.0:
-        out.append(
-            Advice(
-                "more_workers",
-                (
-                    ("now", float(now)),
-                    ("then", float(most)),
-                    ("cores", float(facts.allowed_cores or 0)),
-                    ("ranks", float(max(1, facts.gpu.used))),
-                ),
-            )
-        )
-        if not now:
-            out.append(Advice("worker_options"))
-    else:
-        out.append(Advice("cheaper_transforms", (("cores", float(facts.allowed_cores or 0)),)))
-    return tuple(out)
+    ranks, cores = max(1, facts.gpu.used), facts.allowed_cores
+    known = [float(one) for one in (cores, facts.physical_cores) if one is not None]
+    most = None if cores is None else max(1, math.floor(min(known) * facts.limits.core_share / ranks))
+    found = Cores(None if cores is None else float(cores), facts.idle_cores, most, ranks, False)
+    now = max(0, round(workers / ranks))
+    more = _more_workers(now, found)
+    if more is None:
+        return (_cheaper(facts, found),)
+    return (more,) if now else (more, Advice("worker_options"))
 
 
 _MOST_FOR_IO = 16
@@ -129,11 +97,13 @@ def job_cores(facts: Facts, job: JobFacts) -> float | None:
 
 
 def job_idle_cores(facts: Facts, job: JobFacts) -> float | None:
-    """The number of idle cores that the job's CPU quota allows it to use; None when unknown."""
-    idle, quota = facts.idle_cores, job.place.cpu_cores
-    if idle is None or quota is None or job.cpu_ratio is None:
+    """The number of idle cores that the job's CPU set and quota allow it to use; None when unknown."""
+    idle = facts.idle_cores
+    if idle is None or job.cpu_ratio is None:
         return idle
-    return min(idle, max(0.0, quota - job.cpu_ratio))
+    own = [float(one) for one in (job.place.allowed_cores, job.place.cpu_cores) if one is not None]
+    used = max(job.cpu_ratio, (job.worker_cpu or 0.0) * job.workers)
+    return min([idle, *(max(0.0, cores - used) for cores in own)])
 
 
 OTHER_WORKERS = (
@@ -167,9 +137,13 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
         return (Advice("more_reads_at_once", (("queue", None),)),)
     most = None if cores is None else max(1, math.floor(cores * facts.limits.core_share / ranks))
     short = (job.worker_cpu_wait or 0.0) >= facts.limits.cores_short
-    if most is not None and most > now and not short and (job_idle_cores(facts, job) or 0.0) >= 1.0:
-        more = Advice("more_workers", (*numbers, ("then", float(most))))
+    found = Cores(cores, job_idle_cores(facts, job), most, ranks, short)
+    more = _more_workers(now, found)
+    if more is not None:
         return (more,) if now else (more, Advice("worker_options"))
+    quota = job.place.cpu_cores
+    raised = quota is not None and (facts.idle_cores or 0.0) >= _IDLE > (found.idle or 0.0)
+    first = (Advice("raise_quota", (("quota", quota), ("idle", facts.idle_cores))),) if raised else ()
     if not now:
-        return (Advice("one_worker", numbers), Advice("cheaper_transforms", (("cores", cores),)))
-    return (Advice("cheaper_transforms", (("cores", cores),)),)
+        return (*first, Advice("one_worker", numbers), _cheaper(facts, found))
+    return (*first, _cheaper(facts, found))

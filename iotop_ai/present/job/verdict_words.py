@@ -17,7 +17,18 @@ from iotop_ai.present.text.phrases import bad as _bad
 from iotop_ai.present.text.phrases import plain as _plain
 from iotop_ai.present.text.phrases import strong as _strong
 from iotop_ai.present.text.units import token_of
-from iotop_ai.present.verdict.advice import Args, amount, latency, limit_text, number, percent, rate, whole, word
+from iotop_ai.present.verdict.advice import (
+    Args,
+    amount,
+    idle_cores,
+    latency,
+    limit_text,
+    number,
+    percent,
+    rate,
+    whole,
+    word,
+)
 
 _BLOCKED = 0.5
 
@@ -164,6 +175,8 @@ def _because_limit(a: Args) -> Spans:
 
 def _because_thrash(a: Args) -> Spans:
     out = [_strong(percent(a, "refault")), _plain(" of what it reads was in the page cache before")]
+    if number(a, "memory_limit") is not None:
+        out += [COMMA, _plain("it may use "), _strong(amount(a, "memory_limit"))]
     return [*out, SEMI, *_blocked(a)]
 
 
@@ -184,7 +197,7 @@ def _because_cpu(a: Args) -> Spans:
         return [*out, *_idle_cores(a), SEMI, _plain(f"disks hold them {percent(a, 'disk_share')}")]
     if not number(a, "workers"):
         out = [_bad(word(a, "job")), _plain(" loads its data itself: it runs "), _strong(percent(a, "cpu"))]
-        return [*out, COMMA, _plain(f"blocked {percent(a, 'blocked')}")]
+        return [*out, COMMA, _plain(f"blocked {percent(a, 'blocked')}"), *_idle_cores(a)]
     out = [
         _bad(f"{whole(a, 'workers')} {_workers(a)}"),
         _plain(f" compute{'s' if number(a, 'workers') == 1 else ''} at "),
@@ -200,8 +213,7 @@ def _because_cpu(a: Args) -> Spans:
 
 
 def _idle_cores(a: Args) -> Spans:
-    idle = number(a, "idle_cores")
-    return [] if idle is None else [COMMA, _plain(f"{idle:.0f} of {whole(a, 'cores')} cores idle")]
+    return [] if number(a, "idle_cores") is None else [COMMA, _plain(idle_cores(a))]
 
 
 def _because_stream(a: Args) -> Spans:
@@ -243,7 +255,10 @@ def _because_memory(a: Args) -> Spans:
     out: Spans = []
     if number(a, "swap_in"):
         out += [_strong(rate(number(a, "swap_in"))), _plain(" swapped in")]
-    if number(a, "available") is not None:
+    if number(a, "memory_limit") is not None:
+        out += [*([COMMA] if out else []), _strong(word(a, "job")), _plain(" may use "),
+                _strong(amount(a, "memory_limit")), _plain(f", {amount(a, 'memory_room')} left")]  # fmt: skip
+    elif number(a, "available") is not None:
         out += [*([COMMA] if out else []), _plain("free "), _strong(amount(a, "available"))]
         out.append(_plain(f" of {amount(a, 'total')}"))
     if word(a, "task"):

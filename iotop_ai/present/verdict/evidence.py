@@ -20,6 +20,7 @@ _WORDS = {
     "worker_cpu_ratio": "workers on a CPU",
     "worker_cpu_wait_ratio": "workers waiting for a core",
     "main_disk_ratio": "trainer blocked by a disk",
+    "ticks_saving": "samples in which it saves",
     "main_running_ratio": "trainer computing",
     "blocked_ratio": "blocked",
     "blocked_tasks": "tasks blocked at once",
@@ -100,16 +101,25 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
     sign = "<" if below else ">="
     if one.threshold is not None and round(one.threshold, 3) == _normal(finding):
         sign = "typical"
-    elif one.unit == "bool":
+    elif one.unit == "bool" or one.metric.endswith(".exit_code"):
         sign = "should be"
+    elif _any_counts(one):
+        sign = ">"
     limit = "" if one.threshold is None else f"{sign} {measured(one.threshold, one.unit)}"
     if one.value is None:
         standing = UNKNOWN
     elif one.threshold is None:
         standing = PLAIN
+    elif sign in (">", "should be"):
+        standing = MET if one.value != one.threshold else UNMET
     else:
         standing = MET if (one.value < one.threshold if below else one.value >= one.threshold) else UNMET
     return Fact(what_is(one.metric), measured(one.value, one.unit), limit, standing, one.metric)
+
+
+def _any_counts(one: Evidence) -> bool:
+    """Whether one event is too many: an error, a reset."""
+    return one.unit == "count" and one.threshold == 0.0
 
 
 def _normal(finding: Finding) -> float | None:
@@ -124,6 +134,10 @@ def counts_below(finding: Finding, metric: str) -> bool:
         return True
     if metric.endswith(".stall_ratio"):
         return finding.state is State.OK
+    if finding.class_id == "serving" and metric.endswith(".cpu_ratio"):
+        return True
+    if finding.class_id == "imbalance" and metric == "gpus.others.power_watts":
+        return True
     no_progress = metric == "gpus.busy_ratio" and CLASS_SPECS[finding.class_id].spins
     return metric in _IDLE_BELOW and finding.state is not State.OK and not no_progress
 
@@ -170,6 +184,8 @@ def measured(value: float | None, unit: str) -> str:
         return f"{value:.0f} C"
     if unit == "bool":
         return "yes" if value else "no"
+    if value < 0:
+        return f"{value:.0f}"
     if unit in ("count", ""):
         return units.figure(value).removesuffix(".0")
     return f"{units.figure(value).removesuffix('.0')} {unit}"

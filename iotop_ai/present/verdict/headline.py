@@ -19,9 +19,8 @@ from iotop_ai.present.text.phrases import plain as _plain
 from iotop_ai.present.text.phrases import strong as _strong
 from iotop_ai.present.verdict.advice import (
     Args,
-    advice_text,
     amount,
-    command_of,
+    idle_cores,
     latency,
     number,
     percent,
@@ -220,9 +219,8 @@ def _because_storage(a: Args) -> Spans:
 def _because_cpu(a: Args) -> Spans:
     subject = f"{whole(a, 'tasks')} {word(a, 'task')} compute" if _several(a) else f"{word(a, 'task')} computes"
     out = [_bad(subject), _plain(" at "), _strong(f"{percent(a, 'cpu')} CPU")]
-    idle = number(a, "idle_cores")
-    if idle is not None:
-        out += [COMMA, _strong(f"{idle:.0f} of {whole(a, 'cores')} cores idle")]
+    if number(a, "idle_cores") is not None:
+        out += [COMMA, _strong(idle_cores(a))]
     return [*out, SEMI, _plain(f"disks hold them {percent(a, 'blocked')}")]
 
 
@@ -332,6 +330,10 @@ _CAUSES = {
 def advice(verdict: Verdict, frame: Frame) -> Spans:
     """The advice with its numbers, best first; the first in strong, with the iotop-ai command that does it."""
     out: Spans = []
+    if not verdict.primary.advice:
+        return out
+    from iotop_ai.present.verdict.cures import advice_text, command_of  # the first picture has no cure
+
     for item in verdict.primary.advice:
         out += [SEMI, _plain(advice_text(item))] if out else [_strong(advice_text(item))]
         command = command_of(item)
@@ -361,6 +363,8 @@ def loss(verdict: Verdict, frame: Frame) -> Spans:
 
 def finding_object(finding: Finding) -> dict[str, Any]:
     """A finding as JSON: null where unknown, ratios 0..1."""
+    from iotop_ai.present.verdict.cures import advice_text
+
     return {
         "class": finding.class_id,
         "state": finding.state.value,

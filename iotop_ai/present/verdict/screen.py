@@ -18,8 +18,9 @@ from iotop_ai.present.text.state_bar import run_spans, runs_between
 from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, clock, duration, gpu_time, percent
 from iotop_ai.present.verdict import evidence, headline
-from iotop_ai.present.verdict.advice import advice_text, why_text
+from iotop_ai.present.verdict.advice import why_text
 from iotop_ai.present.verdict.banner import HUE, banner_rows
+from iotop_ai.present.verdict.cures import advice_text
 from iotop_ai.present.verdict.evidence import MET, PLAIN, UNMET, Fact
 from iotop_ai.present.verdict.facts import rule_facts
 

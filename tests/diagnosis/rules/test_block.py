@@ -196,6 +196,7 @@ def test_copy_is_advised_where_it_fits() -> None:
         "target": "/fast",
         "target_device": "nvme0n1",
         "room": float(4 * tb),
+        "shared": 0.0,
     }
     full = usage | {"/fast": FilesystemUsage(8 * tb, GIB, GIB, 0, 0)}
     advice = verdict_of(replace(STARVED, disks=(SLOW_SSD, NVME), usage=full)).primary.advice
@@ -207,10 +208,15 @@ def test_a_copy_to_memory_is_advised_where_memory_is_free() -> None:
         "/data": FilesystemUsage(200 * GIB, 100 * GIB, 100 * GIB, 0, 0),
         "/dev/shm": FilesystemUsage(500 * GIB, 500 * GIB, 500 * GIB, 0, 0),
     }
-    for available, room in ((None, 500 * GIB), (300 * GIB, 300 * GIB), (50 * GIB, None)):
+    for available, cure, room in (
+        (None, "copy_data", 500 * GIB),
+        (120 * GIB, "copy_data", 120 * GIB),
+        (300 * GIB, "keep_in_memory", 300 * GIB),
+        (50 * GIB, "", 0),
+    ):
         advice = verdict_of(replace(STARVED, usage=usage, available_bytes=available)).primary.advice
-        found = [dict(a.args)["room"] for a in advice if a.template == "copy_data"]
-        assert found == ([] if room is None else [float(room)])
+        found = [(a.template, dict(a.args)["room"]) for a in advice if a.template in ("copy_data", "keep_in_memory")]
+        assert found == ([(cure, float(room))] if cure else [])
 
 
 DYING = SmartState("sda", "ata", "X", "1", "1", "FAIL", "critical", ("312 reallocated sectors",), reallocated=312)

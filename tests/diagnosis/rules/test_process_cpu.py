@@ -28,7 +28,7 @@ def test_workers_that_compute_while_the_gpus_wait() -> None:
     assert finding.lost_ratio == pytest.approx(0.61)
     advice = finding.advice[0]
     assert advice.template == "more_workers"
-    assert dict(advice.args) == {"now": 1.0, "then": 4.0, "cores": 40.0, "ranks": 8.0}
+    assert dict(advice.args) == {"now": 1.0, "then": 4.0, "cores": 40.0, "ranks": 8.0, "framework": ""}
 
 
 def test_no_idle_core_means_cheaper_work() -> None:

@@ -14,7 +14,8 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.verdict_class import PRECEDENCE
 from iotop_ai.present.text.line import Span, spans_cells
 from iotop_ai.present.verdict import headline
-from iotop_ai.present.verdict.advice import advice_text, templates, why_text
+from iotop_ai.present.verdict.advice import why_templates, why_text
+from iotop_ai.present.verdict.cures import advice_text, cure_templates
 from tests.diagnosis.build import (
     BUSY,
     IDLE,
@@ -92,7 +93,7 @@ def test_every_class_has_a_scene() -> None:
             "storage_read",
             "8 of 8 GPUs wait for data 78 % of the time",
             "disk sda 88 MB/s, r_await 87 ms (typical ≤ 1.3); 8/8 pt_data_worker blocked 100 %",
-            "copy /data (1 TB, ~3 h 19 min) to /raid (md0, 11 TB free): iotop-ai stage /data /raid;"
+            "copy /data (at most 1 TB, ~3 h 19 min) to /raid (md0, 11 TB free): iotop-ai stage /data /raid;"
             " the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
         ),
         (
@@ -117,7 +118,7 @@ def test_every_class_has_a_scene() -> None:
             "gpu_bound",
             "GPUs compute: 96 % busy, 94 % of the power limit",
             "disks hold the job's processes at most 10 % of the time",
-            "a faster disk will not help; batch size, bf16, torch.compile may",
+            "a faster disk will not help; batch size, bf16, compiling the model may",
         ),
         ("idle", "no training job seen", "CPU 2 %, no GPU, disks below 1 MB/s", None),
         (
@@ -268,7 +269,7 @@ def test_findings_as_json(name: str) -> None:
 
 
 def test_every_template_has_words_without_its_arguments() -> None:
-    cures, reasons = templates()
+    cures, reasons = cure_templates(), why_templates()
     assert all(advice_text(Advice(name)) for name in cures)
     assert all(why_text(RuledOut("idle", name)) for name in reasons)
 

@@ -293,6 +293,11 @@ def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | 
     return mean(task.disk_ratio for task in rates), mean(needed)
 
 
+def _busier(busy: float | None, limits: Thresholds) -> float | None:
+    """The utilisation from which the others are clearly busier."""
+    return None if busy is None else min(1.0, busy + limits.spread)
+
+
 def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     limits, gpu = facts.limits, late.gpu
     rank = _rank_of(group, gpu)
@@ -309,6 +314,10 @@ def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     elif late.how == "spins" and (gpu.busy or 0.0) >= limits.gpu_bound:
         why = "longer"
     peer_watts = mean(other.watts for other in late.others)
+    # Peers that spin draw less than this in all, or for each percent that they are busier.
+    by_power = limits.peer_power * (gpu.watts or 0.0)
+    if why != "longer" and gpu.busy:
+        by_power *= (mean(other.busy for other in late.others) or 0.0) / gpu.busy
     busy, peers = gpu.busy, mean(other.busy for other in late.others)
     args: Args = (
         *group_args(facts, group, (gpu,)),
@@ -328,9 +337,9 @@ def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     )
     evidence = (
         Evidence(metric(gpu, "busy_ratio"), busy, "ratio"),
-        Evidence("gpus.others.busy_ratio", peers, "ratio", None if busy is None else min(1.0, busy + limits.spread)),
+        Evidence("gpus.others.busy_ratio", peers, "ratio", None if why == "longer" else _busier(busy, limits)),
         Evidence(metric(gpu, "power_watts"), gpu.watts, "W"),
-        Evidence("gpus.others.power_watts", peer_watts, "W", limits.peer_power * (gpu.watts or 0.0)),
+        Evidence("gpus.others.power_watts", peer_watts, "W", by_power if late.how == "spins" else None),
         Evidence(metric(gpu, "loaders_blocked_ratio"), blocked, "ratio", limits.blocked),
         Evidence(metric(gpu, "loaders_cpu_ratio"), computes, "ratio", limits.worker_busy),
     )

@@ -146,11 +146,13 @@ def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneG
     field = dict(_REASONS).get(why, "power_cap_ratio" if why == "power_cap" else "slowed_ratio")
     limit = limits.capped if why == "power_cap" else limits.throttled if why else limits.throttled_mask
     slowdown = None if detail is None else detail.slowdown_celsius
+    # Below its limit a GPU is held back by something else: that is no evidence against heat.
+    by_power = worst.mean("power_limit_watts") if why == "power_cap" else None
     evidence = (
         Evidence(metric(worst, field), share, "ratio", limit),
         Evidence(metric(worst, "sm_clock_ratio"), clock, "ratio", limits.clock_low),
         Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", slowdown or limits.gpu_hot_celsius),
-        Evidence(metric(worst, "power_watts"), worst.watts, "W", worst.mean("power_limit_watts")),
+        Evidence(metric(worst, "power_watts"), worst.watts, "W", by_power),
         Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", limits.gpu_working),
     )
     template = {"power_cap": "raise_power", "power_brake": "check_power"}.get(why, "cool_gpu")

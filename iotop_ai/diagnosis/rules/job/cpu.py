@@ -7,7 +7,7 @@ from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.neighbours import core_neighbour
 from iotop_ai.diagnosis.facts.window import mean
 from iotop_ai.diagnosis.rules.job.common import caps, gate, job_args, job_claim, lost, severity, stall_evidence
-from iotop_ai.diagnosis.verdict.advice import job_idle_cores, job_worker_advice
+from iotop_ai.diagnosis.verdict.advice import job_cores, job_idle_cores, job_worker_advice
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.machine.network import received_bytes_per_s
 
@@ -82,7 +82,7 @@ def _computing(
     args: Args = (
         *job_args(facts, job),
         ("idle_cores", job_idle_cores(facts, job)),
-        ("cores", None if facts.allowed_cores is None else float(facts.allowed_cores)),
+        ("cores", job_cores(facts, job)),
         ("quota", job.place.cpu_cores),
     )
     finding = Finding(

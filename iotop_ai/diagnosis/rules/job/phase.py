@@ -212,7 +212,8 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
             ("window_s", seconds),
         )
         evidence = (
-            Evidence(f"jobs.{job.subject}.main_disk_ratio", lost, "ratio", limits.decider),
+            Evidence(f"jobs.{job.subject}.ticks_saving", float(len(found)), "count", float(limits.save_ticks)),
+            Evidence(f"jobs.{job.subject}.main_disk_ratio", lost, "ratio"),
             Evidence(f"disks.{key.name}.write_bytes_per_s", rate, "B/s"),
             Evidence(f"jobs.{job.subject}.write_bytes_per_s", job.write_bytes_per_s, "B/s"),
         )

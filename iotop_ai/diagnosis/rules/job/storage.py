@@ -321,7 +321,9 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
     """
     out = []
     for wait in waits_of(facts, "cache_thrash"):
-        ratio = _refault(facts, wait)
+        found = _refault(facts, wait)
+        # Readahead that is dropped unread is read twice and counted by no read of the job.
+        ratio = None if found is None else min(1.0, found)
         count = 1 + families(facts, wait)
         sure = confidence(THRASH_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         memory = facts.snapshot.memory.value

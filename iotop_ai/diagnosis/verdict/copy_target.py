@@ -1,0 +1,113 @@
+"""Where a job's data would be read faster: another disk, or memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.diagnosis.facts.block import CLOUD_MODELS, DeviceFacts, base_of
+from iotop_ai.diagnosis.facts.gather import Facts
+from iotop_ai.diagnosis.facts.window import share
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.finding import Advice
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+
+_ROOM = 1.05
+"""A copy needs slightly more space than the bytes in use."""
+_CACHE_ROOM = 1.25
+"""The page cache keeps what is read only where more is free than that."""
+_READ_AGAIN = 2.0
+"""A job that has read this many times the data's size reads it from the disk in each pass: no cache keeps it."""
+_NO_TARGET = frozenset({"boot", "efi"})
+SHARED = frozenset({"home", "var", "usr", "opt", "srv", "tmp", "root"})
+"""Top folders that hold more than one dataset."""
+
+
+class Target(NamedTuple):
+    """A mount that takes a copy."""
+
+    mount: str
+    device: str
+    room_bytes: int
+
+
+def usage_of(facts: Facts) -> dict[str, FilesystemUsage]:
+    """The known usage of each mount."""
+    return {mount: r.value for mount, r in (facts.snapshot.filesystems.value or {}).items() if r.value is not None}
+
+
+def top_folder(mount: str) -> str:
+    """The first name of a path: "data" of /data/in21k."""
+    return mount.strip("/").partition("/")[0]
+
+
+def faster_disk(facts: Facts, slow: str, needed_bytes: float) -> Target | None:
+    """The writable mount with most room on a fast disk other than ``slow`` (a base device's name; "" none).
+
+    Fast is a local NVMe that is not slow itself now. None when none has the room.
+    """
+    infos, usage = facts.snapshot.disks.value or {}, usage_of(facts)
+    best: Target | None = None
+    for info in infos.values():
+        base = base_of(info, infos)
+        if base.name == slow or not _is_fast(facts, base, infos):
+            continue
+        for mount in info.mounts:
+            known = mount.path in usage and not mount.read_only and top_folder(mount.path) not in _NO_TARGET
+            room = usage[mount.path].available_bytes if known else 0
+            if room >= needed_bytes and room > 0 and (best is None or room > best.room_bytes):
+                best = Target(mount.path, info.label or info.name, room)
+    return best
+
+
+def _is_fast(facts: Facts, base: BlockInfo, infos: Mapping[str, BlockInfo]) -> bool:
+    if base.transport != "nvme" or base.model.startswith(CLOUD_MODELS):
+        return False
+    return not any(
+        share(device.slow) >= facts.limits.leave_share
+        for device in facts.devices
+        if base_of(device.info, infos).name == base.name
+    )
+
+
+def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
+    """Copy the data to a faster disk; where it fits into the page cache, that; else into memory; None without room.
+
+    The size of the dataset is not known: what its filesystem holds is the most that it can be.
+    """
+    infos, usage, source = facts.snapshot.disks.value or {}, usage_of(facts), facts.mount(device)
+    # The root filesystem holds more than a dataset: its size is not that of the copy.
+    if source in ("", "/") or source not in usage:
+        return None
+    used = float(usage[source].total_bytes - usage[source].free_bytes)
+    memory = facts.snapshot.memory.value
+    free = None if memory is None else memory.available_bytes
+    room = _memory_room(facts, free)
+    about = (("source", source), ("bytes", used), ("shared", float(top_folder(source) in SHARED)))
+    if room is not None and used * _CACHE_ROOM <= room and _read_so_far(facts) < _READ_AGAIN * used:
+        return Advice("keep_in_memory", (*about, ("room", float(room))))
+    target = faster_disk(facts, base_of(device.info, infos).name, used * _ROOM)
+    if target is None:
+        shm = usage.get("/dev/shm")
+        room = 0 if shm is None else min(shm.available_bytes, room if room is not None else shm.available_bytes)
+        if room < used * _ROOM:
+            return None
+        target = Target("/dev/shm", "memory", room)
+    hours = used / device.read_bytes_per_s / 3600 if device.read_bytes_per_s else None
+    place = (("target", target.mount), ("target_device", target.device), ("room", float(target.room_bytes)))
+    return Advice("copy_data", (*about, ("hours", hours), *place))
+
+
+def _memory_room(facts: Facts, free: int | None) -> int | None:
+    """The memory that is available to the jobs: limited by their cgroups. None when unknown."""
+    known = [room for room in (free, *(job.place.memory_room_bytes for job in facts.jobs)) if room is not None]
+    return min(known) if known else None
+
+
+def _read_so_far(facts: Facts) -> float:
+    """Bytes that the jobs' living processes have read from disks since they started."""
+    table = facts.snapshot.processes.value
+    if table is None:
+        return 0.0
+    members = frozenset().union(*(job.job.members for job in facts.jobs))
+    return float(sum(io.read_bytes for key in members if (io := table.io.get(key)) is not None))

@@ -1,0 +1,132 @@
+"""The last look at a finding's cures: what fits the job's framework, the machine and the owner of a process.
+
+The rules propose a cure from what they found; here it gets the facts that its sentence needs, or gives way to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.diagnosis.facts.gather import Facts
+from iotop_ai.diagnosis.facts.leading_job import job_pid
+from iotop_ai.diagnosis.verdict.copy_target import SHARED, faster_disk, top_folder
+from iotop_ai.model.finding import Advice, Finding
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.process.records import ProcessInfo
+
+_Fit = Callable[[Facts, Finding, Advice], Advice | None]
+
+
+def with_cures(facts: Facts, finding: Finding) -> Finding:
+    """The finding with the cures that fit."""
+    found = [_FITS[one.template](facts, finding, one) if one.template in _FITS else one for one in finding.advice]
+    advice = tuple(one for one in found if one is not None)
+    return finding if advice == finding.advice else finding._replace(advice=advice)
+
+
+def _job(facts: Facts, finding: Finding) -> Job | None:
+    pid = job_pid(finding)
+    leading = [one.job for one in facts.jobs]
+    return next((job for job in leading if job.key.pid == pid), leading[0] if pid is None and leading else None)
+
+
+def _in_its_words(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """With the framework whose calls the sentence names: "" where it is unknown."""
+    job = _job(facts, finding)
+    loader = job is not None and "loader" in job.evidence
+    framework = "" if job is None else job.framework or ("torch" if loader else "")
+    args = tuple(pair for pair in advice.args if pair[0] != "framework")
+    return advice._replace(args=(*args, ("framework", framework)))
+
+
+def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
+    fitted = _in_its_words(facts, finding, advice)
+    return fitted if dict(fitted.args)["framework"] in ("torch", "") else None
+
+
+def _reset(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """GPUs that NVLink joins are not reset one by one: the fabric and its other GPUs lose their links."""
+    details = [reading.value for reading in (facts.snapshot.gpu_slow.value or {}).values()]
+    joined = any(one is not None and (one.nvlinks_active or one.fabric_state) for one in details)
+    return Advice("reboot_node", advice.args) if joined else advice
+
+
+def _info(facts: Facts, pid: object) -> ProcessInfo | None:
+    table = facts.snapshot.processes.value
+    if table is None or not isinstance(pid, float):
+        return None
+    key = facts.family.keys.get(int(pid))
+    return None if key is None else table.info.get(key)
+
+
+def _own(facts: Facts, finding: Finding, uid: int) -> bool:
+    """Whether a process of this user is the reader's own: of the monitor's user, or of the job's."""
+    job = _job(facts, finding)
+    return uid == facts.snapshot.host.euid or (job is not None and uid == job.uid)
+
+
+def _others_process(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
+    """No command about a process of another user: its owner is asked."""
+    args = dict(advice.args)
+    info = _info(facts, args.get("other_pid"))
+    if info is None or _own(facts, finding, info.uid):
+        return advice
+    return Advice("ask_owner", (*advice.args, ("user", info.user), ("wanted", advice.template)))
+
+
+def _continue(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    job = _job(facts, finding)
+    if job is None or job.uid == facts.snapshot.host.euid:
+        return advice
+    return Advice("ask_owner", (*advice.args, ("user", job.user), ("wanted", advice.template)))
+
+
+def _not_root(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
+    return None if facts.snapshot.host.euid == 0 else advice
+
+
+def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """What fills it: kernels on /boot, a job's files on its data, something else on a system's mount."""
+    mount = str(dict(advice.args).get("mount", ""))
+    of_job = any(one.path == mount for job in facts.jobs for one in job.place.mounts)
+    top = top_folder(mount)
+    kind = "boot" if top in ("boot", "efi") else "data" if of_job or (top and top not in SHARED) else "system"
+    return advice._replace(args=(*advice.args, ("kind", kind)))
+
+
+def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """To the fast local disk with most room; the size of remote data is not known."""
+    target = faster_disk(facts, "", 0.0)
+    if target is None:
+        return advice
+    place = (("target", target.mount), ("target_device", target.device), ("room", float(target.room_bytes)))
+    return advice._replace(args=(*advice.args, *place))
+
+
+def _shm(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """With whether half of memory is more than it has."""
+    memory = facts.snapshot.memory.value
+    total, has = None if memory is None else memory.total_bytes, dict(advice.args).get("total")
+    larger = total is None or not isinstance(has, float) or total / 2 > has
+    return advice._replace(args=(*advice.args, ("may_grow", float(larger))))
+
+
+_FITS: dict[str, _Fit] = {
+    **dict.fromkeys(
+        (
+            *("save_async", "use_gpu", "gpu_limits", "larger_kernels", "send_less", "fewer_syncs", "compile_model"),
+            *("keep_compiled", "more_workers", "more_readers", "one_worker", "more_reads_at_once", "less_memory"),
+        ),
+        _in_its_words,
+    ),
+    "worker_options": _only_torch,
+    "keep_workers": _only_torch,
+    "reset_gpu": _reset,
+    "drain_gpu": _reset,
+    **dict.fromkeys(("calm_neighbour", "calm_cpu", "end_sharer"), _others_process),
+    "continue_job": _continue,
+    "run_as_root": _not_root,
+    "make_room": _room,
+    "stage_local": _stage,
+    "larger_shm": _shm,
+}

@@ -1,0 +1,351 @@
+"""Cures as sentences, from their template ids and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from iotop_ai.model.finding import Advice
+from iotop_ai.present.text import units
+from iotop_ai.present.verdict.advice import Args, amount, idle_cores, limit_text, number, rate, whole, word
+
+
+def _source(a: Args) -> str:
+    """Whose size is known no better than that of all that lies there: "/data (at most 1.3 TB, ~4 h)"."""
+    if number(a, "shared"):
+        return f"its dataset on {word(a, 'source')}"
+    hours = number(a, "hours")
+    takes = "" if hours is None else f", ~{units.duration(hours * 3600)}"
+    return f"{word(a, 'source')} (at most {amount(a, 'bytes')}{takes})"
+
+
+def _where(a: Args) -> str:
+    return f"{word(a, 'target')} ({word(a, 'target_device')}, {amount(a, 'room')} free)"
+
+
+def _copy(a: Args) -> str:
+    return f"copy {_source(a)} to {_where(a)}"
+
+
+def _keep(a: Args) -> str:
+    return f"after one pass {_source(a)} stays in memory ({amount(a, 'room')} free)"
+
+
+def _stage(a: Args) -> str:
+    where = _where(a) if word(a, "target") else "a local disk"
+    return f"copy its dataset on {word(a, 'mount')} to {where} before the run"
+
+
+def _needed(a: Args) -> str:
+    return f"the GPUs ask for ~{rate(number(a, 'needed'))}, {word(a, 'device')} gives {rate(number(a, 'rate'))}"
+
+
+def _faster(a: Args) -> str:
+    return f"move the data to faster storage: {word(a, 'device')} gives {rate(number(a, 'rate'))}"
+
+
+def _setting(a: Args) -> str:
+    """The name of the number of loader workers."""
+    return "worker_count" if word(a, "framework") == "jax" else "num_workers"
+
+
+def _workers(a: Args) -> str:
+    several = (number(a, "ranks") or 1) > 1
+    idle = number(a, "idle")
+    why = f"{whole(a, 'cores')} cores x 0.8" + (f" / {whole(a, 'ranks')}" if several else "")
+    if idle is not None:
+        why = f"{_cores(idle)} idle"
+    return f"{_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{' per GPU' if several else ''} ({why})"
+
+
+def _cores(count: float) -> str:
+    return f"{units.figure(count)} core{'' if count == 1 else 's'}"
+
+
+_NONE_IDLE, _NONE_OF = 0.25, 0.02
+"""Fewer idle cores than this, or than this part of all, count as none."""
+
+
+def _cheaper(a: Args) -> str:
+    cores, idle = number(a, "cores"), number(a, "idle")
+    decode = "; decode on the GPU" if number(a, "gpu") else ""
+    if number(a, "short"):
+        return f"cheaper transforms: workers wait for a core{decode}"
+    if cores is None or idle is None:
+        return f"cheaper transforms{decode}"
+    if idle < max(_NONE_IDLE, _NONE_OF * cores):
+        used = "the one core is" if cores == 1 else f"all {cores:.0f} cores are"
+        return f"cheaper transforms: {used} used{decode}"
+    ranks = number(a, "ranks") or 1
+    few = f", too few for {ranks:.0f} ranks" if ranks > 1 else ""
+    return f"cheaper transforms: {idle_cores(a)}{few}{decode}"
+
+
+def _each(a: Args) -> str:
+    return " per rank" if (number(a, "ranks") or 1) > 1 else ""
+
+
+def _more_readers(a: Args) -> str:
+    more = f"{_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}"
+    return f"{more}: waiting workers cost no CPU, and read at once"
+
+
+def _limit(a: Args) -> str:
+    if not word(a, "file"):
+        return "look for a limit above this machine: the volume's or the hypervisor's IOPS and MB/s"
+    return f"raise the limit of {limit_text(a)} in {word(a, 'file')}, or read less"
+
+
+def _cache(a: Args) -> str:
+    if number(a, "memory_limit") is not None:
+        return f"raise the memory limit of {amount(a, 'memory_limit')}, or keep a fixed part of the data in memory"
+    return "keep a fixed part of the data in memory, store it smaller, or cache it on an NVMe"
+
+
+def _shm(a: Args) -> str:
+    if number(a, "container"):
+        return "start the container with --shm-size=8g or --ipc=host (Kubernetes: emptyDir medium: Memory)"
+    fewer = "fewer workers, or a lower prefetch_factor"
+    return f"mount -o remount,size=50% /dev/shm, {fewer}" if number(a, "may_grow") else fewer
+
+
+def _cool(a: Args) -> str:
+    room = "" if number(a, "slowdown") is None else f" below {whole(a, 'slowdown')} C"
+    return f"cool {word(a, 'who') or 'the GPUs'}{room}: fans, airflow, room; or nvidia-smi -pl for a steady clock"
+
+
+def _raise_power(a: Args) -> str:
+    return f"nvidia-smi -pl {whole(a, 'default')}: the limit of {word(a, 'worst')} is {whole(a, 'limit')} W"
+
+
+def _reseat(a: Args) -> str:
+    now, most = ((number(a, f"generation{end}"), number(a, f"width{end}")) for end in ("", "_max"))
+    less = any(one is not None and full is not None and one < full for one, full in zip(now, most, strict=True))
+    full_link = f"its link can do gen {whole(a, 'generation_max')} x{whole(a, 'width_max')}"
+    return f"reseat {word(a, 'worst')}, check riser and BIOS: {full_link if less else 'its link repeats packets'}"
+
+
+def _ask_peers(a: Args) -> str:
+    local = "" if number(a, "pid") is None else f"; here py-spy dump --pid {whole(a, 'pid')}"
+    return f"where its other ranks run: iotop-ai why; then NCCL's log (NCCL_DEBUG=INFO){local}"
+
+
+def _help_late(a: Args) -> str:
+    pid = "" if number(a, "pid") is None else f" (pid {whole(a, 'pid')})"
+    gpu = f"{word(a, 'late') or 'the late GPU'}{pid}"
+    remedies = {
+        "blocked": f"a faster disk or more workers for the rank on {gpu}",
+        "computes": f"more workers or lighter samples for the rank on {gpu}",
+        "longer": f"equal shards and batches: the rank on {gpu} has more to compute",
+        "clock": f"why {gpu} runs at a lower clock: heat, power limit, nvidia-smi -q -d PERFORMANCE",
+    }
+    if word(a, "how") == "less":
+        return f"share the work more evenly: {gpu} could do more"
+    return remedies.get(word(a, "why"), f"look at the rank on {gpu}: its data, its shard, its clock")
+
+
+def _end_sharer(a: Args) -> str:
+    pid = "the other program's process" if number(a, "other_pid") is None else f"pid {whole(a, 'other_pid')}"
+    return f"end {pid} if it is not needed, or use another GPU than {word(a, 'worst')}"
+
+
+def _calm_neighbour(a: Args) -> str:
+    pid = whole(a, "other_pid")
+    return f"ionice -c3 -p {pid} ({word(a, 'other')}), or give it another disk than {word(a, 'device')}"
+
+
+def _calm_cpu(a: Args) -> str:
+    return f"renice -n 19 -p {whole(a, 'other_pid')} ({word(a, 'other')}), or keep it off these cores (taskset, cpuset)"
+
+
+def _keep_workers(a: Args) -> str:
+    turn, epoch = units.figure(number(a, "turn_s")), units.figure(number(a, "epoch_s"))
+    return f"DataLoader(persistent_workers=True): saves ~{turn} s of each {epoch} s"
+
+
+_COMPILE = {
+    "torch": "torch.compile or CUDA graphs",
+    "jax": "more of the step inside jax.jit",
+    "tensorflow": "tf.function(jit_compile=True)",
+}
+_COMPILED = {
+    "torch": ": TORCHINDUCTOR_CACHE_DIR on a disk that stays",
+    "jax": ": jax_compilation_cache_dir on a disk that stays",
+}
+_SEES_GPU = {
+    "torch": "python -c 'import torch; print(torch.cuda.is_available())'",
+    "jax": "python -c 'import jax; print(jax.devices())'",
+    "tensorflow": "python -c 'import tensorflow as tf; print(tf.config.list_physical_devices())'",
+}
+_SAVES = {
+    "torch": " (torch.distributed.checkpoint.async_save)",
+    "jax": " (orbax.checkpoint.AsyncCheckpointer)",
+    "tensorflow": " (BackupAndRestore less often, or a thread)",
+}
+_SYNCS = {
+    "torch": ".item(), .cpu(), print(loss)",
+    "jax": "block_until_ready(), float(loss)",
+    "tensorflow": ".numpy(), print(loss)",
+}
+_READS_AHEAD = {
+    "torch": "more workers or a higher prefetch_factor: more reads at once",
+    "jax": "more workers or threads that read (worker_count, num_threads): more reads at once",
+    "tensorflow": "num_parallel_calls=AUTOTUNE in interleave, prefetch(AUTOTUNE): more reads at once",
+}
+
+
+def _by(a: Args, words: Mapping[str, str], other: str) -> str:
+    """The words of the job's framework; ``other`` where it is another or unknown."""
+    return words.get(word(a, "framework"), other)
+
+
+_COMPILER = {"torch": "torch.compile", "jax": "jax.jit", "tensorflow": "tf.function"}
+
+
+def _compile(a: Args) -> str:
+    return _by(a, _COMPILER, "compiling the model")
+
+
+def _use_gpu(a: Args) -> str:
+    look = _by(a, _SEES_GPU, "")
+    return f"{look}{', ' if look else ''}CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
+
+
+def _save(a: Args) -> str:
+    other = f", or not to {word(a, 'device')}" if word(a, "device") else ""
+    return f"save in the background{_by(a, _SAVES, '')}{other}"
+
+
+def _less_memory(a: Args) -> str:
+    limit = number(a, "memory_limit")
+    raised = "" if limit is None else f"raise the memory limit of {amount(a, 'memory_limit')}, "
+    return f"{raised}fewer workers or a lower prefetch_factor; keep lists of the dataset as arrays"
+
+
+def _make_room(a: Args) -> str:
+    mount, kind = word(a, "mount"), word(a, "kind")
+    if kind == "boot":
+        return f"remove old kernels from {mount} with the package manager"
+    if kind == "system":
+        return f"du -xh {mount} | sort -h | tail shows what fills it"
+    return f"delete old checkpoints and logs on {mount}"
+
+
+def _ask_owner(a: Args) -> str:
+    wanted, user = word(a, "wanted"), word(a, "user") or "its owner"
+    if wanted == "continue_job":
+        return f"ask {user} to continue it: kill -CONT {whole(a, 'main')}, or thaw its cgroup"
+    pid = f"pid {whole(a, 'other_pid')}"
+    if wanted == "end_sharer":
+        return f"ask {user} whether {pid} is needed, or use another GPU than {word(a, 'worst')}"
+    elsewhere = f"another disk than {word(a, 'device')}" if wanted == "calm_neighbour" else "other cores"
+    return f"ask {user} to run {word(a, 'other')} ({pid}) later, at low priority, or on {elsewhere}"
+
+
+_ADVICE: dict[str, Callable[[Args], str]] = {
+    "cool_gpu": _cool,
+    "raise_power": _raise_power,
+    "check_power": lambda a: f"power supply, rack and cables of {word(a, 'worst')}: its power brake is on",
+    "reseat": _reseat,
+    "send_less": lambda a: (
+        "send less: uint8 and convert on the GPU, "
+        + ("pin_memory, " if word(a, "framework") in ("torch", "") else "")
+        + "keep the data on the GPU"
+    ),
+    "less_gpu_memory": lambda a: "smaller batch with gradient accumulation, activation checkpointing, bf16",
+    "end_sharer": _end_sharer,
+    "reset_gpu": lambda a: f"drain the job, nvidia-smi --gpu-reset of {word(a, 'gpu')}; dmesg | grep -i xid",
+    "replace_gpu": lambda a: f"take {word(a, 'gpu')} out of use and have the board replaced",
+    "reboot_node": lambda a: "drain the node and reboot it",
+    "read_gpu_log": lambda a: f"dmesg | grep {word(a, 'bus')} says why; if it comes again, drain and reboot",
+    "drain_gpu": lambda a: f"drain the jobs on {word(a, 'gpu')} and its peers, then reset it",
+    "debug_kernel": lambda a: "rerun with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer: the program faulted",
+    "use_gpu": _use_gpu,
+    "ask_peers": _ask_peers,
+    "wider_network": lambda a: "fewer or smaller exchanges: gradient accumulation, bf16 gradients, InfiniBand",
+    "help_late": _help_late,
+    "copy_data": _copy,
+    "pack_files": lambda a: f"pack files into shards of 100 MB: its reads are {amount(a, 'read_size_bytes')} each",
+    "needed_rate": _needed,
+    "more_reads_at_once": lambda a: _by(a, _READS_AHEAD, _READS_AHEAD["torch"]),
+    "faster_storage": _faster,
+    "more_workers": _workers,
+    "worker_options": lambda a: "with pin_memory=True, persistent_workers=True",
+    "cheaper_transforms": _cheaper,
+    "raise_quota": lambda a: (
+        f"raise the CPU quota of {_cores(number(a, 'quota') or 0.0)}: {_cores(number(a, 'idle') or 0.0)} idle"
+    ),
+    "more_readers": _more_readers,
+    "one_worker": lambda a: f"{_setting(a)} 0 -> 1{_each(a)}: loading then runs beside the training",
+    "parallel_calls": lambda a: (
+        "tf.data: num_parallel_calls=AUTOTUNE in map and interleave, then prefetch(AUTOTUNE); cache() where it fits"
+    ),
+    "more_threads": lambda a: "more threads or processes that load, and a deeper prefetch queue",
+    "faster_simulation": lambda a: "more environments a process, a cheaper simulation, or one that runs on the GPU",
+    "ray_tasks": lambda a: "more CPUs and blocks for Ray Data (override_num_blocks), prefetch_batches at the trainer",
+    "more_processes": lambda a: "more processes where cores are idle (num_proc, the pool's size), or cheaper work",
+    "stage_local": _stage,
+    "raise_limit": _limit,
+    "more_cache": _cache,
+    "more_connections": lambda a: "more connections at once, a nearer store, or larger shards",
+    "wait": lambda a: "wait: the verdict follows when it trains",
+    "fewer_syncs": lambda a: f"fewer {_by(a, _SYNCS, _SYNCS['torch'])}: each waits for the GPU; log every 50 steps",
+    "compile_model": lambda a: f"{_by(a, _COMPILE, 'compile the model')}, or a larger batch",
+    "keep_compiled": lambda a: f"keep what it compiles between runs{_COMPILED.get(word(a, 'framework'), '')}",
+    "dump_stacks": lambda a: f"py-spy dump --pid {whole(a, 'main')} shows what it waits for; then its workers",
+    "continue_job": lambda a: f"kill -CONT {whole(a, 'main')}, or thaw its cgroup",
+    "save_async": _save,
+    "less_memory": _less_memory,
+    "larger_shm": _shm,
+    "make_room": _make_room,
+    "ask_owner": _ask_owner,
+    "keep_in_memory": _keep,
+    "replace_disk": lambda a: f"back {word(a, 'device')} up now, then replace it",
+    "reach_device": lambda a: f"dmesg -T | grep {word(a, 'device')}: timeouts, resets? Check its server or controller",
+    "resume_device": lambda a: f"dmsetup info {word(a, 'label')}: SUSPENDED? dmsetup resume {word(a, 'label')}",
+    "check_cable": lambda a: f"check {word(a, 'device')}'s cable, connector and backplane",
+    "cool_disk": lambda a: f"cool {word(a, 'device')}: air flow or a heat sink; it throttles itself",
+    "larger_kernels": lambda a: f"larger batch, {_compile(a)}: its kernels do not fill the GPU",
+    "gpu_limits": lambda a: f"a faster disk will not help; batch size, bf16, {_compile(a)} may",
+    "start_job": lambda a: "start the job; --path DIR shows the disks behind its data",
+    "run_as_root": lambda a: "sudo iotop-ai sees every user's I/O",
+    "psi_on": lambda a: "boot with psi=1 to see pressure",
+    "calm_neighbour": _calm_neighbour,
+    "calm_cpu": _calm_cpu,
+    "slow_resync": lambda a: (
+        f"sysctl dev.raid.speed_limit_max=20000 slows the {word(a, 'other')}"
+        f" ({rate(number(a, 'theirs'))} now) until the run is over"
+    ),
+    "ask_for_share": lambda a: f"find the other users of {word(a, 'device')}",
+    "keep_workers": _keep_workers,
+    "who_killed": lambda a: "find what killed it: the scheduler's log (memory limit, time limit), dmesg",
+    "who_stopped": lambda a: (
+        "look into the scheduler's log: time limit, preemption, scancel; go on from its checkpoint"
+    ),
+    "fault_handler": lambda a: "start it with PYTHONFAULTHANDLER=1: it then prints where it crashed",
+    "read_log": lambda a: "read the end of its own log: the traceback says why",
+    "more_requests": lambda a: "nothing to do: it works when clients ask",
+    "look_into": lambda a: f"py-spy dump --pid {whole(a, 'pid')} shows what it waits for",
+}
+
+
+def advice_text(advice: Advice) -> str:
+    """The advice as one clause."""
+    return _ADVICE[advice.template](dict(advice.args))
+
+
+def command_of(advice: Advice) -> str:
+    """The iotop-ai command that does or checks it; "" without one."""
+    args = dict(advice.args)
+    if advice.template not in ("copy_data", "keep_in_memory") or number(args, "shared"):
+        return ""
+    from shlex import quote  # few verdicts have a command
+
+    source = quote(word(args, "source"))
+    if advice.template == "keep_in_memory":
+        return f"iotop-ai cache status {source}"
+    return f"iotop-ai stage {source} {quote(word(args, 'target'))}"
+
+
+def cure_templates() -> tuple[str, ...]:
+    """The ids of all cures."""
+    return tuple(_ADVICE)

@@ -1,0 +1,282 @@
+"""Each cure has a machine that allows its sentence and a near one that forbids it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from iotop_ai.model.finding import Advice
+from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.present.verdict.cures import advice_text, cure_templates
+from tests.diagnosis.build import (
+    GIB,
+    IDLE,
+    JOB_ALONE,
+    JOB_HEALTHY,
+    JOB_PREPARING,
+    JOB_STARVED,
+    MB,
+    SLOW_SSD,
+    STARVED,
+    TRAINER_OLD,
+    Disk,
+    Machine,
+    Task,
+    play,
+)
+from tests.diagnosis.gpu_scenes import DETAIL, FED, GPU_ASIDE, GPU_SCENES, ON_CPU, SPINNING, rates
+from tests.diagnosis.host_scenes import CROWDED, FIO, GONE, HOG, OOM, OURS, SERVING, SHARED, ended, epochs
+from tests.diagnosis.job_scenes import (
+    DATA_SCENES,
+    FULL,
+    NFS,
+    ON_GPU,
+    SAVING,
+    STATE_SCENES,
+    THREADS,
+    TIME_SCENES,
+    one,
+)
+from tests.diagnosis.rules.test_health import CABLE, HOT, MEDIA, SLOW
+from tests.diagnosis.rules.test_machine_full import resyncing
+
+Play = Machine | list[tuple[Machine, int]]
+
+
+def died(code: int | None, *more: Any) -> Machine:
+    return replace(GONE, events=(ended("trainer", code), *more))
+
+
+def gpu_job(framework: str, machine: Machine) -> Machine:
+    return one(machine, framework=framework, evidence=("library", "gpu"))
+
+
+def worker_kind(kind: str) -> Machine:
+    return one(JOB_PREPARING, worker_kind=kind)
+
+
+TB = 1 << 40
+NVME = Disk("nvme0n1", "nvme", mount="/raid")
+USED_1TB = {
+    "/data": FilesystemUsage(2 * TB, TB, TB, 0, 0),
+    "/raid": FilesystemUsage(16 * TB, 5 * TB, 11 * TB, 0, 0),
+}
+COPY = replace(STARVED, disks=(SLOW_SSD, NVME), usage=USED_1TB)
+SMALL = {"/data": FilesystemUsage(TB, TB - 10 * GIB, TB, 0, 0), "/raid": USED_1TB["/raid"]}
+ROOMY = replace(COPY, usage=SMALL, available_bytes=200 * GIB)
+JAX_THREADS = replace(ON_GPU, job=replace(THREADS, time=(("data_cpu", 0.6), ("compute", 0.4)), framework="jax"))
+TF_THREADS = one(JAX_THREADS, framework="tensorflow")
+LINKED = {**DETAIL, "nvlinks_active": 18}
+BOARD = GPU_SCENES["gpu_fault board"]
+RECOVERY = replace(FED, gpu_detail={**DETAIL, "recovery": 3})
+HANGS = [(Machine(disks=(Disk(read_bytes_per_s=10 * MB, await_ms=0.4, busy=0.2),), cpu=0.5), 12)]
+MAPPED = Disk("dm-0", "virtual", kind="dm", read_bytes_per_s=10 * MB, await_ms=0.4, busy=0.2)
+BOBS_FIO = tuple(replace(task, user="bob", uid=1001) for task in FIO)
+BOBS_HOG = tuple(replace(task, user="bob", uid=1001) for task in HOG)
+STOPPED = TIME_SCENES["hung stopped"]
+UNSEEN = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *(replace(task, denied=True) for task in FIO)), euid=1000)
+IN_CONTAINER = one(STATE_SCENES["shm_full"], label="container 0123456789ab")
+SINGLE = DATA_SCENES["single_thread"]
+RESYNC = resyncing(90 * MB)
+CHECKED = replace(RESYNC, disks=(replace(RESYNC.disks[0], md_sync="check", major=9), *RESYNC.disks[1:]))
+
+
+def hangs(disk: Disk) -> list[tuple[Machine, int]]:
+    works = Machine(disks=(disk,), cpu=0.5)
+    stuck = replace(disk, read_bytes_per_s=0.0, in_flight=12, busy=1.0)
+    return [(works, 12), (replace(works, disks=(stuck,), tasks=(Task(70, "python", blocked=1.0),)), 14)]
+
+
+CASES: dict[str, tuple[Play, Play]] = {
+    "cool_gpu": (GPU_SCENES["gpu_throttle"], FED),
+    "raise_power": (GPU_SCENES["gpu_throttle lowered"], FED),
+    "check_power": (GPU_SCENES["gpu_throttle brake"], GPU_SCENES["gpu_throttle"]),
+    "reseat": (GPU_SCENES["pcie narrow"], GPU_SCENES["pcie full"]),
+    "send_less": (GPU_SCENES["pcie full"], GPU_SCENES["pcie replays"]),
+    "less_gpu_memory": (GPU_SCENES["gpu_memory shared"], FED),
+    "end_sharer": (GPU_SCENES["gpu_memory shared"], GPU_ASIDE["gpu_bound gpu_memory"]),
+    "reset_gpu": (BOARD, replace(BOARD, gpu_detail=LINKED)),
+    "replace_gpu": (GPU_SCENES["gpu_fault rows"], BOARD),
+    "reboot_node": (replace(BOARD, gpu_detail=LINKED), BOARD),
+    "read_gpu_log": (GPU_SCENES["gpu_fault reset"], BOARD),
+    "drain_gpu": (RECOVERY, replace(RECOVERY, gpu_detail={**LINKED, "recovery": 3})),
+    "debug_kernel": (GPU_SCENES["gpu_fault program"], BOARD),
+    "use_gpu": (ON_CPU, FED),
+    "ask_peers": (SPINNING, GPU_SCENES["comm_wait network"]),
+    "wider_network": (GPU_SCENES["comm_wait network"], SPINNING),
+    "help_late": (GPU_SCENES["imbalance"], FED),
+    "copy_data": (COPY, replace(COPY, usage={"/data": USED_1TB["/data"]})),
+    "keep_in_memory": (ROOMY, replace(ROOMY, available_bytes=11 * GIB)),
+    "pack_files": (DATA_SCENES["small_random"], JOB_STARVED),
+    "needed_rate": (JOB_STARVED, JOB_ALONE),
+    "more_reads_at_once": (
+        replace(STARVED, disks=(replace(SLOW_SSD, await_ms=2.5, read_bytes_per_s=92 * MB),)),
+        STARVED,
+    ),
+    "faster_storage": (JOB_ALONE, replace(COPY, gpus=(), gpu_pids=())),
+    "more_workers": (JOB_PREPARING, replace(JOB_PREPARING, cpu=0.99)),
+    "worker_options": (SINGLE, gpu_job("jax", SINGLE)),
+    "cheaper_transforms": (replace(JOB_PREPARING, cpu=0.99), JOB_PREPARING),
+    "raise_quota": (one(JOB_PREPARING, quota=4.0), JOB_PREPARING),
+    "more_readers": (DATA_SCENES["loader_serial"], one(DATA_SCENES["loader_serial"], worker_kind="pool")),
+    "one_worker": (replace(SINGLE, cpu=0.99), SINGLE),
+    "parallel_calls": (TF_THREADS, JAX_THREADS),
+    "more_threads": (JAX_THREADS, TF_THREADS),
+    "faster_simulation": (worker_kind("env"), JOB_PREPARING),
+    "ray_tasks": (worker_kind("ray"), JOB_PREPARING),
+    "more_processes": (worker_kind("prep"), JOB_PREPARING),
+    "stage_local": (DATA_SCENES["network_fs"], JOB_ALONE),
+    "raise_limit": (DATA_SCENES["io_limit"], JOB_ALONE),
+    "more_cache": (DATA_SCENES["cache_thrash"], JOB_ALONE),
+    "more_connections": (DATA_SCENES["object_stream"], JOB_PREPARING),
+    "wait": (STATE_SCENES["starting"], JOB_HEALTHY),
+    "fewer_syncs": (TIME_SCENES["host_bound"], ON_GPU),
+    "compile_model": (TIME_SCENES["host_bound"], ON_GPU),
+    "keep_compiled": (TIME_SCENES["compiling"], ON_GPU),
+    "dump_stacks": (TIME_SCENES["hung"], STOPPED),
+    "continue_job": (replace(STOPPED, euid=1000), STOPPED),
+    "save_async": (SAVING, JOB_HEALTHY),
+    "less_memory": (STATE_SCENES["mem_pressure"], JOB_HEALTHY),
+    "larger_shm": (STATE_SCENES["shm_full"], JOB_HEALTHY),
+    "make_room": (STATE_SCENES["fs_full"], JOB_HEALTHY),
+    "ask_owner": (replace(SHARED, tasks=(TRAINER_OLD, *OURS, *BOBS_FIO)), SHARED),
+    "replace_disk": (Machine(disks=(SLOW,), smart=(MEDIA,), cpu=0.5), Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5)),
+    "reach_device": (hangs(HANGS[0][0].disks[0]), HANGS),
+    "resume_device": (hangs(MAPPED), hangs(HANGS[0][0].disks[0])),
+    "check_cable": (Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5), Machine(disks=(SLOW,), smart=(HOT,), cpu=0.5)),
+    "cool_disk": (Machine(disks=(SLOW,), smart=(HOT,), cpu=0.5), Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5)),
+    "larger_kernels": (rates(FED, sm_ratio=0.2, power_watts=640.0), FED),
+    "gpu_limits": (FED, rates(FED, sm_ratio=0.2, power_watts=640.0)),
+    "start_job": (IDLE, replace(IDLE, cpu=0.5)),
+    "run_as_root": (UNSEEN, replace(UNSEEN, euid=0)),
+    "psi_on": (Machine(cpu=0.5, psi=False), Machine(cpu=0.5)),
+    "calm_neighbour": (SHARED, replace(SHARED, tasks=(TRAINER_OLD, *OURS, *BOBS_FIO))),
+    "calm_cpu": (CROWDED, replace(CROWDED, tasks=(*CROWDED.tasks[:-4], *BOBS_HOG))),
+    "slow_resync": (CHECKED, RESYNC),
+    "ask_for_share": (UNSEEN, SHARED),
+    "keep_workers": (epochs(20, 3, 5), [(JOB_HEALTHY, 100)]),
+    "who_killed": (died(-9), died(-9, OOM)),
+    "who_stopped": (died(-15), died(-9)),
+    "fault_handler": (died(-11), died(-9)),
+    "read_log": (died(1), died(-11)),
+    "more_requests": (SERVING, JOB_HEALTHY),
+    "look_into": (
+        one(JOB_PREPARING, running=0.3, disk=0.3),
+        Machine(cpu=0.5),
+    ),
+}
+
+
+def cures(scene: Play) -> dict[str, Advice]:
+    """Every cure of the last verdict, by its template."""
+    frames = play(*scene) if isinstance(scene, list) else play((scene, 40 if scene is IDLE else 20))
+    return {advice.template: advice for finding in frames[-1].verdict.findings for advice in finding.advice}
+
+
+def test_every_cure_has_its_machines() -> None:
+    assert set(CASES) == set(cure_templates())
+
+
+@pytest.mark.parametrize("template", CASES)
+def test_its_facts_allow_it_and_other_facts_forbid_it(template: str) -> None:
+    allowed, forbidden = (cures(scene) for scene in CASES[template])
+    assert template in allowed, sorted(allowed)
+    assert template not in forbidden
+
+
+def said(template: str, machine: Machine) -> str:
+    return advice_text(cures(machine)[template])
+
+
+def test_all_cores_are_used_only_where_none_is_idle() -> None:
+    half = replace(one(JOB_PREPARING, cores=None), cores=2, cpu=0.65)
+    assert said("cheaper_transforms", replace(JOB_PREPARING, cpu=0.99)) == "cheaper transforms: all 40 cores are used"
+    assert said("cheaper_transforms", half) == "cheaper transforms: 0.7 of 2 cores idle"
+
+
+def test_decoding_on_the_gpu_needs_one() -> None:
+    full = replace(JOB_PREPARING, cpu=0.99)
+    assert "GPU" not in said("cheaper_transforms", full)
+    assert said("cheaper_transforms", replace(full, gpus=(0.2,), gpu_pids=(50,))).endswith("; decode on the GPU")
+
+
+@pytest.mark.parametrize(
+    ("template", "machine"),
+    [
+        ("save_async", SAVING),
+        ("use_gpu", ON_CPU),
+        ("gpu_limits", FED),
+        ("fewer_syncs", TIME_SCENES["host_bound"]),
+        ("compile_model", TIME_SCENES["host_bound"]),
+        ("send_less", GPU_SCENES["pcie full"]),
+        ("larger_kernels", rates(FED, sm_ratio=0.2, power_watts=640.0)),
+        ("more_workers", JOB_PREPARING),
+    ],
+)
+def test_a_jax_job_gets_no_words_of_torch(template: str, machine: Machine) -> None:
+    torch, jax = said(template, one(machine, framework="torch")), said(template, gpu_job("jax", machine))
+    for word in ("torch", "pin_memory", "DataLoader", "num_workers", ".item()"):
+        assert word not in jax
+    assert torch != jax
+
+
+def test_the_size_of_a_copy_is_the_most_that_it_can_be() -> None:
+    assert said("copy_data", COPY).startswith("copy /data (at most 1 TB, ~")
+    shared = replace(
+        COPY, disks=(replace(SLOW_SSD, mount="/home"), NVME), usage={**USED_1TB, "/home": USED_1TB["/data"]}
+    )
+    assert said("copy_data", shared) == "copy its dataset on /home to /raid (nvme0n1, 11 TB free)"
+
+
+def test_a_copy_goes_to_no_slow_disk_and_to_none_that_is_read_only() -> None:
+    busy = replace(NVME, read_bytes_per_s=900 * MB, await_ms=9.0, busy=1.0)
+    assert "copy_data" not in cures(replace(COPY, disks=(SLOW_SSD, busy)))
+    boot = replace(COPY, disks=(SLOW_SSD, replace(NVME, mount="/boot")), usage={**USED_1TB, "/boot": USED_1TB["/raid"]})
+    assert "copy_data" not in cures(boot)
+
+
+def test_room_is_made_by_what_fills_the_mount() -> None:
+    full = replace(JOB_HEALTHY, usage=FULL)
+    assert said("make_room", full) == "delete old checkpoints and logs on /data"
+    for mount, cure in (
+        ("/boot", "remove old kernels from /boot with the package manager"),
+        ("/boot/efi", "remove old kernels from /boot/efi with the package manager"),
+        ("/", "du -xh / | sort -h | tail shows what fills it"),
+        ("/var/log", "du -xh /var/log | sort -h | tail shows what fills it"),
+    ):
+        assert said("make_room", replace(JOB_HEALTHY, usage={mount: FULL["/data"]})) == cure
+
+
+def test_another_users_process_is_left_to_its_owner() -> None:
+    shared = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *BOBS_FIO))
+    assert said("ask_owner", shared) == (
+        "ask bob to run fio (pid 702) later, at low priority, or on another disk than sda"
+    )
+    assert said("ask_owner", STOPPED) == "ask alice to continue it: kill -CONT 50, or thaw its cgroup"
+
+
+def test_a_memory_limit_is_named_where_it_is_the_cause() -> None:
+    machine = one(STATE_SCENES["mem_pressure"], memory_limit=10 * GIB, memory_used=int(9.9 * GIB))
+    assert said("less_memory", machine).startswith("raise the memory limit of 10 GB, fewer workers")
+    roomy = one(machine, memory_used=3 * GIB)
+    assert said("less_memory", roomy).startswith("fewer workers")
+
+
+def test_shm_grows_only_where_half_of_memory_is_more() -> None:
+    assert "remount" in said("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=64 * GIB))
+    assert "remount" not in said("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=2 * GIB))
+    assert "--shm-size" in said("larger_shm", IN_CONTAINER)
+
+
+def test_remote_data_goes_to_the_fast_disk_that_is_there() -> None:
+    remote = one(JOB_ALONE, mounts=NFS)
+    assert said("stage_local", replace(remote, disks=(Disk(),))).endswith("to a local disk before the run")
+    local = replace(remote, disks=(Disk(), NVME), usage=USED_1TB)
+    assert said("stage_local", local) == "copy its dataset on /nfs to /raid (nvme0n1, 11 TB free) before the run"
+
+
+def test_a_link_at_its_full_width_is_not_told_to_be_wider() -> None:
+    assert said("reseat", GPU_SCENES["pcie narrow"]).endswith("its link can do gen 5 x16")
+    assert said("reseat", GPU_SCENES["pcie replays"]).endswith("its link repeats packets")
