@@ -111,6 +111,9 @@ CAUSES: dict[str, Cause] = {
     "hung rank": _stuck(unusual("hung", "lost-rank", *LOADER))._replace(
         torch=True, draw=None, window_s=STUCK_S + 25
     ),
+    "job_died preparation": unusual(
+        "job_died", "prepare", "--workers", "2", "--cpu-ms", "40", "--step", "0.1", "--after", "25"
+    )._replace(window_s=30.0),
     "storage_read beside a full disk": Cause(
         "storage_read", beside_full(slow(40_000, serial=True)), LOADING, draw=_shared_slow_disk,
         why_not=why_no_fuse_disk,
@@ -121,6 +124,10 @@ CAUSES: dict[str, Cause] = {
     "simulation": unusual("cpu_prep", "simulate", *SIMULATING)._replace(draw=_simulating),
     "save in a thread": unusual("healthy", "save", *SAVING)._replace(negative=True, draw=_saving_aside),
     "save in a process": unusual("healthy", "save", *SAVING, "--process")._replace(negative=True, draw=_saving_aside),
+    "save in a thread gpu": unusual(
+        "checkpoint_write", "save", *LOADER, "--step", "0.02", "--kind", "futex", "--save-every", "1",
+        "--save-bytes", "100000000", "--pack-ms", "60",
+    )._replace(gpu=True),
     "healthy poll": on_slow_disk(
         "healthy", slow(20_000), *AHEAD, "--kind", "poll", negative=True, draw=_ahead
     ),

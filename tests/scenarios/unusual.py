@@ -4,14 +4,20 @@ deadlock: after --after seconds it starts new workers while one of its threads h
 that every forked worker waits for a copy that is never released. lost-rank: the second of two ranks (torch, gloo) waits
 for something else from then on, and the first waits in its all-reduce. simulate: environments in processes of their
 own, each behind a pipe, as reinforcement learning steps them. save: a thread, or with --process a process, writes what
-was copied every --save-every steps.
+was copied every --save-every steps. prepare: a pool works through a data set, and after --after seconds a worker
+crashes, which the pool replaces without a word while the work waits for ever.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import itertools
 import json
 import multiprocessing
+import os
+import signal
 import sys
 import threading
 import time
@@ -23,9 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.scenarios.place import die_with_us
 from tests.scenarios.steps import Step
-from tests.scenarios.trainer import Dataset, Loader, options, save, spin, tracked
+from tests.scenarios.trainer import COMPUTED, Dataset, Loader, options, report, save, spin, tracked
 
-MODES = ("deadlock", "lost-rank", "simulate", "save")
+MODES = ("deadlock", "lost-rank", "simulate", "save", "prepare")
 
 
 class Steps:
@@ -148,7 +154,17 @@ def simulate(a: argparse.Namespace, log: Steps) -> None:
         log.add(start, ready)
 
 
-def save_aside(a: argparse.Namespace, log: Steps, process: bool) -> None:
+def pack_and_save(path: Path, size: int, pack_s: float) -> None:
+    """Save, after a Python loop made each mebibyte for so long: as a pickler does, it holds the interpreter's lock."""
+    for _ in range(size >> 20 if pack_s else 0):
+        spin(pack_s)
+        save(path.with_suffix(".part"), 1 << 20)
+    save(path, 0 if pack_s else size)
+
+
+def save_aside(a: argparse.Namespace, log: Steps, process: bool, pack_s: float) -> None:
+    if a.gpu:
+        threading.Thread(target=report, args=(a.gpu,), daemon=True).start()
     loader, steps, step = Loader(Dataset(a), a.workers, a.batch, a.prefetch, a.method), Step(a.kind), 0
     saver: threading.Thread | multiprocessing.Process | None = None
     while True:
@@ -156,12 +172,29 @@ def save_aside(a: argparse.Namespace, log: Steps, process: bool) -> None:
         loader.get()
         ready = time.monotonic()
         steps.run(a.step)
+        COMPUTED[0] += a.step
         step += 1
         if a.save_every and step % a.save_every == 0 and (saver is None or not saver.is_alive()):
             make = multiprocessing.Process if process else threading.Thread
-            saver = make(target=save, args=(a.folder / "checkpoint.pt", a.save_bytes), daemon=True)
+            saver = make(target=pack_and_save, args=(a.folder / "checkpoint.pt", a.save_bytes, pack_s), daemon=True)
             saver.start()
         log.add(start, ready)
+
+
+def part(seconds: float, crashes: float, mark: Path) -> int:
+    """A piece of work; the first that ends after that moment crashes."""
+    spin(seconds)
+    if time.monotonic() > crashes:
+        with contextlib.suppress(FileExistsError), mark.open("x"):
+            os.kill(os.getpid(), signal.SIGSEGV)
+    return 0
+
+
+def prepare(a: argparse.Namespace, after: float) -> None:
+    piece = functools.partial(part, crashes=time.monotonic() + after, mark=a.folder / "crashed")
+    with multiprocessing.get_context(a.method).Pool(a.workers) as pool:
+        for _ in pool.imap(piece, itertools.repeat(a.cpu_ms / 1000)):
+            pass
 
 
 def main() -> None:
@@ -170,6 +203,7 @@ def main() -> None:
     parser.add_argument("--mode", choices=MODES, required=True)
     parser.add_argument("--after", type=float, default=8.0)
     parser.add_argument("--process", action="store_true")
+    parser.add_argument("--pack-ms", type=float, default=0.0, help="CPU time by which each mebibyte is packed")
     own, rest = parser.parse_known_args()
     a = options([str(own.folder), *rest])
     tracked(a)
@@ -179,8 +213,10 @@ def main() -> None:
         lost_rank(a, own.after)
     elif own.mode == "simulate":
         simulate(a, Steps(a.log))
+    elif own.mode == "prepare":
+        prepare(a, own.after)
     elif own.mode == "save":
-        save_aside(a, Steps(a.log), own.process)
+        save_aside(a, Steps(a.log), own.process, own.pack_ms / 1000)
 
 
 if __name__ == "__main__":

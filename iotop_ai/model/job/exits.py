@@ -10,6 +10,9 @@ from iotop_ai.model.snapshot import Snapshot
 ENDED = "process_ended"
 """The kind of the events that tell of it."""
 TRAINER, WORKER, MEMBER = "trainer", "worker", "member"
+KILLED = -9
+CRASHES = (-4, -6, -7, -8, -11)
+"""SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: a fault of the process itself."""
 _DEAD = "ZX"
 
 
@@ -53,20 +56,27 @@ def how_it_ended(code: int | None) -> str:
 def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
     """The trainers and workers of the jobs that ``before`` knew that have ended since, trainers first.
 
-    A zombie counts as ended, and not again when it is reaped. Jobs that are recognised only weakly are left out.
-    {} where processes or jobs are unknown.
+    A zombie counts as ended, and not again when it is reaped. Of jobs that are recognised only weakly only crashes and
+    kills for memory count: such a program may be no job. {} where processes or jobs are unknown.
     """
     jobs, old, new = before.jobs.value, before.processes.value, after.processes.value
     if jobs is None or not jobs.jobs or old is None or new is None:
         return {}
     gone = frozenset(new.gone)
+    faults = (*CRASHES, KILLED) if _killed_for_memory(before, after) else CRASHES
     out = [
         ended
         for job in jobs.jobs.values()
-        if not job.weak
         for ended in (*_of(job, TRAINER, old, new, gone), *_of(job, WORKER, old, new, gone))
+        if not job.weak or ended.code in faults
     ]
     return {ended.key: ended for ended in sorted(out, key=lambda e: e.role != TRAINER)}
+
+
+def _killed_for_memory(before: Snapshot, after: Snapshot) -> bool:
+    """Whether the kernel killed a process for memory in between."""
+    old, new = before.memory.value, after.memory.value
+    return old is not None and new is not None and (new.oom_kills or 0) > (old.oom_kills or 0)
 
 
 def _of(job: Job, role: str, old: ProcessTable, new: ProcessTable, gone: frozenset[ProcessKey]) -> list[Ended]:

@@ -53,8 +53,10 @@ CASES: dict[str, Case] = {
     "torch threads decode": cpu(*TORCH, "spin", 0.3, "--start threads"),
     "torch 0 workers disk": disk(*TORCH, "sleep", 0.25, "--start none --serial"),
     "torch 0 workers decode": cpu(*TORCH, "spin", 0.6, "--start none --serial", ALONE),
+    "torch ioctl disk": disk(*TORCH, "ioctl", 0.35),
     "torch mixed": disk(*TORCH, "futex", 0.4, "--work 5 --workers 1", MIXED),
     "torch healthy": healthy(*TORCH, "futex", 0.6),
+    "torch ioctl healthy": healthy(*TORCH, "ioctl", 0.6),
     "torch threads healthy": healthy(*TORCH, "poll", 0.8, "--start threads"),
     "torch launch-bound": Case(*TORCH, HOST, _words("spin", -0.6, "--task launch")),
     "torch checkpoint": Case(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iotop_ai.model.job.exits import how_it_ended
 from iotop_ai.model.job.records import Job, JobTable, Rank
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
@@ -100,12 +102,26 @@ def test_every_end_in_a_job_is_reported_with_its_known_facts() -> None:
     ]
     assert ends[0].text == f"trainer train.py (pid {trainer.pid}): SIGKILL"
     assert ends[1].text == f"worker {names[first]} (pid {first.pid}) of train.py: exit 0"
-    weak = next(iter(before.jobs.value.jobs.values()))._replace(evidence=("children",))  # type: ignore[union-attr]
-    assert derive_events(with_job(before, weak), after) == []
     # An end that is also watched is reported once; an unknown code is reported as unknown.
     assert len(derive_events(before, after, frozenset({trainer}))) == 3
     unknown = derive_events(before, after)[2]
     assert (unknown.code, unknown.text) == (None, f"worker {names[second]} (pid {second.pid}) of train.py: end unknown")
+
+
+@pytest.mark.parametrize(
+    ("code", "killed", "told"), [(0, False, False), (1, False, False), (-15, False, False), (-9, False, False),
+                                 (-9, True, True), (1, True, False), (-11, False, True), (-7, False, True)]
+)  # fmt: skip
+def test_of_a_program_that_may_be_no_training_only_faults_are_reported(code: int, killed: bool, told: bool) -> None:
+    before, after = pair()
+    top, worker = sorted(before.processes.value.stat)[:2]  # type: ignore[union-attr]
+    job = Job(top, "prepare.py", "alice", 1000, (Rank(top, (worker,)),), evidence=("children",))
+    assert job.weak
+    assert after.memory.value is not None
+    memory = after.memory.value._replace(oom_kills=3 + killed)
+    after = ended(after._replace(memory=after.memory._replace(value=memory)), worker, code)
+    events = [(event.role, event.code) for event in derive_events(with_job(before, job), after) if event.role]
+    assert events == ([("worker", code)] if told else [])
 
 
 def test_a_zombie_has_ended_once() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
-from iotop_ai.model.job.exits import ENDED, TRAINER, WORKER, how_it_ended
+from iotop_ai.model.job.exits import CRASHES, ENDED, KILLED, TRAINER, WORKER, how_it_ended
 from iotop_ai.model.snapshot import Event
 
 OOM_KILL = "oom_kill"
@@ -12,8 +12,8 @@ ENDS = (ENDED, OOM_KILL)
 """Kinds of events that this rule reads."""
 SURE = 0.95
 UNKNOWN_END = 0.6
-_INT, _KILL, _BUS, _SEGV, _TERM = -2, -9, -7, -11, -15
-_CRASHES = (_KILL, _BUS, _SEGV, -6, -4, -8)
+_INT, _BUS, _TERM = -2, -7, -15
+_FAULTS = (KILLED, *CRASHES)
 _WANTED = (0, _INT, 130)
 """Wanted exits: done, or Ctrl-C."""
 
@@ -24,7 +24,8 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     Claim: job_died: the training does not go on.
     Evidence: exit codes and signals of the job's processes (as root, or of our own child), OOM kills.
     Threshold: a trainer that ended neither with 0 nor by Ctrl-C; a worker that was killed or crashed; an end of unknown
-        cause beside an OOM kill (60 % sure). At once, kept for 10 minutes or until a later job is at work.
+        cause beside an OOM kill (60 % sure); of a job recognised only weakly a crash or an OOM kill. At once, kept for
+        10 minutes or until a later job is at work.
     Blind spot: without root, other users' ends show only beside such a kill; a worker that exits with an error of its
         own.
     """
@@ -37,14 +38,14 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
         pid = event.job_pid if event.job_pid is not None else event.pid
         known = worst.get(pid)
         # Workers end with their trainer; of the two the one that was killed is the cause.
-        if known is None or (known.code not in _CRASHES and event.code in _CRASHES):
+        if known is None or (known.code not in _FAULTS and event.code in _FAULTS):
             worst[pid] = event
     return tuple(_claim(facts, pid, event, _killed(event, kills)) for pid, event in worst.items())
 
 
 def _killed(event: Event, kills: list[int | None]) -> bool:
     """Whether the OOM killer killed it; also true where the killed process is unknown."""
-    return event.code in (None, _KILL) and any(pid is None or pid == event.pid for pid in kills)
+    return event.code in (None, KILLED) and any(pid is None or pid == event.pid for pid in kills)
 
 
 def _bad(event: Event, killed: bool) -> bool:
@@ -52,7 +53,7 @@ def _bad(event: Event, killed: bool) -> bool:
         return killed
     if event.role == TRAINER:
         return event.code not in _WANTED
-    return event.role == WORKER and event.code in _CRASHES
+    return event.role == WORKER and event.code in _FAULTS
 
 
 def _names(event: Event) -> tuple[str, str]:
@@ -66,7 +67,7 @@ def _names(event: Event) -> tuple[str, str]:
 def _advice(facts: Facts, event: Event, killed: bool, args: Args) -> tuple[Advice, ...]:
     if event.code == _BUS:
         return (Advice("larger_shm", args),)
-    if killed or event.code == _KILL:
+    if killed or event.code == KILLED:
         return (Advice("less_memory", args),) if killed else (Advice("who_killed", args),)
     if event.code == _TERM:
         return (Advice("who_stopped", args),)
