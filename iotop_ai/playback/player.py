@@ -250,6 +250,19 @@ class FrameCursor:
             self._at += 1
         return after
 
+    def first_verdict(self, most: int = 40) -> Frame:
+        """Step on from here to the first Frame whose verdict names something; at most so many steps.
+
+        A recording begins with unknown rates and a verdict that still measures.
+        """
+        frame = self._frames[self._at]
+        while most and (frame.verdict.measuring or frame.verdict.primary.class_id == "unknown"):
+            after = self.forward()
+            if after is None or after.sample.gap:
+                break
+            frame, most = after, most - 1
+        return self._frames[self._at]
+
     def back(self, cancelled: Callable[[], bool] = never) -> Frame | None:
         """Step to the previous Frame; None at the start. Raises Cancelled."""
         if self._at > 0:

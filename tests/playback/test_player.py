@@ -16,6 +16,7 @@ from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.sink import FileSink
+from tests.scenarios.keep import VERDICTS
 from tests.store.scenario import Machine, session
 from tests.tui.recorded import record, recorder_of, written
 
@@ -207,3 +208,22 @@ def test_a_recording_of_a_pre_roll_alone_is_refused(tmp_path: Path) -> None:
     Path(path).write_bytes(b"\n".join(kept) + b"\n")
     with pytest.raises(InputError, match="pre-roll"):
         FrameCursor([FileRecording(path)])
+
+
+def test_a_recording_opens_on_its_first_verdict() -> None:
+    path = VERDICTS / "storage_read.iotop.jsonl.gz"
+    with_verdict = FrameCursor([FileRecording(str(path))])
+    first = with_verdict.seek(0)
+    assert first.verdict.measuring
+    opened = with_verdict.first_verdict()
+    assert (opened.verdict.primary.class_id, opened.verdict.measuring) == ("storage_read", False)
+    assert opened.sample.block.value
+    assert opened is with_verdict.frame
+
+
+def test_a_recording_without_a_verdict_opens_a_few_steps_in(tmp_path: Path) -> None:
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a.iotop.jsonl", list(frames(session(7, 5)))))])
+    begin = cursor.seek(0)
+    opened = cursor.first_verdict()
+    assert opened.snapshot.wall_ns > begin.snapshot.wall_ns
+    assert cursor.forward() is None

@@ -21,7 +21,7 @@ from iotop_ai.present.job.time_words import NOT_RECORDED, table_of
 from iotop_ai.present.text.units import clock, percent
 from iotop_ai.present.text.units import duration as length
 from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
-from iotop_ai.present.verdict.plain_text import LABEL, ruled_out_text
+from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out_text
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.store.format.codec import TotalsLine
 
@@ -104,9 +104,10 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
         yield _line("missing", f"until {clock(wall_ns)}: {text}")
     if (more := len(diagnosis.missing) - _MOST_CHANGES) > 0:
         yield _line("missing", f"... {more} more")
-    spans = diagnosis.stretches[-_MOST_CHANGES:]
-    if len(spans) < len(diagnosis.stretches):
-        yield _line("time", f"... {len(diagnosis.stretches) - len(spans)} earlier changes")
+    lasting = [span for span in diagnosis.stretches if diagnosis.lasts(span.state, span.stood_ns)]
+    spans = (lasting or diagnosis.stretches)[-_MOST_CHANGES:]
+    if len(spans) < len(lasting):
+        yield _line("time", f"... {len(lasting) - len(spans)} earlier changes")
     for span in spans:
         text = f"{clock(span.wall_ns)} {span.state.value:<8} {span.class_id} for {length(span.seconds)}"
         yield _line("time", text)
@@ -145,4 +146,4 @@ def _sentence(verdict: Verdict, last: Frame) -> str:
 
 
 def _line(label: str, text: str) -> str:
-    return f"{label:<{LABEL}}{text}"
+    return f"{label:<{LABEL}}{in_plain_ascii(text)}"

@@ -113,7 +113,10 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
         def make_playback(app: MessageReceiver) -> PlaybackThread:
             return PlaybackThread(cursor, app, clock, playing=playing, speed=factor, follows=grows)
 
-        return Opening(cursor.seek(wall_ns), (), MemoryRecording(), view, make_playback=make_playback)
+        frame = cursor.seek(wall_ns)
+        if args.at is None and not playing:
+            frame = cursor.first_verdict()
+        return Opening(frame, (), MemoryRecording(), view, make_playback=make_playback)
 
     return run_screen(settings, opening, chain.close)
 

@@ -12,11 +12,11 @@ from iotop_ai.export.json.condition import outcome_object
 from iotop_ai.export.json.job import seconds_object
 from iotop_ai.export.json.snapshot import rfc3339
 from iotop_ai.model.condition.over_run import ConditionOverRun, Outcome
-from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.finding import SHORTEST_S, Finding, Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.model.snapshot import NOT_RECORDED
-from iotop_ai.model.verdict_class import State
+from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.model.verdict_totals import JobTime
 from iotop_ai.present.verdict.headline import finding_object
 
@@ -25,6 +25,7 @@ KEYS = (
     *("jobs", "not_recorded", "fail_if"),
 )
 Object = dict[str, Any]
+_LOSSES = (*LOSING, State.WASTED)
 
 
 class Diagnosis(VerdictTotalsBuilder):
@@ -57,13 +58,21 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """By time lost as the verdict, then by time lost, then by time; () when nothing was judged."""
+        """By time lost as the verdict, then by time lost, then by time; () when nothing was judged.
+
+        Without what was only seen on the way to another verdict: a state without a loss that was shorter than a window.
+        """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:
             share = self.shares[key]
             return (-share.led_ns, -share.lost_ns, -share.first_ns, -share.stood_ns, key)
 
-        return tuple(self.shares[key].finding for key in sorted(self.shares, key=order))
+        lasting = [key for key, share in self.shares.items() if self.lasts(share.finding.state, share.stood_ns)]
+        return tuple(self.shares[key].finding for key in sorted(lasting or self.shares, key=order))
+
+    def lasts(self, state: State, stood_ns: int) -> bool:
+        """Whether a state is worth a line: it loses time, or lasted for a window."""
+        return state in _LOSSES or stood_ns >= (self.needed_s or SHORTEST_S) * 1e9
 
     @property
     def primary(self) -> Finding | None:

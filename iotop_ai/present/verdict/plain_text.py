@@ -44,16 +44,17 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
     lines.append(("steps", "" if job is None else steps_text(frame, job)))
     lines += [("path", text_of(hops(frame, view, _PATH_CELLS))), ("workers", _waits(frame))]
     lines.append(("seen", _seen(frame, view)))
-    return [f"{label:<{LABEL}}{_ascii(text)}" for label, text in lines if text]
+    return [f"{label:<{LABEL}}{in_plain_ascii(text)}" for label, text in lines if text]
 
 
-def _ascii(text: str) -> str:
+def in_plain_ascii(text: str) -> str:
+    """A sentence of the screen without its two signs beyond ASCII."""
     return text.replace("›", ">").replace("≤", "<=")
 
 
 def ruled_out_text(verdict: Verdict) -> str:
     """The causes ruled out, and why: "the CPU: workers compute in 3 % of the wait; GPU-bound: no GPU"."""
-    return _ascii(text_of(headline.ruled_out(verdict)))
+    return in_plain_ascii(text_of(headline.ruled_out(verdict)))
 
 
 def _waits(frame: Frame) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from iotop_ai.export.json.diagnosis import KEYS, Diagnosis, render_diagnosis_json
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import DATA
-from tests.diagnosis.build import IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, play
+from tests.diagnosis.build import COMPUTING, IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, play
 from tests.job_times import growing, job_key, not_counted, slow_disk
 
 FINDING_KEYS = [
@@ -56,6 +57,15 @@ def test_without_a_loss_the_longest_verdict_counts() -> None:
     assert diagnosis.primary is not None
     assert diagnosis.primary.class_id == "healthy"
     assert diagnosis.data_stall_ratio == pytest.approx(0.0, abs=0.02)
+
+
+def test_what_was_seen_on_the_way_to_the_verdict_is_left_out() -> None:
+    unclear = replace(JOB_PREPARING, job=replace(COMPUTING, running=0.3, disk=0.3))
+    diagnosis = over((unclear, 13), (JOB_STARVED, 40))
+    assert [finding.class_id for finding in diagnosis.findings][:1] == ["storage_read"]
+    assert "unknown" not in [finding.class_id for finding in diagnosis.findings]
+    assert "unknown" in [span.class_id for span in diagnosis.stretches]
+    assert [finding.class_id for finding in over((unclear, 13)).findings] == ["unknown"]
 
 
 def test_too_short_to_judge() -> None:
