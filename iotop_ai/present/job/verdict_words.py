@@ -335,7 +335,7 @@ def _because_compiling(a: Args) -> Spans:
 def _because_hung(a: Args) -> Spans:
     if number(a, "stopped"):
         return [_plain("a signal (SIGSTOP, Ctrl-Z), a debugger or a frozen cgroup holds "), _strong(whole(a, "main"))]
-    return [_plain("for a minute no process of it has computed, read or written, and no GPU has worked")]
+    return [_plain("for a minute its processes computed, read and wrote next to nothing, and no GPU worked")]
 
 
 def _because_host(a: Args) -> Spans:

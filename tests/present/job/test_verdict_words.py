@@ -104,7 +104,7 @@ def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
         (
             "hung",
             "train.py does not move",
-            "for a minute no process of it has computed, read or written, and no GPU has worked",
+            "for a minute its processes computed, read and wrote next to nothing, and no GPU worked",
             "py-spy dump --pid 50 shows what it waits for; then its workers",
         ),
         (
