@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.clean import clean
@@ -44,6 +45,23 @@ class Collector(Protocol[T_co]):
     def close(self) -> None:
         """Close descriptors, end threads and processes."""
         ...
+
+
+class ReadPart(Generic[T]):
+    """A function as a collector, for what is read when a user asks."""
+
+    every_s = 0.0
+
+    def __init__(self, field: str, read: Callable[[], T]) -> None:
+        self.field = field
+        self._read = read
+
+    def read(self) -> T:
+        """Call it."""
+        return self._read()
+
+    def close(self) -> None:
+        """Nothing is kept open."""
 
 
 def take_reading(collector: Collector[T], clock: Clock, fine_ns: int = 1, took_fine_ns: int = 1) -> Reading[T]:

@@ -16,6 +16,9 @@ from iotop_ai.sources.live.source import LiveSource
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``why``."""
     add_watch_flags(parser)
+    parser.add_argument(
+        "--stack", action="store_true", help="look at the trainer's Python stack for 5 s more, by py-spy (extra: stack)"
+    )
     parser.add_argument("--md", action="store_true", help="print a fenced block for Markdown")
     add_source_flags(parser, sub=True)
 
@@ -24,11 +27,16 @@ def run(args: argparse.Namespace) -> int:
     """Watch, print the block; 1 when something slows the job, 2 when unknown."""
     settings = resolve_devices(settings_of(args))
     job = SelectedJob(getattr(args, "job", 0))
-    last = watch(LiveSource(settings, marks=True), args.duration, job)
+    source = LiveSource(settings, marks=True)
+    last = watch(source, args.duration, job)
     if last is None:
         raise UnknownError("no data could be read")
     job.check()
     lines = verdict_block(last, View(devices=settings.devices))
+    if args.stack:
+        from iotop_ai.cli.commands.code_line import code_line  # only where it is asked for
+
+        lines.insert(-1, code_line(source.root, last))
     print_lines(fenced(lines) if args.md else lines)
     return exit_code_of(
         None if last.verdict.measuring and not last.verdict.primary.lost_ratio else last.verdict.primary

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from iotop_ai.collectors.base import Unavailable, take_reading
+from iotop_ai.collectors.base import ReadPart, Unavailable, take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.psutil_calls import PsutilProcess
 from iotop_ai.collectors.io.root import Root
@@ -43,23 +43,6 @@ MOST_VARIABLES = 512
 _STAT_SIZE = 1024
 _DELETED = " (deleted)"
 _MODES = {os.O_RDONLY: "r", os.O_WRONLY: "w", os.O_RDWR: "rw"}
-
-
-class _Part(Generic[T]):
-    """A part of the detail as a collector."""
-
-    every_s = 0.0
-
-    def __init__(self, field: str, read: Callable[[], T]) -> None:
-        self.field = field
-        self._read = read
-
-    def read(self) -> T:
-        """The part now."""
-        return self._read()
-
-    def close(self) -> None:
-        """Nothing is kept open."""
 
 
 class DetailReader:
@@ -101,7 +84,7 @@ class DetailReader:
             except (FileNotFoundError, ProcessLookupError):
                 raise Unavailable(Status.ABSENT, "it has ended") from None
 
-        return take_reading(_Part(field, checked), self._clock)
+        return take_reading(ReadPart(field, checked), self._clock)
 
     def _is_alive(self, key: ProcessKey) -> bool:
         """Whether the pid still is this process."""

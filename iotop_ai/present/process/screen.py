@@ -9,7 +9,9 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.detail import ProcessDetail, ThreadDetail, ThreadTable
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
+from iotop_ai.model.process.stack import PythonCode
 from iotop_ai.model.reading import Reading
+from iotop_ai.present.process.code import code_rows, code_text
 from iotop_ai.present.process.graphs import process_graph_rows
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.screen_parts import part_rows, wait_text
@@ -17,11 +19,19 @@ from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import Field, field_rows
-from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row, stack_sections
 from iotop_ai.present.text.units import UNKNOWN, clock, duration, size
 
 KEYS = (
-    *("process.back", "process.previous", "process.up", "process.act_signal", "process.pause", "detail.back"),
+    *(
+        "process.back",
+        "process.previous",
+        "process.up",
+        "process.code",
+        "process.act_signal",
+        "process.pause",
+        "detail.back",
+    ),
     *("process.help", "app.quit"),
 )
 """The actions of the last row."""
@@ -42,6 +52,7 @@ class ProcessPage(NamedTuple):
     """The state of the screen. detail: None while nothing was read. before: the threads of the reading before.
 
     absent: why there is no detail here, "" where it is being read. late_s: for how long a reading has not come.
+    code: the lines of Python that it was seen in, None while nobody asked; looking: whether that is being found out.
     """
 
     key: ProcessKey
@@ -50,6 +61,8 @@ class ProcessPage(NamedTuple):
     absent: str = ""
     late_s: float = 0.0
     scroll: int = 0
+    code: Reading[PythonCode] | None = None
+    looking: bool = False
 
 
 def process_order(frame: Frame, view: View) -> tuple[ProcessKey, ...]:
@@ -87,7 +100,10 @@ def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int)
     top = _top(frame, view, page, width, height)
     graphs = process_graph_rows(frame, view, page.key, width, _graph_room(height - len(top)))
     top += graphs
-    body = part_rows(frame, view, page.key, page.detail, page.before, page.absent, width, spread=height >= TALL)
+    spread = height >= TALL
+    code = code_rows(page.code, width, looking=page.looking, blocked=_blocked(page))
+    parts = part_rows(frame, view, page.key, page.detail, page.before, page.absent, width, spread=spread)
+    body = stack_sections([code, parts], width, spread=spread)
     return top, body, max(0, height - len(top))
 
 
@@ -117,6 +133,8 @@ def _top(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -
     if main is not None:
         token = "strong" if main.state == "D" else "text"
         out += _labelled("waits" if main.state != "R" else "does", f"main thread: {wait_text(main)}", width, 1, token)
+    if page.code is not None and page.code.value is not None:
+        out += _labelled("code", code_text(page.code.value), width, 2, "strong")
     return [*out, *field_rows(_facts(frame, view, table, page), width)[: 2 if height >= TALL else 1]]
 
 
@@ -162,6 +180,11 @@ def _job_text(job: Job, key: ProcessKey) -> str:
             role = f"worker {rank.workers.index(key) + 1} of {len(rank.workers)}{where}"
     label = f"{job.label} " if job.label else ""
     return f"{label}{plain(job.name)} of {plain(job.user)}, pid {job.key.pid}: {role}"
+
+
+def _blocked(page: ProcessPage) -> frozenset[int]:
+    table = None if page.detail is None else page.detail.threads.value
+    return frozenset() if table is None else frozenset(one.tid for one in table.threads if one.state == "D")
 
 
 def _main_thread(page: ProcessPage) -> ThreadDetail | None:

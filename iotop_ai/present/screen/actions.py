@@ -345,6 +345,13 @@ PROCESS_ACTIONS: tuple[Action, ...] = (
     ),
     *_scroll("process", "scroll", "scroll"),
     _key(
+        "p",
+        "code",
+        "The line of Python that it is in, by py-spy",
+        "process.code",
+        Hint("code", "line of code, by py-spy"),
+    ),
+    _key(
         "k,f9",
         "act('')",
         "Signal the process",

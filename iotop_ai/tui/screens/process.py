@@ -15,7 +15,7 @@ from iotop_ai.tui.screens.main.machine_actions import MachineActions
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.threads.process_detail import DetailRead, DetailThreads
+from iotop_ai.tui.threads.process_detail import CodeRead, DetailRead, DetailThreads
 from iotop_ai.tui.widgets.lines import Wheeled
 
 PAGE_OVERLAP = 2
@@ -88,11 +88,8 @@ class ProcessDetailScreen(DetailScreen):
         if self._threads is None:
             self._threads = DetailThreads(root, self.post_message)
         at_ns, key = self._clock.monotonic_ns(), self.page.key
-        if now or at_ns - self._asked_whole_ns >= WHOLE_NS:
-            table = self.main.newest.snapshot.processes.value
-            info = None if table is None else table.info.get(key)
-            if self._threads.read_whole(key, None if info is None else info.uid):
-                self._asked_whole_ns = at_ns
+        if (now or at_ns - self._asked_whole_ns >= WHOLE_NS) and self._threads.read_whole(key, self._uid()):
+            self._asked_whole_ns = at_ns
         if (now or at_ns - self._asked_ns >= EVERY_NS) and self._threads.read(key):
             self._asked_ns = at_ns
 
@@ -138,6 +135,28 @@ class ProcessDetailScreen(DetailScreen):
             self._came_ns = 0
             self._read(now=True)
         self.draw()
+
+    def action_code(self) -> None:
+        """Find the lines of Python that it is in."""
+        absent = self._absent()
+        if absent:
+            self.main.change(absent)
+        elif self._threads is not None and self._threads.read_code(self.page.key, self._uid()):
+            self.page = self.page._replace(looking=True, scroll=0)
+        elif not self.page.looking:
+            self.main.change("py-spy still looks at another process")
+        self.draw()
+
+    def on_code_read(self, message: CodeRead) -> None:
+        """Show the lines."""
+        if message.key == self.page.key:
+            self.page = self.page._replace(code=message.code, looking=False)
+            self.draw()
+
+    def _uid(self) -> int | None:
+        table = self.main.newest.snapshot.processes.value
+        info = None if table is None else table.info.get(self.page.key)
+        return None if info is None else info.uid
 
     def action_act(self, text: str) -> None:
         """Ask for a signal or another priority for the process."""

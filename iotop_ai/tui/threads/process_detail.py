@@ -7,13 +7,17 @@ from collections.abc import Callable
 
 from textual.message import Message
 
+from iotop_ai.collectors.base import ReadPart, take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker
 from iotop_ai.collectors.process.detail import DetailReader
+from iotop_ai.collectors.process.python_code import read_python_code
 from iotop_ai.model.process.detail import ProcessDetail
 from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.process.stack import PythonCode
+from iotop_ai.model.reading import Reading
 from iotop_ai.store.format.secrets import variable_redacted
 
 
@@ -25,8 +29,17 @@ class DetailRead(Message):
         super().__init__()
 
 
+class CodeRead(Message):
+    """The lines of Python that a process is in, or the reason why they are unknown."""
+
+    def __init__(self, key: ProcessKey, code: Reading[PythonCode]) -> None:
+        self.key = key
+        self.code = code
+        super().__init__()
+
+
 class DetailThreads:
-    """Reads on two threads, so that a part that waits for the process does not hold up the others.
+    """Reads on threads of its own, so that a part that waits for the process does not hold up the others.
 
     post_message: of the screen that shows the process.
     """
@@ -35,7 +48,9 @@ class DetailThreads:
         uids = (os.geteuid(), invoking_user(os.environ))
         self._reader = DetailReader(root, Clock(), frozenset(uid for uid in uids if uid is not None))
         self._post_message = post_message
+        self._root = root
         self._moving, self._whole = BackgroundWorker("process"), BackgroundWorker("process-whole")
+        self._code = BackgroundWorker("process-code")
 
     def read(self, key: ProcessKey) -> bool:
         """Read what changes from second to second; False while the reading before goes on."""
@@ -45,8 +60,18 @@ class DetailThreads:
         """Read the rest, too. uid: the process's user."""
         return self._whole.submit(lambda: self._post(self._reader.read(key, uid)))
 
+    def read_code(self, key: ProcessKey, uid: int | None) -> bool:
+        """Look at its stacks for some seconds; False while that goes on."""
+
+        def look() -> None:
+            part = ReadPart("code", lambda: read_python_code(self._root, key.pid, uid))
+            self._post_message(CodeRead(key, take_reading(part, Clock())))
+
+        return self._code.submit(look)
+
     def close(self) -> None:
         """End the threads, each after the read that it is in."""
+        self._code.close()
         self._moving.close()
         self._whole.close()
 

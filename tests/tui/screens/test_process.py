@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from iotop_ai.collectors.process.python_code import py_spy_path
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.present.screen.view import View
@@ -147,3 +148,23 @@ async def test_in_a_replay_it_shows_the_recorded_and_names_the_rest(tmp_path: Pa
         await replay.press("question_mark")
         assert isinstance(replay.app.screen, HelpScreen)
         assert "process screen" in replay.screen()
+
+
+@pytest.mark.skipif(not py_spy_path(), reason="needs py-spy")
+async def test_p_shows_the_line_of_code(child: subprocess.Popen[bytes]) -> None:
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+        await pilot.press("down", "enter")
+        await until(app, pilot, "data.bin", again)
+        await pilot.press("p")
+        await pilot.pause()
+        assert "py-spy looks at its stack" in text(app)
+        seen = await until(app, pilot, " looks in 5 s by py-spy", again)
+        assert "code" in seen
+        assert "% of " in seen
+
+
+async def test_p_in_a_replay_is_not_available(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(20))))
+    async with replaying(path, (100, 40)) as replay:
+        await replay.press("down", "enter", "p")
+        assert "not available in a replay" in replay.view.message

@@ -1,0 +1,124 @@
+"""Which lines of Python a process is in, by py-spy, which reads its memory from outside and does not stop it.
+
+Source: https://github.com/benfred/py-spy (record, --nonblocking, --format raw). It runs only when a user asks.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.programs import SYSTEM_PATH, find_user_program
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.spawn import run
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
+from iotop_ai.model.clean import clean, clean_bytes
+from iotop_ai.model.process.stack import PythonCode, StackFrame, parse_folded, with_source
+from iotop_ai.model.reading import Status
+
+LOOKS, SECONDS = 100, 5
+_SPARE_S = 10.0
+"""It takes a moment to find its way in a process with many libraries."""
+_OUTPUT = 4 << 20
+_LONGEST_SOURCE = 4 << 20
+_SOURCE_TIMEOUT_S = 1.0
+_INSTALL = "pip install 'iotop-ai[stack]'"
+_SCOPE = "proc/sys/kernel/yama/ptrace_scope"
+
+
+def py_spy_path() -> str:
+    """The py-spy beside our own Python, else that of the PATH; "" without any."""
+    beside = os.path.join(os.path.dirname(sys.executable), "py-spy") if sys.executable else ""
+    return beside if beside.startswith("/") and os.access(beside, os.X_OK) else find_user_program("py-spy")
+
+
+def read_python_code(root: Root, pid: int, uid: int | None) -> PythonCode:
+    """LOOKS looks in SECONDS seconds. uid: the process's user. Raises Unavailable with the reason and the remedy."""
+    program = py_spy_path()
+    if not program:
+        raise Unavailable(Status.UNSUPPORTED, "py-spy is not installed", _INSTALL)
+    if not root.live:
+        raise Unavailable(Status.UNSUPPORTED, "py-spy looks at processes of its own /proc only")
+    text = _record(root, program, pid, uid)
+    code = parse_folded(text, pid, float(SECONDS))
+    if not code.threads:
+        raise Unavailable(Status.ABSENT, "no thread of it ran Python meanwhile")
+    wanted = dict.fromkeys(line.frame for thread in code.threads for line in thread.lines)
+    return with_source(code, [(frame, source_line(pid, uid, frame)) for frame in wanted])
+
+
+def _record(root: Root, program: str, pid: int, uid: int | None) -> str:
+    output = os.memfd_create("py-spy", os.MFD_CLOEXEC)
+    try:
+        rate = str(LOOKS // SECONDS)
+        argv = [program, "record", "--nonblocking", "--idle", "--threads", "--full-filenames", "--format", "raw"]
+        argv += ["--rate", rate, "--duration", str(SECONDS), "--output", f"/proc/self/fd/{output}", "--pid", str(pid)]
+        done = run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=SECONDS + _SPARE_S,
+            pass_fds=(output,),
+            env={"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"},
+        )
+        if done.returncode:
+            raise _failure(root, clean_bytes(done.stderr.replace(b"\n", b" "), 400), pid, uid)
+        return os.pread(output, _OUTPUT, 0).decode("utf-8", "replace")
+    except subprocess.TimeoutExpired:
+        raise Unavailable(Status.FAILED, f"py-spy did not end in {SECONDS + _SPARE_S:.0f} s") from None
+    except OSError as error:
+        raise Unavailable(Status.FAILED, f"py-spy: {error.strerror}") from None
+    finally:
+        os.close(output)
+
+
+def _failure(root: Root, text: str, pid: int, uid: int | None) -> Unavailable:
+    """What py-spy's error means, with the right that it lacks."""
+    if not root.exists(f"proc/{pid}"):
+        return Unavailable(Status.ABSENT, "it has ended")
+    if "ermission" in text or os.strerror(errno.EPERM) in text:
+        scope = root.number_or_none(_SCOPE) or 0
+        if os.geteuid() == 0:
+            return Unavailable(Status.DENIED, "py-spy needs CAP_SYS_PTRACE", "docker run --cap-add SYS_PTRACE")
+        if uid == os.geteuid() and scope:
+            reason = f"py-spy needs the right to trace: kernel.yama.ptrace_scope is {scope}"
+            return Unavailable(Status.DENIED, reason, "sudo, or sysctl kernel.yama.ptrace_scope=0")
+        return Unavailable(Status.DENIED, "py-spy needs CAP_SYS_PTRACE for it", "sudo")
+    if "python" in text.lower():
+        return Unavailable(Status.UNSUPPORTED, "it runs no Python that py-spy knows")
+    return Unavailable(Status.FAILED, f"py-spy: {text.removeprefix('Error: ') or 'it failed without a word'}")
+
+
+def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
+    """The text of a line as the process's own files have it; "" where it cannot be read.
+
+    The path comes from the process's memory, so only a regular file is opened that its user owns or everybody may read.
+    """
+    if not frame.file.startswith("/") or frame.line < 1:
+        return ""
+    try:
+        raw = call_with_timeout(_SOURCE_TIMEOUT_S, os.path.dirname(frame.file), lambda: _source(pid, uid, frame.file))
+    except OSError:
+        return ""
+    lines = raw.splitlines()
+    return (
+        clean(clean_bytes(lines[frame.line - 1].replace(b"\t", b" "), 400).strip()) if frame.line <= len(lines) else ""
+    )
+
+
+def _source(pid: int, uid: int | None, path: str) -> bytes:
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(f"/proc/{pid}/root{path}", flags)
+    try:
+        found = os.fstat(fd)
+        readable = found.st_uid == uid or found.st_mode & stat.S_IROTH
+        if not (stat.S_ISREG(found.st_mode) and readable and found.st_size <= _LONGEST_SOURCE):
+            return b""
+        return os.read(fd, _LONGEST_SOURCE)
+    finally:
+        os.close(fd)

@@ -1,0 +1,114 @@
+"""Which lines of Python the threads of a process were seen in, counted over many looks at their stacks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.clean import clean
+
+MOST_THREADS, MOST_LINES, MOST_CALLS = 64, 5, 4
+_THREAD = pattern(r"thread \((?:0x[0-9a-fA-F]+|(\d+))\)(?:: (.*))?")
+_FRAME = pattern(r"(.*) \((.*?)(?::(\d+))?\)")
+_LIBRARY = pattern(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|^[^/]*$")
+"""Paths of the standard library and of installed packages; what has no path is built in."""
+
+
+class StackFrame(NamedTuple):
+    """One call. file: its path, or a word such as "<frozen importlib>". line: 0 unknown."""
+
+    function: str
+    file: str
+    line: int
+
+
+class CodeLine(NamedTuple):
+    """A line of the program and how often it was seen. calls: functions that it called, outermost first.
+
+    inner: the innermost call. text: the line's source, "" unknown. looks: of all looks at the thread.
+    """
+
+    frame: StackFrame
+    looks: int
+    calls: tuple[str, ...] = ()
+    inner: StackFrame | None = None
+    text: str = ""
+
+
+class ThreadCode(NamedTuple):
+    """A thread's lines, the one seen most first. tid: 0 unknown. name: Python's own."""
+
+    tid: int
+    name: str
+    looks: int
+    lines: tuple[CodeLine, ...]
+
+
+class PythonCode(NamedTuple):
+    """threads: the main thread first, then by looks. looks: the most at one thread."""
+
+    threads: tuple[ThreadCode, ...]
+    looks: int
+    seconds: float
+
+
+def parse_folded(text: str, pid: int, seconds: float) -> PythonCode:
+    """py-spy's raw format: the frames of a stack, outermost first, and the number of looks that found it.
+
+    ``thread (81): MainThread;<module> (/r/train.py:9);main (/r/train.py:7);get (/usr/lib/python3.11/queue.py:171) 70``
+    """
+    threads: dict[tuple[int, str], Counter[tuple[StackFrame, ...]]] = {}
+    for line in text.splitlines():
+        stack, _, count = line.rpartition(" ")
+        head, *calls = stack.split(";")
+        found = _THREAD.fullmatch(head)
+        frames = tuple(frame for frame in map(_parse_frame, calls) if frame is not None)
+        if found is None or not frames or not count.isdecimal():
+            continue
+        who = (int(found[1] or 0), clean(found[2] or "", 64))
+        if who in threads or len(threads) < MOST_THREADS:
+            threads.setdefault(who, Counter())[frames] += int(count)
+    out = [_thread(tid, name, stacks) for (tid, name), stacks in threads.items()]
+    out.sort(key=lambda one: (one.tid != pid, one.name != "MainThread", -one.looks, one.tid))
+    return PythonCode(tuple(out), max((one.looks for one in out), default=0), seconds)
+
+
+def _parse_frame(text: str) -> StackFrame | None:
+    found = _FRAME.fullmatch(text)
+    if found is None:
+        return None
+    return StackFrame(clean(found[1], 128), clean(found[2], 4096), int(found[3] or 0))
+
+
+def _thread(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> ThreadCode:
+    """The stacks summed by the program's own line in them."""
+    looks: Counter[StackFrame] = Counter()
+    below: dict[StackFrame, Counter[tuple[StackFrame, ...]]] = {}
+    for frames, count in stacks.items():
+        at = own_frame(frames)
+        looks[frames[at]] += count
+        below.setdefault(frames[at], Counter())[frames[at + 1 :]] += count
+    lines = []
+    for frame, count in looks.most_common(MOST_LINES):
+        calls = below[frame].most_common(1)[0][0]
+        names = tuple(call.function for call in calls[-MOST_CALLS:])
+        lines.append(CodeLine(frame, count, names, calls[-1] if calls else None))
+    return ThreadCode(tid, name, looks.total(), tuple(lines))
+
+
+def own_frame(frames: tuple[StackFrame, ...]) -> int:
+    """The place of the innermost frame outside of libraries; of the innermost of all where every one is a library's."""
+    own = [i for i, frame in enumerate(frames) if not _LIBRARY.search(frame.file)]
+    return own[-1] if own else len(frames) - 1
+
+
+def with_source(code: PythonCode, lines: Iterable[tuple[StackFrame, str]]) -> PythonCode:
+    """The same with the text of these lines."""
+    known = dict(lines)
+    threads = tuple(
+        thread._replace(lines=tuple(one._replace(text=known.get(one.frame, "")) for one in thread.lines))
+        for thread in code.threads
+    )
+    return code._replace(threads=threads)

@@ -1,0 +1,81 @@
+"""Lines of Python code in words: "78 % of 100 looks in train.py:88, next(iter(loader))"."""
+
+from __future__ import annotations
+
+from iotop_ai.model.process.stack import CodeLine, PythonCode, StackFrame, ThreadCode
+from iotop_ai.model.reading import Reading
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row
+from iotop_ai.present.text.panel import reason_row
+from iotop_ai.present.text.table import rule
+from iotop_ai.present.text.units import percent
+from iotop_ai.store.format.secrets import note_redacted
+
+_MOST_THREADS = 6
+LOOKING = "py-spy looks at its stack for 5 s; it is not stopped ..."
+
+
+def code_text(code: PythonCode) -> str:
+    """The line in which the first thread was seen most, and what it called there; "" without any."""
+    if not code.threads or not code.threads[0].lines:
+        return ""
+    first = code.threads[0]
+    line = first.lines[0]
+    out = f"{percent(line.looks / first.looks)} % of {first.looks} looks in {place_text(line.frame)}"
+    if line.text:
+        out += f", {source_text(line)}"
+    if line.calls:
+        out += f"; there in {calls_text(line)}"
+    return out
+
+
+def place_text(frame: StackFrame) -> str:
+    """ "train.py:88"."""
+    name = plain(frame.file.rsplit("/", 1)[-1])
+    return f"{name}:{frame.line}" if frame.line else name
+
+
+def source_text(line: CodeLine) -> str:
+    """The line's source without what looks like a secret."""
+    return note_redacted(plain(line.text))
+
+
+def calls_text(line: CodeLine) -> str:
+    """ "_next_data > Queue.get > Condition.wait (threading.py:320)"."""
+    names = " > ".join(map(plain, line.calls))
+    return f"{names} ({place_text(line.inner)})" if line.inner is not None else names
+
+
+def code_rows(code: Reading[PythonCode] | None, width: int, *, looking: bool, blocked: frozenset[int]) -> list[Line]:
+    """The section of the page. blocked: threads that wait in the kernel for a device; they follow the first."""
+    if looking:
+        return [rule(width, "code"), row(width, [Span(f" {LOOKING}", "dim")])]
+    if code is None:
+        return []
+    if code.value is None:
+        return [rule(width, "code"), reason_row(width, code)]
+    note = [Span(f"{code.value.looks} looks in {code.value.seconds:.0f} s by py-spy", "dim")]
+    out = [rule(width, "code", note)]
+    first, *others = code.value.threads
+    others.sort(key=lambda one: one.tid not in blocked)
+    for thread in [first, *others[: _MOST_THREADS - 1]]:
+        out += _thread_rows(thread, width)
+    more = len(others) + 1 - _MOST_THREADS
+    return [*out, row(width, [Span(f" {more} more threads", "dim")])] if more > 0 else out
+
+
+def _thread_rows(thread: ThreadCode, width: int) -> list[Line]:
+    out: list[Line] = []
+    for line in thread.lines:
+        name = [] if out else [Cell(1, cut(plain(thread.name) or str(thread.tid or "thread"), 15), "dim")]
+        share = percent(line.looks / thread.looks)
+        where = place_text(line.frame)
+        cells = [*name, Cell(20, share, "strong" if not out else "text", right=True), Cell(22, "%", "dim")]
+        at = 24 + len(where) + 2
+        cells += [
+            Cell(24, where),
+            Cell(at, cut(source_text(line), max(0, width - at - 1)), "strong" if not out else "text"),
+        ]
+        out.append(place(width, *cells))
+        if line.calls:
+            out.append(place(width, Cell(24, cut(f"in {calls_text(line)}", width - 25), "dim")))
+    return out

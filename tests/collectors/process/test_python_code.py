@@ -1,0 +1,100 @@
+"""The line of code of real Python processes, by the real py-spy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.python_code import LOOKS, py_spy_path, read_python_code, source_line
+from iotop_ai.model.process.stack import StackFrame
+from iotop_ai.model.reading import Status
+
+SCRIPT = """\
+import queue, threading
+results = queue.Queue()
+def fetch():
+    return results.get()
+print("ready", flush=True)
+fetch()
+"""
+HERE = os.geteuid()
+pytestmark = pytest.mark.skipif(not py_spy_path(), reason="needs py-spy")
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    (tmp_path / "wait_for_data.py").write_text(SCRIPT)
+    process = subprocess.Popen([sys.executable, str(tmp_path / "wait_for_data.py")], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_the_line_in_which_a_process_waits(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    code = read_python_code(Root(), child.pid, HERE)
+    main = code.threads[0]
+    assert main.tid == child.pid
+    assert LOOKS // 4 < main.looks <= LOOKS
+    line = main.lines[0]
+    assert (line.frame.file, line.frame.line, line.frame.function) == (str(tmp_path / "wait_for_data.py"), 4, "fetch")
+    assert line.text == "return results.get()"
+    assert line.looks > 0.8 * main.looks
+    assert line.inner is not None
+    assert line.inner.file.endswith(("threading.py", "queue.py"))
+    assert child.poll() is None
+
+
+def test_a_program_without_python_is_named_so() -> None:
+    process = subprocess.Popen(["sleep", "600"])
+    try:
+        with pytest.raises(Unavailable, match="no Python") as error:
+            read_python_code(Root(), process.pid, HERE)
+        assert error.value.status is Status.UNSUPPORTED
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_process_that_has_ended() -> None:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    with pytest.raises(Unavailable, match="it has ended"):
+        read_python_code(Root(), process.pid, HERE)
+
+
+@pytest.mark.skipif(HERE != 0, reason="needs root to become another user")
+def test_the_missing_right_is_named(child: subprocess.Popen[bytes]) -> None:
+    code = (
+        "import os, sys\nfrom iotop_ai.collectors.process.python_code import read_python_code\n"
+        "from iotop_ai.collectors.io.root import Root\nfrom iotop_ai.collectors.base import Unavailable\n"
+        "os.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\n"
+        f"try:\n    read_python_code(Root(), {child.pid}, 0)\n"
+        "except Unavailable as lack:\n    print(lack.status, '|', lack.reason, '|', lack.remedy)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "denied | py-spy needs CAP_SYS_PTRACE for it | sudo\n", done.stderr
+
+
+def test_source_is_read_of_regular_files_that_its_user_may_read(tmp_path: Path) -> None:
+    pid, own = os.getpid(), StackFrame("f", str(tmp_path / "a.py"), 2)
+    (tmp_path / "a.py").write_text("one\n\tx = 'y'  \nthree\n")
+    assert source_line(pid, HERE, own) == "x = 'y'"
+    assert source_line(pid, HERE, own._replace(line=9)) == ""
+    (tmp_path / "a.py").chmod(0o600)
+    assert source_line(pid, HERE + 12345, own) == ""
+    assert source_line(pid, HERE, own) == "x = 'y'"
+    (tmp_path / "b.py").symlink_to(tmp_path / "a.py")
+    assert source_line(pid, HERE, own._replace(file=str(tmp_path / "b.py"))) == ""
+    os.mkfifo(tmp_path / "c.py", 0o644)
+    assert source_line(pid, HERE, own._replace(file=str(tmp_path / "c.py"))) == ""
+    assert source_line(pid, HERE, own._replace(file="<string>")) == ""
+    assert source_line(pid, HERE, own._replace(file="/dev/zero")) == ""
