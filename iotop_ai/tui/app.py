@@ -32,7 +32,7 @@ from iotop_ai.tui.screens.base import MonitorScreen
 from iotop_ai.tui.screens.main.screen import MainScreen
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
-from iotop_ai.tui.textual_internals.late_keys import forward_from_covered
+from iotop_ai.tui.textual_internals.key_order import KeyOrder
 from iotop_ai.tui.textual_internals.theme_switch import ANSI_THEMES, switch_textual_theme
 from iotop_ai.tui.threads.source import MessageReceiver, SourceThread
 from iotop_ai.tui.threads.staleness import CHECK_S
@@ -81,6 +81,7 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
     ) -> None:
         ansi = ANSI_THEMES.get(theme)
         super().__init__(driver_class=driver_class, ansi_color=True if ansi else None)
+        self._keys = KeyOrder(self, super().on_event)
         if ansi:
             self.theme = ansi
         if view.keymap:
@@ -139,15 +140,14 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
         return Size(*bounded(*super().size))
 
     async def on_event(self, event: Event) -> None:
-        """Limit every size: it comes from the kernel, a browser, or an input sequence."""
+        """Limit every size, which comes from the kernel, a browser, or an input sequence; keep the keys in order."""
         if isinstance(event, Resize):
             size = Size(*bounded(*event.size))
             event.size = event.virtual_size = event.container_size = size
-        await super().on_event(event)
-
-    def on_key(self, event: Key) -> None:
-        """Let the screen in front by now have a key that came back from another one."""
-        forward_from_covered(self, event, self.main)
+        if isinstance(event, Key) and not event.is_forwarded:
+            await self._keys.take(event)
+        else:
+            await super().on_event(event)
 
     def on_resize(self) -> None:
         """Paint everything: a terminal that was smaller for a moment has lost its content, even at the same size."""

@@ -6,13 +6,11 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.events import Event
 from textual.screen import Screen
 
 from iotop_ai.present.screen.actions import Action
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.textual_internals.late_keys import forward_to_front
 from iotop_ai.tui.widgets.lines import LinePanel
 
 
@@ -26,11 +24,6 @@ class MonitorScreen(Screen[None]):
     def captures_keys(self) -> bool:
         """Whether every key is typed text at the moment."""
         return False
-
-    async def on_event(self, event: Event) -> None:
-        """Handle an event; a key that another screen now has to take goes there."""
-        if not forward_to_front(self, event):
-            await super().on_event(event)
 
     def follow(self) -> None:
         """Draw the main screen's current Frame, where this screen shows it."""

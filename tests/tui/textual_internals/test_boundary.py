@@ -16,11 +16,9 @@ from textual.drivers.web_driver import WebDriver
 from textual.events import Key
 from textual.filter import Monochrome, NoColor
 from textual.message_pump import MessagePump
-from textual.screen import Screen
 
 import iotop_ai.tui
 from iotop_ai.tui.textual_internals.app_ends import ExceptionKeepingApp, restore_terminal
-from iotop_ai.tui.textual_internals.late_keys import forward_to_front
 from iotop_ai.tui.textual_internals.theme_switch import switch_textual_theme
 from iotop_ai.tui.textual_internals.web_packets import BEGUN, Packet, web_driver_environment
 
@@ -128,24 +126,6 @@ async def test_a_theme_removes_the_filters_of_no_color(monkeypatch: pytest.Monke
         assert any(isinstance(one, NoColor | Monochrome) for one in app.get_line_filters())
         switch_textual_theme(app, "light")
         assert not any(isinstance(one, NoColor | Monochrome) for one in app.get_line_filters())
-
-
-async def test_a_key_for_a_closed_or_covered_screen_reaches_the_one_in_front() -> None:
-    class Main(App[None]):
-        def on_key(self, event: Key) -> None:
-            keys.append(event.key)
-
-    keys: list[str] = []
-    app, above = Main(), Screen[None]()
-    async with app.run_test() as pilot:
-        below = app.screen
-        await app.push_screen(above)
-        assert not forward_to_front(above, Key("x", "x"))
-        assert forward_to_front(below, Key("y", "y"))
-        await app.pop_screen()
-        assert forward_to_front(above, Key("x", "x"))
-        await pilot.pause()
-        assert keys == ["y", "x"]
 
 
 def test_the_linux_driver_has_the_parts_that_ours_replaces() -> None:
