@@ -56,6 +56,30 @@ def frames(
         before, last = snapshot, sample
 
 
+def samples(
+    snapshots: Iterable[Snapshot | Keyframe],
+    before: Snapshot | None = None,
+    last: Sample | None = None,
+    *,
+    spaced: bool = False,
+) -> Iterator[tuple[Snapshot, Sample]]:
+    """Each Snapshot with its Sample, without the rules; for figures of a time whose verdict is known already.
+
+    before, last: the Snapshot before the first, and its Sample. spaced: Snapshots between them were left out, so that
+    only a Keyframe's own mark is a gap.
+    """
+    for item in snapshots:
+        key = item if isinstance(item, Keyframe) else None
+        snapshot = item.snapshot if isinstance(item, Keyframe) else item
+        if key is not None and (key.session or key.gap):
+            before, last = None, None
+        sample = between(before, snapshot, last)
+        if spaced and sample.gap:
+            sample = sample._replace(gap=False)
+        yield snapshot, sample
+        before, last = snapshot, sample
+
+
 def unjudged(snapshot: Snapshot) -> Frame:
     """A session's first Frame before any rule has run: its verdict is measuring.
 

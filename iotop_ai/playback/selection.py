@@ -13,7 +13,7 @@ from iotop_ai.model.parse import parse_moment_ns, parse_time_ns
 from iotop_ai.pipeline import frames
 from iotop_ai.present.text.units import clock, percent
 from iotop_ai.sources.recorded.source import ReplaySource
-from iotop_ai.sources.recorded.totals import blocks_or_totals, same_rules
+from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same_rules
 from iotop_ai.store.format.codec import TotalsLine
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
@@ -43,10 +43,10 @@ class RecordedFrames:
         self, path: str, begin: str | None = None, end: str | None = None, *, allow_root: bool = False
     ) -> None:
         self.source = ReplaySource(path, allow_root=allow_root)
-        self._begin_ns = begin_ns = None if begin is None else self._moment(begin)
-        self._end_ns = None if end is None else self._moment(end)
+        self.begin_ns = begin_ns = None if begin is None else self._moment(begin)
+        self.end_ns = None if end is None else self._moment(end)
         if begin_ns is not None:
-            if self._end_ns is not None and self._end_ns < begin_ns:
+            if self.end_ns is not None and self.end_ns < begin_ns:
                 raise UsageError(f"--end {end} is before --begin {begin}")
             self.source.start_at(begin_ns)
 
@@ -57,7 +57,7 @@ class RecordedFrames:
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in frames(self.source):
-            if self._end_ns is not None and frame.snapshot.wall_ns > self._end_ns:
+            if self.end_ns is not None and frame.snapshot.wall_ns > self.end_ns:
                 return
             yield frame
 
@@ -66,8 +66,8 @@ class RecordedFrames:
         if self.source.streams:
             return clock(wall_ns)
         first_ns, last_ns = self.source.span()
-        begin_ns = first_ns if self._begin_ns is None else max(first_ns, self._begin_ns)
-        end_ns = last_ns if self._end_ns is None else min(last_ns, self._end_ns)
+        begin_ns = first_ns if self.begin_ns is None else max(first_ns, self.begin_ns)
+        end_ns = last_ns if self.end_ns is None else min(last_ns, self.end_ns)
         return f"{clock(wall_ns)}, {percent(min(1.0, (wall_ns - begin_ns) / max(1, end_ns - begin_ns)))} %"
 
     def frames_or_totals(self) -> Iterator[Frame | TotalsLine]:
@@ -75,14 +75,15 @@ class RecordedFrames:
 
         The newest is a Frame. All are Frames in a stream, and where other rules made any part of the recording.
         """
-        parts, begin_ns, end_ns = self.source.parts, self._begin_ns, self._end_ns
+        parts, begin_ns, end_ns = self.source.parts, self.begin_ns, self.end_ns
         if not parts or not same_rules(parts):
             yield from self
             return
         try:
             for block in blocks_or_totals(parts, begin_ns, end_ns):
-                if isinstance(block, TotalsLine):
-                    yield block
+                if isinstance(block, SummedBlock):
+                    assert block.contents.totals is not None
+                    yield block.contents.totals
                     continue
                 for frame in frames(block):
                     wall_ns = frame.snapshot.wall_ns

@@ -71,6 +71,10 @@ class VerdictTotalsBuilder:
         spent = (self.measuring_ns, self.needed_s, self.stall_ns, self.known_ns)
         return VerdictTotals(*spent, shares, stretches, tuple(self.jobs.values()), self.led)
 
+    def total_of(self, finding: Finding) -> FindingTotal:
+        """The total of one of its findings."""
+        return self.shares[key_of(finding)]
+
     def _count_jobs(self, frame: Frame) -> None:
         table, rated = frame.snapshot.jobs.value, frame.sample.jobs
         if table is None or rated.value is None or not rated.renewed or frame.sample.gap:
@@ -90,7 +94,7 @@ class VerdictTotalsBuilder:
         self.jobs[more.key] = more._replace(counts=counts)
 
     def _share(self, more: FindingTotal) -> None:
-        key = (more.finding.class_id, more.finding.subject, more.finding.state.value)
+        key = key_of(more.finding)
         known = self.shares.get(key)
         if known is not None:
             surest = more.finding if more.finding.confidence >= known.finding.confidence else known.finding
@@ -103,6 +107,11 @@ class VerdictTotalsBuilder:
             self.stretches[-1] = last._replace(stood_ns=last.stood_ns + more.stood_ns)
         else:
             self.stretches.append(more)
+
+
+def key_of(finding: Finding) -> Key:
+    """The key of a finding's total."""
+    return finding.class_id, finding.subject, finding.state.value
 
 
 def _sum(one: TimeCounts, other: TimeCounts) -> TimeCounts:

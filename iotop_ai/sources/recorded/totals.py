@@ -8,7 +8,7 @@ from typing import NamedTuple
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.store.format.codec import TotalsLine
+from iotop_ai.store.read.block_contents import BlockContents, Depth, block_contents
 from iotop_ai.store.read.file import FileRecording
 
 Items = Iterator[Snapshot | Keyframe]
@@ -24,6 +24,13 @@ class ShownBlock(NamedTuple):
     until_ns: int | None
 
 
+class SummedBlock(NamedTuple):
+    """A block with totals. new_session: nothing before it belongs to its session."""
+
+    contents: BlockContents
+    new_session: bool
+
+
 def same_rules(parts: list[FileRecording]) -> bool:
     """Whether this program's rules made all fold states and totals.
 
@@ -34,19 +41,21 @@ def same_rules(parts: list[FileRecording]) -> bool:
 
 
 def blocks_or_totals(
-    parts: list[FileRecording], begin_ns: int | None, end_ns: int | None
-) -> Iterator[TotalsLine | Items]:
-    """The blocks of the wall time from begin to end (both included, None: all), in order: totals, or Items to fold.
+    parts: list[FileRecording], begin_ns: int | None, end_ns: int | None, depth: Depth = Depth.TOTALS
+) -> Iterator[SummedBlock | Items]:
+    """The blocks of the wall time from begin to end (both included, None: all), in order: summed, or Items to fold.
 
-    Call it where ``same_rules``. Items reach beyond both times; the last yielded are always Items.
+    Call it where ``same_rules``. Items reach beyond both times; the last yielded are always Items. depth: of the blocks
+    that are not folded.
     """
     blocks = [block for block in _shown_blocks(parts) if _within(block, begin_ns, end_ns)]
     run: list[ShownBlock] = []
-    for block in blocks:
-        totals = None
+    for before, block in zip([None, *blocks], blocks, strict=False):
+        contents = totals = None
         if block is not blocks[-1] and (begin_ns is None or block.begin_ns >= begin_ns):
-            totals = parts[block.part].tally(block.block)
-        if totals is None or (end_ns is not None and totals.wall_ns > end_ns):
+            contents = block_contents(parts[block.part], block.block, depth)
+            totals = contents.totals
+        if contents is None or totals is None or (end_ns is not None and totals.wall_ns > end_ns):
             if run and not _adjacent(parts, run[-1], block):
                 yield _items(parts, run)
                 run = []
@@ -55,9 +64,19 @@ def blocks_or_totals(
         if run:
             yield _items(parts, run)
             run = []
-        yield totals
+        yield SummedBlock(contents, not _same_session(parts, before, block))
     if run:
         yield _items(parts, run)
+
+
+def _same_session(parts: list[FileRecording], before: ShownBlock | None, after: ShownBlock) -> bool:
+    """Whether two blocks that follow each other are of one session."""
+    if before is None:
+        return False
+    if before.part != after.part:
+        return parts[after.part].header.continues
+    blocks = parts[before.part].blocks
+    return blocks[before.block].session == blocks[after.block].session
 
 
 def _adjacent(parts: list[FileRecording], before: ShownBlock, after: ShownBlock) -> bool:

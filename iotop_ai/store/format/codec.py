@@ -247,10 +247,12 @@ class Decoder:
     """Reads lines in order, from a header or a keyframe on.
 
     Changes before the first keyframe are skipped; unknown kinds and fields are ignored. budget: shared by the
-    decoders of files that follow each other.
+    decoders of files that follow each other. states: also a keyframe's state of the fold and its Sample, which take
+    most of its time.
     """
 
-    def __init__(self, budget: ReaderBudget | None = None) -> None:
+    def __init__(self, budget: ReaderBudget | None = None, *, states: bool = True) -> None:
+        self._states = states
         self._before: Snapshot | None = None
         """The Snapshot of the line before."""
         self._events: list[Event] = []
@@ -339,8 +341,9 @@ class Decoder:
         self._budget.snapshot(snapshot.at_ns, length, len(table.info) if table else 0)
         self._before = snapshot
         events, self._events = tuple(self._events), []
-        carry = _CARRY.load(raw["carry"]) if key and "carry" in raw else None
-        last = _SAMPLE.load(raw["last"]) if key and "last" in raw else None
+        states = key and self._states
+        carry = _CARRY.load(raw["carry"]) if states and "carry" in raw else None
+        last = _SAMPLE.load(raw["last"]) if states and "last" in raw else None
         if carry is not None:
             check_carry(carry)
         if last is not None:

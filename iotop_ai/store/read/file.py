@@ -11,8 +11,8 @@ from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import HISTORY_S
 from iotop_ai.model.keyframe import SPACING_S, Keyframe
 from iotop_ai.model.snapshot import Event, Snapshot
-from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item, SnapLine, TotalsLine, VerdictLine
-from iotop_ai.store.format.line_head import HEADER, SNAP, TOTALS
+from iotop_ai.store.format.codec import Decoder, EndLine, Header, Item, SnapLine, VerdictLine
+from iotop_ai.store.format.line_head import HEADER
 from iotop_ai.store.format.size_limits import ReaderBudget
 from iotop_ai.store.read.blocks import Block, Blocks, open_blocks
 
@@ -154,19 +154,9 @@ class FileRecording:
                 else:
                     yield item.snapshot
 
-    def tally(self, index: int) -> TotalsLine | None:
-        """The recorded totals of a block, of whatever stamp; None where it has none."""
-        block, totals, number = self.blocks[index], b"", 0
-        for at, line in enumerate(self._blocks.lines(block), 1):
-            if line.startswith(TOTALS):
-                totals, number = line, at
-            elif line.startswith(SNAP):
-                totals = b""
-        try:
-            item = Decoder().read(totals) if totals else None
-        except InputError as error:
-            raise InputError(f"{self.path}: {self._blocks.place(block, number)}: {error}") from None
-        return item if isinstance(item, TotalsLine) else None
+    def place(self, block: Block, number: int) -> str:
+        """The place of a block's line of this number, for messages."""
+        return self._blocks.place(block, number)
 
     def verdicts(self) -> Iterator[VerdictLine]:
         """The verdict lines."""

@@ -1,0 +1,1 @@
+"""What happened in a recorded run, as one record, and its writers."""

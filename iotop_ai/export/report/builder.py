@@ -1,0 +1,161 @@
+"""Folds a run's items into its Story: one pass, bounded memory, no files and no clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
+from iotop_ai.export.json.diagnosis import Diagnosis
+from iotop_ai.export.report.folds import DeviceFold, GpuFold, LinkFold, MachineFold, ProcessFold
+from iotop_ai.export.report.jobs import JobFold
+from iotop_ai.export.report.series import Grid
+from iotop_ai.export.report.story import DiskHealth, FindingStory, Gap, Machine, Story
+from iotop_ai.model.condition.over_run import ConditionOverRun
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.finding import Finding
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot
+from iotop_ai.playback.run_reader import JudgedSpan, RunItem
+from iotop_ai.present.verdict.headline import advice, because, headline_of, text_of
+from iotop_ai.present.verdict.plain_text import ruled_out_text
+
+MOST_EVENTS = 1000
+MOST_GAPS = 1000
+_QUIET_EVENTS = frozenset(("ack", "ack_undone"))
+
+
+class StoryBuilder:
+    """Takes RunItems in, in order. begin_ns, end_ns: the wall time that is read; None where it is not known."""
+
+    def __init__(self, begin_ns: int | None, end_ns: int | None, conditions: tuple[ConditionOverRun, ...] = ()) -> None:
+        self.diagnosis = Diagnosis(conditions)
+        self._span = (begin_ns, end_ns)
+        self._grid: Grid | None = None
+        self._frame: Frame | None = None
+        self._newest: Snapshot | None = None
+        self._first_ns = 0
+        self._covered_ns = 0
+        """Up to this monotonic time the figures are taken in."""
+        self._watched_s = 0.0
+        self._events: list[Event] = []
+        self._more_events = 0
+        self._gaps: list[Gap] = []
+
+    def add(self, item: RunItem) -> None:
+        """Take an item in."""
+        if isinstance(item, JudgedSpan):
+            self.diagnosis.join(item.totals)
+            self._add_events(item.events)
+            return
+        if isinstance(item, Frame):
+            self.diagnosis.add(item)
+            self._frame = item
+        self._add_events(item.snapshot.events)
+        self._add_figures(item.snapshot, item.sample)
+
+    def _add_events(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            if event.kind in _QUIET_EVENTS:
+                continue
+            if len(self._events) < MOST_EVENTS:
+                self._events.append(event)
+            else:
+                self._more_events += 1
+
+    def _add_figures(self, snapshot: Snapshot, sample: Sample) -> None:
+        newest, self._newest = self._newest, snapshot
+        if self._grid is None:
+            self._begin(snapshot, sample)
+        assert self._grid is not None
+        if newest is not None and (newest.host.boot_id != snapshot.host.boot_id or snapshot.at_ns < newest.at_ns):
+            self._covered_ns = 0
+        if sample.gap or (sample.seconds is None and newest is not None and snapshot.at_ns != newest.at_ns):
+            self._add_gap(newest, snapshot)
+        if sample.seconds is None or sample.gap or snapshot.at_ns <= self._covered_ns:
+            return
+        self._covered_ns = snapshot.at_ns
+        at = self._grid.interval(snapshot.wall_ns, sample.seconds)
+        if at is None:
+            return
+        self._watched_s += sample.seconds
+        for fold in (self._devices, self._gpus, self._links, self._machine, self._jobs):
+            fold.add(at, snapshot, sample)
+        self._processes.add(snapshot, sample)
+
+    def _begin(self, snapshot: Snapshot, sample: Sample) -> None:
+        begin_ns, end_ns = self._span
+        self._first_ns = snapshot.wall_ns - round((sample.seconds or 0.0) * 1e9)
+        if begin_ns is not None:
+            self._first_ns = max(begin_ns, self._first_ns)
+        self._grid = grid = Grid(self._first_ns, end_ns, snapshot.interval_s)
+        self._devices, self._gpus, self._links = DeviceFold(grid), GpuFold(grid), LinkFold(grid)
+        self._machine, self._jobs, self._processes = MachineFold(grid), JobFold(grid), ProcessFold()
+
+    def _add_gap(self, before: Snapshot | None, after: Snapshot) -> None:
+        if before is not None and len(self._gaps) < MOST_GAPS and after.wall_ns > before.wall_ns:
+            notes = [event.text for event in after.events if event.kind == NOT_RECORDED]
+            reboot = before.host.boot_id != after.host.boot_id
+            text = "; ".join(notes) or ("the machine was restarted" if reboot else "nothing was recorded")
+            self._gaps.append(Gap(before.wall_ns, after.wall_ns, text))
+
+    def story(self, file: str, about: Mapping[str, str], *, every: bool) -> Story:
+        """The Story of what was taken in. about: facts of the header. Raises UnknownError without data."""
+        newest, frame = self._newest, self._frame
+        if newest is None or self._grid is None or frame is None:
+            raise UnknownError(f"{file}: no data in that period")
+        diagnosis = self.diagnosis
+        return Story(
+            file=file,
+            begin_ns=self._first_ns,
+            end_ns=newest.wall_ns,
+            watched_s=self._watched_s,
+            interval_s=float(about.get("interval_s", newest.interval_s)),
+            every=every,
+            machine=_machine(newest, frame, about.get("recorded_by", "")),
+            findings=tuple(_finding(one, diagnosis, frame) for one in diagnosis.findings),
+            timeline=tuple(diagnosis.stretches),
+            data_stall_ratio=diagnosis.data_stall_ratio,
+            jobs=self._jobs.stories(diagnosis.jobs),
+            devices=self._devices.stories(),
+            gpus=self._gpus.stories(),
+            links=self._links.stories(),
+            processes=self._processes.stories(),
+            health=tuple(DiskHealth(name, reading) for name, reading in (newest.smart.value or {}).items()),
+            events=tuple(self._events),
+            more_events=self._more_events,
+            gaps=tuple(self._gaps),
+            totals=self._machine.curves(
+                gpu_busy_ratio=self._gpus.busy, rx_bytes_per_s=self._links.received, tx_bytes_per_s=self._links.sent
+            ),
+        )
+
+
+def _machine(snapshot: Snapshot, frame: Frame, tool: str) -> Machine:
+    cpu, memory = snapshot.cpu.value, snapshot.memory.value
+    disks = snapshot.disks.value
+    return Machine(
+        snapshot.host,
+        None if cpu is None else len(cpu.cores),
+        None if memory is None else memory.total_bytes,
+        tuple(one.value.name for one in (snapshot.gpu.value or {}).values() if one.value is not None),
+        None if disks is None else sum(info.kind == "disk" for info in disks.values()),
+        frame.verdict.missing,
+        tool,
+        snapshot.host.origin,
+    )
+
+
+def _finding(one: Finding, totals: VerdictTotalsBuilder, frame: Frame) -> FindingStory:
+    total = totals.total_of(one)
+    verdict = frame.verdict._replace(findings=(one,), watched_s=frame.verdict.needed_s)
+    return FindingStory(
+        one,
+        total.stood_ns / 1e9,
+        total.first_ns / 1e9,
+        total.lost_ns / 1e9,
+        text_of(headline_of(one)),
+        text_of(because(verdict, frame)),
+        ruled_out_text(verdict),
+        text_of(advice(verdict, frame)),
+    )

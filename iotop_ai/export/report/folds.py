@@ -1,0 +1,308 @@
+"""Disks, GPUs, links, processes and the machine over a run, interval by interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iotop_ai.export.report.series import Curve, Grid, Interval, Track, curve_of
+from iotop_ai.export.report.story import DeviceStory, GpuStory, LinkStory, ProcessStory
+from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockInfo, BlockRates, block_totals
+from iotop_ai.model.gpu.state import GpuRates, GpuState
+from iotop_ai.model.machine.network import LinkRates
+from iotop_ai.model.process.records import ProcessRates
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+
+MOST_DEVICES = 256
+MOST_PROGRAMS = 4096
+MOST_PIDS = 10_000
+FULL, IDLE = 0.9, 0.1
+_FOLDED_KINDS = ("partition", "nvme-path")
+_NOT_WORTH = ("ram", "zram", "rom", "floppy")
+_LOOPBACK = "loopback"
+
+
+class _Device:
+    """Collects one disk's figures."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.read, self.write = Track(grid.series()), Track(grid.series())
+        self.read_await, self.write_await = Track(grid.series()), Track(grid.series())
+        self.busy = Track(grid.series())
+        self.reads, self.writes, self.queue = Track(), Track(), Track()
+        self.full_s = 0.0
+        self.info: BlockInfo | None = None
+
+    def add(self, at: Interval, rates: BlockRates) -> None:
+        self.read.add(at, rates.read_bytes_per_s)
+        self.write.add(at, rates.write_bytes_per_s)
+        self.busy.add(at, rates.busy_ratio)
+        self.reads.add(at, rates.reads_per_s)
+        self.writes.add(at, rates.writes_per_s)
+        self.queue.add(at, rates.queue_size)
+        if rates is IDLE_BLOCK_RATES:
+            return
+        self.read_await.add(at, rates.read_await_ms, rates.reads_per_s)
+        self.write_await.add(at, rates.write_await_ms, rates.writes_per_s)
+        if (rates.busy_ratio or 0.0) >= FULL:
+            self.full_s += at.seconds
+
+    def story(self, name: str, grid: Grid) -> DeviceStory:
+        curves = {
+            "read_bytes_per_s": self.read,
+            "write_bytes_per_s": self.write,
+            "read_await_ms": self.read_await,
+            "write_await_ms": self.write_await,
+            "busy_ratio": self.busy,
+        }
+        return DeviceStory(
+            name=name,
+            info=self.info,
+            read_bytes=self.read.total,
+            written_bytes=self.write.total,
+            read=self.read.stat,
+            write=self.write.stat,
+            reads=self.reads.stat,
+            writes=self.writes.stat,
+            read_await_ms=self.read_await.stat,
+            write_await_ms=self.write_await.stat,
+            busy=self.busy.stat,
+            queue=self.queue.stat,
+            full_s=self.full_s,
+            curves=known_curves(curves, grid),
+        )
+
+
+def known_curves(tracks: Mapping[str, Track], grid: Grid) -> dict[str, Curve]:
+    """The curves of these figures, without those that are unknown throughout."""
+    curves = {name: curve_of(grid, one.series) for name, one in tracks.items() if one.series is not None}
+    return {name: curve for name, curve in curves.items() if curve.known}
+
+
+class DeviceFold:
+    """Whole devices, and loops that were used; at most MOST_DEVICES."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._devices: dict[str, _Device] = {}
+
+    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+        """Take an interval in."""
+        infos = snapshot.disks.value or {}
+        # Bytes are rate times the seconds between the disks' own readings.
+        at = at._replace(seconds=sample.block.seconds or at.seconds)
+        for key, rates in (sample.block.value or {}).items():
+            device = self._devices.get(key.name)
+            if device is None:
+                info = infos.get(key.name)
+                kind = "disk" if info is None else info.kind
+                if kind in _FOLDED_KINDS or len(self._devices) >= MOST_DEVICES:
+                    continue
+                if (kind in _NOT_WORTH or kind == "loop") and not rates.active:
+                    continue
+                device = self._devices[key.name] = _Device(self._grid)
+            device.info = infos.get(key.name, device.info)
+            device.add(at, rates)
+
+    def stories(self) -> tuple[DeviceStory, ...]:
+        """The devices, the most moved bytes first."""
+        found = [device.story(name, self._grid) for name, device in self._devices.items()]
+        return tuple(sorted(found, key=lambda one: (-(one.read_bytes + one.written_bytes), one.name)))
+
+
+class _Gpu:
+    """Collects one GPU's figures."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.busy, self.celsius = Track(grid.series()), Track(grid.series())
+        self.memory, self.watts, self.sm_mhz, self.sm = Track(), Track(), Track(), Track()
+        self.idle_s = 0.0
+        self.throttled_s: float | None = None
+        self.total: float | None = None
+        self.state: GpuState | None = None
+        self.status = ""
+
+    def add(self, at: Interval, rates: GpuRates) -> None:
+        self.busy.add(at, rates.busy_ratio)
+        self.celsius.add(at, rates.temperature_celsius)
+        self.memory.add(at, rates.memory_used_bytes)
+        self.watts.add(at, rates.power_watts)
+        self.sm_mhz.add(at, rates.sm_mhz)
+        self.sm.add(at, rates.sm_ratio)
+        self.total = rates.memory_total_bytes or self.total
+        if rates.busy_ratio is not None and rates.busy_ratio < IDLE:
+            self.idle_s += at.seconds
+        slowed = [rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio]
+        share = max((one for one in slowed if one is not None), default=None)
+        if share is None and rates.slowed is not None:
+            share = float(rates.slowed)
+        if share is not None:
+            self.throttled_s = (self.throttled_s or 0.0) + share * at.seconds
+
+    def story(self, uuid: str, grid: Grid) -> GpuStory:
+        state = self.state
+        return GpuStory(
+            None if state is None else state.number,
+            uuid,
+            "" if state is None else state.name,
+            self.busy.stat,
+            self.memory.stat,
+            self.total,
+            self.celsius.stat,
+            self.watts.stat,
+            self.sm_mhz.stat,
+            self.sm.stat,
+            self.idle_s,
+            self.throttled_s,
+            self.watts.total if self.watts.stat is not None else None,
+            self.status,
+            known_curves({"busy_ratio": self.busy, "temperature_celsius": self.celsius}, grid),
+        )
+
+
+class GpuFold:
+    """All GPUs, and their mean."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._gpus: dict[str, _Gpu] = {}
+        self.busy = Track(grid.series())
+
+    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+        """Take an interval in. A GPU that lost its reading keeps its row, with the status."""
+        rates = sample.gpu.value or {}
+        for uuid, reading in (snapshot.gpu.value or {}).items():
+            gpu = self._gpus.get(uuid)
+            if gpu is None:
+                gpu = self._gpus[uuid] = _Gpu(self._grid)
+            gpu.state = reading.value or gpu.state
+            gpu.status = "" if reading.value is not None else reading.reason or reading.status.value
+            if uuid in rates:
+                gpu.add(at, rates[uuid])
+        busy = [one.busy_ratio for one in rates.values() if one.busy_ratio is not None]
+        self.busy.add(at, sum(busy) / len(busy) if busy else None)
+
+    def stories(self) -> tuple[GpuStory, ...]:
+        """The GPUs by NVML's index."""
+        found = [gpu.story(uuid, self._grid) for uuid, gpu in self._gpus.items()]
+        return tuple(sorted(found, key=lambda one: (one.number is None, one.number or 0, one.uuid)))
+
+
+class LinkFold:
+    """Network interfaces that moved anything."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._links: dict[str, tuple[Track, Track, Any]] = {}
+        self.received, self.sent = Track(grid.series()), Track(grid.series())
+
+    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+        """Take an interval in."""
+        table = snapshot.network.value or {}
+        received = sent = 0.0
+        rates: Mapping[str, LinkRates] = sample.network.value or {}
+        for name, rate in rates.items():
+            state = table.get(name)
+            if state is None or state.kind == _LOOPBACK:
+                continue
+            if name not in self._links:
+                if len(self._links) >= MOST_DEVICES:
+                    continue
+                self._links[name] = (Track(), Track(), state)
+            into, out, _ = self._links[name]
+            into.add(at, rate.rx_bytes_per_s)
+            out.add(at, rate.tx_bytes_per_s)
+            received += rate.rx_bytes_per_s or 0.0
+            sent += rate.tx_bytes_per_s or 0.0
+        if rates:
+            self.received.add(at, received)
+            self.sent.add(at, sent)
+
+    def stories(self) -> tuple[LinkStory, ...]:
+        """The links by bytes moved, idle ones left out."""
+        found = [
+            LinkStory(name, state.kind, state.bits_per_s, into.stat, out.stat)
+            for name, (into, out, state) in self._links.items()
+            if into.total + out.total > 0
+        ]
+        return tuple(sorted(found, key=lambda one: -sum(stat.mean for stat in (one.received, one.sent) if stat)))
+
+
+class _Program:
+    """Sums over the processes of one program and user."""
+
+    __slots__ = ("blocked_s", "cpu_s", "pids", "read", "written")
+
+    def __init__(self) -> None:
+        self.pids: set[Any] = set()
+        self.read = self.written = self.cpu_s = 0.0
+        self.blocked_s: float | None = None
+
+    def add(self, key: Any, rates: ProcessRates, seconds: float) -> None:
+        if len(self.pids) < MOST_PIDS:
+            self.pids.add(key)
+        self.read += (rates.read_bytes_per_s or 0.0) * seconds
+        self.written += (rates.write_bytes_per_s or 0.0) * seconds
+        self.cpu_s += (rates.cpu_ratio or 0.0) * seconds
+        if rates.io_delay_ratio is not None:
+            self.blocked_s = (self.blocked_s or 0.0) + rates.io_delay_ratio * seconds
+
+
+class ProcessFold:
+    """Programs by name and user; at most MOST_PROGRAMS."""
+
+    def __init__(self) -> None:
+        self._programs: dict[tuple[str, str], _Program] = {}
+
+    def add(self, snapshot: Snapshot, sample: Sample) -> None:
+        """Take an interval in."""
+        table, rated = snapshot.processes.value, sample.processes
+        if table is None or rated.value is None or rated.seconds is None or not rated.renewed:
+            return
+        for key, rates in rated.value.rates.items():
+            info = table.info.get(key)
+            if info is None:
+                continue
+            who = (info.name, info.user)
+            program = self._programs.get(who)
+            if program is None:
+                if len(self._programs) >= MOST_PROGRAMS:
+                    continue
+                program = self._programs[who] = _Program()
+            program.add(key, rates, rated.seconds)
+
+    def stories(self) -> tuple[ProcessStory, ...]:
+        """The programs, the most bytes first, then by CPU."""
+        found = [
+            ProcessStory(name, user, len(one.pids), one.read, one.written, one.cpu_s, one.blocked_s)
+            for (name, user), one in self._programs.items()
+        ]
+        return tuple(sorted(found, key=lambda one: (-(one.read_bytes + one.written_bytes), -one.cpu_s, one.name)))
+
+
+class MachineFold:
+    """Figures of the whole machine."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        names = ("read_bytes_per_s", "write_bytes_per_s", "cpu_busy_ratio", "memory_available_bytes")
+        self._tracks = {name: Track(grid.series()) for name in (*names, "io_pressure_ratio")}
+
+    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+        """Take an interval in."""
+        tracks = self._tracks
+        rates, infos = sample.block.value, snapshot.disks.value
+        if rates is not None and infos is not None:
+            totals = block_totals(rates, infos.values())
+            tracks["read_bytes_per_s"].add(at, totals.read_bytes_per_s)
+            tracks["write_bytes_per_s"].add(at, totals.write_bytes_per_s)
+        if sample.cpu.value is not None:
+            tracks["cpu_busy_ratio"].add(at, sample.cpu.value.all.busy_ratio)
+        if snapshot.memory.value is not None:
+            tracks["memory_available_bytes"].add(at, snapshot.memory.value.available_bytes)
+        pressure = (sample.pressure.value or {}).get("io")
+        tracks["io_pressure_ratio"].add(at, None if pressure is None else pressure.some_ratio)
+
+    def curves(self, **more: Track) -> dict[str, Curve]:
+        """The known figures over time. more: those of other folds."""
+        return known_curves({**self._tracks, **more}, self._grid)

@@ -1,0 +1,109 @@
+"""The training jobs of a run: where the time of each went, over time."""
+
+from __future__ import annotations
+
+from iotop_ai.export.report.series import Curve, Grid, Interval, Series, curve_of
+from iotop_ai.export.report.story import JobStory
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.job.time_shares import SHARES, TimeCounts, TimeShares
+from iotop_ai.model.process.records import ProcessKey, ProcessStat
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.verdict_totals import JobTime
+
+MOST_CURVES = 64
+"""Jobs with curves; of the others only the sums are kept."""
+MOST_JOBS = 4096
+
+
+class _Job:
+    """Collects one job. shares: as seconds of each share on the grid, made when first seen."""
+
+    def __init__(self, job: Job, at: Interval) -> None:
+        self.job = job
+        self.begin_ns, self.end_ns = at.wall_ns - round(at.seconds * 1e9), at.wall_ns
+        self.ranks = self.workers = self.gpus = 0
+        self.own = False
+        self.series: dict[str, Series] | None = None
+
+    def see(self, job: Job, at: Interval) -> None:
+        """The job as it is now."""
+        self.job, self.end_ns = job, at.wall_ns
+        self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
+        self.gpus = max(self.gpus, len(job.gpus))
+
+    def add(self, at: Interval, shares: TimeShares, grid: Grid) -> None:
+        """The shares of an interval."""
+        if self.series is None:
+            self.series = {name: grid.series() for name in SHARES}
+        for name, value in zip(SHARES, shares, strict=False):
+            self.series[name].add(at, value)
+
+
+class JobFold:
+    """All jobs; at most MOST_JOBS."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._jobs: dict[ProcessKey, _Job] = {}
+        self._with_curves = 0
+
+    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+        """Take an interval in."""
+        table, rated = snapshot.jobs.value, sample.jobs
+        for key, job in () if table is None else table.jobs.items():
+            one = self._jobs.get(key)
+            if one is None:
+                if len(self._jobs) >= MOST_JOBS:
+                    continue
+                one = self._jobs[key] = _Job(job, at)
+            one.see(job, at)
+            one.own = one.own or _below(key, snapshot)
+            shares = rated.value.times.get(key) if rated.value is not None and rated.renewed else None
+            if shares is not None and (one.series is not None or self._with_curves < MOST_CURVES):
+                self._with_curves += one.series is None
+                one.add(at, shares, self._grid)
+
+    def stories(self, times: dict[ProcessKey, JobTime]) -> tuple[JobStory, ...]:
+        """The jobs, the most GPUs and the longest first. times: of each, by the verdict's totals."""
+        found = [self._story(key, one, times[key].counts if key in times else None) for key, one in self._jobs.items()]
+        return tuple(sorted(found, key=lambda job: (-job.gpus, -job.counts.whole_ms, job.begin_ns, job.pid)))
+
+    def _story(self, key: ProcessKey, one: _Job, counts: TimeCounts | None) -> JobStory:
+        job = one.job
+        return JobStory(
+            key.pid,
+            job.name,
+            job.user,
+            job.label,
+            job.framework,
+            one.ranks,
+            one.workers,
+            one.gpus,
+            one.own,
+            one.begin_ns,
+            one.end_ns,
+            counts or TimeCounts(),
+            self._curves(one.series or {}),
+        )
+
+    def _curves(self, series: dict[str, Series]) -> dict[str, Curve]:
+        curves = {name: curve_of(self._grid, one) for name, one in series.items()}
+        return {name: curve for name, curve in curves.items() if any(curve.values)}
+
+
+def _below(key: ProcessKey, snapshot: Snapshot) -> bool:
+    """Whether a process descends from the recorder, which runs a recorded command."""
+    table, recorder = snapshot.processes.value, snapshot.own.pid
+    if table is None:
+        return False
+    pids: dict[int, ProcessStat] = {}
+    pid, seen = key.pid, set[int]()
+    stat = table.stat.get(key)
+    while stat is not None and stat.ppid not in seen and pid != recorder:
+        if stat.ppid == recorder:
+            return True
+        seen.add(stat.ppid)
+        pids = pids or {other.pid: one for other, one in table.stat.items()}
+        pid, stat = stat.ppid, pids.get(stat.ppid)
+    return False

@@ -1,0 +1,227 @@
+"""A Story as JSON; docs/report.md has its shape."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from iotop_ai.export.field_names import rates_object, rounded
+from iotop_ai.export.json.condition import outcome_object
+from iotop_ai.export.json.health import state_object
+from iotop_ai.export.json.job import seconds_object
+from iotop_ai.export.json.snapshot import rfc3339
+from iotop_ai.export.report.money import Price, gpu_time, lost_ms
+from iotop_ai.export.report.series import Curve, Stat, joined
+from iotop_ai.export.report.story import DeviceStory, FindingStory, GpuStory, JobStory, LinkStory, Machine, Steps, Story
+from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.job.time_shares import shares_of
+from iotop_ai.present.verdict.headline import finding_object
+
+SHAPE = 1
+"""Grows when a field changes its meaning or is taken away; new fields may appear any time."""
+POINTS = 600
+Object = dict[str, Any]
+
+
+def render_report_json(story: Story, price: Price | None = None, outcomes: tuple[Outcome, ...] = ()) -> str:
+    """The object as indented ASCII text without a final newline."""
+    return json.dumps(report_object(story, price, outcomes), indent=1, allow_nan=False)
+
+
+def report_object(story: Story, price: Price | None = None, outcomes: tuple[Outcome, ...] = ()) -> Object:
+    """The whole Story. Ratios 0..1, base units, null unknown."""
+    hours = gpu_time(story.jobs)
+    main = story.main_job
+    return {
+        "shape": SHAPE,
+        "file": story.file,
+        "begin": rfc3339(story.begin_ns),
+        "end": rfc3339(story.end_ns),
+        "watched_s": round(story.watched_s, 3),
+        "interval_s": story.interval_s,
+        "every_reading": story.every,
+        "machine": _machine(story.machine),
+        "verdict": None if story.primary is None else story.primary.finding.class_id,
+        "state": "UNSURE" if story.primary is None else story.primary.finding.state.value,
+        "data_stall_ratio": story.data_stall_ratio,
+        "gpu_hours": None if hours is None else rounded(hours.used),
+        "gpu_hours_lost": None if hours is None else rounded(hours.lost),
+        "price": None if price is None else {"of_gpu_hour": price.value, "currency": price.before + price.after},
+        "cost_lost": None if price is None or hours is None else round(price.value * hours.lost, 4),
+        "main_job": None if main is None else main.pid,
+        "findings": [_finding(one) for one in story.findings],
+        "timeline": [
+            {
+                "time": rfc3339(one.wall_ns),
+                "verdict": one.class_id,
+                "state": one.state.value,
+                "seconds": round(one.seconds, 3),
+            }
+            for one in story.timeline
+        ],
+        "jobs": [_job(job) for job in story.jobs],
+        "devices": [_device(one) for one in story.devices],
+        "gpus": [_gpu(one) for one in story.gpus],
+        "links": [_link(one) for one in story.links],
+        "processes": [
+            {name: rounded(v) if isinstance(v, float) else v for name, v in one._asdict().items()}
+            for one in story.processes[:POINTS]
+        ],
+        "smart": [
+            {
+                "disk": one.name,
+                "status": one.reading.status.value,
+                "reason": one.reading.reason,
+                "state": None if one.reading.value is None else state_object(one.reading.value),
+            }
+            for one in story.health
+        ],
+        "events": [{"time": rfc3339(one.wall_ns), "kind": one.kind, "text": one.text} for one in story.events],
+        "more_events": story.more_events,
+        "gaps": [{"begin": rfc3339(one.begin_ns), "end": rfc3339(one.end_ns), "text": one.text} for one in story.gaps],
+        "curves": {name: _curve(curve) for name, curve in story.totals.items()},
+        "steps": None if story.steps is None else _steps(story.steps),
+        "fail_if": [outcome_object(one) for one in outcomes],
+    }
+
+
+def _machine(machine: Machine) -> Object:
+    return {
+        "host": machine.host.name,
+        "kernel": machine.host.kernel,
+        "container": machine.host.container,
+        "cores": machine.cores,
+        "memory_bytes": machine.memory_bytes,
+        "gpus": list(machine.gpus),
+        "disks": machine.disks,
+        "not_seen": list(machine.missing),
+        "recorded_by": machine.tool,
+        "origin": machine.origin,
+    }
+
+
+def _link(one: LinkStory) -> Object:
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "bits_per_s": one.bits_per_s,
+        "rx_bytes_per_s": _stat(one.received),
+        "tx_bytes_per_s": _stat(one.sent),
+    }
+
+
+def _stat(stat: Stat | None) -> Object | None:
+    if stat is None:
+        return None
+    return {
+        "mean": rounded(stat.mean),
+        "cv": rounded(stat.cv),
+        "peak": rounded(stat.peak),
+        "peak_time": rfc3339(stat.peak_ns),
+    }
+
+
+def _curve(curve: Curve) -> Object:
+    less = joined(curve, POINTS)
+    return {
+        "begin": rfc3339(less.begin_ns),
+        "step_s": less.step_s,
+        "values": [None if value is None else float(f"{value:.4g}") for value in less.values],
+    }
+
+
+def _curves(curves: dict[str, Curve]) -> Object:
+    return {name: _curve(curve) for name, curve in curves.items()}
+
+
+def _finding(one: FindingStory) -> Object:
+    return {
+        **finding_object(one.finding),
+        "subject": one.finding.subject,
+        "sentence": one.sentence,
+        "because": one.because,
+        "not": one.not_this,
+        "do": one.advice,
+        "stood_s": round(one.stood_s, 3),
+        "verdict_s": round(one.led_s, 3),
+        "lost_s": round(one.lost_s, 3),
+    }
+
+
+def _job(job: JobStory) -> Object:
+    shares = shares_of(job.counts)
+    hours = None if shares is None else job.gpu_hours(job.counts.whole_ms)
+    lost = None if shares is None else job.gpu_hours(lost_ms(job))
+    return {
+        "pid": job.pid,
+        "name": job.name,
+        "user": job.user,
+        "label": job.label,
+        "framework": job.framework,
+        "ranks": job.ranks,
+        "workers": job.workers,
+        "gpus": job.gpus,
+        "of_recorded_command": job.own,
+        "begin": rfc3339(job.begin_ns),
+        "end": rfc3339(job.end_ns),
+        "data_stall_ratio": None if shares is None else rounded(shares.data),
+        "goodput_ratio": None if shares is None else rounded(shares.goodput),
+        "time": None if shares is None else rates_object(shares),
+        "time_s": None if shares is None else seconds_object(job.counts),
+        "gpu_hours": rounded(hours),
+        "gpu_hours_lost": rounded(lost),
+        "curves": _curves(job.shares),
+    }
+
+
+def _device(one: DeviceStory) -> Object:
+    info = one.info
+    return {
+        "name": one.name,
+        "kind": None if info is None else info.kind,
+        "detail": None if info is None else info.detail,
+        "model": None if info is None else info.model,
+        "mounted": [] if info is None else [mount.path for mount in info.mounts],
+        "read_bytes": round(one.read_bytes),
+        "written_bytes": round(one.written_bytes),
+        "read_bytes_per_s": _stat(one.read),
+        "write_bytes_per_s": _stat(one.write),
+        "reads_per_s": _stat(one.reads),
+        "writes_per_s": _stat(one.writes),
+        "read_await_ms": _stat(one.read_await_ms),
+        "write_await_ms": _stat(one.write_await_ms),
+        "busy_ratio": _stat(one.busy),
+        "queue_size": _stat(one.queue),
+        "full_s": round(one.full_s, 3),
+        "curves": _curves(one.curves),
+    }
+
+
+def _gpu(one: GpuStory) -> Object:
+    return {
+        "number": one.number,
+        "uuid": one.uuid,
+        "name": one.name,
+        "status": one.status,
+        "busy_ratio": _stat(one.busy),
+        "sm_ratio": _stat(one.sm),
+        "memory_used_bytes": _stat(one.memory_bytes),
+        "memory_total_bytes": one.memory_total_bytes,
+        "temperature_celsius": _stat(one.celsius),
+        "power_watts": _stat(one.watts),
+        "sm_mhz": _stat(one.sm_mhz),
+        "idle_s": round(one.idle_s, 3),
+        "throttled_s": None if one.throttled_s is None else round(one.throttled_s, 3),
+        "energy_j": rounded(one.energy_j),
+        "curves": _curves(one.curves),
+    }
+
+
+def _steps(steps: Steps) -> Object:
+    return {
+        "source": steps.source,
+        "steps": steps.steps,
+        "per_s": rounded(steps.per_s),
+        "note": steps.note,
+        "curve": None if steps.curve is None else _curve(steps.curve),
+    }

@@ -1,0 +1,71 @@
+"""GPU-hours of a run and what they cost: ``--gpu-hour-price``."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from iotop_ai.export.report.story import JobStory
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.job.time_shares import LOST
+
+_PRICE = re.compile(r"([^\d\s.,+-]{0,4})\s?(\d{1,9}(?:\.\d{1,6})?)\s?([^\d\s.,+-]{0,4})")
+
+
+class Price(NamedTuple):
+    """Of an hour of one GPU. before, after: the currency's sign as typed."""
+
+    value: float
+    before: str = ""
+    after: str = ""
+
+    def text(self, hours: float) -> str:
+        """What so many GPU-hours cost: "$20.75", "20.75 EUR"."""
+        cost = self.value * hours
+        figure = f"{cost:,.2f}" if cost < 99.995 else f"{cost:,.0f}"
+        return f"{self.before}{figure}{' ' if self.after else ''}{self.after}"
+
+
+def parse_price(text: str) -> Price:
+    """The price of "2.50", "$2.50" or "2.50 EUR". Raises UsageError."""
+    found = _PRICE.fullmatch(text.strip())
+    if found is None or (found[1] and found[3]):
+        raise UsageError(f"{text!r} is not a price; write 2.50, $2.50 or '2.50 EUR'")
+    return Price(float(found[2]), clean(found[1]), clean(found[3]))
+
+
+class GpuTime(NamedTuple):
+    """GPU-hours of all jobs with a GPU whose time is known. jobs: how many."""
+
+    used: float
+    lost: float
+    unexplained: float
+    jobs: int
+
+    @property
+    def lost_ratio(self) -> float:
+        """The share that is lost for a known reason."""
+        return self.lost / self.used if self.used else 0.0
+
+
+def lost_ms(job: JobStory) -> int:
+    """The milliseconds of a job that are lost for a known reason."""
+    return sum(getattr(job.counts, name) for name in LOST)
+
+
+def gpu_time(jobs: tuple[JobStory, ...]) -> GpuTime | None:
+    """The GPU-hours of the jobs; None where none has a GPU and a known time."""
+    known = [job for job in jobs if job.gpus and job.recorded]
+    if not known:
+        return None
+
+    def hours(milliseconds: list[int]) -> float:
+        return sum(job.gpu_hours(one) or 0.0 for job, one in zip(known, milliseconds, strict=True))
+
+    return GpuTime(
+        hours([job.counts.whole_ms for job in known]),
+        hours([lost_ms(job) for job in known]),
+        hours([job.counts.unexplained for job in known]),
+        len(known),
+    )

@@ -1,0 +1,184 @@
+"""Figures over time in bounded memory, and their mean, spread and peak."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+MOST_POINTS = 1800
+"""Of a series; a longer one joins its points in pairs."""
+_SECOND = 1_000_000_000
+
+
+class Interval(NamedTuple):
+    """The time that a value stands for. spans: the points of a series that it touches, and the seconds in each."""
+
+    spans: tuple[tuple[int, float], ...]
+    seconds: float
+    wall_ns: int
+
+
+class Series:
+    """Weighted sums on the points of a grid."""
+
+    __slots__ = ("sums", "weights")
+
+    def __init__(self) -> None:
+        self.sums: list[float] = []
+        self.weights: list[float] = []
+
+    def add(self, interval: Interval, value: float, weight: float = 1.0) -> None:
+        """Add a value. weight: beside the seconds."""
+        sums, weights = self.sums, self.weights
+        last = interval.spans[-1][0]
+        if last >= len(sums):
+            more = [0.0] * (last + 1 - len(sums))
+            sums += more
+            weights += more
+        for index, seconds in interval.spans:
+            sums[index] += value * weight * seconds
+            weights[index] += weight * seconds
+
+    def halve(self) -> None:
+        """Join points in pairs."""
+        self.sums, self.weights = _paired(self.sums), _paired(self.weights)
+
+
+def _paired(values: list[float]) -> list[float]:
+    if len(values) % 2:
+        values = [*values, 0.0]
+    return [a + b for a, b in zip(values[::2], values[1::2], strict=True)]
+
+
+class Grid:
+    """The points in time that all series of a run share. end_ns: None where it is not known (a stream)."""
+
+    def __init__(self, begin_ns: int, end_ns: int | None, interval_s: float, most: int = MOST_POINTS) -> None:
+        self.begin_ns = begin_ns
+        self._most = most
+        interval_ns = max(1, round(interval_s * _SECOND))
+        span_ns = 0 if end_ns is None else max(0, end_ns - begin_ns)
+        self.step_ns = interval_ns * max(1, math.ceil(span_ns / interval_ns / most))
+        self._series: list[Series] = []
+
+    def series(self) -> Series:
+        """A new series on this grid."""
+        one = Series()
+        self._series.append(one)
+        return one
+
+    @property
+    def points(self) -> int:
+        """How many points the longest series has; at least 1."""
+        return max(1, max((len(one.sums) for one in self._series), default=1))
+
+    def interval(self, end_ns: int, seconds: float) -> Interval | None:
+        """The time before ``end_ns`` (wall); None where it is before the grid's begin."""
+        begin_ns = max(end_ns - round(seconds * _SECOND), self.begin_ns)
+        if end_ns <= begin_ns:
+            return None
+        while (end_ns - 1 - self.begin_ns) // self.step_ns >= self._most:
+            self.step_ns *= 2
+            for one in self._series:
+                one.halve()
+        first, last = (begin_ns - self.begin_ns) // self.step_ns, (end_ns - 1 - self.begin_ns) // self.step_ns
+        if first == last:
+            return Interval(((first, (end_ns - begin_ns) / _SECOND),), seconds, end_ns)
+        edges = [begin_ns, *(self.begin_ns + i * self.step_ns for i in range(first + 1, last + 1)), end_ns]
+        spans = tuple((first + i, (b - a) / _SECOND) for i, (a, b) in enumerate(pairwise(edges)))
+        return Interval(spans, seconds, end_ns)
+
+
+class Stat(NamedTuple):
+    """A figure over a run. mean: weighted. cv: the standard deviation of the intervals' values by their mean.
+
+    peak: the highest value of an interval, and when. weight: seconds, or requests of a time per request.
+    """
+
+    mean: float
+    cv: float | None
+    peak: float
+    peak_ns: int
+    weight: float
+
+
+class Track:
+    """One figure: its statistics and, where ``series`` is given, its values over time."""
+
+    __slots__ = ("_m2", "_mean", "_peak", "_peak_ns", "_weight", "series")
+
+    def __init__(self, series: Series | None = None) -> None:
+        self.series = series
+        self._weight = self._mean = self._m2 = 0.0
+        self._peak, self._peak_ns = -math.inf, 0
+
+    def add(self, interval: Interval, value: float | None, weight: float | None = 1.0) -> None:
+        """Add a value; an unknown one, and one of no weight, adds nothing. weight: beside the seconds."""
+        if value is None or not weight:
+            return
+        if self.series is not None:
+            self.series.add(interval, value, weight)
+        # West's update of a weighted variance: one pass, and no difference of large sums.
+        weight *= interval.seconds
+        self._weight += weight
+        away = value - self._mean
+        self._mean += away * weight / self._weight
+        self._m2 += weight * away * (value - self._mean)
+        if value > self._peak:
+            self._peak, self._peak_ns = value, interval.wall_ns
+
+    @property
+    def total(self) -> float:
+        """The sum of value times weight and seconds: bytes, of a rate in bytes a second."""
+        return self._mean * self._weight
+
+    @property
+    def stat(self) -> Stat | None:
+        """The statistics; None without a known value."""
+        if not self._weight:
+            return None
+        cv = math.sqrt(max(0.0, self._m2) / self._weight) / self._mean if self._mean > 0 else None
+        return Stat(self._mean, cv, self._peak, self._peak_ns, self._weight)
+
+
+class Curve(NamedTuple):
+    """Values over time, every ``step_s`` from ``begin_ns`` (wall) on; None: unknown, or undefined (no request).
+
+    weights: what each value stands for, to join points and to weigh them: seconds, or requests.
+    """
+
+    begin_ns: int
+    step_s: float
+    values: tuple[float | None, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a value."""
+        return any(value is not None for value in self.values)
+
+
+def curve_of(grid: Grid, series: Series) -> Curve:
+    """The curve of a series; every curve of a grid is as long as the others."""
+    count = grid.points
+    sums = series.sums + [0.0] * (count - len(series.sums))
+    weights = series.weights + [0.0] * (count - len(series.weights))
+    values = tuple(total / weight if weight > 0 else None for total, weight in zip(sums, weights, strict=True))
+    return Curve(grid.begin_ns, grid.step_ns / _SECOND, values, tuple(weights))
+
+
+def joined(curve: Curve, points: int) -> Curve:
+    """The curve with neighbours joined to at most so many points."""
+    each = max(1, math.ceil(len(curve.values) / points))
+    if each == 1:
+        return curve
+    values: list[float | None] = []
+    weights: list[float] = []
+    for i in range(0, len(curve.values), each):
+        pairs = zip(curve.values[i : i + each], curve.weights[i : i + each], strict=True)
+        known = [(v, w) for v, w in pairs if v is not None and w > 0]
+        weight = sum(w for _, w in known)
+        values.append(sum(v * w for v, w in known) / weight if weight > 0 else None)
+        weights.append(weight)
+    return Curve(curve.begin_ns, curve.step_s * each, tuple(values), tuple(weights))

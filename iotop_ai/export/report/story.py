@@ -1,0 +1,207 @@
+"""The record of a run: all that a report tells, and a comparison compares. Base units; None is unknown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from iotop_ai.export.report.series import Curve, Stat
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.finding import Finding
+from iotop_ai.model.health.smart import SmartState
+from iotop_ai.model.job.time_shares import TimeCounts
+from iotop_ai.model.reading import Reading
+from iotop_ai.model.snapshot import Event, Host
+from iotop_ai.model.verdict_totals import VerdictSpan
+
+
+class Machine(NamedTuple):
+    """The machine at the run's end. gpus: their names. missing: signal groups that could not be read, a clause each."""
+
+    host: Host
+    cores: int | None
+    memory_bytes: int | None
+    gpus: tuple[str, ...]
+    disks: int | None
+    missing: tuple[str, ...]
+    tool: str
+    origin: str
+
+
+class JobStory(NamedTuple):
+    """One training job. counts: where its time went, in ms; all 0 where it was not recorded.
+
+    shares: each share of the time over time, by name, only those that are not 0 throughout. gpus: the most it held;
+    0: none. ranks, workers: the most. own: of the command that the recording was made of.
+    """
+
+    pid: int
+    name: str
+    user: str
+    label: str
+    framework: str
+    ranks: int
+    workers: int
+    gpus: int
+    own: bool
+    begin_ns: int
+    end_ns: int
+    counts: TimeCounts
+    shares: dict[str, Curve]
+
+    @property
+    def recorded(self) -> bool:
+        """Whether its time was counted."""
+        return self.counts.whole_ms > 0
+
+    def gpu_hours(self, milliseconds: float) -> float | None:
+        """GPU-hours in so much of its time; None without a GPU."""
+        return self.gpus * milliseconds / 3_600_000 if self.gpus else None
+
+
+class DeviceStory(NamedTuple):
+    """One block device. info: None when unknown. full_s: time at least 90 % busy."""
+
+    name: str
+    info: BlockInfo | None
+    read_bytes: float
+    written_bytes: float
+    read: Stat | None
+    write: Stat | None
+    reads: Stat | None
+    writes: Stat | None
+    read_await_ms: Stat | None
+    write_await_ms: Stat | None
+    busy: Stat | None
+    queue: Stat | None
+    full_s: float
+    curves: dict[str, Curve]
+    """read_bytes_per_s, write_bytes_per_s, read_await_ms, write_await_ms, busy_ratio."""
+
+
+class GpuStory(NamedTuple):
+    """One GPU. idle_s: time less than 10 % busy. throttled_s: time slowed by heat or the power brake, None unknown.
+
+    energy_j: None where its power was not known.
+    """
+
+    number: int | None
+    uuid: str
+    name: str
+    busy: Stat | None
+    memory_bytes: Stat | None
+    memory_total_bytes: float | None
+    celsius: Stat | None
+    watts: Stat | None
+    sm_mhz: Stat | None
+    sm: Stat | None
+    idle_s: float
+    throttled_s: float | None
+    energy_j: float | None
+    status: str
+    curves: dict[str, Curve]
+    """busy_ratio, temperature_celsius."""
+
+
+class ProcessStory(NamedTuple):
+    """Processes of one program and user. seconds: those in which one did anything, summed over processes."""
+
+    name: str
+    user: str
+    number: int
+    read_bytes: float
+    written_bytes: float
+    cpu_s: float
+    blocked_s: float | None
+
+
+class LinkStory(NamedTuple):
+    """A network interface or InfiniBand port."""
+
+    name: str
+    kind: str
+    bits_per_s: int | None
+    received: Stat | None
+    sent: Stat | None
+
+
+class DiskHealth(NamedTuple):
+    """A disk's SMART reading at the end, and the findings' words."""
+
+    name: str
+    reading: Reading[SmartState]
+
+
+class FindingStory(NamedTuple):
+    """A finding and how long it stood. led_s: as the verdict; lost_s: time lost meanwhile."""
+
+    finding: Finding
+    stood_s: float
+    led_s: float
+    lost_s: float
+    sentence: str
+    because: str
+    not_this: str
+    advice: str
+
+
+class Gap(NamedTuple):
+    """A time without data."""
+
+    begin_ns: int
+    end_ns: int
+    text: str
+
+
+class Steps(NamedTuple):
+    """Steps of a training log. per_s: over the time of the run that the log covers; None where it has no times.
+
+    steps: how many of them. unit: what the log counts ("step", "it"). source: the log's kind.
+    """
+
+    source: str
+    steps: int
+    per_s: float | None
+    curve: Curve | None
+    note: str = ""
+
+
+class Story(NamedTuple):
+    """A run. begin_ns, end_ns: wall time. watched_s: without gaps. step_s: between two points of a curve.
+
+    every: whether the figures are of every Snapshot, else of one a minute. totals: curves of the whole machine:
+    read_bytes_per_s, write_bytes_per_s, gpu_busy_ratio, cpu_busy_ratio, memory_available_bytes, rx_bytes_per_s,
+    tx_bytes_per_s, io_pressure_ratio; without those that are unknown throughout.
+    """
+
+    file: str
+    begin_ns: int
+    end_ns: int
+    watched_s: float
+    interval_s: float
+    every: bool
+    machine: Machine
+    findings: tuple[FindingStory, ...]
+    timeline: tuple[VerdictSpan, ...]
+    data_stall_ratio: float | None
+    jobs: tuple[JobStory, ...]
+    devices: tuple[DeviceStory, ...]
+    gpus: tuple[GpuStory, ...]
+    links: tuple[LinkStory, ...]
+    processes: tuple[ProcessStory, ...]
+    health: tuple[DiskHealth, ...]
+    events: tuple[Event, ...]
+    more_events: int
+    gaps: tuple[Gap, ...]
+    totals: dict[str, Curve]
+    steps: Steps | None = None
+
+    @property
+    def primary(self) -> FindingStory | None:
+        """The finding that lost most time; None where the run was too short to judge."""
+        return self.findings[0] if self.findings else None
+
+    @property
+    def main_job(self) -> JobStory | None:
+        """The recorded command's job, else the one with the most GPUs, and of these the longest."""
+        counted = [job for job in self.jobs if job.recorded]
+        return max(counted, key=lambda job: (job.own, job.gpus, job.counts.whole_ms), default=None)

@@ -1,0 +1,298 @@
+"""The tables of a report as text cells, the same for every writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from iotop_ai.export.report.money import Price, lost_ms
+from iotop_ai.export.report.series import Stat
+from iotop_ai.export.report.story import DeviceStory, GpuStory, JobStory, Story
+from iotop_ai.model.job.time_shares import LOST
+from iotop_ai.model.reading import Reading
+from iotop_ai.present.health.summary import reading_health
+from iotop_ai.present.job.time_words import table_of
+from iotop_ai.present.text.units import (
+    UNDEFINED,
+    UNKNOWN,
+    amount,
+    clock,
+    count,
+    duration,
+    figure,
+    link_speed,
+    mib,
+    percent,
+)
+
+MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
+_BUSY_BYTES = 1 << 20
+"""A disk that moved less is not listed beside disks that moved more."""
+
+
+class ReportTable(NamedTuple):
+    """texts: how many of the first columns hold text and are left-aligned; the others are right-aligned figures.
+
+    note: a sentence below it. bad: the rows to mark. drop: columns that a narrow page leaves out, these first.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    texts: int = 1
+    note: str = ""
+    bad: frozenset[int] = frozenset()
+    drop: tuple[int, ...] = ()
+
+
+def moment(story: Story, wall_ns: int) -> str:
+    """A time within the run; with its day where the run has several."""
+    days = {clock(one, pattern="%F") for one in (story.begin_ns, story.end_ns)}
+    return clock(wall_ns, pattern="%H:%M:%S" if len(days) == 1 else "%d %b %H:%M:%S")
+
+
+def every_table(story: Story, price: Price | None) -> tuple[ReportTable, ...]:
+    """All tables that have a row, in their order."""
+    found = (
+        jobs_table(story, price),
+        *(share_table(job, price) for job in detailed_jobs(story)),
+        device_table(story),
+        gpu_table(story),
+        process_table(story),
+        link_table(story),
+        health_table(story),
+        event_table(story),
+        gap_table(story),
+        machine_table(story),
+    )
+    return tuple(table for table in found if table.rows)
+
+
+def detailed_jobs(story: Story) -> tuple[JobStory, ...]:
+    """The jobs whose shares are shown: the main one, and those with a GPU, at most MOST_DETAILED."""
+    main = story.main_job
+    others = [job for job in story.jobs if job.recorded and job.gpus and job is not main]
+    return tuple(([] if main is None else [main]) + others)[:MOST_DETAILED]
+
+
+def key_device(story: Story) -> DeviceStory | None:
+    """The disk that the first finding with one names, else the busiest."""
+    by_name = {one.name: one for one in story.devices}
+    for finding in story.findings:
+        named = dict(finding.finding.args).get("device")
+        if isinstance(named, str) and named in by_name:
+            return by_name[named]
+    return max(story.devices, key=lambda one: 0.0 if one.busy is None else one.busy.mean, default=None)
+
+
+def jobs_table(story: Story, price: Price | None) -> ReportTable:
+    """A row a job."""
+    rows = [_job_row(job, price) for job in story.jobs[:MOST_JOBS]]
+    columns = (
+        "job",
+        "user",
+        "ranks",
+        "workers",
+        "GPUs",
+        "watched",
+        "computes",
+        "without data",
+        "lost",
+        "GPU time lost",
+    )
+    more = len(story.jobs) - len(rows)
+    return ReportTable("Jobs", columns, tuple(rows), 2, f"{more} more jobs" if more > 0 else "", drop=(2, 1, 3, 4))
+
+
+def _job_row(job: JobStory, price: Price | None) -> tuple[str, ...]:
+    whole = job.counts.whole_ms
+    data = job.counts.data_disk + job.counts.data_network + job.counts.data_cpu + job.counts.data_other
+    shares = [f"{percent(part / whole)} %" if whole else UNKNOWN for part in (job.counts.compute, data, lost_ms(job))]
+    name = " ".join(filter(None, (job.label, job.name, f"({job.pid})")))
+    watched = duration(whole / 1000 if whole else (job.end_ns - job.begin_ns) / 1e9)
+    people = (name, job.user, str(job.ranks), str(job.workers), str(job.gpus))
+    return (*people, watched, *shares, lost_text(job, lost_ms(job), price))
+
+
+def lost_text(job: JobStory, milliseconds: float, price: Price | None) -> str:
+    """GPU time with its price: "29 s", "8.3 h, $20.75"; "-" without a GPU."""
+    hours = job.gpu_hours(milliseconds)
+    if hours is None or not job.recorded:
+        return UNDEFINED
+    text = duration(hours * 3600) if hours < 0.1 else f"{figure(hours)} h"
+    return text + (f", {price.text(hours)}" if price is not None else "")
+
+
+def share_table(job: JobStory, price: Price | None) -> ReportTable:
+    """A row a share of a job's time."""
+    rows, worst = [], -1
+    for i, part in enumerate(table_of(job.counts)):
+        milliseconds = getattr(job.counts, part.share)
+        if worst < 0 and part.share in LOST:
+            worst = i
+        rows.append((part.name, f"{part.figure} %", duration(milliseconds / 1000), lost_text(job, milliseconds, price)))
+    title = f"Where the time of {job.name} ({job.pid}) went"
+    marks = frozenset({worst} if worst >= 0 else ())
+    return ReportTable(title, ("share", "of its time", "time", "GPU time"), tuple(rows), bad=marks)
+
+
+def _stat(stat: Stat | None, text: Callable[[float], str]) -> tuple[str, str, str]:
+    """Mean, CV and peak."""
+    if stat is None:
+        return UNDEFINED, UNDEFINED, UNDEFINED
+    return text(stat.mean), UNDEFINED if stat.cv is None else figure(stat.cv), text(stat.peak)
+
+
+def _mean(stat: Stat | None, text: Callable[[float], str]) -> str:
+    return UNDEFINED if stat is None else text(stat.mean)
+
+
+def _percent(value: float) -> str:
+    return percent(value)
+
+
+def listed_devices(story: Story) -> tuple[DeviceStory, ...]:
+    """The disks that moved something worth a row, else all."""
+    moved = [one for one in story.devices if one.read_bytes + one.written_bytes >= _BUSY_BYTES]
+    return tuple((moved or story.devices)[:MOST_DEVICES])
+
+
+def device_table(story: Story) -> ReportTable:
+    """A row a disk: what moved, how fast, how steady."""
+    columns = (
+        *("disk", "what", "read", "written", "rMB/s", "CV", "peak", "wMB/s", "CV", "peak"),
+        *("r_await", "CV", "peak", "w_await", "%util", "full for"),
+    )
+    listed = listed_devices(story)
+    rows, bad = [], set()
+    for i, one in enumerate(listed):
+        if one.busy is not None and one.full_s >= 0.5 * story.watched_s > 0:
+            bad.add(i)
+        awaits = (*_stat(one.read_await_ms, figure), _mean(one.write_await_ms, figure))
+        rates = (*_stat(one.read, mib), *_stat(one.write, mib))
+        full = duration(one.full_s) if one.full_s else "0"
+        moved = (amount(one.read_bytes), amount(one.written_bytes))
+        rows.append((one.name, device_words(one), *moved, *rates, *awaits, _mean(one.busy, _percent), full))
+    note = "Means over the run; of an await over its requests. CV: standard deviation by mean of "
+    note += "the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
+    more = len(story.devices) - len(listed)
+    note += f" {more} more disks moved less than 1 MB." if more > 0 else ""
+    return ReportTable("Disks", columns, tuple(rows), 2, note, frozenset(bad), (8, 5, 1, 9, 6, 11, 15, 7, 3, 13, 12))
+
+
+def device_words(one: DeviceStory) -> str:
+    """What a disk is, and where it is mounted: "NVMe Samsung PM9A3, /data"."""
+    if one.info is None:
+        return ""
+    mounts = ", ".join(mount.path for mount in one.info.mounts[:2])
+    label = one.info.label if one.info.label != one.name else ""
+    return ", ".join(filter(None, (" ".join(filter(None, (label, one.info.detail, one.info.model))), mounts)))
+
+
+def gpu_table(story: Story) -> ReportTable:
+    """A row a GPU."""
+    columns = (
+        *("GPU", "name", "busy %", "CV", "idle for", "SM %", "memory", "peak", "of", "C", "peak", "W", "peak"),
+        *("SM MHz", "energy", "throttled"),
+    )
+    rows = tuple(_gpu_row(one) for one in story.gpus)
+    bad = frozenset(i for i, one in enumerate(story.gpus) if one.status)
+    return ReportTable("GPUs", columns, rows, 2, "Idle: less than 10 % busy.", bad, (3, 7, 8, 13, 10, 12, 5, 14, 1, 15))
+
+
+def _gpu_row(one: GpuStory) -> tuple[str, ...]:
+    busy, cv, _ = _stat(one.busy, _percent)
+    memory = (_mean(one.memory_bytes, amount), UNDEFINED if one.memory_bytes is None else amount(one.memory_bytes.peak))
+    return (
+        *(
+            one.uuid[:12] if one.number is None else str(one.number),
+            one.name + (f" ({one.status})" if one.status else ""),
+        ),
+        *(busy, cv, duration(one.idle_s), _mean(one.sm, _percent), *memory),
+        UNKNOWN if one.memory_total_bytes is None else amount(one.memory_total_bytes),
+        *(_mean(one.celsius, count), UNDEFINED if one.celsius is None else count(one.celsius.peak)),
+        *(_mean(one.watts, count), UNDEFINED if one.watts is None else count(one.watts.peak)),
+        _mean(one.sm_mhz, count),
+        UNKNOWN if one.energy_j is None else f"{figure(one.energy_j / 3.6e6)} kWh",
+        UNKNOWN if one.throttled_s is None else duration(one.throttled_s) if one.throttled_s else "0",
+    )
+
+
+def process_table(story: Story) -> ReportTable:
+    """A row a program and user: those that moved most."""
+    columns = ("program", "user", "processes", "read", "written", "CPU", "blocked")
+    found = [one for one in story.processes if one.read_bytes + one.written_bytes + one.cpu_s > 0][:MOST_PROGRAMS]
+    rows = tuple(
+        (
+            *(one.name, one.user, str(one.number), amount(one.read_bytes), amount(one.written_bytes)),
+            *(duration(one.cpu_s), UNKNOWN if one.blocked_s is None else duration(one.blocked_s)),
+        )
+        for one in found
+    )
+    note = "Programs by bytes read from and written to disks. Blocked: waiting for disks (needs delay accounting)."
+    if not story.every:
+        note += " A process that lived for less than a minute may be missing."
+    return ReportTable("Processes", columns, rows, 2, note, drop=(2,))
+
+
+def link_table(story: Story) -> ReportTable:
+    """A row a network link that moved anything."""
+    columns = ("link", "kind", "speed", "received MB/s", "CV", "peak", "sent MB/s", "CV", "peak")
+    rows = tuple(
+        (one.name, one.kind, link_speed(one.bits_per_s), *_stat(one.received, mib), *_stat(one.sent, mib))
+        for one in story.links
+    )
+    return ReportTable("Network", columns, rows, 2, drop=(1, 4, 7))
+
+
+def health_table(story: Story) -> ReportTable:
+    """A row a disk with a SMART reading."""
+    whole: Reading[object] = Reading()
+    rows, bad = [], set()
+    for i, one in enumerate(story.health):
+        health, state = reading_health(one.reading, whole), one.reading.value
+        if health.token in ("bad", "warn"):
+            bad.add(i)
+        hot = UNKNOWN if state is None or state.temperature_celsius is None else f"{state.temperature_celsius} C"
+        hours = UNKNOWN if state is None or state.power_on_hours is None else f"{state.power_on_hours:,} h"
+        reasons = health.reason if state is None else "; ".join(state.reasons) or health.reason
+        rows.append((one.name, "" if state is None else state.model, health.word, reasons, hot, hours))
+    columns = ("disk", "model", "health", "because", "temperature", "power on")
+    return ReportTable("Disk health (SMART)", columns, tuple(rows), 4, bad=frozenset(bad), drop=(5, 1))
+
+
+def event_table(story: Story) -> ReportTable:
+    """Marks and what happened."""
+    rows = tuple((moment(story, one.wall_ns), one.kind.replace("_", " "), one.text) for one in story.events)
+    note = f"{story.more_events} more events." if story.more_events else ""
+    return ReportTable("Marks and events", ("time", "kind", "text"), rows, 3, note)
+
+
+def gap_table(story: Story) -> ReportTable:
+    """Times without data."""
+    rows = tuple(
+        (moment(story, one.begin_ns), duration((one.end_ns - one.begin_ns) / 1e9), one.text) for one in story.gaps
+    )
+    return ReportTable("Not recorded", ("from", "for", "why"), rows, 3)
+
+
+def machine_table(story: Story) -> ReportTable:
+    """Facts about machine and recording."""
+    machine = story.machine
+    gpus: dict[str, int] = {}
+    for name in machine.gpus:
+        gpus[name] = gpus.get(name, 0) + 1
+    facts: Iterable[tuple[str, str]] = (
+        ("host", machine.host.name),
+        ("kernel", machine.host.kernel),
+        ("container", machine.host.container),
+        ("cores", "" if machine.cores is None else str(machine.cores)),
+        ("memory", "" if machine.memory_bytes is None else amount(machine.memory_bytes)),
+        ("GPUs", ", ".join(f"{number} x {name}" for name, number in gpus.items())),
+        ("disks", "" if machine.disks is None else str(machine.disks)),
+        ("recording", f"{story.file}, every {story.interval_s:g} s, by {machine.tool}"),
+        ("imported from", machine.origin),
+        ("figures", "of every reading" if story.every else "means over a minute; GPUs: one reading a minute"),
+        ("not seen", "; ".join(machine.missing)),
+    )
+    return ReportTable("Machine", ("fact", "value"), tuple(fact for fact in facts if fact[1]), 2)

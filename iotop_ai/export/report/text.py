@@ -1,0 +1,111 @@
+"""A Story for the terminal: the verdict, where the time went, charts, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iotop_ai.export.report import words
+from iotop_ai.export.report.money import Price
+from iotop_ai.export.report.series import Curve, joined
+from iotop_ai.export.report.story import JobStory, Story
+from iotop_ai.export.report.tables import ReportTable, every_table, key_device
+from iotop_ai.export.text.charts import chart
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.job.time_bar import bar_spans
+from iotop_ai.present.text.glyphs import ascii_text
+from iotop_ai.present.text.state_bar import Run, run_spans
+from iotop_ai.present.text.units import MIB
+from iotop_ai.present.verdict.headline import text_of
+from iotop_ai.present.verdict.plain_text import LABEL
+
+CHART_ROWS = 10
+_GAP = 2
+_OTHER_FINDINGS = 4
+_DISK_CHARTS = (("read_bytes_per_s", "read, MB/s", 1 / MIB), ("read_await_ms", "r_await, ms", 1.0))
+
+
+def render_report_text(story: Story, width: int, *, ascii_only: bool = False, price: Price | None = None) -> str:
+    """The report as lines; charts and bars at most ``width`` columns, tables too where their columns can be dropped."""
+    lines = [*_head(story, width, price), ""]
+    for drawn in _charts(story, width, ascii_only):
+        lines += [drawn, ""]
+    for table in every_table(story, price):
+        lines += [*table_lines(table, width), ""]
+    text = "\n".join(lines).rstrip()
+    return "\n".join(map(ascii_text, text.split("\n"))) if ascii_only else text
+
+
+def _line(label: str, text: str) -> str:
+    return f"{label:<{LABEL}}{text}"
+
+
+def _head(story: Story, width: int, price: Price | None) -> Iterator[str]:
+    yield words.title(story)
+    yield _line(words.state_word(story), words.headline(story))
+    for number, one in enumerate(story.findings[: 1 + _OTHER_FINDINGS]):
+        if number:
+            yield _line(one.finding.state.value, one.sentence)
+        for label, text in words.finding_lines(one):
+            yield _line(label, text)
+    main = story.main_job
+    if main is not None:
+        yield _line("time", words.job_sentence(main))
+        yield _line("", _bar(main, story, width - LABEL))
+    if sentence := words.gpu_sentence(story, price):
+        yield _line("GPU time", sentence)
+    runs = [Run(one.state.value, one.seconds) for one in story.timeline]
+    if runs:
+        yield _line("verdicts", text_of(run_spans(runs, width - LABEL)))
+
+
+def _bar(job: JobStory, story: Story, width: int) -> str:
+    state = State.UNSURE if story.primary is None else story.primary.finding.state
+    return text_of(bar_spans(job.counts, width, state))
+
+
+def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
+    """GPU or CPU, the busiest disk, and the steps."""
+    drawn: list[tuple[str, Curve, float]] = []
+    if "gpu_busy_ratio" in story.totals:
+        drawn.append(("GPU busy, %, mean", story.totals["gpu_busy_ratio"], 100))
+    elif "cpu_busy_ratio" in story.totals:
+        drawn.append(("CPU busy, %, all cores", story.totals["cpu_busy_ratio"], 100))
+    device = key_device(story)
+    for name, title, factor in _DISK_CHARTS:
+        if device is not None and name in device.curves:
+            drawn.append((f"{device.name} {title}", device.curves[name], factor))
+    if story.steps is not None and story.steps.curve is not None:
+        drawn.append(("steps a second", story.steps.curve, 1))
+    for title, curve, factor in drawn:
+        less = joined(curve, 2 * width)
+        points = [
+            (round(i * less.step_s, 1), None if value is None else value * factor)
+            for i, value in enumerate(less.values)
+        ]
+        try:
+            yield chart(title, points, width, CHART_ROWS, ascii_only)
+        except UnknownError as error:
+            yield str(error)
+
+
+def table_lines(table: ReportTable, width: int) -> list[str]:
+    """The table with aligned columns; columns that can be dropped are, as long as it is too wide."""
+    columns = list(range(len(table.columns)))
+    for column in table.drop:
+        if _width(table, columns) <= width:
+            break
+        columns.remove(column)
+    widths = [max(len(row[c]) for row in (table.columns, *table.rows)) for c in columns]
+    lines = [table.title, *(_row(row, columns, widths, table.texts) for row in (table.columns, *table.rows))]
+    return [*lines, *([table.note] if table.note else [])]
+
+
+def _width(table: ReportTable, columns: Sequence[int]) -> int:
+    widths = (max(len(row[c]) for row in (table.columns, *table.rows)) for c in columns)
+    return sum(widths) + _GAP * (len(columns) - 1)
+
+
+def _row(row: Sequence[str], columns: Sequence[int], widths: Sequence[int], texts: int) -> str:
+    cells = [row[c].ljust(size) if c < texts else row[c].rjust(size) for c, size in zip(columns, widths, strict=True)]
+    return (" " * _GAP).join(cells).rstrip()

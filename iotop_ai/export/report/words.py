@@ -1,0 +1,61 @@
+"""The sentences that a report begins with."""
+
+from __future__ import annotations
+
+from iotop_ai.export.report.money import Price, gpu_time
+from iotop_ai.export.report.story import FindingStory, JobStory, Story
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.job.time_words import parts_of
+from iotop_ai.present.text import units
+from iotop_ai.present.text.units import clock, duration, percent
+from iotop_ai.present.verdict.headline import sureness
+
+NOT_COUNTED = "where its time went was not recorded"
+
+
+def title(story: Story) -> str:
+    """Host and time."""
+    return f"{story.machine.host.name}, {clock(story.begin_ns, pattern='%Y-%m-%d %H:%M:%S')} for {length(story)}"
+
+
+def length(story: Story) -> str:
+    """How long the run took, and how much of it was recorded where that is less."""
+    whole = (story.end_ns - story.begin_ns) / 1e9
+    text = duration(whole)
+    return text if story.watched_s > 0.98 * whole - 2 else f"{text} ({duration(story.watched_s)} of it recorded)"
+
+
+def state_word(story: Story) -> str:
+    """The verdict's word; UNSURE where the run was too short."""
+    return State.UNSURE.value if story.primary is None else story.primary.finding.state.value
+
+
+def headline(story: Story) -> str:
+    """The verdict of the whole run."""
+    return "the run was too short to judge" if story.primary is None else story.primary.sentence
+
+
+def finding_lines(one: FindingStory) -> list[tuple[str, str]]:
+    """Label and text of a finding."""
+    stood = f"for {duration(one.stood_s)}; sure: {sureness(one.finding.confidence)}"
+    lines = (("because", one.because), ("not", one.not_this), ("do", one.advice), ("stood", stood))
+    return [(label, text) for label, text in lines if text]
+
+
+def job_sentence(job: JobStory) -> str:
+    """Where a job's time went: "computed 29 %, waited for data 67 % (disk 67); 2 % unexplained"."""
+    if not job.recorded:
+        return f"{job.name}: {NOT_COUNTED}"
+    parts = [f"{part.short_name} {part.figure} %" for part in parts_of(job.counts) if part.figure != "<1"]
+    return f"{job.name}: {', '.join(parts)}"
+
+
+def gpu_sentence(story: Story, price: Price | None) -> str:
+    """For the one who pays: "12.4 GPU-hours, of which 8.3 were lost (67 %): $20.75"; "" without a GPU."""
+    found = gpu_time(story.jobs)
+    if found is None:
+        return ""
+    cost = "" if price is None else f", {price.text(found.lost)} of {price.text(found.used)}"
+    lost = f"{percent(found.lost_ratio)} % of {units.gpu_time(found.used)} lost: {units.gpu_time(found.lost)}{cost}"
+    unexplained = found.unexplained / found.used if found.used else 0.0
+    return lost + (f"; {percent(unexplained)} % is unexplained" if unexplained >= 0.005 else "")

@@ -1,0 +1,117 @@
+"""A recorded run from its begin to its end: every figure over time, and its verdict, without folding what was folded.
+
+Where this program's rules made the recording, its verdicts come from recorded totals, and its figures from counters:
+of every Snapshot in a short run, of one Snapshot a minute in a long one. Counters lose nothing by that: a rate is the
+mean over the minute. Else everything is folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import NamedTuple
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.keyframe import Keyframe
+from iotop_ai.model.sample import Sample
+from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.model.verdict_totals import VerdictTotals
+from iotop_ai.pipeline import frames, samples
+from iotop_ai.playback.selection import RecordedFrames
+from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same_rules
+from iotop_ai.store.read.block_contents import Depth
+
+MOST_SNAPSHOTS = 5400
+"""Of a longer run, only keyframes are decoded: 24 hours of a busy machine then take seconds instead of minutes."""
+
+
+class Moment(NamedTuple):
+    """A Snapshot and its rates, without a verdict."""
+
+    snapshot: Snapshot
+    sample: Sample
+
+
+class JudgedSpan(NamedTuple):
+    """The verdicts of a span of time. events: what happened meanwhile, where its Moments do not have it."""
+
+    totals: VerdictTotals
+    events: tuple[Event, ...] = ()
+
+
+RunItem = Frame | Moment | JudgedSpan
+"""A Frame has both a Moment's figures and a verdict."""
+
+
+class RunReader:
+    """Iterates over a recording's RunItems, in order. Use it within ``corrupt_input_as_error``.
+
+    every: decode every Snapshot; None: where there are at most MOST_SNAPSHOTS. folded: judge every Frame anew, for
+    conditions that need it.
+    """
+
+    def __init__(self, played: RecordedFrames, *, every: bool | None = None, folded: bool = False) -> None:
+        self._played = played
+        parts = played.source.parts
+        self._folds = folded or not parts or not same_rules(parts)
+        if every is None:
+            every = self._folds or _number_of(played) <= MOST_SNAPSHOTS
+        self.every = every or self._folds
+        """Whether the figures are of every Snapshot."""
+
+    def __iter__(self) -> Iterator[RunItem]:
+        begin_ns, end_ns = self._played.begin_ns, self._played.end_ns
+        if self._folds:
+            yield from self._played
+            return
+        for item in self._blocks(begin_ns, end_ns):
+            wall_ns = None if isinstance(item, JudgedSpan) else item.snapshot.wall_ns
+            if wall_ns is None or ((begin_ns is None or wall_ns >= begin_ns) and (end_ns is None or wall_ns <= end_ns)):
+                yield item
+
+    def _blocks(self, begin_ns: int | None, end_ns: int | None) -> Iterator[RunItem]:
+        parts = self._played.source.parts
+        depth = Depth.SNAPSHOTS if self.every else Depth.KEYFRAME
+        last: Moment | None = None
+        try:
+            for block in blocks_or_totals(parts, begin_ns, end_ns, depth):
+                if isinstance(block, SummedBlock):
+                    last = yield from self._summed(block, last)
+                    continue
+                first = True
+                for frame in frames(block):
+                    if first and last is not None and not self.every:
+                        # The figures of the minute up to here.
+                        yield from _moments(iter([frame.snapshot]), last, spaced=True)
+                    first, last = False, Moment(frame.snapshot, frame.sample)
+                    yield frame
+        finally:
+            for part in parts:
+                part.close()
+
+    def _summed(self, block: SummedBlock, last: Moment | None) -> Generator[RunItem, None, Moment | None]:
+        """Yields a block's items; returns its last Moment."""
+        contents = block.contents
+        assert contents.totals is not None
+        keyed = (
+            Keyframe(line.snapshot, None, None, line.gap, block.new_session and not i) if line.key else line.snapshot
+            for i, line in enumerate(contents.snapshots)
+        )
+        for moment in _moments(keyed, last, spaced=not self.every):
+            last = moment
+            yield moment
+        # Every Snapshot has its own events; a keyframe alone lacks those of the Snapshots behind it.
+        yield JudgedSpan(contents.totals.tally, () if self.every else contents.events)
+        return last
+
+
+def _moments(items: Iterator[Snapshot | Keyframe], last: Moment | None, *, spaced: bool) -> Iterator[Moment]:
+    for snapshot, sample in samples(items, *(last or (None, None)), spaced=spaced):
+        yield Moment(snapshot._replace(events=()) if spaced else snapshot, sample)
+
+
+def _number_of(played: RecordedFrames) -> float:
+    """About how many Snapshots the selected time has."""
+    first_ns, last_ns = played.source.span()
+    begin_ns, end_ns = played.begin_ns or first_ns, played.end_ns or last_ns
+    header = played.source.header
+    return max(0, end_ns - begin_ns) / 1e9 / max(0.001, 1.0 if header is None else header.interval_s)

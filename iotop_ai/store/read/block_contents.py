@@ -1,0 +1,55 @@
+"""What a block of a recording holds, at the depth that a reader needs: its totals, its keyframe, or all of it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.snapshot import Event
+from iotop_ai.store.format.codec import Decoder, SnapLine, TotalsLine
+from iotop_ai.store.format.line_head import EVENT, SNAP, TOTALS
+from iotop_ai.store.format.size_limits import ReaderBudget
+from iotop_ai.store.read.file import FileRecording
+
+
+class Depth(Enum):
+    """How much of a block is decoded: a block of 60 Snapshots takes about 1, 15 and 100 times as long."""
+
+    TOTALS = "totals"
+    KEYFRAME = "keyframe"
+    SNAPSHOTS = "snapshots"
+
+
+class BlockContents(NamedTuple):
+    """totals: None where the block has none. snapshots: the keyframe, or all, oldest first, without states of the fold.
+
+    events: those of the block; of KEYFRAME also those between its Snapshots.
+    """
+
+    totals: TotalsLine | None
+    snapshots: tuple[SnapLine, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockContents:
+    """Read one block. Its totals are those right at its end, of whatever stamp. Raises InputError."""
+    block, decoder = recording.blocks[index], Decoder(ReaderBudget(), states=False)
+    snapshots: list[SnapLine] = []
+    events: list[Event] = []
+    totals, number = None, 0
+    try:
+        for number, line in enumerate(recording.raw_lines(block), 1):  # noqa: B007 - for the error
+            if line.startswith(TOTALS):
+                totals = decoder.read(line)
+            elif line.startswith(SNAP):
+                totals = None
+                if depth is Depth.SNAPSHOTS or (depth is Depth.KEYFRAME and not snapshots):
+                    item = decoder.read(line)
+                    snapshots += [item] if isinstance(item, SnapLine) else []
+            elif line.startswith(EVENT) and depth is not Depth.TOTALS:
+                event = decoder.read(line)
+                events += [event] if isinstance(event, Event) else []
+    except InputError as error:
+        raise InputError(f"{recording.path}: {recording.place(block, number)}: {error}") from None
+    return BlockContents(totals if isinstance(totals, TotalsLine) else None, tuple(snapshots), tuple(events))

@@ -1,0 +1,124 @@
+"""``report`` on a real run: each form has the same story."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.main import main
+from tests.job_times import SLOW_DISK, slow_disk
+from tests.tui.recorded import record
+
+FILE = (str(SLOW_DISK), "--allow-root")
+
+
+def report(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> str:
+    assert main(["report", *flags]) == code
+    out, err = capsys.readouterr()
+    assert err == "" or code == 2
+    return out
+
+
+def test_the_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    out = report(capsys, *FILE, "--gpu-hour-price", "$2.50")
+    lines = out.splitlines()
+    assert lines[1].startswith("STARVED   the GPU waits for data ")
+    assert any(line.startswith("time      trainer.py: data disk 67 %, compute 29 %") for line in lines)
+    (paid,) = (line for line in lines if line.startswith("GPU time  "))
+    assert paid == "GPU time  67 % of 42 s of GPU time lost: 28 s of GPU time, $0.02 of $0.03; 4 % is unexplained"
+    assert "GPU busy, %, mean" in out
+    assert "loop0 r_await, ms" in out
+    assert max(map(len, [line for line in lines if "│" in line])) <= 100
+    disks = lines[lines.index("Disks") + 1 : lines.index("Disks") + 4]
+    assert disks[0].split()[0] == "disk"
+    assert {row.split()[0] for row in disks[1:]} == {"loop0", "vda"}
+    for title in ("Jobs", "GPUs", "Processes", "Machine"):
+        assert title in lines
+
+
+def test_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(capsys, *FILE, "--ascii").isascii()
+
+
+def test_markdown_tables_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    out = report(capsys, *FILE, "--markdown")
+    assert out.startswith("# ")
+    assert "**STARVED**: the GPU waits for data" in out
+    for block in re.findall(r"(?:^\|.*\n)+", out, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(report(capsys, *FILE, "--json", "--gpu-hour-price", "2.50 EUR"))
+    assert (found["shape"], found["verdict"], found["state"]) == (1, "storage_read", "STARVED")
+    (job,) = found["jobs"]
+    assert sum(job["time"].values()) == pytest.approx(1, abs=1e-4)
+    assert job["gpu_hours_lost"] == found["gpu_hours_lost"] == pytest.approx(28.8 / 3600, rel=0.01)
+    assert found["cost_lost"] == pytest.approx(2.5 * found["gpu_hours_lost"], abs=1e-4)
+    assert found["price"] == {"of_gpu_hour": 2.5, "currency": "EUR"}
+    assert found["main_job"] == job["pid"]
+    lengths = {len(curve["values"]) for curve in found["curves"].values()}
+    assert lengths == {len(curve["values"]) for curve in job["curves"].values()} == {45}
+
+
+def test_json_agrees_with_diagnose(capsys: pytest.CaptureFixture[str]) -> None:
+    story = json.loads(report(capsys, *FILE, "--json"))
+    main(["diagnose", *FILE, "--json"])
+    diagnosis = json.loads(capsys.readouterr().out)
+    assert story["timeline"] == diagnosis["timeline"]
+    assert story["data_stall_ratio"] == diagnosis["data_stall_ratio"]
+    assert story["jobs"][0]["time_s"] == diagnosis["jobs"][0]["time_s"]
+    assert [one["class"] for one in story["findings"]] == [one["class"] for one in diagnosis["findings"]]
+
+
+def test_one_job(capsys: pytest.CaptureFixture[str]) -> None:
+    pid = json.loads(report(capsys, *FILE, "--json"))["main_job"]
+    assert report(capsys, *FILE, "--job", str(pid)) == report(capsys, *FILE)
+    assert main(["report", *FILE, "--job", "1"]) == 2
+    assert "process 1 is not part of a training job" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"), [("data_wait > 10%", 1), ("data_wait > 90%", 0), ("cpu.busy_ratio > 1 for 1h", 0)]
+)
+def test_a_gate(condition: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        report(capsys, *FILE, "--fail-if", condition, code=code).splitlines()[-1].startswith(f"fail-if   {condition}: ")
+    )
+    (answer,) = json.loads(report(capsys, *FILE, "--json", "--fail-if", condition, code=code))["fail_if"]
+    assert answer["met"] is bool(code)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("/nonexistent",), "input: /nonexistent: No such file or directory\n"),
+        ((*FILE, "--gpu-hour-price", "much"), "usage: 'much' is not a price; write 2.50, $2.50 or '2.50 EUR'\n"),
+        ((*FILE, "--begin", "-1s", "--end", "-3s"), "usage: --end -3s is before --begin -1s\n"),
+    ],
+)
+def test_an_error_is_one_line(words: tuple[str, ...], error: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", *words]) == 2
+    assert capsys.readouterr().err == error
+
+
+def test_hostile_names_stay_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A job's name that is Markdown, HTML and a table cell at once."""
+    name = "a|b<script>alert(1)</script>[x](javascript:y)`*"
+    hostile = []
+    for frame in slow_disk():
+        table = frame.snapshot.jobs.value
+        assert table is not None
+        jobs = {key: job._replace(name=name) for key, job in table.jobs.items()}
+        reading = frame.snapshot.jobs._replace(value=table._replace(jobs=jobs))
+        hostile.append(frame._replace(snapshot=frame.snapshot._replace(jobs=reading)))
+    path = tmp_path / "run.iotop.jsonl"
+    record(path, hostile)
+    out = report(capsys, str(path), "--allow-root", "--markdown")
+    assert "<script" not in out
+    assert r"a\|b&lt;script&gt;alert\(1\)" in out
+    assert json.loads(report(capsys, str(path), "--allow-root", "--json"))["jobs"][0]["name"] == name

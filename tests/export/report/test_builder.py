@@ -1,0 +1,133 @@
+"""The Story of a real run: the figures of the counters themselves, whatever way it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.export.json.diagnosis import Diagnosis
+from iotop_ai.export.report.builder import StoryBuilder
+from iotop_ai.export.report.series import Stat
+from iotop_ai.export.report.story import DeviceStory, Story
+from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.pipeline import frames
+from iotop_ai.playback.run_reader import JudgedSpan, Moment, RunReader
+from iotop_ai.playback.selection import RecordedFrames
+from tests.export.report.stories import read, slow_story
+from tests.job_times import slow_disk
+from tests.tui.recorded import record
+
+SECTOR = 512
+
+
+@pytest.fixture(scope="module")
+def many_blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run with a keyframe every 5 Snapshots, so that most of it is summed."""
+    path = tmp_path_factory.mktemp("run") / "run.iotop.jsonl"
+    record(path, slow_disk(), keyframe_every=5)
+    return path
+
+
+def device(story: Story, name: str) -> DeviceStory:
+    return next(one for one in story.devices if one.name == name)
+
+
+def ends() -> tuple[Snapshot, Snapshot]:
+    return slow_disk()[0].snapshot, slow_disk()[-1].snapshot
+
+
+def test_bytes_and_awaits_are_those_of_the_counters() -> None:
+    first, last = (
+        next(counts for key, counts in (one.block.value or {}).items() if key.name == "loop0") for one in ends()
+    )
+    disk = device(slow_story(), "loop0")
+    assert disk.read_bytes == pytest.approx(((last.rd_sectors or 0) - (first.rd_sectors or 0)) * SECTOR)
+    assert disk.read_await_ms is not None
+    reads = (last.rd_ios or 0) - (first.rd_ios or 0)
+    assert disk.read_await_ms.mean == pytest.approx(((last.rd_ms or 0) - (first.rd_ms or 0)) / reads)
+    assert disk.busy is not None
+    seconds = (ends()[1].at_ns - ends()[0].at_ns) / 1e9
+    assert disk.busy.mean == pytest.approx(((last.busy_ms or 0) - (first.busy_ms or 0)) / 1000 / seconds, rel=0.01)
+
+
+def test_the_job_is_that_of_diagnose() -> None:
+    diagnosis = Diagnosis()
+    for frame in slow_disk():
+        diagnosis.add(frame)
+    story = slow_story()
+    (job,) = story.jobs
+    assert job.counts == diagnosis.job_times()[0].counts
+    assert story.main_job == job
+    assert (job.name, job.gpus, job.ranks) == ("trainer.py", 1, 1)
+    assert tuple(one.finding for one in story.findings) == diagnosis.findings
+    assert story.timeline == tuple(diagnosis.stretches)
+    assert story.data_stall_ratio == diagnosis.data_stall_ratio
+    weights = job.shares["data_disk"].weights
+    mean = sum(v * w for v, w in zip(job.shares["data_disk"].values, weights, strict=True) if v) / sum(weights)
+    assert mean == pytest.approx(job.counts.data_disk / job.counts.whole_ms, abs=0.01)
+
+
+def _close(one: Stat | None, other: Stat | None) -> None:
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert one.mean == pytest.approx(other.mean, rel=1e-6, abs=1e-9)
+
+
+def test_one_reading_a_block_gives_the_same_sums(many_blocks: Path) -> None:
+    """Counters lose nothing: bytes, awaits and shares are those of every reading."""
+    fine, coarse = read(many_blocks, every=True), read(many_blocks, every=False)
+    assert (fine.every, coarse.every) == (True, False)
+    assert coarse.watched_s == pytest.approx(fine.watched_s)
+    assert [one.name for one in coarse.devices] == [one.name for one in fine.devices]
+    for one, other in zip(coarse.devices, fine.devices, strict=True):
+        assert one.read_bytes == pytest.approx(other.read_bytes)
+        assert one.written_bytes == pytest.approx(other.written_bytes)
+        _close(one.read_await_ms, other.read_await_ms)
+        _close(one.busy, other.busy)
+    assert [job.counts for job in coarse.jobs] == [job.counts for job in fine.jobs]
+    assert coarse.timeline == fine.timeline
+    assert [one.finding for one in coarse.findings] == [one.finding for one in fine.findings]
+    assert coarse.events == fine.events
+
+
+def test_every_reading_is_as_if_folded(many_blocks: Path) -> None:
+    assert read(many_blocks, every=True)._replace(file="") == slow_story()._replace(
+        file="", interval_s=read(many_blocks).interval_s, machine=read(many_blocks).machine
+    )
+
+
+def test_most_of_it_is_not_folded(many_blocks: Path) -> None:
+    items = list(RunReader(RecordedFrames(str(many_blocks), allow_root=True), every=False))
+    kinds = [type(item).__name__ for item in items]
+    assert kinds.count(JudgedSpan.__name__) == 8
+    assert kinds.count(Moment.__name__) == 9
+    assert kinds.count("Frame") == 5
+
+
+def test_a_part_of_a_run(many_blocks: Path) -> None:
+    whole, part = read(many_blocks), read(many_blocks, "+10s", "+30s")
+    assert part.begin_ns == pytest.approx(whole.begin_ns + 10e9, abs=1.1e9)
+    assert 19 < part.watched_s < 22
+    assert part.jobs[0].counts.whole_ms == pytest.approx(20_000, abs=2000)
+    assert device(part, "loop0").read_bytes < device(whole, "loop0").read_bytes
+
+
+def test_a_gap_is_named_and_not_counted() -> None:
+    live = [*slow_disk()[:10], *slow_disk()[30:]]
+    builder = StoryBuilder(None, None)
+    for frame in frames(frame.snapshot for frame in live):
+        builder.add(frame)
+    story = builder.story("x", {}, every=True)
+    (gap,) = story.gaps
+    assert 20 < (gap.end_ns - gap.begin_ns) / 1e9 < 22
+    assert gap.text == "nothing was recorded"
+    assert story.watched_s == pytest.approx(slow_story().watched_s - 21, abs=1.5)
+    curve = device(story, "loop0").curves["read_bytes_per_s"]
+    assert curve.values[12:28] == (None,) * 16
+
+
+def test_nothing_is_no_story() -> None:
+    with pytest.raises(UnknownError, match="no data"):
+        StoryBuilder(None, None).story("x", {}, every=True)

@@ -1,0 +1,1 @@
+"""Short recorded runs of one trainer, to compare: another disk, more workers, another loader."""

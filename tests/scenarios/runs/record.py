@@ -1,0 +1,116 @@
+"""Records a run: ``record_run(Run(...), folder)``, or ``python -m tests.scenarios.runs.record OUT --delay-ms 20``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.rigs.nvml.c_library import SERVER, build, machine
+from tests.scenarios.cause import Setting
+from tests.scenarios.place import die_with_us
+from tests.scenarios.scenes import slow, write_files
+
+TRAINER = Path(__file__).with_name("trainer.py")
+REPO = Path(__file__).resolve().parents[3]
+
+
+class Run(NamedTuple):
+    """One run. delay_us: of each request of its disk; None: its data lies in memory (tmpfs)."""
+
+    delay_us: int | None
+    options: tuple[str, ...] = ()
+    seconds: float = 20.0
+    gpu: bool = True
+
+
+class Recorded(NamedTuple):
+    """A recording, what the trainer printed, and what it measured."""
+
+    path: Path
+    stdout: Path
+    truth: list[dict[str, float]]
+
+    @property
+    def wait_ratio(self) -> float:
+        """The share of its time that the trainer waited for data."""
+        return sum(step["wait"] for step in self.truth) / sum(step["all"] for step in self.truth)
+
+    @property
+    def steps_per_s(self) -> float:
+        """Steps a second."""
+        return len(self.truth) / sum(step["all"] for step in self.truth)
+
+
+@contextlib.contextmanager
+def in_memory() -> Iterator[Setting]:
+    """A folder on tmpfs."""
+    with tempfile.TemporaryDirectory(prefix="iotop-runs-", dir="/dev/shm") as name:
+        write_files(Path(name), 8, 8)
+        yield Setting(Path(name))
+
+
+@contextlib.contextmanager
+def place(delay_us: int | None) -> Iterator[Setting]:
+    """Where a run's data lies."""
+    if delay_us is None:
+        with in_memory() as setting:
+            yield setting
+    else:
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="iotop-runs-"))
+            yield stack.enter_context(slow(delay_us, files=(8, 8), mebibytes=96)(Path(folder)))
+
+
+def record_run(run: Run, folder: Path, name: str, setting: Setting, library: Path | None = None) -> Recorded:
+    """Run the trainer below ``iotop-ai record``. library: the C library that stands for NVML, built when missing.
+
+    Raises RuntimeError where one of them fails.
+    """
+    path, stdout = folder / f"{name}.iotop.jsonl", folder / f"{name}.log"
+    with tempfile.TemporaryDirectory(prefix="iotop-truth-", dir="/dev/shm") as memory:
+        truth = Path(memory) / "truth.jsonl"
+        words = [str(TRAINER), str(setting.folder), "--truth", str(truth), "--seconds", str(run.seconds), *run.options]
+        env = {**os.environ, "PYTHONPATH": str(REPO), "PYTHONDONTWRITEBYTECODE": "1"}
+        if run.gpu:
+            library = library or build(folder)
+            conf = Path(memory) / "gpu.conf"
+            machine(conf, [{k: v for k, v in SERVER.items() if k not in ("util", "power_mw", "energy_mj", "procs")}])
+            env |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
+            words += ["--gpu", str(conf)]
+        recorder = [sys.executable, "-m", "iotop_ai", "record", "--no-smart", "-o", str(path), "--"]
+        with stdout.open("w") as out:
+            done = subprocess.run(
+                [*recorder, sys.executable, *words],
+                cwd=REPO, env=env, stdout=out, stderr=subprocess.PIPE, text=True, preexec_fn=die_with_us,
+                timeout=run.seconds + 60, check=False,
+            )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"record ended with {done.returncode}: {done.stderr[-500:]}")
+        steps = [json.loads(line) for line in truth.read_text().splitlines() if line.endswith("}")]
+    return Recorded(path, stdout, steps)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path, help="OUT.iotop.jsonl and OUT.log are written")
+    parser.add_argument("--delay-ms", type=float, help="of each request of the disk; without it the data is in memory")
+    parser.add_argument("--seconds", type=float, default=20.0)
+    a, options = parser.parse_known_args(argv)  # what is left is the trainer's
+    delay_us = None if a.delay_ms is None else round(a.delay_ms * 1000)
+    with place(delay_us) as setting:
+        run = Run(delay_us, tuple(options), a.seconds)
+        found = record_run(run, a.out.parent, a.out.name, setting)
+    print(f"{found.path}: {len(found.truth)} steps, {found.steps_per_s:.2f} a second, wait {found.wait_ratio:.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
