@@ -242,7 +242,7 @@ def _fact(group: Group, facts: _Facts, id_: str) -> str:
     if facts.known is None:
         return UNKNOWN
     threads, pages = facts.known
-    return str(threads) if id_ == "threads" else size(pages * facts.page_bytes)
+    return {"threads": str(threads), "rss": size(pages * facts.page_bytes)}[id_]
 
 
 def _wchan(group: Group, table: ProcessTable) -> str:
