@@ -19,6 +19,7 @@ TOP = Path(__file__).resolve().parent.parent
 DEBIAN_PACKAGES = (
     *("fio", "sysstat", "smartmontools", "tmux", "libfuse3-dev", "fuse3", "pkg-config", "gcc", "libc6-dev"),
     *("valgrind", "strace", "bindfs", "psmisc", "procps", "util-linux", "e2fsprogs", "rsync", "sudo"),
+    "prometheus",
 )
 SLOW_PACKAGES = ("qemu-system-x86", "seabios", "ipxe-qemu", "busybox-static", "cpio", "kmod")
 SATISFIED = """
@@ -102,7 +103,8 @@ def install_packages(wanted: Sequence[str]) -> None:
         say(f"skipped Debian packages: not root; missing {', '.join(lacks)} (sudo apt-get install {' '.join(lacks)})")
         return
     say(f"installing Debian packages: {', '.join(lacks)}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # Runlevel 1: invoke-rc.d starts no service, as Prometheus's package would.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *lacks]
     for command in (["apt-get", "update", "-q"], install):
         done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)

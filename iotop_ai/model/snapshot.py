@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo, BlockTable, Mount
@@ -24,6 +25,7 @@ from iotop_ai.model.machine.pool import PoolTable
 from iotop_ai.model.machine.pressure import PressureTable
 from iotop_ai.model.machine.rdma import RdmaCounters
 from iotop_ai.model.machine.tcp import TcpCounters
+from iotop_ai.model.metric import Exported
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading
 
@@ -69,12 +71,12 @@ class OwnCost(NamedTuple):
     """The monitor's own cost. In an imported log, where no monitor ran, all is None and pid 0."""
 
     pid: int
-    cpu_ns: int | None
+    cpu_ns: Annotated[int | None, Exported("ns", "CPU time of this monitor.", "cpu")]
     """Cumulative CPU time of this process."""
-    rss_bytes: int | None
-    collect_ns: int | None
+    rss_bytes: Annotated[int | None, Exported("B", "Resident memory of this monitor.", "resident_memory", level=True)]
+    collect_ns: Annotated[int | None, Exported("ns", "Time that the newest collection took.", "collect", level=True)]
     """Time that this tick's collection took."""
-    late_ns: int | None
+    late_ns: Annotated[int | None, Exported("ns", "How late the newest collection began.", "late", level=True)]
 
 
 class Snapshot(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Annotated
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.counter import U32, delta, delta_u32, per_second, quotient, total
-from iotop_ai.model.metric import Metric
+from iotop_ai.model.metric import Exported, Metric
 
 SECTOR_BYTES = 512
 
@@ -34,23 +34,23 @@ class BlockCounters(NamedTuple):
     without it.
     """
 
-    rd_ios: int
-    rd_merges: int
-    rd_sectors: int
-    rd_ms: int
-    wr_ios: int
-    wr_merges: int
-    wr_sectors: int
-    wr_ms: int
+    rd_ios: Annotated[int, Exported("count", "Reads completed, after merging.", "reads_completed")]
+    rd_merges: Annotated[int, Exported("count", "Read requests merged.", "reads_merged")]
+    rd_sectors: Annotated[int, Exported("sectors", "Bytes read.", "read")]
+    rd_ms: Annotated[int, Exported("ms", "Time of all reads together, queue and service.", "read_time")]
+    wr_ios: Annotated[int, Exported("count", "Writes completed, after merging.", "writes_completed")]
+    wr_merges: Annotated[int, Exported("count", "Write requests merged.", "writes_merged")]
+    wr_sectors: Annotated[int, Exported("sectors", "Bytes written.", "written")]
+    wr_ms: Annotated[int, Exported("ms", "Time of all writes together, queue and service.", "write_time")]
     in_flight: int | None
-    busy_ms: int
-    queue_ms: int
-    dc_ios: int | None = None
-    dc_merges: int | None = None
-    dc_sectors: int | None = None
-    dc_ms: int | None = None
-    fl_ios: int | None = None
-    fl_ms: int | None = None
+    busy_ms: Annotated[int, Exported("ms", "Time with a request in flight.", "io_time")]
+    queue_ms: Annotated[int, Exported("ms", "Time of all requests together, also unfinished ones.", "io_time_weighted")]
+    dc_ios: Annotated[int | None, Exported("count", "Discards completed.", "discards_completed")] = None
+    dc_merges: Annotated[int | None, Exported("count", "Discard requests merged.", "discards_merged")] = None
+    dc_sectors: Annotated[int | None, Exported("sectors", "Bytes discarded.", "discarded")] = None
+    dc_ms: Annotated[int | None, Exported("ms", "Time of all discards together.", "discard_time")] = None
+    fl_ios: Annotated[int | None, Exported("count", "Flushes completed.", "flush_requests")] = None
+    fl_ms: Annotated[int | None, Exported("ms", "Time of all flushes together.", "flush_requests_time")] = None
 
 
 class Mount(NamedTuple):

@@ -6,8 +6,10 @@ Source: nvml.h; /sys/bus/pci/devices (https://docs.kernel.org/admin-guide/abi-te
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.metric import Exported
 from iotop_ai.model.reading import Reading
 
 
@@ -36,12 +38,22 @@ class GpuDetail(NamedTuple):
     slot_max_generation: int | None = None
     slot_max_width: int | None = None
     ecc: bool | None = None
-    ecc_corrected: int | None = None
-    ecc_uncorrected: int | None = None
+    ecc_corrected: Annotated[
+        int | None, Exported("count", "ECC errors corrected since the driver was loaded.", "ecc_corrected_errors")
+    ] = None
+    ecc_uncorrected: Annotated[
+        int | None, Exported("count", "ECC errors not corrected since the driver was loaded.", "ecc_uncorrected_errors")
+    ] = None
     ecc_corrected_total: int | None = None
     ecc_uncorrected_total: int | None = None
-    rows_corrected: int | None = None
-    rows_uncorrected: int | None = None
+    rows_corrected: Annotated[
+        int | None,
+        Exported("count", "Memory rows remapped after corrected errors.", "rows_remapped_corrected", level=True),
+    ] = None
+    rows_uncorrected: Annotated[
+        int | None,
+        Exported("count", "Memory rows remapped after uncorrected errors.", "rows_remapped_uncorrected", level=True),
+    ] = None
     rows_pending: bool | None = None
     rows_failed: bool | None = None
     pages_pending: bool | None = None
@@ -62,11 +74,17 @@ class GpuDetail(NamedTuple):
     sram_uncorrected: int | None = None
     sram_exceeded: bool | None = None
     """Whether the board's lifetime count of these exceeds NVIDIA's limit: the board has to be replaced."""
-    nvlink_crc_errors: int | None = None
+    nvlink_crc_errors: Annotated[
+        int | None, Exported("count", "Damaged NVLink packets since the driver was loaded.")
+    ] = None
     """Over all links since the driver was loaded: damaged flits and data (fields 38 and 45, or 163 of each link)."""
-    nvlink_replays: int | None = None
+    nvlink_replays: Annotated[
+        int | None, Exported("count", "NVLink packets sent again since the driver was loaded.")
+    ] = None
     """Field 52, or 161 of each link."""
-    nvlink_recoveries: int | None = None
+    nvlink_recoveries: Annotated[
+        int | None, Exported("count", "Retrainings of an NVLink since the driver was loaded.")
+    ] = None
     """Retrainings of a link: field 59, or 162 of each link, or 215 of NVLink 5."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, per_second, quotient
-from iotop_ai.model.metric import Metric
+from iotop_ai.model.metric import Exported, Metric
 from iotop_ai.model.reading import Reading
 
 MIB = 1 << 20
@@ -84,15 +84,15 @@ class GpuState(NamedTuple):
     temperature_celsius: int | None = None
     power_mw: int | None = None
     power_limit_mw: int | None = None
-    energy_mj: int | None = None
+    energy_mj: Annotated[int | None, Exported("mJ", "Energy used since the driver was loaded.")] = None
     sm_mhz: int | None = None
     sm_max_mhz: int | None = None
     memory_mhz: int | None = None
     fan_percent: int | None = None
     performance_state: int | None = None
     clock_reasons: int | None = None
-    pcie_generation: int | None = None
-    pcie_width: int | None = None
+    pcie_generation: Annotated[int | None, Exported("count", "PCIe generation of the link now.", level=True)] = None
+    pcie_width: Annotated[int | None, Exported("count", "PCIe lanes of the link now.", level=True)] = None
     pcie_max_generation: int | None = None
     pcie_max_width: int | None = None
     bus_id: str = ""
@@ -107,22 +107,24 @@ class GpuState(NamedTuple):
     """Samples of the driver's utilisation buffer that were read so far; grows."""
     gap_samples: int | None = None
     """Those of them below 10 %: the GPU was idle; grows."""
-    power_cap_ns: int | None = None
+    power_cap_ns: Annotated[int | None, Exported("ns", "Time throttled by the power limit.")] = None
     """Time throttled by the power limit: field 74. Like the four below, ns since the driver was loaded."""
-    sync_boost_ns: int | None = None
-    sw_thermal_ns: int | None = None
-    hw_thermal_ns: int | None = None
-    power_brake_ns: int | None = None
-    pcie_tx_bytes: int | None = None
+    sync_boost_ns: Annotated[int | None, Exported("ns", "Time held to the slowest GPU of its group.")] = None
+    sw_thermal_ns: Annotated[int | None, Exported("ns", "Time slowed because GPU or memory was too hot.")] = None
+    hw_thermal_ns: Annotated[int | None, Exported("ns", "Time at half clock or less, too hot.")] = None
+    power_brake_ns: Annotated[
+        int | None, Exported("ns", "Time at half clock or less by the power supply's signal.")
+    ] = None
+    pcie_tx_bytes: Annotated[int | None, Exported("B", "Bytes that the GPU sent over PCIe.")] = None
     """Bytes that the GPU sent over PCIe: field 197; grows. Received: field 198."""
-    pcie_rx_bytes: int | None = None
+    pcie_rx_bytes: Annotated[int | None, Exported("B", "Bytes that the GPU received over PCIe.")] = None
     pcie_tx_kib_per_s: int | None = None
     """nvmlDeviceGetPcieThroughput: a window of 20 ms; only without another source."""
     pcie_rx_kib_per_s: int | None = None
-    pcie_replays: int | None = None
-    nvlink_tx_kib: int | None = None
+    pcie_replays: Annotated[int | None, Exported("count", "PCIe packets sent again.")] = None
+    nvlink_tx_kib: Annotated[int | None, Exported("KiB", "Bytes sent over all NVLinks.")] = None
     """Data sent over all NVLinks: field 138; grows. Received: field 139."""
-    nvlink_rx_kib: int | None = None
+    nvlink_rx_kib: Annotated[int | None, Exported("KiB", "Bytes received over all NVLinks.")] = None
     gpm_sm_percent: float | None = None
     """GPM, Hopper and later: share of SM time with a warp resident, between two samples at least 100 ms apart."""
     gpm_occupancy_percent: float | None = None
@@ -132,7 +134,10 @@ class GpuState(NamedTuple):
     gpm_pcie_rx_mib_per_s: float | None = None
     gpm_nvlink_tx_mib_per_s: float | None = None
     gpm_nvlink_rx_mib_per_s: float | None = None
-    last_xid: int | None = None
+    last_xid: Annotated[
+        int | None,
+        Exported("count", "The newest Xid of this GPU since the monitor started; absent without one.", level=True),
+    ] = None
     """The newest Xid event of this GPU since our start; None without one."""
     last_xid_at_ns: int | None = None
     instances: tuple[GpuInstance, ...] | None = None

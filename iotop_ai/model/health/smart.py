@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.metric import Exported
 
 
 class SmartAttribute(NamedTuple):
@@ -105,28 +108,37 @@ class SmartState(NamedTuple):
     assessment: str | None
     severity: str
     reasons: tuple[str, ...]
-    temperature_celsius: int | None = None
-    power_on_hours: int | None = None
+    temperature_celsius: Annotated[int | None, Exported("celsius", "Temperature of the disk.", level=True)] = None
+    power_on_hours: Annotated[int | None, Exported("h", "Time powered on.")] = None
     attributes: tuple[SmartAttribute, ...] = ()
-    reallocated: int | None = None
-    pending: int | None = None
-    uncorrectable: int | None = None
-    crc_errors: int | None = None
-    critical_warning: int | None = None
-    available_spare_percent: int | None = None
+    reallocated: Annotated[
+        int | None, Exported("count", "Sectors replaced by spare ones.", "reallocated_sectors", level=True)
+    ] = None
+    pending: Annotated[
+        int | None,
+        Exported("count", "Sectors that cannot be read and wait for a write.", "pending_sectors", level=True),
+    ] = None
+    uncorrectable: Annotated[
+        int | None, Exported("count", "Sectors that could not be corrected.", "uncorrectable_sectors", level=True)
+    ] = None
+    crc_errors: Annotated[int | None, Exported("count", "Transfers damaged on the cable.")] = None
+    critical_warning: Annotated[int | None, Exported("count", "NVMe critical warning, a bit mask.", level=True)] = None
+    available_spare_percent: Annotated[int | None, Exported("%", "Spare blocks left.", level=True)] = None
     spare_threshold_percent: int | None = None
-    used_percent: int | None = None
-    media_errors: int | None = None
+    used_percent: Annotated[int | None, Exported("%", "Rated life used; may exceed 1.", level=True)] = None
+    media_errors: Annotated[int | None, Exported("count", "Media and data integrity errors.")] = None
     error_log_entries: int | None = None
-    unsafe_shutdowns: int | None = None
+    unsafe_shutdowns: Annotated[int | None, Exported("count", "Power losses without a shutdown.")] = None
     warning_temperature_minutes: int | None = None
-    written_bytes: int | None = None
-    read_bytes: int | None = None
+    written_bytes: Annotated[int | None, Exported("B", "Bytes written over the disk's life.")] = None
+    read_bytes: Annotated[int | None, Exported("B", "Bytes read over the disk's life.")] = None
     exit_status: int | None = None
     messages: tuple[str, ...] = ()
     device_type: str = ""
-    reported_uncorrectable: int | None = None
-    command_timeouts: int | None = None
+    reported_uncorrectable: Annotated[
+        int | None, Exported("count", "Errors that the disk could not correct.", "uncorrectable_errors")
+    ] = None
+    command_timeouts: Annotated[int | None, Exported("count", "Commands that timed out.")] = None
     power_cycles: int | None = None
     critical_temperature_minutes: int | None = None
     warning_celsius: int | None = None
@@ -143,5 +155,9 @@ class SmartState(NamedTuple):
     test_long_minutes: int | None = None
     self_test_log: tuple[SelfTest, ...] = ()
     error_log: tuple[ErrorEntry, ...] = ()
-    io_errors: int | None = None
-    io_timeouts: int | None = None
+    io_errors: Annotated[int | None, Exported("count", "Requests that failed since boot, by the kernel's count.")] = (
+        None
+    )
+    io_timeouts: Annotated[
+        int | None, Exported("count", "Requests that timed out since boot, by the kernel's count.")
+    ] = None

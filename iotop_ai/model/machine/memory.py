@@ -6,7 +6,7 @@ from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, per_second
-from iotop_ai.model.metric import Metric
+from iotop_ai.model.metric import Exported, Metric
 
 
 class MemoryState(NamedTuple):
@@ -26,18 +26,22 @@ class MemoryState(NamedTuple):
     swap_total_bytes: int | None
     swap_free_bytes: int | None
     shmem_bytes: int | None
-    refault_file_pages: int | None
-    refault_anon_pages: int | None
-    major_faults: int | None
-    swapped_in_pages: int | None
-    swapped_out_pages: int | None
+    refault_file_pages: Annotated[
+        int | None, Exported("pages", "File pages read again soon after eviction.", "refault_file")
+    ]
+    refault_anon_pages: Annotated[
+        int | None, Exported("pages", "Anonymous pages read again soon after eviction.", "refault_anon")
+    ]
+    major_faults: Annotated[int | None, Exported("count", "Faults that needed I/O.")]
+    swapped_in_pages: Annotated[int | None, Exported("pages", "Bytes swapped in.", "swapped_in")]
+    swapped_out_pages: Annotated[int | None, Exported("pages", "Bytes swapped out.", "swapped_out")]
     pgpgin_kib: int | None
     pgpgout_kib: int | None
     nr_dirtied_pages: int | None
     nr_written_pages: int | None
-    alloc_stalls: int | None
+    alloc_stalls: Annotated[int | None, Exported("count", "Allocations that had to reclaim first.")]
     scanned_direct_pages: int | None
-    oom_kills: int | None
+    oom_kills: Annotated[int | None, Exported("count", "Processes killed for lack of memory.")]
     drop_pagecache: int | None
     drop_slab: int | None
     dirty_threshold_pages: int | None

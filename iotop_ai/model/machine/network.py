@@ -7,7 +7,7 @@ from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, per_second, quotient, total
-from iotop_ai.model.metric import Metric
+from iotop_ai.model.metric import Exported, Metric
 
 
 class LinkCounters(NamedTuple):
@@ -18,12 +18,12 @@ class LinkCounters(NamedTuple):
     None not recorded.
     """
 
-    rx_bytes: int
-    tx_bytes: int
-    rx_errors: int | None
-    tx_errors: int | None
-    rx_dropped: int | None
-    tx_dropped: int | None
+    rx_bytes: Annotated[int, Exported("B", "Bytes received.", "receive")]
+    tx_bytes: Annotated[int, Exported("B", "Bytes sent.", "transmit")]
+    rx_errors: Annotated[int | None, Exported("count", "Errors while receiving.", "receive_errors")]
+    tx_errors: Annotated[int | None, Exported("count", "Errors while sending.", "transmit_errors")]
+    rx_dropped: Annotated[int | None, Exported("count", "Received packets dropped.", "receive_drops")]
+    tx_dropped: Annotated[int | None, Exported("count", "Packets dropped before sending.", "transmit_drops")]
     bits_per_s: int | None
     state: str
     kind: str = "nic"

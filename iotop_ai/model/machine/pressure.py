@@ -11,14 +11,14 @@ from typing import Annotated
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta, per_second
-from iotop_ai.model.metric import Metric
+from iotop_ai.model.metric import Exported, Metric
 
 
 class PressureTotals(NamedTuple):
     """One pressure file's totals in µs. full: None where the kernel does not print it (cpu on old kernels)."""
 
-    some_us: int
-    full_us: int | None
+    some_us: Annotated[int, Exported("us", "Time in which a task waited for the resource.", "some")]
+    full_us: Annotated[int | None, Exported("us", "Time in which all non-idle tasks waited for it.", "full")]
 
 
 class PressureRates(NamedTuple):

@@ -1,0 +1,149 @@
+"""``iotop-ai serve``: the figures and the verdict for Prometheus, and a recording of them where wanted."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+import threading
+
+from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
+from iotop_ai.cli.commands.record.output import Output
+from iotop_ai.cli.commands.record.signals import END_SIGNALS, Signals
+from iotop_ai.cli.commands.serve.options import ServeOptions, add_serve_flags, is_loopback, serve_options
+from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.diagnosis.facts.saturation import saturated
+from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText, own_names
+from iotop_ai.export.prometheus.textfile import Textfile
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, IotopError
+from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from iotop_ai.sources.live.source import LiveSource
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``serve``."""
+    add_serve_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until a signal; 0."""
+    options = serve_options(args)
+    quiet_log()
+    session = ServeSession(options)
+    with Signals(END_SIGNALS, session.on_signal):
+        return session.run()
+
+
+def say(text: str) -> None:
+    """Print one line to stderr; a closed stderr changes nothing."""
+    with contextlib.suppress(OSError):
+        print(f"serve: {clean(text, 300)}", file=sys.stderr, flush=True)
+
+
+class ServeSession:
+    """One run of ``serve``."""
+
+    def __init__(self, options: ServeOptions) -> None:
+        self._options = options
+        devices = options.record.settings.devices
+        self._scrape = ScrapeText(devices)
+        self._textfile = Textfile(options.textfile, devices) if options.textfile else None
+        self._output: Output | None = None
+        self._source: LiveSource | None = None
+        self._stopping = threading.Event()
+        self._trouble = ""
+
+    def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
+        """End; a second signal waits for nothing."""
+        if self._stopping.is_set() and self._output is not None:
+            self._output.stop_waiting()
+        self._stop()
+
+    def _stop(self) -> None:
+        self._stopping.set()
+        if self._source is not None:
+            self._source.close()
+
+    def run(self) -> int:
+        """Listen, read, record; the exit code. Raises IotopError when it cannot start."""
+        options = self._options
+        server = self._listen()
+        try:
+            if options.record.output:
+                self._output = Output(options.record, Clock(), say, lambda: None)
+            if server is not None:
+                server.start()
+            self._serve()
+        finally:
+            if server is not None:
+                server.stop()
+            if self._textfile is not None:
+                self._textfile.close()
+            if self._output is not None:
+                self._output.close()
+        if self._output is not None and self._output.broken:
+            raise InputError(self._output.broken)
+        return 0
+
+    def _listen(self) -> MetricsServer | None:
+        options = self._options
+        if options.listen is None:
+            return None
+        host, port = options.listen
+        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        names = (*own_names(), *options.hosts)
+        try:
+            server = MetricsServer((host, port), self._scrape, token=options.token, tls=options.tls, names=names)
+        except OSError as error:
+            raise InputError(f"--listen {shown}: {error.strerror}") from None
+        scheme = "http" if options.tls is None else "https"
+        say(f"{scheme}://{shown.rpartition(':')[0]}:{server.server_port}/metrics")
+        if not is_loopback(host):
+            if not options.token:
+                say("warning: every machine that reaches this address may read them; --token-file asks for a token")
+            elif options.tls is None:
+                say("warning: the token travels in clear text; --tls-cert and --tls-key encrypt it")
+        return server
+
+    def _serve(self) -> None:
+        settings = self._options.record.settings
+        source = LiveSource(settings, marks=True)
+        self._source = source
+        if self._stopping.is_set():
+            source.close()
+        timer = threading.Timer(self._options.record.duration_s or 0.0, self._stop)
+        timer.daemon = True
+        if self._options.record.duration_s is not None:
+            timer.start()
+        last: Frame | None = None
+        try:
+            for frame in frames(source):
+                if last is None and self._output is not None:
+                    self._output.warn_of_own_disk(frame.snapshot)
+                last = frame
+                source.hold_smart(saturated(frame))
+                self._take(frame)
+        finally:
+            timer.cancel()
+            source.close()
+            if last is not None:
+                save_baselines(settings, last)
+
+    def _take(self, frame: Frame) -> None:
+        self._scrape.put(frame)
+        if self._output is not None:
+            self._output.put(frame)
+        if self._textfile is not None:
+            trouble = ""
+            try:
+                self._textfile.put(frame)
+            except (OSError, IotopError) as error:
+                why = error.strerror if isinstance(error, OSError) else str(error)
+                trouble = f"--textfile {self._textfile.path}: {why}"
+            if trouble != self._trouble:
+                say(trouble or f"writing {self._textfile.path} again")
+                self._trouble = trouble

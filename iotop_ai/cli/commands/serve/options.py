@@ -1,0 +1,130 @@
+"""The flags of ``iotop-ai serve``, checked."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import os
+import stat
+from typing import TYPE_CHECKING, NamedTuple
+
+from iotop_ai.cli.commands.record.options import RecordOptions, record_options
+from iotop_ai.cli.options.common import add_source_flags, count
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.settings import CMDLINE_LEVELS
+
+if TYPE_CHECKING:
+    import ssl
+
+LISTEN = "127.0.0.1:9743"
+_LONGEST_TOKEN = 4096
+
+
+class ServeOptions(NamedTuple):
+    """listen: None with --textfile alone. record: with an empty output when nothing is recorded."""
+
+    listen: tuple[str, int] | None
+    textfile: str
+    token: str
+    tls: ssl.SSLContext | None
+    hosts: tuple[str, ...]
+    record: RecordOptions
+
+
+def add_serve_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``serve``."""
+    parser.add_argument("--listen", metavar="ADDR:PORT", help=f"address of the HTTP server (default {LISTEN})")
+    parser.add_argument(
+        "--textfile", metavar="FILE", help="write FILE.prom for node_exporter; without --listen no server is started"
+    )
+    parser.add_argument("--token-file", metavar="FILE", help="ask for the bearer token in this file")
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate for HTTPS, in PEM; needs --tls-key")
+    parser.add_argument("--tls-key", metavar="FILE", help="its private key")
+    parser.add_argument(
+        "--allow-host", metavar="NAME", action="append", default=[], help="another name of this machine (repeatable)"
+    )
+    parser.add_argument("--record", dest="output", metavar="FILE", help="also record into this file")
+    parser.add_argument("--append", action="store_true", help="append to an existing recording")
+    parser.add_argument("--rotate", metavar="LIMIT", help="start a new recording at 512M, 24h, or 1G,24h")
+    parser.add_argument("--keep", metavar="N", type=count, help="number of full recordings to keep (default all)")
+    parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines to record (default names)")
+    parser.add_argument("--duration", metavar="T", help="stop after this time: 30, 10m, 2h")
+    add_source_flags(parser, sub=True)
+    parser.set_defaults(csv=None, hook=None, burst=None, min_free=None, words=[], control=False)
+
+
+def serve_options(args: argparse.Namespace) -> ServeOptions:
+    """The options of the flags. Raises UsageError or InputError."""
+    if args.output == "-":
+        raise UsageError("--record needs a file; iotop-ai record - writes to stdout")
+    if not args.output and (args.append or args.rotate or args.keep is not None or args.cmdline):
+        raise UsageError("--append, --rotate, --keep and --cmdline need --record FILE")
+    listen = parse_listen(args.listen or LISTEN) if args.listen or not args.textfile else None
+    if listen is None and (args.token_file or args.tls_cert or args.tls_key or args.allow_host):
+        raise UsageError("--token-file, --tls-cert and --allow-host need --listen")
+    if bool(args.tls_cert) != bool(args.tls_key):
+        raise UsageError("--tls-cert and --tls-key need each other")
+    return ServeOptions(
+        listen,
+        args.textfile or "",
+        read_token(args.token_file) if args.token_file else "",
+        tls_context(args.tls_cert, args.tls_key) if args.tls_cert else None,
+        tuple(args.allow_host),
+        record_options(args),
+    )
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """ "127.0.0.1:9743", "[::1]:9743", ":9743" (every address of this machine) or "9743" (loopback)."""
+    host, colon, port = text.rpartition(":")
+    if not (port.isascii() and port.isdecimal() and int(port) <= 65535):
+        raise UsageError(f"--listen {clean(text)}: write an address and a port, as {LISTEN}")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon:
+        return "127.0.0.1", int(port)
+    if host == "localhost":
+        return "127.0.0.1", int(port)
+    try:
+        return str(ipaddress.ip_address(host or "0.0.0.0")), int(port)
+    except ValueError:
+        raise UsageError(f"--listen {clean(text)}: {clean(host)} is not a numeric address") from None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    return ipaddress.ip_address(host).is_loopback
+
+
+def read_token(path: str) -> str:
+    """The token in a file that only its owner may change. Raises InputError."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(f"--token-file {clean(path)} is not a regular file")
+            if found.st_uid not in (0, os.geteuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):
+                raise InputError(f"--token-file {clean(path)}: other users may read or write it (chmod 600)")
+            token = file.read(_LONGEST_TOKEN).decode("ascii").strip()
+    except OSError as error:
+        raise InputError(f"--token-file {clean(path)}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--token-file {clean(path)}: a token is ASCII text") from None
+    if not token or not token.isprintable() or " " in token:
+        raise InputError(f"--token-file {clean(path)}: write one token on one line")
+    return token
+
+
+def tls_context(certificate: str, key: str) -> ssl.SSLContext:
+    """A server's context, TLS 1.2 or later. Raises InputError."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:  # an SSLError is an OSError
+        why = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not a certificate and its key"
+        raise InputError(f"--tls-cert {clean(certificate)}, --tls-key {clean(key)}: {clean(str(why))}") from None
+    return context

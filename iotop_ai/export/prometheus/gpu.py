@@ -1,0 +1,57 @@
+"""GPUs, with the labels of dcgm-exporter."""
+
+from __future__ import annotations
+
+from iotop_ai.export.prometheus.families import INFO, Family, columns_of, families_of, family, label_text
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuRates, GpuState
+
+MOST_GPUS = 64
+GPU = "iotop_gpu"
+COUNTED = {
+    "pcie_tx_bytes_per_s": "pcie_tx_bytes", "pcie_rx_bytes_per_s": "pcie_rx_bytes",
+    "nvlink_tx_bytes_per_s": "nvlink_tx_kib", "nvlink_rx_bytes_per_s": "nvlink_rx_kib",
+    "pcie_replays_per_s": "pcie_replays", "power_cap_ratio": "power_cap_ns", "sync_boost_ratio": "sync_boost_ns",
+    "sw_thermal_ratio": "sw_thermal_ns", "hw_thermal_ratio": "hw_thermal_ns", "power_brake_ratio": "power_brake_ns",
+}  # fmt: skip
+"""Rates that are a counter over time where the driver has that counter."""
+
+
+def gpu_families(frame: Frame) -> list[Family]:
+    """Every GPU that answers."""
+    table = frame.snapshot.gpu.value or {}
+    states = [(uuid, reading.value) for uuid, reading in table.items() if reading.value is not None][:MOST_GPUS]
+    rates, details = frame.sample.gpu.value or {}, frame.snapshot.gpu_slow.value or {}
+    names = {uuid: label_text((("gpu", str(state.number)), ("UUID", uuid))) for uuid, state in states}
+    slow = {uuid: one.value for uuid, one in details.items() if one.value is not None and uuid in names}
+    rated = [
+        (names[uuid], rates[uuid]._replace(**{rate: None for rate, total in COUNTED.items() if _has(state, total)}))
+        for uuid, state in states
+        if uuid in rates
+    ]
+    return [
+        *families_of(columns_of(GPU, GpuRates), rated),
+        *families_of(columns_of(GPU, GpuState), [(names[uuid], state) for uuid, state in states]),
+        *families_of(columns_of(GPU, GpuDetail), [(names[uuid], detail) for uuid, detail in slow.items()]),
+        family(
+            *(GPU, INFO, "Identity of a GPU, to join with."),
+            [
+                (
+                    (
+                        ("gpu", str(state.number)),
+                        ("UUID", uuid),
+                        ("model", state.name),
+                        ("pci_bus_id", state.bus_id),
+                        ("driver", slow[uuid].driver if uuid in slow else ""),
+                    ),
+                    1,
+                )
+                for uuid, state in states
+            ],
+        ),
+    ]
+
+
+def _has(state: GpuState, counter: str) -> bool:
+    return getattr(state, counter) is not None

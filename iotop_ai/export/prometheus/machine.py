@@ -1,0 +1,85 @@
+"""The rest of the machine, the collectors' health, and the monitor's own cost."""
+
+from __future__ import annotations
+
+from iotop_ai import __version__
+from iotop_ai.export.prometheus.families import GAUGE, INFO, Family, columns_of, families_of, family, label_text
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.machine.cpu import CoreRates
+from iotop_ai.model.machine.memory import MemoryState
+from iotop_ai.model.machine.network import LinkCounters
+from iotop_ai.model.machine.pressure import PressureTotals
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.snapshot import OwnCost
+
+MOST_LINKS = 32
+COLLECTOR, MONITOR = "iotop_collector", "iotop_monitor"
+_STEPS = ("block", "processes", "cpu", "memory", "pressure", "gpu", "smart", "filesystems", "network", "netfs")
+COLLECTORS = (*_STEPS, "gpu_slow", "jobs", "kernel", "disks", "mounts", "marks", "cgroups", "tcp", "rdma", "pools")
+"""Fields of a Snapshot whose Reading has a status of its own."""
+
+
+def machine_families(frame: Frame) -> list[Family]:
+    """CPU, memory, pressure and links."""
+    now, sample = frame.snapshot, frame.sample
+    links = [
+        (label_text((("device", name),)), link)
+        for name, link in (now.network.value or {}).items()
+        if link.kind != "nic" or link.place  # neither the loopback nor a container's virtual link
+    ][:MOST_LINKS]
+    pressure = [
+        (label_text((("resource", name),)), totals if name != "cpu" else totals._replace(full_us=None))
+        for name, totals in (now.pressure.value or {}).items()
+        if not name.startswith("cgroup:")
+    ]
+    cpu, memory = sample.cpu.value, now.memory.value
+    return [
+        *families_of(columns_of("iotop_cpu", CoreRates), [] if cpu is None else [("", cpu.all)]),
+        *families_of(columns_of("iotop_memory", MemoryState), [] if memory is None else [("", _in_4k(memory))]),
+        *families_of(columns_of("iotop_pressure", PressureTotals), pressure),
+        *families_of(columns_of("iotop_network", LinkCounters), links),
+    ]
+
+
+def _in_4k(memory: MemoryState) -> MemoryState:
+    """Its pages in units of 4 KiB, for kernels with larger ones."""
+    if memory.page_bytes == 4096:
+        return memory
+    names = [name for name in memory._fields if name.endswith("_pages") and getattr(memory, name) is not None]
+    return memory._replace(**{name: getattr(memory, name) * memory.page_bytes // 4096 for name in names})
+
+
+def monitor_families(frame: Frame) -> list[Family]:
+    """Whether the figures can be trusted: each collector's status and age, and the time of the newest reading."""
+    now = frame.snapshot
+    readings: list[tuple[str, Reading[object]]] = [(name, getattr(now, name)) for name in COLLECTORS]
+    readings = [(name, one) for name, one in readings if one.at_ns is not None or one.status != Status.PENDING]
+    return [
+        family(
+            *(f"{COLLECTOR}_status", GAUGE, "1 for the status that the collector has now."),
+            [((("collector", name), ("status", one.status.value)), 1) for name, one in readings],
+        ),
+        family(
+            *(f"{COLLECTOR}_age_seconds", GAUGE, "Age of the collector's newest reading."),
+            [
+                ((("collector", name),), None if one.at_ns is None else max(0, now.at_ns - one.at_ns) / 1e9)
+                for name, one in readings
+            ],
+            "seconds",
+        ),
+        family(
+            *(f"{COLLECTOR}_duration_seconds", GAUGE, "Time that its newest reading took."),
+            [((("collector", name),), one.took_ns / 1e9) for name, one in readings if one.at_ns is not None],
+            "seconds",
+        ),
+        *families_of(columns_of(MONITOR, OwnCost), [("", now.own)]),
+        family(
+            *(f"{MONITOR}_reading_timestamp_seconds", GAUGE, "Unix time of the newest reading."),
+            [((), now.wall_ns / 1e9)],
+            "seconds",
+        ),
+        family(
+            *("iotop_build", INFO, "The version of iotop-ai and of the kernel."),
+            [((("version", __version__), ("kernel", now.host.kernel)), 1)],
+        ),
+    ]

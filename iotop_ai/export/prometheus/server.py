@@ -1,0 +1,197 @@
+"""The HTTP server that a scrape asks. It answers GET /metrics from the newest Frame and reads no device.
+
+A web page can make a browser ask any address, under a name of its own (DNS rebinding): a request whose Host header
+names something else than this machine is refused, and no answer allows another origin to read it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import logging
+import os
+import socket
+import threading
+from collections.abc import Collection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from iotop_ai.export.prometheus.exposition import OPENMETRICS_TYPE, TEXT_TYPE, metrics, render, wants_openmetrics
+from iotop_ai.model.frame import Frame
+
+if TYPE_CHECKING:
+    import ssl
+
+log = logging.getLogger(__name__)
+
+PATH = "/metrics"
+MOST_REQUESTS = 16
+"""Requests answered at one time; another one is closed at once."""
+REQUEST_S = 10.0
+_HINT = b"iotop-ai: the metrics are at /metrics\n"
+
+
+class ScrapeText:
+    """The text of the newest Frame, made once per Frame and format."""
+
+    def __init__(self, devices: Collection[str] = ()) -> None:
+        self._devices = devices
+        self._lock = threading.Lock()
+        self._frame: Frame | None = None
+        self._texts: dict[bool, bytes] = {}
+
+    def put(self, frame: Frame) -> None:
+        """Take the newest Frame."""
+        with self._lock:
+            self._frame, self._texts = frame, {}
+
+    def text(self, *, openmetrics: bool) -> bytes | None:
+        """The text; None before the first Frame."""
+        with self._lock:
+            frame, texts = self._frame, self._texts
+            if frame is None:
+                return None
+            if openmetrics not in texts:
+                texts[openmetrics] = render(metrics(frame, self._devices), openmetrics=openmetrics)
+            return texts[openmetrics]
+
+
+def allowed_host(header: str, names: Collection[str]) -> bool:
+    """Whether a Host header names this machine: by an address, as localhost, or by one of ``names`` (lower case)."""
+    host = header.strip().lower()
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    elif host.count(":") == 1:
+        host = host.partition(":")[0]
+    if host == "localhost" or host in names:
+        return True
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class MetricsServer(ThreadingHTTPServer):
+    """Serves until ``stop``. token: "" for none. names: of this machine, for the Host header.
+
+    Raises OSError where it cannot listen.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 32
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        scrape: ScrapeText,
+        *,
+        token: str = "",
+        tls: ssl.SSLContext | None = None,
+        names: Collection[str] = (),
+    ) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self.scrape = scrape
+        self.token = token.encode()
+        self.names = frozenset(name.lower() for name in (*names, address[0]) if name)
+        self._tls = tls
+        self._free = threading.BoundedSemaphore(MOST_REQUESTS)
+        super().__init__(address, _Handler)
+        self._thread = threading.Thread(target=self.serve_forever, name="metrics", daemon=True)
+
+    def server_bind(self) -> None:
+        """Bind without the lookup of a host name, which may wait for a name server."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def start(self) -> None:
+        """Answer from now on, on threads."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End."""
+        self.shutdown()
+        self.server_close()
+        self._thread.join(REQUEST_S)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer on a thread, unless too many are at work."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """One request; the TLS handshake is part of it, so that a silent client holds up none."""
+        try:
+            request.settimeout(REQUEST_S)
+            if self._tls is not None:
+                request = self._tls.wrap_socket(request, server_side=True)
+            self.finish_request(request, client_address)
+        except OSError as error:  # also of TLS, and of a client that left
+            log.debug("request: %s", error)
+        except Exception:
+            log.exception("request")
+        finally:
+            self.shutdown_request(request)
+            self._free.release()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: MetricsServer
+    server_version = "iotop-ai"
+    sys_version = ""
+    timeout = REQUEST_S
+
+    def do_GET(self) -> None:
+        """Metrics, or a line that says where they are."""
+        if not allowed_host(self.headers.get("Host", ""), self.server.names):
+            self._answer(421, b"this name is not of this machine; --allow-host NAME allows it\n")
+        elif not self._authorized():
+            self._answer(401, b"a bearer token is needed\n", (("WWW-Authenticate", "Bearer"),))
+        elif self.path.partition("?")[0] == "/":
+            self._answer(200, _HINT)
+        elif self.path.partition("?")[0] != PATH:
+            self._answer(404, _HINT)
+        else:
+            openmetrics = wants_openmetrics(self.headers.get("Accept", ""))
+            text = self.server.scrape.text(openmetrics=openmetrics)
+            if text is None:
+                self._answer(503, b"nothing is read yet\n")
+            else:
+                self._answer(200, text, kind=OPENMETRICS_TYPE if openmetrics else TEXT_TYPE)
+
+    def _authorized(self) -> bool:
+        if not self.server.token:
+            return True
+        kind, _, given = self.headers.get("Authorization", "").partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.server.token)
+
+    def _answer(
+        self, code: int, body: bytes, more: tuple[tuple[str, str], ...] = (), kind: str = "text/plain; charset=utf-8"
+    ) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Connection", "close")
+        for name, value in more:
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's name
+        """Requests are not logged."""
+
+
+def own_names() -> tuple[str, ...]:
+    """The names of this machine that need no name server."""
+    name = os.uname().nodename
+    return (name, name.partition(".")[0])

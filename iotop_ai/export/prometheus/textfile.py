@@ -1,0 +1,49 @@
+"""The metrics as a file for the textfile collector of node_exporter."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from iotop_ai.export.atomic_file import OutFile
+from iotop_ai.export.prometheus.exposition import metrics, render
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.frame import Frame
+
+EVERY_S = 10.0
+ENDING = ".prom"
+"""node_exporter reads no other files."""
+_MODE = 0o644
+"""node_exporter is another user; the metrics name no command lines."""
+
+
+class Textfile:
+    """Replaces the file at most every 10 s, and removes it at the end, as old metrics would look new.
+
+    Raises UsageError for a path that node_exporter would not read.
+    """
+
+    def __init__(self, path: str, devices: tuple[str, ...] = ()) -> None:
+        if not path.endswith(ENDING):
+            raise UsageError(f"--textfile: the name must end in {ENDING}")
+        self.path = path
+        self._devices = devices
+        self._written_ns: int | None = None
+
+    def put(self, frame: Frame) -> None:
+        """Write the Frame where it is time to. Raises OSError or InputError."""
+        now_ns = frame.snapshot.at_ns
+        if self._written_ns is not None and now_ns - self._written_ns < EVERY_S * 1e9:
+            return
+        self._written_ns = now_ns
+        with OutFile(self.path, force=True) as out:
+            with out.stream() as stream:
+                stream.write(render(metrics(frame, self._devices), openmetrics=False))
+                os.fchmod(stream.fileno(), _MODE)
+            out.commit()
+
+    def close(self) -> None:
+        """Remove the file."""
+        if self._written_ns is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path)

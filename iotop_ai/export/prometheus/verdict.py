@@ -1,0 +1,53 @@
+"""The verdict and its findings."""
+
+from __future__ import annotations
+
+from iotop_ai.export.prometheus.families import GAUGE, Family, Labels, family
+from iotop_ai.model.finding import Finding
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.verdict_class import State
+
+MOST_FINDINGS = 32
+FINDING = "iotop_finding"
+
+
+def verdict_families(frame: Frame) -> list[Family]:
+    """The state of the banner, and each finding that stands; class unknown is not a finding."""
+    verdict = frame.verdict
+    standing = [one for one in verdict.findings if one.class_id != "unknown"][:MOST_FINDINGS]
+    return [
+        family(
+            *("iotop_verdict_state", GAUGE, "1 for the state of the verdict, 0 for the others."),
+            [((("state", state.value),), int(state == verdict.state)) for state in State],
+        ),
+        family(
+            *("iotop_verdict_measuring", GAUGE, "1 until the first rule has a full window."),
+            [((), int(verdict.measuring))],
+        ),
+        family(
+            *(FINDING, GAUGE, "1 while the finding stands."),
+            [
+                ((*_labels(one), ("severity", one.severity.value), ("primary", "yes" if i == 0 else "no")), 1)
+                for i, one in enumerate(standing)
+            ],
+        ),
+        family(
+            *(f"{FINDING}_confidence_ratio", GAUGE, "How sure the rule is."),
+            [(_labels(one), one.confidence) for one in standing],
+            "ratio",
+        ),
+        family(
+            *(f"{FINDING}_lost_ratio", GAUGE, "Share of time that is lost for this reason."),
+            [(_labels(one), one.lost_ratio) for one in standing],
+            "ratio",
+        ),
+        family(
+            *(f"{FINDING}_lost_gpu_seconds", GAUGE, "GPU time that the finding's job has lost so far."),
+            [(_labels(one), None if one.gpu_hours_lost is None else one.gpu_hours_lost * 3600) for one in standing],
+            "seconds",
+        ),
+    ]
+
+
+def _labels(finding: Finding) -> Labels:
+    return (("class", finding.class_id), ("subject", finding.subject), ("state", finding.state.value))

@@ -1,0 +1,185 @@
+"""``iotop-ai serve`` as a user runs it, asked by the real Prometheus."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.commands.serve.options import is_loopback, parse_listen
+from iotop_ai.export.prometheus.server import allowed_host
+from iotop_ai.model.errors import UsageError
+from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.rigs.prometheus import fetch, prometheus, promtool, wait_for
+
+QUICK = ("--no-smart", "-d", "0.5")
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[tuple[str, Path]]:
+    """(address of the metrics, its stderr) of a running ``serve``."""
+    log = folder / "serve.log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command("serve", "--listen", "127.0.0.1:0", *QUICK, *arguments),
+            cwd=TOP,
+            env={**PLAIN, "XDG_RUNTIME_DIR": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stderr=stream,
+        )
+    try:
+        found = wait_for(lambda: re.search(r"https?://(\S+)/metrics", log.read_text()), "address")
+        yield found[0], log
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, log.read_text()
+
+
+def test_prometheus_scrapes_it(tmp_path: Path) -> None:
+    with serving(tmp_path) as (address, _), prometheus(tmp_path, address.split("/")[2]) as server:
+        assert wait_for(lambda: server.query('up{job="iotop-ai"} == 1'), "scrape")
+        assert len(wait_for(lambda: server.query("iotop_verdict_state == 1"), "verdict")) == 1
+        # A counter from the kernel, and a rate of it.
+        assert wait_for(lambda: server.query("rate(iotop_monitor_cpu_seconds_total[10s]) > 0"), "rate")
+        assert server.query('iotop_collector_status{collector="block",status="ok"}')
+        (age,) = server.query("time() - iotop_monitor_reading_timestamp_seconds")
+        assert float(age["value"][1]) < 60
+
+
+def test_the_formats_and_what_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path) as (address, log):
+        wait_for(lambda: fetch(address)[0] == 200, "first reading")
+        _, kind, body = fetch(address)
+        assert kind.startswith("text/plain; version=0.0.4")
+        done = promtool("check", "metrics", text=body)
+        assert (done.returncode, done.stderr) == (0, b"")
+        _, kind, body = fetch(address, Accept="application/openmetrics-text;version=1.0.0")
+        assert kind.startswith("application/openmetrics-text; version=1.0.0")
+        assert body.endswith(b"# EOF\n")
+        assert fetch(address, Host="rebound.example:9743")[0] == 421
+        assert fetch(address, Host=os.uname().nodename)[0] == 200
+        assert fetch(address.replace("/metrics", "/etc/passwd"))[0] == 404
+        request = urllib.request.Request(address, method="POST", data=b"x")
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(request, timeout=20)
+        assert error.value.code == 501
+        assert "warning" not in log.read_text()
+
+
+def test_silent_clients_hold_up_no_scrape(tmp_path: Path) -> None:
+    with serving(tmp_path) as (address, _), contextlib.ExitStack() as stack:
+        wait_for(lambda: fetch(address)[0] == 200, "first reading")
+        host, port = address.split("/")[2].split(":")
+        for _ in range(8):
+            stack.enter_context(socket.create_connection((host, int(port))))
+        assert fetch(address)[0] == 200
+
+
+def test_a_token_and_tls(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+    token.chmod(0o644)
+    assert iotop("serve", "--token-file", str(token)).stderr.startswith("input: --token-file")
+    token.chmod(0o600)
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
+            *("-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    flags = ("--token-file", str(token), "--tls-cert", str(certificate), "--tls-key", str(key))
+    with serving(tmp_path, *flags) as (address, _):
+        assert address.startswith("https://")
+        trusted = ssl.create_default_context(cafile=str(certificate))
+
+        def ask(**headers: str) -> int:
+            try:
+                with urllib.request.urlopen(
+                    urllib.request.Request(address, headers=headers), timeout=20, context=trusted
+                ) as answer:
+                    return int(answer.status)
+            except urllib.error.HTTPError as error:
+                return error.code
+
+        wait_for(lambda: ask(Authorization="Bearer s3cret") == 200, "first reading")
+        assert ask() == 401
+        assert ask(Authorization="Bearer s3cre") == 401
+
+
+def test_a_file_for_node_exporter_and_a_recording(tmp_path: Path) -> None:
+    folder = tmp_path / "textfile"
+    folder.mkdir()
+    text, recording = folder / "iotop.prom", tmp_path / "run.iotop.jsonl"
+    with serving(tmp_path, "--textfile", str(text), "--record", str(recording)):
+        wait_for(text.exists, "textfile")
+        done = promtool("check", "metrics", text=text.read_bytes())
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert text.stat().st_mode & 0o777 == 0o644
+    assert list(folder.iterdir()) == []  # old metrics would look new
+    replayed = iotop("diagnose", str(recording), "--json")
+    assert json.loads(replayed.stdout)["not_recorded"] == []
+
+
+def test_it_warns_beyond_loopback(tmp_path: Path) -> None:
+    with serving(tmp_path, "--listen", "0.0.0.0:0") as (_, log):
+        assert "warning: every machine" in log.read_text()
+
+
+def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
+    for arguments, line in (
+        (("--listen", "example.org:1"), "usage: --listen example.org:1: example.org is not a numeric address"),
+        (("--rotate", "1G"), "usage: --append, --rotate, --keep and --cmdline need --record FILE"),
+        (("--tls-cert", "x"), "usage: --tls-cert and --tls-key need each other"),
+        (("--textfile", "metrics.txt"), "usage: --textfile: the name must end in .prom"),
+        (("--record", "-"), "usage: --record needs a file; iotop-ai record - writes to stdout"),
+    ):
+        done = iotop("serve", *arguments)
+        assert (done.returncode, done.stderr.strip()) == (2, line)
+
+
+def test_a_used_port_is_one_line() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = iotop("serve", "--listen", f"127.0.0.1:{port}")
+    assert (done.returncode, done.stderr) == (2, f"input: --listen 127.0.0.1:{port}: Address already in use\n")
+
+
+def test_addresses() -> None:
+    assert parse_listen("127.0.0.1:9743") == ("127.0.0.1", 9743)
+    assert parse_listen("9743") == ("127.0.0.1", 9743)
+    assert parse_listen("localhost:1") == ("127.0.0.1", 1)
+    assert parse_listen(":9743") == ("0.0.0.0", 9743)
+    assert parse_listen("[::1]:9743") == ("::1", 9743)
+    assert is_loopback("::1")
+    assert not is_loopback("0.0.0.0")
+    for wrong in ("127.0.0.1", "a:b", "127.0.0.1:70000", ""):
+        with pytest.raises(UsageError):
+            parse_listen(wrong)
+
+
+@pytest.mark.parametrize("host", ["localhost:9743", "127.0.0.1", "[::1]:9743", "10.1.2.3:9743", "gpu07", "GPU07:9743"])
+def test_own_names_are_allowed(host: str) -> None:
+    assert allowed_host(host, {"gpu07"})
+
+
+@pytest.mark.parametrize(
+    "host", ["", "evil.example", "gpu07.evil.example:9743", "localhost.evil.example", "127.0.0.1.x"]
+)
+def test_other_names_are_refused(host: str) -> None:
+    assert not allowed_host(host, {"gpu07"})

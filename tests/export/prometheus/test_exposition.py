@@ -1,0 +1,161 @@
+"""The text of a scrape: valid for Prometheus's own tools, complete, bounded and without secrets."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from iotop_ai.export.prometheus.block import LEFT_OUT, RATES
+from iotop_ai.export.prometheus.exposition import metrics, render, wants_openmetrics
+from iotop_ai.export.prometheus.families import BASE_UNITS, columns_of, exported_name, label_text
+from iotop_ai.export.prometheus.job import MOST_JOBS
+from iotop_ai.model.block.counters import BlockCounters, BlockKey, BlockRates
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import JobTable
+from iotop_ai.model.job.time_shares import SHARES
+from iotop_ai.model.process.records import ProcessKey
+from tests.bench.scrape import LIMIT_MS, MOST_SERIES, cost_ms, session
+from tests.rigs.prometheus import need_prometheus, promtool
+
+
+@functools.cache
+def drawn() -> tuple[Frame, ...]:
+    return tuple(session(14))
+
+
+def text(frame: Frame, *, openmetrics: bool = False) -> str:
+    return render(metrics(frame), openmetrics=openmetrics).decode()
+
+
+def values(frame: Frame, name: str) -> dict[str, float]:
+    found = re.findall(rf"^{name}(\{{.*\}})? (\S+)$", text(frame), re.MULTILINE)
+    return {labels: float(value) for labels, value in found}
+
+
+def test_both_formats_hold_the_same_series() -> None:
+    frame = drawn()[-1]
+    openmetrics = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for one in parse_openmetrics(text(frame, openmetrics=True))
+        for sample in one.samples
+    }
+    plain = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for one in parse_text(text(frame))
+        for sample in one.samples
+    }
+    assert openmetrics == plain
+    assert len(plain) == sum(len(one.samples) for one in metrics(frame))
+
+
+def test_promtool_finds_no_fault() -> None:
+    need_prometheus()
+    done = promtool("check", "metrics", text=text(drawn()[-1]).encode())
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_full_machine_has_few_series_and_costs_little() -> None:
+    # Twice the limit, beside whatever else the machine does; tests.bench.scrape measures.
+    milliseconds, series, _ = cost_ms(list(drawn()[-8:]))
+    assert series <= MOST_SERIES
+    assert milliseconds <= 2 * LIMIT_MS
+
+
+def test_counters_are_those_of_the_kernel_in_base_units() -> None:
+    frame = drawn()[-1]
+    key = BlockKey("nvme3n1", 13)
+    assert frame.snapshot.block.value is not None
+    counters = frame.snapshot.block.value[key]
+    disk = '{device="nvme3n1"}'
+    assert values(frame, "iotop_disk_reads_completed_total")[disk] == counters.rd_ios
+    assert values(frame, "iotop_disk_read_bytes_total")[disk] == counters.rd_sectors * 512
+    assert values(frame, "iotop_disk_write_time_seconds_total")[disk] == counters.wr_ms / 1000
+    state = next(iter((frame.snapshot.gpu.value or {}).values())).value
+    assert state is not None
+    assert state.energy_mj is not None
+    gpu = f'{{gpu="{state.number}",UUID="{state.uuid}"}}'
+    assert values(frame, "iotop_gpu_energy_joules_total")[gpu] == state.energy_mj / 1000
+
+
+def test_the_growth_of_a_jobs_counters_is_the_time_that_passed() -> None:
+    first, last = drawn()[2], drawn()[-1]
+    grown = [
+        sum(values(frame, "iotop_job_time_seconds_total").values())
+        for frame in (first, last)
+    ]  # fmt: skip
+    steps = last.snapshot.seq - first.snapshot.seq
+    assert grown[1] - grown[0] == pytest.approx(2 * 14 * 0.070 * steps)
+    assert len(values(last, "iotop_job_time_seconds_total")) == 2 * len(SHARES)
+    assert '{pid="1000",script="train.py",slurm_job_id="48213",bucket="data_disk"}' in values(
+        last, "iotop_job_time_seconds_total"
+    )
+
+
+def test_unknown_has_no_series_and_zero_has() -> None:
+    frame = drawn()[0]  # without an earlier Snapshot every rate is unknown
+    assert not values(frame, "iotop_disk_busy_ratio")
+    assert set(values(frame, "iotop_disk_discards_completed_total").values()) == {0.0}
+
+
+def test_hostile_names_are_text() -> None:
+    assert label_text((("script", 'a"b\\c\nd'), ("unit", ""))) == '{script="a\\"b\\\\c\\nd"}'
+    assert len(label_text((("script", "x" * 5000),))) < 200
+
+
+def test_the_number_of_series_is_bounded() -> None:
+    frame = drawn()[-1]
+    table = frame.snapshot.jobs.value
+    assert table is not None
+    job = next(iter(table.jobs.values()))
+    keys = [ProcessKey(10_000 + i, 1) for i in range(500)]
+    jobs = JobTable({key: job._replace(key=key) for key in keys}, times=dict.fromkeys(keys, table.times[job.key]))
+    findings = tuple(Finding("failing_disk", Severity.WARNING, 1.0, f"sd{i}") for i in range(500))
+    counters = next(iter((frame.snapshot.block.value or {}).values()))
+    disks = {BlockKey(f"dm-{i}", i): counters for i in range(3000)}
+    crowded = frame._replace(
+        snapshot=frame.snapshot._replace(
+            jobs=frame.snapshot.jobs._replace(value=jobs), block=frame.snapshot.block._replace(value=disks)
+        ),
+        verdict=frame.verdict._replace(findings=findings),
+    )
+    assert len(values(crowded, "iotop_job_time_seconds_total")) == MOST_JOBS * len(SHARES)
+    assert len(values(crowded, "iotop_finding")) == 32
+    assert len(values(crowded, "iotop_disk_reads_completed_total")) == 256
+
+
+def test_findings_are_gauges() -> None:
+    frame = drawn()[-1]
+    finding = Finding("failing_disk", Severity.CRITICAL, 0.9, "sda", gpu_hours_lost=0.5)
+    found = frame._replace(verdict=frame.verdict._replace(findings=(finding,)))
+    labels = 'class="failing_disk",subject="sda",state="FAILING"'
+    assert values(found, "iotop_finding") == {f'{{{labels},severity="critical",primary="yes"}}': 1.0}
+    assert values(found, "iotop_finding_lost_gpu_seconds") == {f"{{{labels}}}": 1800.0}
+    assert values(found, "iotop_verdict_state")['{state="FAILING"}'] == 1.0
+    assert sum(values(found, "iotop_verdict_state").values()) == 1.0
+
+
+def test_names_follow_from_the_declarations() -> None:
+    assert exported_name("iotop_disk", "read_await_ms", "ms") == "iotop_disk_read_await_seconds"
+    assert exported_name("iotop_gpu", "sm_mhz", "MHz") == "iotop_gpu_sm_hertz"
+    assert exported_name("iotop_disk", "in_flight", "count") == "iotop_disk_in_flight"
+    assert {column.field for column in columns_of("d", BlockRates, LEFT_OUT)} == RATES
+    for column in columns_of("iotop_disk", BlockCounters):
+        assert not column.unit or column.name.endswith(f"_{column.unit}")
+        assert column.text.endswith(".")
+    assert all(base.word != "milliseconds" for base in BASE_UNITS.values())
+
+
+def test_only_the_named_disks() -> None:
+    lines = render(metrics(drawn()[-1], ("nvme2n1",)), openmetrics=False).decode().splitlines()
+    assert {line.split('"')[1] for line in lines if line.startswith(("iotop_disk_", "iotop_smart_"))} == {"nvme2n1"}
+
+
+def test_the_format_is_negotiated() -> None:
+    assert wants_openmetrics("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
+    assert not wants_openmetrics("text/plain;version=0.0.4")
+    assert not wants_openmetrics("")
