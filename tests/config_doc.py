@@ -90,19 +90,29 @@ def default_of(name: str) -> str:
     return f"`'{value}'`" if isinstance(value, str) else "none"
 
 
+def key_rows() -> dict[str, list[str]]:
+    """By heading a row for each effect and keys, with the actions of every screen that has it."""
+    places: dict[tuple[str, str], dict[str, str]] = {}
+    for screen, actions in SCREENS.items():
+        for action in actions:
+            keys = " ".join(f"`{key_label(key)}`" for key in action.keys)
+            places.setdefault((action.text, keys), {}).setdefault(action.name, screen)
+    out: dict[str, list[str]] = {"The main screen": [], "Several screens": []}
+    for (text, keys), names in places.items():
+        screens = dict.fromkeys(names.values())
+        heading = f"The {next(iter(screens))} screen" if len(screens) == 1 else "Several screens"
+        listed = " ".join(f"`{name}`" for name in names)
+        out.setdefault(heading, []).append(f"| {listed} | {text} | {keys} |\n")
+    return out
+
+
 def page() -> str:
     """The whole page."""
     out = [HEAD]
     out += [f"| `{one.name}` | {one.text} | {one.allowed} | {default_of(one.name)} |\n" for one in SETTINGS]
     out += [HOST, KEYS]
-    seen: set[str] = set()
-    for screen, actions in SCREENS.items():
-        out.append(f"\n### The {screen} screen\n\n| action | effect | keys |\n|---|---|---|\n")
-        for action in actions:
-            if action.name not in seen:
-                keys = " ".join(f"`{key_label(key)}`" for key in action.keys)
-                out.append(f"| `{action.name}` | {action.text} | {keys} |\n")
-            seen.add(action.name)
+    for heading, rows in key_rows().items():
+        out += [f"\n### {heading}\n\n| action | effect | keys |\n|---|---|---|\n", *rows]
     return "".join(out)
 
 

@@ -228,8 +228,8 @@ def document(size_rows: list[list[str]], ring: list[list[str]], read_rows: list[
     return f"""# What a recording takes
 
 Measured {today} on {machine()} with `python -m tests.bench.recording --write`.
-The load was {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores: above one per core, times include waits. The
-format: [recording-format.md](recording-format.md).
+The load was {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores (above one each, times include waits). The format:
+[recording-format.md](recording-format.md).
 
 ## Bytes and CPU
 
