@@ -19,11 +19,6 @@ BUSY_TICKS = 100
 BUSY_BYTES = 8 << 20
 GROWN, GROWN_PAGES = 1.5, 16384
 """Growth in memory after which a process is inspected again, as it may have loaded a library: by half and 64 MiB."""
-LOOKS = 3
-"""Looks at where a child sleeps before it is known to answer requests; one that computes most of the time has few."""
-MOST_LOOKS = 25
-_TWO_WAY = ("unix_stream_read_generic", "unix_stream_data_wait")
-"""Where a task sleeps that reads a multiprocessing.Pipe(), which is a pair of sockets: net/unix/af_unix.c."""
 
 
 class _Mark(NamedTuple):
@@ -42,18 +37,12 @@ class ActivityTracker:
         self._marks: dict[ProcessKey, _Mark] = {}
         self._working: set[ProcessKey] = set()
         self._pages: dict[ProcessKey, int] = {}
-        self._slept: dict[ProcessKey, tuple[int, int]] = {}
         self._due_ns = 0
         self.work = Work()
         self.grown: set[ProcessKey] = set()
 
     def update(self, table: ProcessTable, candidates: Set[ProcessKey], now_ns: int) -> None:
         """Take in one tick's processes."""
-        for key in candidates & table.wchan.keys():
-            at_socket, others = self._slept.get(key, (0, 0))
-            if at_socket + others < MOST_LOOKS:
-                two_way = table.wchan[key].startswith(_TWO_WAY)
-                self._slept[key] = at_socket + two_way, others + (not two_way)
         busy = frozenset(key for key in candidates if _busy(table, key))
         if busy != self.work.busy:
             self.work = self.work._replace(busy=busy)
@@ -63,7 +52,7 @@ class ActivityTracker:
 
     def forget(self, key: ProcessKey) -> None:
         """Forget a process that has ended."""
-        for known in (self._marks, self._pages, self._slept):
+        for known in (self._marks, self._pages):
             known.pop(key, None)
         self._working.discard(key)
         self.grown.discard(key)
@@ -94,8 +83,7 @@ class ActivityTracker:
             if stat.rss_pages >= GROWN * self._pages.setdefault(key, stat.rss_pages) + GROWN_PAGES:
                 self._pages[key] = stat.rss_pages
                 self.grown.add(key)
-        two_way = frozenset(key for key, (at, others) in self._slept.items() if at >= LOOKS and at > others)
-        self.work = Work(self.work.busy, frozenset(self._working), cores, moves, two_way)
+        self.work = Work(self.work.busy, frozenset(self._working), cores, moves)
 
 
 def _busy(table: ProcessTable, key: ProcessKey) -> bool:

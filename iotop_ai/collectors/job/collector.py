@@ -88,7 +88,7 @@ class JobCollector:
         looked = self._look_around(on_gpu, now)
         wanted = self._candidates | {key for key in table.stat if key.pid in on_gpu} if on_gpu else self._candidates
         self._activity.update(table, wanted, now)
-        work = self._activity.work
+        work = self._activity.work._replace(two_way=self._sampler.answering())
         # The jobs depend only on these values: do not search again while they are equal. How much each works decides
         # only where there may be more jobs than are kept.
         moves = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)

@@ -10,7 +10,7 @@ from iotop_ai.collectors.job.watched_task import STAT, WatchedTask, fields_after
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
 from iotop_ai.model.job.looks import Loading, Look, LookTally
 from iotop_ai.model.job.records import Job, Rank
-from iotop_ai.model.job.task_states import DISK, NET, RUNNING, STOPPED
+from iotop_ai.model.job.task_states import DISK, FUTEX, NET, QUEUE, RUNNING, STOPPED
 from iotop_ai.model.process.records import ProcessKey
 
 NO_RANK = Rank(ProcessKey(0, 0))
@@ -20,6 +20,11 @@ LATELY_LOOKS = 200
 CHILDREN_WORK = 0.05
 """Part of the latest looks in which processes below must work to be its loaders: a tracker's rests nearly always."""
 _WORKS = frozenset((DISK, RUNNING, NET))
+_ASLEEP = frozenset((QUEUE, NET, FUTEX))
+_TWO_WAY = (b"unix_stream_read_generic", b"unix_stream_data_wait")
+"""Where a task sleeps that reads a multiprocessing.Pipe(), which is a pair of sockets: net/unix/af_unix.c."""
+ANSWERS, MOST_SLEEPS = 5, 100
+"""Looks at a worker asleep before it is known to answer requests, and those that are counted."""
 
 
 class RankWatch:
@@ -44,6 +49,8 @@ class RankWatch:
         self._members: frozenset[int] = frozenset()
         self._named = False
         self._children_work = 0.0
+        self._sleeps: dict[ProcessKey, tuple[int, int]] = {}
+        """Looks at each worker asleep at a pair of sockets, and elsewhere."""
         self._extra: dict[tuple[int, int], WatchedTask] = {}
         """Further threads and children by (pid, thread id)."""
         self._threads: dict[ProcessKey, ThreadCensus] = {}
@@ -60,6 +67,7 @@ class RankWatch:
         self.on_gpu = bool(job.gpus)
         self._main, self._workers = main, workers
         self._members = frozenset(key.pid for key in job.members)
+        self._sleeps = {key: found for key, found in self._sleeps.items() if key in job.members}
         self._named = bool(rank.workers) and "loader" in job.evidence
 
     @property
@@ -77,6 +85,21 @@ class RankWatch:
     def main_pids(self) -> list[int]:
         """The processes of its part of the row, up to the first extra task."""
         return [task.key.pid for task in self._order[: self.mains]]
+
+    def see_sleeps(self, places: Sequence[int | None], raws: Sequence[bytes | OSError]) -> None:
+        """Take in where its workers sleep, unless they are known by name. places, raws: of the whole row."""
+        if self._named or not self._workers:
+            return
+        first = self.start + 1
+        for task, place, raw in zip(self._order[1 : self.mains], places[first:], raws[first:], strict=False):
+            at, elsewhere = self._sleeps.get(task.key, (0, 0))
+            if place in _ASLEEP and at + elsewhere < MOST_SLEEPS and not isinstance(raw, OSError):
+                two_way = raw.startswith(_TWO_WAY)
+                self._sleeps[task.key] = at + two_way, elsewhere + (not two_way)
+
+    def answering(self) -> frozenset[ProcessKey]:
+        """Its workers that mostly sleep until the trainer's next request, as simulated environments do."""
+        return frozenset(key for key, (at, rest) in self._sleeps.items() if at >= ANSWERS and at > rest)
 
     def row_pids(self) -> list[int]:
         """The process of each task of its part of the row."""

@@ -93,6 +93,7 @@ class TaskSampler:
         self._diag = SocketDiag(root, clock)
         self._network = NetworkWatch(root, JobSockets(root, self._diag))
         self._main_targets = MainTargets(root)
+        self._answering: frozenset[ProcessKey] = frozenset()
 
     @property
     def cpu_ns(self) -> int:
@@ -123,6 +124,7 @@ class TaskSampler:
                 self._watched.append(watch)
             for watch in old.values():
                 watch.close()
+            self._answering &= {key for job in jobs.values() for key in job.members}
             self._main_targets.forget({watch.rank.key.pid for watch in self._watched})
             self._lay()
         if plan and self._thread is None:
@@ -148,6 +150,14 @@ class TaskSampler:
         """How each training process that is watched gets its data, by its key."""
         with self._lock:
             return {watch.rank.key: watch.loading for watch in self._watched}
+
+    def answering(self) -> frozenset[ProcessKey]:
+        """Workers that wait for their trainer's next request."""
+        with self._lock:
+            found = self._answering.union(*(watch.answering() for watch in self._watched))
+            if found != self._answering:
+                self._answering = found
+            return self._answering
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
         """What the processes of each training process receive over TCP, by its key; without those unknown."""
@@ -176,6 +186,8 @@ class TaskSampler:
             places: list[int | None] = list(map(self._places.get, raws))
             if None in places:
                 self._ask(places, raws)
+            for watch in self._watched:
+                watch.see_sleeps(places, raws)
             self._main_targets.update(self._watched, places, self._clock.monotonic_ns())
             seen = tuple(places)
             if self._number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, seen)):

@@ -25,7 +25,7 @@ class Work(NamedTuple):
     """What candidates do. busy: those that have computed a second or read 8 MiB since their start.
 
     working: those that have worked for a while since they were first seen. cores, bytes_per_s: of each now.
-    two_way: children that wait at a socket for their parent's next request.
+    two_way: workers that wait at a pair of sockets for their trainer's next request.
     """
 
     busy: frozenset[ProcessKey] = frozenset()

@@ -9,7 +9,7 @@ import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.rank_watch import LATELY_LOOKS, MOST_WORKERS, RankWatch
+from iotop_ai.collectors.job.rank_watch import ANSWERS, LATELY_LOOKS, MOST_WORKERS, RankWatch
 from iotop_ai.collectors.job.task_sampler import CENSUS_SWEEPS, TaskSampler
 from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
@@ -146,6 +146,34 @@ def test_a_pipeline_below_stands_in_for_its_reader(start: Start, word: str) -> N
     trainer.end()
     until(lambda: below() == [])
     watch.close()
+
+
+SOCKET, POLL = b"unix_stream_read_generic", b"poll_schedule_timeout.constprop.0"
+
+
+@pytest.mark.parametrize(
+    ("sleeps", "answers"),
+    [
+        ([(QUEUE, SOCKET)] * ANSWERS, True),
+        ([(QUEUE, SOCKET), *[(RUNNING, b"0")] * 50] * ANSWERS, True),
+        ([(QUEUE, SOCKET)] * (ANSWERS - 1), False),
+        ([(QUEUE, SOCKET), (QUEUE, POLL)] * ANSWERS, False),
+        ([(FUTEX, b"futex_do_wait")] * 50, False),
+        ([(RUNNING, b"0"), (OTHER, b"hrtimer_nanosleep")] * 50, False),
+    ],
+)
+def test_a_worker_that_mostly_sleeps_at_a_socket_answers(
+    start: Start, sleeps: list[tuple[int, bytes]], answers: bool
+) -> None:
+    trainer, worker = start("asleep"), start("asleep")
+    for evidence in ("children", "loader"):
+        watch = Watch(job_of(trainer, worker, evidence=(evidence,)))
+        watch.rank.lay(0)
+        for place, raw in sleeps:
+            watch.rank.see_sleeps([QUEUE, place], [POLL, raw])
+        # Loaders that are known by name are no environments.
+        assert watch.rank.answering() == ({worker.key} if answers and evidence == "children" else set())
+        watch.close()
 
 
 def test_a_task_that_ended_is_left_out_of_the_look(start: Start) -> None:

@@ -22,6 +22,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import block_totals
 from iotop_ai.model.finding import Advice, Evidence, Finding
 from iotop_ai.model.job.records import IoLimit
+from iotop_ai.model.sample import Sample
 
 BASE = 0.85
 FUSE_BASE = 0.75
@@ -152,7 +153,8 @@ def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
 def _refault(facts: Facts, wait: Wait) -> float | None:
     """Pages read again soon after they were dropped, over what the job reads; None where others read too.
 
-    The count is the whole machine's, so that the job must make most of all disks' reads.
+    The count is the whole machine's, so that the job must make most of all disks' reads, and what others read meanwhile
+    is taken off.
     """
     read, infos = wait.job.read_bytes_per_s, facts.snapshot.disks.value
     samples = facts.window(facts.limits.thrash_window_s, ("memory",))
@@ -161,14 +163,25 @@ def _refault(facts: Facts, wait: Wait) -> float | None:
     again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in samples.samples)
     if again is None or again < facts.limits.leave_level * facts.limits.refault_ratio * read:
         return None if again is None else again / read
-    whole = mean(
-        block_totals(s.block.value, infos.values()).read_bytes_per_s
+    whole = {
+        s.at_ns: block_totals(s.block.value, infos.values()).read_bytes_per_s or 0.0
         for s in samples.samples
         if s.block.value is not None
-    )
-    if not whole or read < MOST_READS * whole:
+    }
+    if not any(whole.values()) or read < MOST_READS * (mean(whole.values()) or 0.0):
         return None
-    return again / read
+    own = mean(_own_refault(s, wait.job, read, whole.get(s.at_ns, 0.0)) for s in samples.samples)
+    return None if own is None else own / read
+
+
+def _own_refault(sample: Sample, job: JobFacts, usual: float, whole: float) -> float | None:
+    """Refaults per second that others' reads do not explain. usual: what the job reads, where that is not known now."""
+    if sample.memory.value is None or sample.memory.value.refault_file_bytes_per_s is None:
+        return None
+    listed = {} if sample.processes.value is None else sample.processes.value.rates
+    known = [rates.read_bytes_per_s for key in job.job.members if (rates := listed.get(key)) is not None]
+    mine = usual if None in known or not known else sum(value for value in known if value is not None)
+    return max(0.0, sample.memory.value.refault_file_bytes_per_s - max(0.0, whole - mine))
 
 
 def _class_of(facts: Facts, wait: Wait) -> str:
@@ -316,7 +329,8 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: cache_thrash: the data almost fits into memory, and each epoch pushes out what the next one needs.
     Evidence: as storage_read; refaults of file pages against the job's reads.
-    Threshold: refaults >= 30 % of the bytes read, over 30 s, where the job makes at least 80 % of all disks' reads.
+    Threshold: refaults >= 30 % of the bytes read, over 30 s, less what others read in the same second; the job makes
+        at least 80 % of all disks' reads.
     Blind spot: refaults are the whole machine's, so the rule is silent beside another reader.
     """
     out = []

@@ -126,7 +126,7 @@ def test_advice_counts_the_cores_that_the_job_may_use() -> None:
     assert advised(JOB_PREPARING) == {"more_workers": 32.0}
     assert advised(one(JOB_PREPARING, cores=12)) == {"more_workers": 9.0}
     assert advised(one(JOB_PREPARING, cores=2)) == {"cheaper_transforms": None}
-    assert advised(one(JOB_PREPARING, quota=4.0)) == {"cheaper_transforms": None}
+    assert advised(one(JOB_PREPARING, quota=4.0)) == {"raise_quota": None, "cheaper_transforms": None}
     assert advised(one(JOB_PREPARING, worker_cpu_wait=0.5)) == {"cheaper_transforms": None}
     assert advised(replace(JOB_PREPARING, steal=0.94)) == {"cheaper_transforms": None}
     used = dict(verdict_of(one(JOB_PREPARING, quota=16.0)).primary.args)
@@ -144,3 +144,13 @@ def test_without_a_cause_the_parts_are_shown() -> None:
         "no_limit",
         "path_local",
     }
+
+
+@pytest.mark.parametrize("who", ["another program", "the job"])
+def test_what_another_program_reads_again_is_not_the_jobs(who: str) -> None:
+    usual = replace(JOB_ALONE, refault=8 * MB)
+    other = Disk("sdb", mount="/home", read_bytes_per_s=200 * MB, await_ms=0.5)
+    burst = replace(usual, refault=208 * MB, disks=(*usual.disks, *((other,) if who == "another program" else ())))
+    frames = play((usual, 20), (burst, 3), (usual, 12))
+    found = "cache_thrash" if who == "the job" else "storage_read"
+    assert frames[-1].verdict.primary.class_id == found
