@@ -56,7 +56,9 @@ def cores(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) 
         return figure is not None and figure <= max(0.25, 0.02 * float(idle[2] if idle else 0))
     if cure.template == "more_workers":
         return figure is not None and figure >= 1
-    return idle is None or "cores idle" not in text or idle[0] in text
+    if "cores idle" not in text or figure is None:
+        return True
+    return bool(idle and idle[0] in text) and (figure < 1 or "too few" in text)
 
 
 def grows(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:

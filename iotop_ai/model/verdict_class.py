@@ -32,6 +32,8 @@ class State(StrEnum):
 
 LOSING = (State.STARVED, State.BLOCKED, State.SLOWED, State.FAILING)
 """States in which time is lost, or data is about to be."""
+LOUD = (*LOSING, State.WASTED, State.BUSY)
+"""States that ask for a look: what they name has their colour."""
 WITHOUT_JOB = (State.CALM, State.BUSY)
 """States of class ``unknown`` on a machine without a training job, where UNSURE would be an alarm without a cause."""
 

@@ -35,8 +35,8 @@ def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group 
     return tuple(out)
 
 
-_IDLE = 1.0
-"""Idle cores from which another worker has one."""
+_IDLE = 0.95
+"""Idle cores from which another worker has one: what is printed as 1."""
 
 
 class Cores(NamedTuple):
@@ -55,7 +55,7 @@ def _more_workers(now: int, cores: Cores) -> Advice | None:
     idle, most = cores.idle or 0.0, cores.most
     if most is None or cores.short or idle < _IDLE:
         return None
-    room = math.floor(idle / cores.ranks)
+    room = math.floor((idle + 1 - _IDLE) / cores.ranks)
     then = most if most > now else now + room
     if then <= now:
         return None

@@ -16,13 +16,12 @@ from iotop_ai.model.block.counters import (
     block_rates,
 )
 from iotop_ai.model.block.tree import DeviceRow, folded, hidden_when_idle, leaves_below, mounts_on
-from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.verdict_class import CLASS_SPECS
 from iotop_ai.present.block.history_totals import NO_TOTALS, DeviceTotals, device_totals
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
 from iotop_ai.present.text.line import DISK_PREFIX
+from iotop_ai.present.verdict.culprit import culprit_of
 
 _ACTIVE_WITHIN_NS = 60_000_000_000
 _LEAST_QUEUE_S = 0.05
@@ -40,9 +39,11 @@ class BlockDevice(NamedTuple):
     totals: DeviceTotals
     """What it did over the history."""
     guilty: bool
-    """Whether a finding of warning or above names it."""
+    """Whether the verdict names it."""
     seconds: float | None = None
     """Time since the base while accumulating, else None."""
+    hue: str = "bad"
+    """Its colour where it is guilty."""
 
     @property
     def name(self) -> str:
@@ -67,16 +68,8 @@ def infos(frame: Frame) -> Mapping[str, BlockInfo]:
 
 
 def guilty_device(frame: Frame) -> str:
-    """Kernel name of the device that a finding of warning or above names; "" when none does."""
-    subjects = [
-        finding.subject
-        for finding in frame.verdict.findings
-        if CLASS_SPECS[finding.class_id].names_disk and finding.severity is not Severity.INFO
-    ]
-    if not subjects:
-        return ""
-    present = {key.name for key in frame.snapshot.block.value or {}}
-    return next((name for name in subjects if name in present), "")
+    """Kernel name of the disk that the verdict names; "" when it names none."""
+    return culprit_of(frame, View()).disk
 
 
 @cached_per_frame
@@ -99,11 +92,12 @@ def all_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     table = frame.snapshot.block.value or {}
     by_name, (rates, seconds) = infos(frame), rates_of(frame, view)
     totals = device_totals(frame, view)
-    guilty = guilty_device(frame)
+    culprit = culprit_of(frame, view)
     out = []
     for key in _natural_order(tuple(table)):
         figures = rates.get(key, UNKNOWN_BLOCK_RATES), totals.get(key, NO_TOTALS)
-        out.append(BlockDevice(key, by_name.get(key.name), *figures, key.name == guilty, seconds))
+        guilty = key.name == culprit.disk
+        out.append(BlockDevice(key, by_name.get(key.name), *figures, guilty, seconds, culprit.disk_hue or "bad"))
     return tuple(out)
 
 

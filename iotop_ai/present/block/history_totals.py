@@ -28,7 +28,15 @@ class DeviceTotals(NamedTuple):
         """read or write: what it moved more bytes by."""
         return "write" if self.write_bytes_per_s > self.read_bytes_per_s else "read"
 
+    @property
+    def both(self) -> bool:
+        """Whether it moved bytes both ways: neither direction is next to nothing."""
+        less, more = sorted((self.read_bytes_per_s, self.write_bytes_per_s))
+        return less >= _NOTHING * (less + more) > 0
 
+
+_NOTHING = 0.02
+"""Part of a device's bytes that is not a direction of its own."""
 NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 

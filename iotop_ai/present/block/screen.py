@@ -29,6 +29,7 @@ from iotop_ai.present.text.fields import field_rows
 from iotop_ai.present.text.line import Line, Span, blank, row
 from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import capacity, figure, percent
+from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = (
     *("disk.back", "disk.previous", "disk.health", "disk.pause", "disk.longer", "detail.back", "disk.help"),
@@ -47,7 +48,8 @@ def device_screen_rows(frame: Frame, view: View, width: int, height: int, name: 
         out = [rule(width, "disk"), row(width, [Span(" none here", "dim")])]
     else:
         plain = view._replace(device=device.name, focus="", cursor="", scroll=0, tree=False)
-        out = _body(frame, plain, width, height - 1, device)
+        out = _body(frame, plain, width, height - 2, device)
+    out = [verdict_row(frame, view, width), *out]
     return above_rows(out, words_above(KEYS, view), view, width, height)
 
 
@@ -70,7 +72,7 @@ def _body(frame: Frame, view: View, width: int, height: int, device: BlockDevice
         short = [*fullness(frame, device), *facts]
         rest = [field_rows(ceilings(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
-    left = height - len(top) - len(table) - gaps - (4 if height >= 20 else 0)
+    left = height - len(top) - len(table) - gaps - (4 if roomy else 3 if height >= 20 else 0)
     parts: list[list[Line]] = []
     for part, curves in ((awaits, 4), *((one, 7) for one in rest)):
         # The graphs of the awaits take precedence over all parts, those of rates and queue over the static facts.
@@ -101,7 +103,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     names = [d.name for d in devices.panel_devices(frame, view)]
     row_name = device.name if device.name in names else devices.top_row_of(device.name, frame)
     place_of = f"{names.index(row_name) + 1} of {len(names)}  b/n " if row_name in names else "b/n "
-    left = [Span(f" {word}".ljust(_BLOCK), f"block-{hue}"), Span(f" {devices.title_of(device, frame)}", "strong")]
+    left = [Span(f" {word}".ljust(_BLOCK), hue), Span(f" {devices.title_of(device, frame)}", "strong")]
     if info is not None:
         if info.detail:
             left.append(Span(f"  {info.detail}"))
@@ -111,7 +113,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     text = _because(device, recent)
     for i, line in enumerate(wrap(text, max(20, width - _BLOCK - 2))):
         label = " because" if i == 0 else ""
-        # Only the state word has the red block; its reason is strong.
+        # Only the state word is red; its reason is strong.
         token = "strong" if hue in ("bad", "warn") else "text"
         out.append(row(width, [Span(label.ljust(_BLOCK + 1), "dim"), Span(line, token)]))
     own_health, degrees = health(frame, device.name), temperature(frame, device.name)
@@ -131,7 +133,7 @@ def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str
         return "UNSURE", "unsure"
     slow = slowness(recent.facts)
     if slow or device.guilty:
-        return "SLOW", "bad" if slow == 2 or device.guilty else "warn"
+        return "SLOW", device.hue if device.guilty else "bad" if slow == 2 else "warn"
     if own_health.token == "warn":
         return own_health.word.upper(), "warn"
     return ("OK", "ok") if device.totals.active else ("IDLE", "dim")

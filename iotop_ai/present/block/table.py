@@ -237,8 +237,8 @@ def _device_line(
     """One row; an idle device keeps the row of the tick before."""
     # Marks work without colour: the device in the graphs, and the one that the verdict names when it is another.
     mark = ">" if selected else "!" if device.guilty else " "
-    out = [Cell(0, mark, "bad" if device.guilty else "key")]
-    out.append(Cell(1, name, "bad" if device.guilty else "text"))
+    out = [Cell(0, mark, device.hue if device.guilty else "key")]
+    out.append(Cell(1, name, device.hue if device.guilty else "text"))
     worst = _worst_await(device.rates)
     marked = not device.guilty and bool(marks.await_ms or marks.util)
     seconds = 1.0 if device.seconds is None else device.seconds
@@ -250,7 +250,7 @@ def _device_line(
         text = {"full%": fullness, "temp": degrees}.get(id_) or _VALUES[id_](device.rates, seconds)
         token = ""
         if device.guilty and id_ == worst:
-            token = "bad"
+            token = device.hue
         elif (device.guilty and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN)) or (
             marked and _stands_out(device.rates, marks, id_)
         ):

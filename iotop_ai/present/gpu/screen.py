@@ -20,11 +20,14 @@ from iotop_ai.present.text.fields import field_rows
 from iotop_ai.present.text.line import Cell, Line, Span, blank, cells, cut, place, row, spans_cells
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import GIB, UNDEFINED, UNKNOWN, brief, percent, size
+from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "gpu.help", "app.quit")
 """The actions of the last row."""
 TALL = 40
-STATE_WORDS = {"bad": "FAULT", "warn": "WASTE", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
+STATE_WORDS = {"bad": "FAULT", "warn": "WASTED", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
+_WORDS = {"partly": ("PARTLY", "text"), "gaps": ("WAITS", "warn"), "unused": ("FREE", "dim"), "mig": ("MIG", "dim")}
+"""Word and hue of sentences that say more than their gravity: a GPU that is 20 % busy is not OK."""
 _SLOWED = frozenset(("hw_thermal", "sw_thermal", "power_brake", "width", "replays", "generation", "link_full"))
 _BLOCK = 9
 _MOST_SENTENCES = 4
@@ -51,7 +54,8 @@ def gpu_screen_rows(frame: Frame, view: View, width: int, height: int, uuid: str
     if gpu is None:
         out = [rule(width, "GPU"), row(width, [Span(" none here", "dim")])]
     else:
-        out = _body(frame, view, width, height - 1, gpu)
+        out = _body(frame, view, width, height - 2, gpu)
+    out = [verdict_row(frame, view, width), *out]
     return above_rows(out, words_above(KEYS, view), view, width, height)
 
 
@@ -80,12 +84,13 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
     """The state word and the GPU's identity, then the sentences with their remedies."""
     every = gpus(frame, view)
     token = worst(sentences)
-    word = STATE_WORDS.get(token, "UNSURE")
+    word, hue = STATE_WORDS.get(token, "UNSURE"), {"text": "ok"}.get(token, token)
+    if sentences:
+        word, hue = _WORDS.get(sentences[0].id, (word, hue))
     if sentences and sentences[0].id in _SLOWED:
         word = "SLOWED"
     if gpu.state is None:
         word = "LOST"
-    hue = {"text": "ok"}.get(token, token)
     name = "" if gpu.state is None else short_model(gpu.state.name)
     number = cut(gpu.uuid, 16) if gpu.state is None else f"GPU {gpu.state.number}"
     more = "" if gpu.state is None else f"  {gpu.state.bus_id}"
@@ -93,7 +98,7 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
         more += f"  {gpu.uuid}"
     at = next((i for i, g in enumerate(every, 1) if g.uuid == gpu.uuid), 0)
     left = [
-        Span(f" {word}".ljust(_BLOCK), f"block-{hue}"),
+        Span(f" {word}".ljust(_BLOCK), hue),
         Span(f" {number}", "strong"),
         Span(f"  {name}"),
         Span(more, "dim"),

@@ -27,6 +27,7 @@ from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
 from iotop_ai.present.text.panel import reason_spans
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
 from iotop_ai.present.text.units import GIB, UNDEFINED, UNKNOWN, percent, token_of
+from iotop_ai.present.verdict.culprit import culprit_of
 
 COLUMNS = (
     Column("user", "user", 12, 97, left=True, gap=2),
@@ -110,13 +111,19 @@ def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[
         return row(width, why, key=first.row_key, background=background)
     numbers = _numbers(group)
     room = at[0].first - 2 if at else width
-    out = [Cell(1, cut(numbers, room))]
+    culprit = culprit_of(frame, view)
+    named = any(gpu.uuid in culprit.gpus for gpu in group)
+    out = [Cell(0, ">", culprit.hue)] if named else []
+    out.append(Cell(1, cut(numbers, room), culprit.hue if named else "text"))
     if len(group) > 1 and cells(numbers) <= 10:
         out.append(Cell(2 + cells(numbers), "all alike" if len(group) == len(gpus(frame, view)) else "alike", "dim"))
     elif several:
         out.append(Cell(4, cut(short_model(first.state.name), room - 4), "dim"))
     for spot in at:
-        out += _cells(frame, view, group, spot)
+        found = _cells(frame, view, group, spot)
+        if named and spot.column.id == culprit.gpu_cell and found:
+            found[0] = found[0]._replace(token=culprit.hue)
+        out += found
     return place(width, *out, background=background, key=first.row_key)
 
 

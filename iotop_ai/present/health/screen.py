@@ -14,6 +14,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Line, Span, blank, row
 from iotop_ai.present.text.units import duration
+from iotop_ai.present.verdict.banner import verdict_row
 
 SAFE = (
     "The disk tests itself, in the background: it goes on serving reads and writes, a little slower, and no data is "
@@ -25,12 +26,12 @@ TALL = 40
 
 def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:
     """Exactly ``height`` lines of ``width`` columns."""
-    room = max(0, height - 1)
+    room = max(0, height - 2)
     rows = detail_rows(frame, health, width, room) if health.disk else list_rows(frame, health, width, room)
     below = None if health.disk or height < TALL else target_disk(frame, health)
     if below is not None and len(rows) + 1 < room:
         rows = [*rows, blank(width), *body_rows(below, width, spread=True, verdict=False)]
-    out = above_rows(rows, _keys(frame, health), view, width, height)
+    out = above_rows([verdict_row(frame, view, width), *rows], _keys(frame, health), view, width, height)
     return (
         out
         if health.dialogue is None

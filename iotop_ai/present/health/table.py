@@ -8,7 +8,7 @@ from textwrap import wrap
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_rows
-from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut, place, row
+from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut_spans, place, row
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration
 
@@ -32,14 +32,11 @@ _COLUMNS = (
 
 
 def top(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
-    """The first row: the verdict; "bad" and "warn" are tinted over the whole width."""
-    block = Span(f" {WORDS.get(hue, 'NONE')}".ljust(BLOCK), f"block-{hue}")
+    """The first row: the disks' state, below that of the job."""
+    word = Span(f" {WORDS.get(hue, 'NONE')}".ljust(BLOCK + 1), hue)
     end = right + " "
-    if hue not in ("bad", "warn"):
-        return row(width, [block, Span(" "), *sentence], [Span(end, "dim")])
-    words = cut("".join(span.text for span in sentence), max(0, width - BLOCK - 2 - cells(end)))
-    gap = " " * max(0, width - BLOCK - 1 - cells(words) - cells(end))
-    return Line((block, Span(f" {words}", f"tint-{hue}-strong"), Span(gap + end, f"tint-{hue}")))
+    fitting = cut_spans([*sentence], max(0, width - BLOCK - 2 - cells(end)))
+    return row(width, [word, *fitting], [Span(end, "dim")])
 
 
 def hue_of(rows: Sequence[DiskRow]) -> str:

@@ -20,6 +20,7 @@ from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
 from iotop_ai.present.text.panel import panel, reason_row
 from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import MIB, UNKNOWN, capacity, clock, duration, interval, percent, size, token_of
+from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _OWN_SHARE = 0.3
 """A process that reads less than this share of its device's bytes is not named as the reader."""
@@ -31,7 +32,7 @@ def path_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     out = [
         rule(width, "path", _right(frame, view, width), focus=view.focus == "path"),
         row(width, [Span(" "), *hops(frame, view, width - 2)]),
-        job_waits(frame, width) or _waits(frame, view, width),
+        job_waits(frame, width, culprit_of(frame, view)) or _waits(frame, view, width),
     ]
     return out[: max(1, height)]
 
@@ -88,12 +89,12 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
 
     For a job it is the path to its own files, unless the viewer selected a device.
     """
-    job = None if view.device else current_job(frame)
+    job, culprit = None if view.device else current_job(frame), culprit_of(frame, view)
     if job is not None:
         mount = job_mount(frame, job)
         device = None if mount is None else mount_device(frame, view, mount)
         if device is None:
-            return _joined([*job_hops(job), *_remote_hops(mount)])
+            return _joined([*job_hops(job, culprit), *_remote_hops(mount, culprit)])
     else:
         device = devices.selected_device(frame, view)
     if device is None:
@@ -102,8 +103,8 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     part = _part(frame, view, device, kind)
     hop = part or device
     for details in (True, False):
-        readers = [_process_hop(frame, view, device, kind)] if job is None else job_hops(job)
-        parts = [*readers, _mount_hop(hop, frame, details)]
+        readers = [_process_hop(frame, view, device, kind)] if job is None else job_hops(job, culprit)
+        parts = [*readers, _mount_hop(hop, frame, details, culprit)]
         if part is not None:
             parts.append([Span(devices.short_name(part))])
         parts += _devices(frame, device, details, wide=width >= 118)
@@ -121,11 +122,12 @@ def _joined(parts: Sequence[Sequence[Span]]) -> list[Span]:
     return out
 
 
-def _remote_hops(mount: JobMount | None) -> list[list[Span]]:
+def _remote_hops(mount: JobMount | None, culprit: Culprit) -> list[list[Span]]:
     """The end of a path without a local device: a server, or no data file."""
     if mount is None:
         return [[Span("no open data file seen", "dim")]]
-    out = [[Span(mount.path), Span(f" {mount.fstype}", "dim")], [Span(mount.source)]]
+    token = culprit.hue if mount.path == culprit.mount else "text"
+    out = [[Span(mount.path, token), Span(f" {mount.fstype}", "dim")], [Span(mount.source)]]
     if is_fuse(mount.fstype) and fuse_is_remote(mount.fstype, mount.source) is None:
         out.append([Span("local or remote: unknown", "unsure")])
     return out
@@ -148,29 +150,40 @@ def _bytes(device: BlockDevice, kind: str) -> float | None:
 
 
 def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> list[Span]:
-    """The process with most I/O; "?" when the visible processes do not account for the device's bytes."""
+    """The process with most I/O; "?" when the visible processes do not account for the device's bytes.
+
+    kind: the direction of most of the device's bytes. Where no process moves any that way, the one that moves most the
+    other way: the device may get them later than the process makes them.
+    """
     table, delivered = frame.snapshot.processes.value, _bytes(device, kind)
     if table is None or frame.sample.processes.seconds is None:
         return [Span("?", "unsure"), Span(" process", "dim")]
     every = groups(frame, _plain(frame, view))
 
-    def moved(group: Group) -> float:
-        value = group.rates.read_bytes_per_s if kind == "read" else group.rates.write_bytes_per_s
+    def moved(group: Group, way: str | None = None) -> float:
+        value = group.rates.read_bytes_per_s if (way or kind) == "read" else group.rates.write_bytes_per_s
         return value or 0.0
 
     # The idle groups are last and many.
-    best = max(takewhile(lambda group: not group.idle, every), key=moved, default=None)
+    busy = [*takewhile(lambda group: not group.idle, every)]
+    best = max(busy, key=moved, default=None)
     # Writes reach the device later than the process makes them, so only reads can be compared.
     short = kind == "read" and delivered is not None and delivered > MIB
     if best is None or moved(best) <= 0:
         if short:
             why = " process (not permitted)" if table.denied else " process"
             return [Span("?", "unsure"), Span(why, "dim")]
-        return [Span("no process reads" if kind == "read" else "no process writes", "dim")]
+        other = "write" if kind == "read" else "read"
+        best = max(busy, key=lambda group: moved(group, other), default=None)
+        if best is None or moved(best, other) <= 0:
+            return [Span("no process reads or writes", "dim")]
+        kind = other
     if short and delivered is not None and moved(best) < _OWN_SHARE * delivered:
         return [Span("?", "unsure"), Span(" process (not seen)", "dim")]
     user = [Span(best.user + " ", "dim")] if best.user else []
-    return [*user, Span(best.label), Span(" reads" if kind == "read" else " writes", "dim")]
+    culprit = culprit_of(frame, view)
+    token = culprit.hue if any(key.pid in culprit.pids for key in best.keys) else "text"
+    return [*user, Span(best.label, token), Span(" reads" if kind == "read" else " writes", "dim")]
 
 
 @cached_per_frame
@@ -185,11 +198,11 @@ def _part(frame: Frame, view: View, device: BlockDevice, kind: str) -> BlockDevi
     return max(parts, key=lambda p: _bytes(p, kind) or 0.0, default=None)
 
 
-def _mount_hop(device: BlockDevice, frame: Frame, details: bool) -> list[Span]:
+def _mount_hop(device: BlockDevice, frame: Frame, details: bool, culprit: Culprit) -> list[Span]:
     mounts = devices.mounts(device.name, frame)
     if not mounts:
         return []
-    out = [Span(mounts[0].path)]
+    out = [Span(mounts[0].path, culprit.hue if mounts[0].path == culprit.mount else "text")]
     if details:
         more = f" +{len(mounts) - 1}" if len(mounts) > 1 else ""
         out.append(Span(f" {mounts[0].fstype}{more}", "dim"))
@@ -213,7 +226,7 @@ def fold_names(names: Sequence[str]) -> str:
 def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) -> list[list[Span]]:
     """The device and, under a stacked one, the physical devices below it."""
     known = devices.infos(frame)
-    token = "bad" if device.guilty else "text"
+    token = device.hue if device.guilty else "text"
     top = [Span(devices.short_name(device), token)]
     info = device.info
     if info is None:
@@ -270,7 +283,7 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
     if io is not None and io.some_ratio is not None and room >= 6:
         room = min(room, 60)
         filled = min(room, round(room * io.some_ratio))
-        hue = "hot" if devices.guilty_device(frame) else "graph"
+        hue = "hot" if culprit_of(frame, view).disk else "graph"
         out += [Cell(x + 2, "━" * filled, hue), Cell(x + 2 + filled, "─" * (room - filled), "faint")]
     return place(width, *out)
 

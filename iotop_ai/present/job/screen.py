@@ -26,7 +26,8 @@ from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, p
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, figure, gpu_time, mib, percent, size
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.advice import limit_text
-from iotop_ai.present.verdict.banner import HUE
+from iotop_ai.present.verdict.banner import HUE, verdict_row
+from iotop_ai.present.verdict.culprit import culprit_of
 from iotop_ai.present.verdict.facts import rule_facts
 
 KEYS = ("jobs.back", "jobs.up", "jobs.choose", "jobs.next", "detail.back", "jobs.help", "app.quit")
@@ -124,8 +125,8 @@ def job_after(frame: Frame, view: View, pid: int, step: int) -> int:
 def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: int) -> list[Line]:
     """Exactly ``height`` lines; cursor: pid of the job with the marked row; without such a job the first is marked."""
     jobs = job_rows(frame, view)
-    body = _body(frame, view, width, max(0, height - 1), jobs, cursor) if jobs else _none(frame, width)
-    return above_rows(body, words_above(KEYS, view), view, width, height)
+    body = _body(frame, view, width, max(0, height - 2), jobs, cursor) if jobs else _none(frame, width)
+    return above_rows([verdict_row(frame, view, width), *body], words_above(KEYS, view), view, width, height)
 
 
 def _none(frame: Frame, width: int) -> list[Line]:
@@ -214,7 +215,7 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
             plain = [Span(s.text, "strong") if s.token == "bad" else s for s in clauses]
             out.append(row(width, [Span(f" {label:<9}", "dim"), *plain]))
     out.append(row(width, [Span(f" {'path':<9}", "dim"), *hops(about, view, width - 11)]))
-    waits = job_waits(about, width)
+    waits = job_waits(about, width, culprit_of(about, view))
     if waits is not None:
         out.append(waits)
     out += _time(frame, width, one, state)

@@ -29,6 +29,7 @@ from iotop_ai.present.verdict.advice import (
     whole,
     word,
 )
+from iotop_ai.present.verdict.culprit import NONE, Culprit
 
 _BLOCKED = 0.5
 
@@ -388,21 +389,23 @@ def job_mount(frame: Frame, job: Job) -> JobMount | None:
     return next((mount for mount in mounts if mount.path == named), mounts[0] if mounts else None)
 
 
-def job_hops(job: Job) -> list[list[Span]]:
-    """The job and its workers as hops: "slurm 48213 alice train.py x8", "64 workers"."""
+def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
+    """The job and its workers as hops: "slurm 48213 alice train.py x8", "64 workers"; the named ones in its colour."""
+    trainer = culprit.hue if any(rank.key.pid in culprit.pids for rank in job.ranks) else "text"
     ranks = f" x{len(job.ranks)}" if len(job.ranks) > 1 else ""
     label = [Span(f"{job.label} ", "dim")] if job.label else []
-    out = [[*label, Span(f"{job.user} ", "dim"), Span(f"{job.name}{ranks}")]]
+    out = [[*label, Span(f"{job.user} ", "dim"), Span(f"{job.name}{ranks}", trainer)]]
     workers = len(job.workers)
     if workers:
-        out.append([Span(f"{workers} worker{'s' if workers > 1 else ''}")])
+        named = culprit.hue if any(key.pid in culprit.pids for key in job.workers) else "text"
+        out.append([Span(f"{workers} worker{'s' if workers > 1 else ''}", named)])
     return out
 
 
-def job_waits(frame: Frame, width: int) -> Line | None:
+def job_waits(frame: Frame, width: int, culprit: Culprit = NONE) -> Line | None:
     """The time of the job's workers by state, in fixed order; None when unknown.
 
-    Without workers it is the trainer's own time.
+    Without workers it is the trainer's own time. The state that the verdict names has its colour.
     """
     job, sample = current_job(frame), frame.sample.jobs.value
     rates = None if job is None or sample is None else sample.jobs.get(job.key)
@@ -432,6 +435,8 @@ def job_waits(frame: Frame, width: int) -> Line | None:
         text, end = units.percent(value), x + len(label) + 3
         if end >= width:
             break
-        out += [Cell(x, label, "dim"), Cell(end, text, token_of(text), right=True)]
+        named = label == culprit.worker_state
+        out.append(Cell(x, label.upper() if named else label, culprit.hue if named else "dim"))
+        out.append(Cell(end, text, "strong" if named else token_of(text), right=True))
         x = end + 3
     return place(width, *out)

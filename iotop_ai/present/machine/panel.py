@@ -26,6 +26,7 @@ from iotop_ai.present.text.units import (
     size,
     token_of,
 )
+from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _FULL, _LATE_S = 0.9, 0.5
 LINKS = (
@@ -45,9 +46,10 @@ def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
 
     A message of the view takes the last row.
     """
-    out = [_cpu(frame, width)]
+    culprit = culprit_of(frame, view)
+    out = [_cpu(frame, width, culprit)]
     if height >= 2:
-        out.insert(0, _fullness(frame, width, with_net=height < 4))
+        out.insert(0, _fullness(frame, width, culprit, with_net=height < 4))
     if height >= 4:
         table = network_rows(frame, width, height - 2, focus=view.focus == "system")
         out = [*table, *out]
@@ -101,7 +103,7 @@ def _link_row(width: int, name: str, link: LinkCounters, rates: LinkRates | None
     return place(width, Cell(1, cut(name, first - 2)), *columns)
 
 
-def _fullness(frame: Frame, width: int, *, with_net: bool) -> Line:
+def _fullness(frame: Frame, width: int, culprit: Culprit, *, with_net: bool) -> Line:
     right = _net(frame, width) if with_net else []
     room = width - 2 - spans_cells(right)
     reading = frame.snapshot.filesystems
@@ -110,7 +112,7 @@ def _fullness(frame: Frame, width: int, *, with_net: bool) -> Line:
     out = [Span(" full", "dim")]
     mounts = sorted(reading.value.items(), key=_urgency)
     for path, usage in mounts:
-        spans = _mount(path, usage)
+        spans = _mount(path, usage, culprit)
         if spans_cells(out) + spans_cells(spans) > room:
             break
         out += spans
@@ -126,12 +128,14 @@ def _urgency(item: tuple[str, Reading[FilesystemUsage]]) -> tuple[int, float]:
     return (0 if ratio is not None and ratio >= _FULL else 1), -float(usage.total_bytes)
 
 
-def _mount(path: str, reading: Reading[FilesystemUsage]) -> list[Span]:
+def _mount(path: str, reading: Reading[FilesystemUsage], culprit: Culprit) -> list[Span]:
     name = "shm" if path == "/dev/shm" else path
     ratio = None if reading.value is None else reading.value.used_ratio
     text = percent(ratio)
     full = ratio is not None and ratio >= _FULL
-    return [Span(f"  {name} "), Span(text, "warn" if full else token_of(text)), Span(" %", "dim")]
+    token = culprit.hue if path == culprit.mount else ""
+    figure_token = token or ("warn" if full else token_of(text))
+    return [Span("  "), Span(f"{name} ", token or "text"), Span(text, figure_token), Span(" %", "dim")]
 
 
 def _net(frame: Frame, width: int) -> list[Span]:
@@ -159,14 +163,14 @@ def _net(frame: Frame, width: int) -> list[Span]:
     return out
 
 
-def _cpu(frame: Frame, width: int) -> Line:
+def _cpu(frame: Frame, width: int, culprit: Culprit) -> Line:
     out: list[Span] = []
     right = _own(frame)
     room, used = width - 2 - spans_cells(right), 0
     for part in (
-        _cores(frame),
+        _named(_cores(frame), culprit.hue if culprit.cores else ""),
         *host_problems(frame),
-        _memory(frame),
+        _named(_memory(frame), culprit.hue if culprit.memory else ""),
         _swap(frame),
         *_pressure(frame),
         _cached(frame),
@@ -177,6 +181,11 @@ def _cpu(frame: Frame, width: int) -> Line:
             used += takes + (2 if out else 1)
             out += [Span("  " if out else " "), *part]
     return row(width, out, right)
+
+
+def _named(spans: list[Span], hue: str) -> list[Span]:
+    """A part that the verdict names, in its colour."""
+    return [span._replace(token=hue) for span in spans] if hue else spans
 
 
 def _cores(frame: Frame) -> list[Span]:

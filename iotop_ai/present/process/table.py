@@ -29,6 +29,7 @@ from iotop_ai.present.text.table import (
     place_columns,
 )
 from iotop_ai.present.text.units import GIB, KIB, MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
+from iotop_ai.present.verdict.culprit import culprit_of
 
 COLUMNS = (
     Column("user", "user", 8, 10, 10, left=True, gap=1),
@@ -157,6 +158,10 @@ class _Facts(NamedTuple):
     """The share of time from which a wait is highlighted; 0 for never."""
     age_s: int
     """Age of cpu% and state where they are older than ``FRESH`` ticks; else 0."""
+    hue: str = ""
+    """The verdict's colour where it names the process."""
+    named: str = ""
+    """The column that shows why it does."""
 
 
 def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
@@ -165,7 +170,11 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
     line = "" if info is None else " ".join(info.cmdline)
     loud_wait = view.marks.io_wait / 100
     wchan, age_s = _wchan(group, table), _age_s(group, table, frame.snapshot.interval_s)
-    return _Facts(len(group.keys), *stats, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s)
+    facts = _Facts(len(group.keys), *stats, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s)
+    culprit = culprit_of(frame, view)
+    if culprit.pids and any(key.pid in culprit.pids for key in group.keys):
+        return facts._replace(hue=culprit.hue, named=culprit.process_cell)
+    return facts
 
 
 def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
@@ -197,8 +206,14 @@ def _row(
     tail = "" if facts.members == 1 else f" x{facts.members}"
     mark = group.mark
     name = cut(group.name, room - len(mark) - len(tail)) + tail
-    spans = [Span(tag or " ", "strong"), Span(mark, "dim"), Span(name)] if tag or mark else [Span(" " + name)]
+    if facts.hue:
+        spans = [Span(tag or ">", "strong" if tag else facts.hue), Span(mark, "dim"), Span(name, facts.hue)]
+    else:
+        spans = [Span(tag or " ", "strong"), Span(mark, "dim"), Span(name)] if tag or mark else [Span(" " + name)]
     words = [_word(group, facts, spot, seconds) for spot in at]
+    if facts.hue:
+        ids = [spot.column.id for spot in at]
+        words = [(w[0], facts.hue, w[2]) if id_ == facts.named else w for id_, w in zip(ids, words, strict=True)]
     return Line(layout_row(spans, 1 + len(mark) + cells(name), at, words, width), background, group.row_key)
 
 

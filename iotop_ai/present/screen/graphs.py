@@ -17,21 +17,29 @@ from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.line import Line, Span, cells, cut
 from iotop_ai.present.text.panel import panel
 from iotop_ai.present.text.units import GIB, MIB, UNKNOWN, brief, figure, percent, token_of
+from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+
+
+READ, WRITE, BOTH = _WAYS = ("read", "write", "both")
+"""The directions of a graph; BOTH is their sum."""
 
 
 class _PanelSeries:
     """The panel's series from tick to tick."""
 
     def __init__(self) -> None:
-        self.busy, self.rate, self.wait = SlidingSeries(), SlidingSeries(), SlidingSeries()
+        self.busy = SlidingSeries()
+        self.rate = {way: SlidingSeries() for way in _WAYS}
+        self.wait = {way: SlidingSeries() for way in _WAYS}
 
 
 class Graph(NamedTuple):
     """One graph. scale: the size of ``unit`` in the value's unit. top: of the scale; limit: above it, the graph is hot.
 
-    strong: whether its figure is highlighted.
+    strong: whether its figure is highlighted. hue: the verdict's colour, where it names what the graph shows. of: the
+    number of graphs that share the rows of one.
     """
 
     label: str
@@ -42,6 +50,8 @@ class Graph(NamedTuple):
     text: Callable[[float | None], str]
     limit: float | None = None
     strong: bool = False
+    hue: str = ""
+    of: int = 1
 
 
 class Room(NamedTuple):
@@ -67,32 +77,49 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     where = room(width)
     if where.cells < 10:
         return []
-    rows = 2 if height >= 7 else 1
+    rows = max(1, (height - 1) // _GRAPHS)
     out = [axis(frame, view, width, where)]
-    for graph in graphs(frame, view, 2 * where.cells):
-        out += graph_lines(graph, view, width, where, rows)
+    for graph in graphs(frame, view, 2 * where.cells, apart=rows > 1):
+        # Of a pair that shares an odd number of rows the first has one more.
+        left = len(out) - 1
+        mine = rows if graph.of == 1 else (rows + 1) // 2 if left % rows == 0 else rows // 2
+        out += graph_lines(graph, view, width, where, mine)
     return out
 
 
-def graphs(frame: Frame, view: View, slots: int) -> list[Graph]:
-    """GPU or CPU busy, then the selected device's larger rate and its await, if there is a device."""
+_GRAPHS = 3
+
+
+def graphs(frame: Frame, view: View, slots: int, *, apart: bool = False) -> list[Graph]:
+    """GPU or CPU busy, then the selected device's rate and its await, if there is a device.
+
+    A device that reads and writes shows both: their sum and the await of all requests, or, with ``apart``, a graph for
+    each on one scale.
+    """
     samples = (*view.past, *frame.history)
     sliding = cache_part(view, _PanelSeries)
-    out = [_busy(frame, samples, slots, sliding.busy)]
+    out = [_busy(frame, samples, slots, sliding.busy, culprit_of(frame, view))]
     device = devices.selected_device(frame, view)
     if device is None:
         return out
-    kind = device.totals.direction
-    out.append(_rate(frame, samples, slots, sliding.rate, device, kind))
-    out.append(_await(frame, samples, slots, sliding.wait, device, kind))
-    return out
+    ways = (device.totals.direction,) if not device.totals.both else (READ, WRITE) if apart else (BOTH,)
+    rates = [_rate(frame, samples, slots, sliding.rate[way], device, way) for way in ways]
+    awaits = [_await(frame, samples, slots, sliding.wait[way], device, way) for way in ways]
+    return [*out, *_on_one_scale(rates), *_on_one_scale(awaits)]
+
+
+def _on_one_scale(pair: list[Graph]) -> list[Graph]:
+    """Graphs with the largest scale and the unit of that one, sharing the rows of one graph."""
+    largest = max(pair, key=lambda graph: graph.top)
+    same = {"top": largest.top, "scale": largest.scale, "unit": largest.unit, "of": len(pair)}
+    return [graph._replace(**same) for graph in pair] if len(pair) > 1 else pair
 
 
 def _of(sample: Sample, key: BlockKey) -> BlockRates | None:
     return (sample.block.value or {}).get(key)
 
 
-def _busy(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries) -> Graph:
+def _busy(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries, culprit: Culprit) -> Graph:
     def gpu(sample: Sample) -> float | None:
         busy = [r.busy_ratio for r in (sample.gpu.value or {}).values() if r.busy_ratio is not None]
         return sum(busy) / len(busy) if busy else None
@@ -103,7 +130,8 @@ def _busy(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: Slidin
     has_gpu = bool(frame.snapshot.gpu.value)
     data = sliding.series((has_gpu,), samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
     starved = has_gpu and frame.verdict.state is State.STARVED
-    return Graph("GPU busy" if has_gpu else "CPU busy", "%", data, 0.01, 1.0, percent, strong=starved)
+    hue = culprit.hue if (culprit.gpus if has_gpu else culprit.cores) else ""
+    return Graph("GPU busy" if has_gpu else "CPU busy", "%", data, 0.01, 1.0, percent, strong=starved, hue=hue)
 
 
 def _rate(
@@ -114,14 +142,14 @@ def _rate(
     device: devices.BlockDevice,
     kind: str,
 ) -> Graph:
-    field = f"{kind}_bytes_per_s"
+    fields = [f"{way}_bytes_per_s" for way in ((READ, WRITE) if kind == BOTH else (kind,))]
 
     def value(sample: Sample) -> float | None:
         rates = _of(sample, device.key)
-        rate: float | None = None if rates is None else getattr(rates, field)
-        return rate
+        known: list[float | None] = [] if rates is None else [getattr(rates, field) for field in fields]
+        return None if not known or None in known else sum(rate for rate in known if rate is not None)
 
-    data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
+    data = sliding.series((device.key, kind), samples, value, slots, frame.snapshot.interval_s)
     peak = data.peak or 0
     unit, scale = ("GB/s", GIB) if peak >= 999.5 * MIB else ("MB/s", MIB)
     top = nice_top(peak / scale) * scale
@@ -137,7 +165,11 @@ def _await(
     device: devices.BlockDevice,
     kind: str,
 ) -> Graph:
-    field, done = f"{kind}_await_ms", f"{kind}s_per_s"
+    field = "await_ms" if kind == BOTH else f"{kind}_await_ms"
+
+    def rests(rates: BlockRates) -> bool:
+        done = (rates.reads_per_s, rates.writes_per_s)
+        return all(one == 0 for one in (done if kind == BOTH else done[:1] if kind == READ else done[1:]))
 
     def value(sample: Sample) -> float | None:
         rates = _of(sample, device.key)
@@ -145,27 +177,30 @@ def _await(
             return None
         wait: float | None = getattr(rates, field)
         # Undefined without requests: drawn blank, unlike an unknown value.
-        return 0.0 if wait is None and getattr(rates, done) == 0 else wait
+        return 0.0 if wait is None and rests(rates) else wait
 
     data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
     now = _of(frame.sample, device.key)
-    idle = now is not None and getattr(now, field) is None and getattr(now, done) == 0
+    idle = now is not None and getattr(now, field) is None and rests(now)
     limit = _limit(frame, device.name) if device.guilty else None
 
     def text(v: float | None) -> str:
         return "-" if idle and v == 0 else brief(v)
 
-    return Graph(f"{kind[0]}_await", "ms", data, 1.0, nice_top(data.peak), text, limit)
+    hue = device.hue if device.guilty else ""
+    label = "await" if kind == BOTH else f"{kind[0]}_await"
+    return Graph(label, "ms", data, 1.0, nice_top(data.peak), text, limit, hue=hue)
 
 
 def _limit(frame: Frame, name: str) -> float | None:
-    """The await threshold of the finding about the device; None without one."""
+    """The await threshold of a finding about the device; of a very slow disk what is typical; None without one."""
+    about = f"disks.{name}."
     for finding in frame.verdict.findings:
-        if finding.subject == name:
-            for evidence in finding.evidence:
-                if evidence.metric.endswith("await_ms") and evidence.threshold is not None:
-                    return evidence.threshold
-    return None
+        for evidence in finding.evidence:
+            if evidence.metric.startswith(about) and evidence.metric.endswith("await_ms") and evidence.threshold:
+                return evidence.threshold
+    slow = frame.verdict.slow_disk
+    return slow.normal_ms if slow is not None and slow.device == name else None
 
 
 def _over(value: float | None, scale: float) -> float | None:
@@ -173,10 +208,12 @@ def _over(value: float | None, scale: float) -> float | None:
 
 
 def _label(name: str, kind: str) -> str:
-    for word in (kind, "rd" if kind == "read" else "wr"):
+    words = {READ: ("read", "rd"), WRITE: ("write", "wr"), BOTH: ("r+w",)}[kind]
+    for word in words:
         if len(name) + 1 + len(word) <= 8:
             return f"{name} {word}"
-    return f"{name[:6]} {'r' if kind == 'read' else 'w'}"
+    last = {READ: "r", WRITE: "w", BOTH: "r+w"}[kind]
+    return f"{name[: 7 - len(last)]} {last}"
 
 
 def graph_lines(graph: Graph, view: View, width: int, where: Room, rows: int) -> list[Line]:
@@ -193,14 +230,14 @@ def graph_lines(graph: Graph, view: View, width: int, where: Room, rows: int) ->
     label = cut(graph.label, min(value_end - 4, column - 2))
     left = [
         Span(f" {label}{' ' * (column - 1 - cells(label))}", "dim"),
-        Span(text, "bad" if hot else token),
+        Span(text, graph.hue if graph.hue and (hot or graph.limit is None) else "bad" if hot else token),
         Span(f" {graph.unit}"[: start - value_end - 1].ljust(start - value_end - 1), "dim"),
     ]
     out = []
     for i, bits in enumerate(cache_part(view, AreaCache).area(graph.data.values, graph.top, rows)):
         right, x = "", end
         if where.top_end is not None and rows > 1:
-            label = figure(graph.top / graph.scale).removesuffix(".0") if i == 0 else "0"
+            label = figure(graph.top / graph.scale).removesuffix(".0") if i == 0 else "0" if i == rows - 1 else ""
             right, x = label.rjust(where.top_end + 1 - end), where.top_end + 1
         if i == 0:
             right += peak.rjust(where.peak_end + 1 - x)

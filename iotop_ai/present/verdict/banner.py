@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.verdict_class import LOSING, State
+from iotop_ai.model.verdict_class import LOUD, State
 from iotop_ai.present.screen.staleness import dimmed, is_silent, silence_spans
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, Span, cells, cut, cut_spans, row, spans_cells
@@ -23,8 +23,6 @@ HUE = {
     State.OK: "ok",
     State.UNSURE: "unsure",
 }
-LOUD = (*LOSING, State.WASTED, State.BUSY)
-"""States whose first row is tinted: they ask for a look."""
 _SENTENCE = 10
 MINUTE_NS = 60_000_000_000
 HOUR_NS = 60 * MINUTE_NS
@@ -57,6 +55,13 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     out = [_state(frame, width, hue)]
     out += [_line(width, hue, label, spans, sure if i == 1 else []) for i, (label, spans) in enumerate(rows)]
     return out
+
+
+def verdict_row(frame: Frame, view: View, width: int) -> Line:
+    """The banner's first row alone, for the head of a page about a disk, a GPU, health or jobs."""
+    if is_silent(view):
+        return _old(frame, view, width, [])[0]
+    return _state(frame, width, HUE[frame.verdict.state])
 
 
 def _old(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]]) -> list[Line]:

@@ -171,7 +171,7 @@ class HealthScreen(LiveScreen):
             self.show(cursor=next_disk(rows, self.health.cursor, step, around=False))
             return
         width, height = self.app.size
-        most = most_scroll(self.main.frame, self.health, width, height - 1)
+        most = most_scroll(self.main.frame, self.health, width, height - 2)
         self.show(scroll=max(0, min(most, self.health.scroll + step)))
 
     def action_page(self, pages: int) -> None:

@@ -52,12 +52,12 @@ def test_every_line_is_as_wide_as_the_screen(uuid: str, size: tuple[int, int]) -
 
 
 def test_the_screen_opens_with_the_problem_and_the_remedy() -> None:
-    assert text().startswith(" SLOWED   GPU 2  H100-80G  00000000:1D:00.0 ")
+    assert text().splitlines()[1].startswith(" SLOWED   GPU 2  H100-80G  00000000:1D:00.0 ")
     assert "thermal slowdown 12 % of the time at 88 C, memory 74 C" in text()
     assert "do airflow, fans, room; the neighbour's heat" in text(width=160, height=48)
-    assert text("GPU-0007").startswith(" WASTE ")
+    assert text("GPU-0007").splitlines()[1].startswith(" WASTED ")
     assert "another rank is late" in text("GPU-0007")
-    assert text("GPU-0000").startswith(" OK ")
+    assert text("GPU-0000").splitlines()[1].startswith(" OK ")
     assert "3 of 8  b/n" in text()
 
 
@@ -73,7 +73,7 @@ def test_graphs_facts_and_processes() -> None:
 
 
 def test_the_mode_is_on_the_screen() -> None:
-    assert "PAUSED" in text(view=VIEW._replace(mode="paused")).splitlines()[0]
+    assert "PAUSED" in text(view=VIEW._replace(mode="paused")).splitlines()[1]
 
 
 def test_next_and_previous_go_round() -> None:
@@ -88,9 +88,9 @@ def test_a_lost_gpu_names_its_remedy() -> None:
     table["GPU-0003"] = Reading(None, Status.FAILED, "the GPU is lost (Xid 79)", "reboot", at_ns=1)
     lost = EIGHT._replace(snapshot=EIGHT.snapshot._replace(gpu=EIGHT.snapshot.gpu._replace(value=table)))
     lines = [line.text for line in gpu_screen_rows(lost, VIEW, 80, 24, "GPU-0003")]
-    assert lines[0].startswith(" LOST ")
-    assert "the GPU is lost (Xid 79)" in lines[1]
-    assert "do reboot" in lines[1]
+    assert lines[1].startswith(" LOST ")
+    assert "the GPU is lost (Xid 79)" in lines[2]
+    assert "do reboot" in lines[2]
 
 
 def test_mig_instances_have_rows() -> None:
@@ -100,7 +100,7 @@ def test_mig_instances_have_rows() -> None:
     )
     made = frame(snapshots(lambda _: Machine(gpus=(gpu(0, 0, instances=parts)._replace(utilization_percent=None),)), 3))
     lines = [line.text for line in gpu_screen_rows(made, VIEW, 80, 24, "")]
-    assert "MIG: 2 instances, the whole has no utilisation" in lines[1]
+    assert "MIG: 2 instances, the whole has no utilisation" in lines[2]
     (first,) = [line for line in lines if line.startswith(" 1  H100 MIG 3g.40gb")]
     assert first.split()[-5:] == ["72", "40", "22", "35", "30G/40G"]
     (second,) = [line for line in lines if line.startswith(" 2  ")]

@@ -35,7 +35,8 @@ def test_it_fills_any_size_exactly(size: tuple[int, int]) -> None:
 
 def test_a_row_at_80_columns() -> None:
     frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
-    assert text(frame)[:3] == [
+    assert text(frame)[0].startswith(" STARVED  8 of 8 GPUs wait for data 78 % of the time")
+    assert text(frame)[1:4] == [
         "── jobs ───── user    rk wrk gpu wait% AU% GPU%  MB/s run queue   D idle  disk",
         ">train.py     alice    1   8   8    78  22   22  83.9   1     0  97    2  sda",
         " train.py     alice    1   4   0    95   5    -     0  97     2   1    2  sda",
@@ -44,19 +45,19 @@ def test_a_row_at_80_columns() -> None:
 
 def test_at_160_columns_the_row_has_the_gpu_hours() -> None:
     frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
-    assert "GPU-h lost" in text(frame, 160, 48)[0]
+    assert "GPU-h lost" in text(frame, 160, 48)[1]
 
 
 def test_the_largest_loss_is_first_and_the_verdicts_job_is_marked() -> None:
     frame = two(JOB_ALONE, replace(PREPARES, stall=0.95))
     assert [one.pid for one in job_rows(frame, UTC)] == [500, 50]
-    assert text(frame)[1].startswith(">")
+    assert text(frame)[2].startswith(">")
 
 
 def test_the_marked_job_is_shown_in_full() -> None:
     limited = replace(PREPARES, limits=(IoLimit("8:0", "read_bytes", 10 << 20, "blkio/x/read_bps"),), quota=4.0)
     frame = two(JOB_STARVED, limited)
-    first, other = "\n".join(text(frame, cursor=50)), "\n".join(text(frame, cursor=500))
+    first, other = ("\n".join(text(frame, cursor=pid)[1:]) for pid in (50, 500))
     assert "pid 50" in first
     assert " STARVED  8 of 8 GPUs wait for data 78 % of the time" in first
     assert "disk sda 88 MB/s" in first
@@ -81,9 +82,9 @@ def test_without_a_job_it_explains_jobs() -> None:
     table = known.snapshot.jobs
     assert table.value is not None
     none = known._replace(snapshot=known.snapshot._replace(jobs=table._replace(value=table.value._replace(jobs={}))))
-    assert "no training job seen" in text(none)[1]
+    assert "no training job seen" in text(none)[2]
     assert "torchrun" in " ".join(text(none))
-    assert text(frame)[1] == " not read yet"
+    assert text(frame)[2] == " not read yet"
 
 
 def changed(frame: Frame, pid: int, kind: str = "", hidden: tuple[str, ...] = ()) -> Frame:

@@ -1,0 +1,158 @@
+"""What the verdict names as the cause: it has the state's colour in the path, its row, its chart and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.verdict_class import CLASS_SPECS, LOUD, State
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import cached_per_frame
+
+Args = Mapping[str, str | float | None]
+HUES = {State.SLOWED: "warn", State.WASTED: "warn", State.BUSY: "warn"}
+"""Of the loud states; the others are "bad"."""
+_GPU_CELLS = {
+    "gpu_throttle": "throttle",
+    "pcie": "link",
+    "gpu_memory": "mem",
+    "imbalance": "busy",
+    "no_gpu": "busy",
+    "comm_wait": "power",
+}
+_COMPUTE = ("cpu_prep", "single_thread", "host_bound")
+_WRITES = ("checkpoint_write",)
+
+
+class Culprit(NamedTuple):
+    """hue: "bad" or "warn", "" when nothing is named. disk_hue: of the disk, which a second finding may name.
+
+    disk: kernel name. mount: of a full or a slow filesystem. gpus: UUIDs. gpu_cell: the column that shows why. pids: of
+    processes; process_cell: likewise. worker_state: "run" where the job's workers compute. cores, memory: of the host.
+    """
+
+    hue: str = ""
+    disk: str = ""
+    disk_hue: str = ""
+    mount: str = ""
+    gpus: frozenset[str] = frozenset()
+    gpu_cell: str = ""
+    pids: frozenset[int] = frozenset()
+    process_cell: str = ""
+    worker_state: str = ""
+    cores: bool = False
+    memory: bool = False
+
+
+NONE = Culprit()
+
+
+@cached_per_frame
+def culprit_of(frame: Frame, view: View) -> Culprit:
+    """The culprit of the Frame's verdict."""
+    first = frame.verdict.primary
+    disk, disk_hue = _disk(frame)
+    if first.state not in LOUD:
+        return Culprit(disk=disk, disk_hue=disk_hue) if disk else NONE
+    args = dict(first.args)
+    pids, cell = _processes(frame, first, args)
+    mount = args.get("mount") if first.class_id in ("fs_full", "network_fs") else None
+    limit = args.get("limit")
+    return Culprit(
+        hue_of(first.state),
+        disk,
+        disk_hue,
+        "/dev/shm" if first.class_id == "shm_full" else str(mount or ""),
+        _gpus(frame, first, args),
+        _GPU_CELLS.get(first.class_id, ""),
+        pids,
+        cell,
+        "run" if first.class_id in _COMPUTE else "",
+        limit == "cpu" or (first.class_id == "noisy_neighbour" and args.get("what") == "cpu"),
+        limit == "memory" or first.class_id == "mem_pressure",
+    )
+
+
+def hue_of(state: State) -> str:
+    """The colour of a loud state: "bad" or "warn"."""
+    return HUES.get(state, "bad")
+
+
+def _disk(frame: Frame) -> tuple[str, str]:
+    """(kernel name of the disk that a finding names, its hue); else the very slow disk; ("", "") without one."""
+    present = {key.name for key in frame.snapshot.block.value or {}}
+    for number, finding in enumerate(frame.verdict.findings):
+        if finding.state not in LOUD or (number and finding.severity is Severity.INFO):
+            continue
+        name = _names_disk(finding)
+        if name in present:
+            return name, hue_of(finding.state)
+    slow = frame.verdict.slow_disk
+    return (slow.device, "warn") if slow is not None and slow.device in present else ("", "")
+
+
+def _names_disk(finding: Finding) -> str:
+    args = dict(finding.args)
+    names = CLASS_SPECS[finding.class_id].names_disk or finding.class_id in _WRITES or args.get("limit") == "disk"
+    device = args.get("device")
+    if not names:
+        return ""
+    return device if isinstance(device, str) and device else finding.subject
+
+
+def _job(frame: Frame) -> Job | None:
+    table, pid = frame.snapshot.jobs.value, frame.verdict.job_pid
+    return None if table is None else next((job for key, job in table.jobs.items() if key.pid == pid), None)
+
+
+def _processes(frame: Frame, first: Finding, args: Args) -> tuple[frozenset[int], str]:
+    """(the processes that are named, the column that shows why)."""
+    if first.class_id in _COMPUTE:
+        job = _job(frame)
+        if job is None:
+            return _alike(frame, args.get("pid")), "cpu"
+        members = job.workers if first.class_id == "cpu_prep" and job.workers else [rank.key for rank in job.ranks]
+        return frozenset(key.pid for key in members), "cpu"
+    cell = {"gpu_memory": "", "mem_pressure": "rss", "hung": "state"}.get(first.class_id, "")
+    if first.class_id == "noisy_neighbour":
+        return _alike(frame, args.get("other_pid")), "cpu" if args.get("what") == "cpu" else "read"
+    if first.class_id == "gpu_memory":
+        return _alike(frame, args.get("other_pid")), cell
+    if first.class_id == "hung":
+        return _alike(frame, args.get("main")), cell
+    if args.get("limit") in ("cpu", "memory"):
+        return _alike(frame, args.get("top_pid")), "cpu" if args.get("limit") == "cpu" else "rss"
+    if first.class_id == "no_gpu":
+        return _alike(frame, args.get("pid")), cell
+    return frozenset(), ""
+
+
+def _alike(frame: Frame, pid: str | float | None) -> frozenset[int]:
+    """The processes of the name and user of one: a finding about several names one of them."""
+    table = frame.snapshot.processes.value
+    if table is None or not isinstance(pid, float):
+        return frozenset()
+    one = next((info for key, info in table.info.items() if key.pid == int(pid)), None)
+    if one is None:
+        return frozenset()
+    return frozenset(key.pid for key, info in table.info.items() if (info.name, info.uid) == (one.name, one.uid))
+
+
+def _gpus(frame: Frame, first: Finding, args: Args) -> frozenset[str]:
+    """UUIDs of the GPUs that are named by number, by UUID, or as all of the job."""
+    readings = frame.snapshot.gpu.value or {}
+    if first.subject in readings:
+        return frozenset((first.subject,))
+    if first.class_id == "comm_wait":
+        job = _job(frame)
+        return frozenset(readings) if job is None else job.gpus
+    if first.class_id not in _GPU_CELLS:
+        return frozenset()
+    words = [str(args.get(name) or "") for name in ("worst", "late", "gpu", "free")]
+    numbers = {word.removeprefix("GPU ") for word in words if word.startswith("GPU ")}
+    return frozenset(
+        uuid for uuid, one in readings.items() if one.value is not None and str(one.value.number) in numbers
+    )
