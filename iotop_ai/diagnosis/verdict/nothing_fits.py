@@ -100,8 +100,10 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
     if not known or not gpu_known or facts.gpu.used or facts.cpu_busy_ratio is None:
         return ()
     if lead is not None:
-        # Nothing of a job that finds its data is slow; whether it does well takes longer to see.
-        seen = lead.stall is not None and lead.stall < limits.gate and group is None
+        # Nothing of a job that finds its data is slow, though its loaders read ahead of it; whether it does well takes
+        # longer to see.
+        others = group is not None and all(key.pid != group.pid for key in lead.job.members)
+        seen = lead.stall is not None and lead.stall < limits.gate and not others
         return (("state", State.CALM.value),) if seen else ()
     factor = limits.leave_level if before == State.BUSY.value else 1.0
     at_limit = _disk_at_limit(slow)
