@@ -148,8 +148,9 @@ def test_each_finding_has_a_figure_that_meets_its_threshold(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(name for name, kept in KEPT.items() if kept["label"] in ("healthy", "idle")))
-def test_a_healthy_machine_is_never_unsure_after_the_first_window(name: str) -> None:
-    states = {frame.verdict.state for frame in decided(name) if not frame.verdict.measuring}
+def test_a_healthy_machine_is_not_unsure_after_the_first_window(name: str) -> None:
+    """But for two seconds, in which what it does must last to be named."""
+    states = {frame.verdict.state for frame in [one for one in decided(name) if not one.verdict.measuring][2:]}
     assert states <= {State.OK, State.CALM, State.BUSY}
 
 
