@@ -56,7 +56,16 @@ _LIST_ROW = (
 _LAST_ROW = ("panel.banner", "app.palette", "theme.next", "app.picture")
 _LIVE_ROW = (
     *("app.quit", "help.open", "row.open", "job.next", _TAB, "device.previous", "device.list", "gpu.open"),
-    *("health.open", *_LIST_ROW[1:], "time.pause", "interval.longer", "time.record", "time.back", "time.mark"),
+    *(
+        "health.open",
+        *_LIST_ROW[1:],
+        "time.pause",
+        "interval.longer",
+        "time.record",
+        "time.back",
+        "time.go",
+        "time.mark",
+    ),
     *("verdict.copy", "row.copy", "verdict.acknowledge", "act.drop_caches", "act.signal", "act.delay_accounting"),
     *_LAST_ROW,
 )
@@ -125,11 +134,13 @@ def _separator(labels: Sequence[str]) -> str:
 
 @panel
 def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """One row: the keys, or the filter or time being typed."""
+    """One row: the keys, or the filter, time or mark being typed."""
     if view.time_input is not None:
         return [_typing(width, "@", view.time_input, "go", "leave", hint="14:32  -3m  45%")]
+    if view.mark_input is not None:
+        return [_typing(width, "'", view.mark_input, "mark", "leave", hint="a text, or none")]
     if view.typing:
-        return [_typing(width, "/", view.pattern, "keep", "clear")]
+        return [_typing(width, "/", view.pattern, "keep", "clear", selected=view.pattern_selected)]
     right: list[Span] = []
     if view.pattern:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
@@ -193,12 +204,15 @@ def muted(key: Key, view: View) -> bool:
     return view.readonly and _changes(key)
 
 
-def _typing(width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "") -> Line:
+def _typing(
+    width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "", *, selected: bool = False
+) -> Line:
+    """selected: the next character replaces the typed text, which looks so."""
     end = [Span("Enter", "key"), Span(f":{enter} ", "dim"), Span("Esc", "key"), Span(f":{escape} ", "dim")]
     room = max(0, width - spans_cells(end) - 5)
     while cells(typed) > room:
         typed = typed[1:]
-    left = [Span(f" {sign}", "key"), Span(typed), Span(" ", "cursor")]
+    left = [Span(f" {sign}", "key"), Span(typed, "cursor" if selected else "text"), Span(" ", "cursor")]
     if hint and not typed and cells(hint) + 2 < room:
         left.append(Span(f" {hint}", "dim"))
     return row(width, left, end)

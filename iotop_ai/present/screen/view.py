@@ -56,6 +56,8 @@ class View(NamedTuple):
     """The filter as typed; "" none."""
     typing: bool = False
     """Whether the filter is being typed."""
+    pattern_selected: bool = False
+    """Whether the filter is the one of before, which the next character replaces."""
     base: Snapshot | None = None
     """Start of accumulation, since which figures are totals; None: figures are rates."""
     mode: str = "live"
@@ -93,6 +95,8 @@ class View(NamedTuple):
     """Whether the source is a live remote machine, which takes no requests."""
     time_input: str | None = None
     """The time being typed; None outside the input row."""
+    mark_input: str | None = None
+    """The text of a mark being typed; None outside the input row."""
     keymap: Keymap = ()
     """The actions whose keys are not the defaults."""
     marks: Marks = Marks()

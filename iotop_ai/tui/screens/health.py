@@ -28,6 +28,8 @@ from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.text.line import DISK_PREFIX, Line
 from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import HEALTH_KEYS
+from iotop_ai.tui.dialogs.base import Backdrop
+from iotop_ai.tui.dialogs.notice import NoticeScreen
 from iotop_ai.tui.screens.base import LiveScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.main.state import MainState
@@ -194,7 +196,8 @@ class HealthScreen(LiveScreen):
         one = target_disk(self.main.frame, self.health)
         why = f"{self._disk_in_test} is being queried" if self._disk_in_test else why_no_test(one, self.health)
         if why or one is None:
-            self.answer(f"failed: {why}" if why else "failed: this machine has no disk")
+            backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
+            self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why or "this machine has no disk"))
         else:
             self.show(dialogue=Dialogue(one.name))
 

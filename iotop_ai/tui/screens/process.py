@@ -161,10 +161,7 @@ class ProcessDetailScreen(DetailScreen):
     def action_act(self, text: str) -> None:
         """Ask for a signal or another priority for the process."""
         backdrop = Backdrop(self.main, self._rows_behind, self._theme_styles)
-        dialog = self._machine.one_process(self.page.key, text, backdrop)
-        if dialog is not None:
-            self.app.push_screen(dialog)
-        self.draw()
+        self.app.push_screen(self._machine.one_process(self.page.key, text, backdrop))
 
     def _rows_behind(self) -> list[Line]:
         return self.rows(*self.app.size)

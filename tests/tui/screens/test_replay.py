@@ -128,20 +128,29 @@ async def test_an_invalid_time_is_reported_and_escape_leaves(path: str) -> None:
         assert replay.app.is_running
 
 
-async def test_arrows_move_10_s_on_the_time_line_and_devices_elsewhere(path: str) -> None:
+async def test_arrows_and_pages_move_time_wherever_the_focus_has_no_rows(path: str) -> None:
     async with replaying(path) as replay:
-        await replay.press("right")
-        device = replay.view.device
-        assert device
-        await replay.press("tab")
-        assert replay.view.focus == "timeline"
         await replay.press("right", "right")
         await replay.at(20)
         await replay.press("left")
         await replay.at(10)
-        assert replay.view.device == device
+        await replay.press("pagedown")
+        await replay.at(70)
+        await replay.press("pageup")
+        await replay.at(10)
+        assert replay.view.device == ""
         await replay.press("n")
-        assert replay.view.device != device
+        assert replay.view.device != ""
+        await replay.press("down", "right")  # on a list, too
+        assert replay.view.focus == "process"
+        await replay.at(20)
+        cursor = replay.view.cursor
+        await replay.press("pagedown")
+        assert replay.view.cursor != cursor
+        assert replay.shown == LIVE[20]
+        await replay.press("shift+tab")
+        while replay.view.focus != "timeline":
+            await replay.press("tab")
         await replay.press("end")
         await replay.at(len(LIVE) - 1)
         await replay.press("home")

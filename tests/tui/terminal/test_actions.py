@@ -106,6 +106,8 @@ def test_readonly_opens_no_question() -> None:
         started(terminal, [*PROGRAM, "--readonly"])
         terminal.keys("D")
         terminal.wait_for("this screen is read-only")
+        terminal.keys("Escape")
+        terminal.wait_gone("this screen is read-only")
         terminal.keys("q")
 
 

@@ -50,13 +50,13 @@ def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, w
             terminal.wait_for("every 60 s")
         (child,) = terminal.children()
         if way == "R":
-            terminal.keys("'", "R")
+            terminal.keys("'", "Enter", "R")
             terminal.wait_for_match(r"done: \d+ s, .* in ")
             terminal.keys("q")
         elif way == "q":
-            terminal.keys("'", "q")
+            terminal.keys("'", "Enter", "q")
         else:
-            terminal.keys("'")
+            terminal.keys("'", "Enter")
             terminal.wait_for("mark set at")
         if way == "SIGTERM":
             os.kill(child, signal.SIGTERM)
@@ -128,7 +128,7 @@ def test_a_stop_with_a_recording_on_is_a_gap(tmp_path: Path) -> None:
         terminal.wait_until(lambda seen: {"path", "disk", "process"} <= set(TITLE.findall(seen)), what="the screen")
         terminal.wait_for("● REC")
         terminal.wait_until(lambda _: record_path.stat().st_size > size, what="more lines")
-        terminal.keys("'")
+        terminal.keys("'", "Enter")
         terminal.wait_for("mark set at")
         terminal.keys("q")
         terminal.wait_for("rc=0")

@@ -29,6 +29,8 @@ _SORT_TEXTS = {
     "user": "user",
 }
 _CURRENT = "●"
+_UNSELECT = ("left", "right", "home", "end")
+"""Keys after which the filter of before is edited, not replaced."""
 
 OpenList = Callable[[tuple[Entry, ...], Callable[[Action], Awaitable[None]], Wording], None]
 """Shows entries to choose from, and calls the function with the one that the user takes."""
@@ -93,7 +95,7 @@ class ListActions:
 
     def choose_device(self, name: str, **changes: object) -> None:
         """Choose a device by its kernel name."""
-        self._state.change(f"done: {name} chosen", device=name, follow_job=False, **changes)
+        self._state.change(f"done: {name} pinned; d frees it", device=name, follow_job=False, **changes)
 
     def device(self, step: int) -> None:
         """Choose the next or previous device."""
@@ -162,21 +164,27 @@ class ListActions:
         self._state.change(f"done: {name} {'hidden' if name in hidden else 'shown'}", hidden=hidden)
 
     def find(self) -> None:
-        """Begin to type a filter."""
-        self._state.change(typing=True)
+        """Begin to type a filter; the one of before is selected."""
+        self._state.change(typing=True, pattern_selected=bool(self._state.view.pattern))
 
     def type_filter(self, key: str, character: str | None) -> None:
         """Handle a key of the typed filter."""
+        selected = self._state.view.pattern_selected
+        self._state.update(pattern_selected=False)
         if key == "enter":
             self._state.change(typing=False)
         elif key == "escape":
             self._state.change(typing=False, pattern="")
+        elif selected and key in _UNSELECT:
+            self._state.change()
         else:
-            self._filter(typed(self._state.view.pattern, key, character))
+            self._filter(typed("" if selected and key != "ctrl+u" else self._state.view.pattern, key, character))
 
     def paste_filter(self, text: str) -> None:
         """Append the first line of a pasted text to the filter."""
-        self._filter(self._state.view.pattern + clean(text.partition("\n")[0]))
+        before = "" if self._state.view.pattern_selected else self._state.view.pattern
+        self._state.update(pattern_selected=False)
+        self._filter(before + clean(text.partition("\n")[0]))
 
     def _filter(self, pattern: str) -> None:
         pattern = pattern[:LONGEST_PATTERN]

@@ -10,15 +10,20 @@ from collections.abc import Callable
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.present.machine.drop_caches_dialog import TITLE as DROP_TITLE
+from iotop_ai.present.process.dialog import DELAY_TITLE, TITLE, process_target, tagged_target
 from iotop_ai.present.process.groups import groups
 from iotop_ai.store.source import Source
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
+from iotop_ai.tui.dialogs.notice import NoticeScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionThreads
 
 AT_NOW = ("live", "paused")
 PROCESS_PREFIX = "process:"
-CHOOSE_PROCESS = "failed: choose a process first: Tab there, then Down"
+CHOOSE_FIRST = "choose a process first: Down moves to it"
+CHOOSE_PROCESS = f"failed: {CHOOSE_FIRST}"
+ENDED = "it has ended"
 
 
 class MachineActions:
@@ -49,38 +54,41 @@ class MachineActions:
             return "only on the live screen of the machine itself"
         return ""
 
-    def _refused(self) -> bool:
-        """Whether nothing may be changed from here; answers the key then."""
-        why = self.why_not()
-        if why:
-            self._state.change(f"failed: {why}")
-        return bool(why)
+    def _ask(self, title: str, make: Callable[[], DialogScreen | str]) -> None:
+        """Open the dialog that ``make`` returns, or a notice with the reason; so typed text is never a command."""
+        found = self.why_not() or make()
+        self._open_dialog(NoticeScreen(self._backdrop(), title, found) if isinstance(found, str) else found)
 
     def drop_caches(self) -> None:
         """Ask before dropping the host's caches."""
-        if not self._refused():
+
+        def make() -> DialogScreen:
             from iotop_ai.tui.dialogs.drop_caches import DropCachesScreen  # slow to import
 
-            self._open_dialog(DropCachesScreen(self._backdrop(), self._threads))
+            return DropCachesScreen(self._backdrop(), self._threads)
+
+        self._ask(DROP_TITLE, make)
 
     def delay_accounting(self) -> None:
         """Ask before switching the kernel's delay accounting."""
-        if not self._refused():
+
+        def make() -> DialogScreen:
             from iotop_ai.tui.dialogs.process import DelayScreen
 
-            self._open_dialog(DelayScreen(self._backdrop(), self._threads))
+            return DelayScreen(self._backdrop(), self._threads)
 
-    def one_process(self, key: ProcessKey, text: str, backdrop: Backdrop) -> DialogScreen | None:
-        """The dialog that asks for a command for one process; None, with an answer, where that is not possible."""
-        if self._refused():
-            return None
-        from iotop_ai.present.process.dialog import process_target
+        self._ask(DELAY_TITLE, make)
+
+    def one_process(self, key: ProcessKey, text: str, backdrop: Backdrop) -> DialogScreen:
+        """The dialog that asks for a command for one process, or a notice with the reason why that is not possible."""
         from iotop_ai.tui.dialogs.process import ProcessScreen
 
         target = process_target(self._state.newest.snapshot, key.pid, (key,))
-        if target is None or target.keys != (key,):
-            self._state.change("failed: it has ended")
-            return None
+        why = self.why_not()
+        if not why and (target is None or target.keys != (key,)):
+            why = ENDED
+        if why or target is None:
+            return NoticeScreen(backdrop, TITLE, why)
         return ProcessScreen(backdrop, self._threads, target, text)
 
     @property
@@ -91,9 +99,9 @@ class MachineActions:
 
     def process(self, text: str = "") -> None:
         """Ask for a command for the tagged processes, else for those under the cursor. text: the begin of it."""
-        if self._refused():
-            return
-        from iotop_ai.present.process.dialog import process_target, tagged_target
+        self._ask(TITLE, lambda: self._process_dialog(text))
+
+    def _process_dialog(self, text: str) -> DialogScreen | str:
         from iotop_ai.tui.dialogs.process import ProcessScreen
 
         view, newest = self._state.view, self._state.newest.snapshot
@@ -101,11 +109,9 @@ class MachineActions:
         if not targets:
             pid = view.cursor.removeprefix(PROCESS_PREFIX)
             if not (view.focus == "process" and view.cursor.startswith(PROCESS_PREFIX) and pid.isdigit()):
-                self._state.change(CHOOSE_PROCESS)
-                return
+                return CHOOSE_FIRST
             keys = next((g.keys for g in groups(self._state.frame, view) if g.row_key == view.cursor), ())
             targets = process_target(newest, int(pid), keys)
             if targets is None:
-                self._state.change("failed: it has ended")
-                return
-        self._open_dialog(ProcessScreen(self._backdrop(), self._threads, targets, text))
+                return ENDED
+        return ProcessScreen(self._backdrop(), self._threads, targets, text)

@@ -19,6 +19,7 @@ from iotop_ai.tui.screens.main.state import MainState
 if TYPE_CHECKING:
     from iotop_ai.playback.session_recording import SessionRecorder
 
+LONGEST_MARK = 200
 LEAST_BYTES_SHOWN = 10_240
 """The minute that is being compressed has no size yet."""
 
@@ -73,12 +74,12 @@ class RecordingActions:
         self.watch_recording()
         self._state.change(message.answer)
 
-    def add_mark(self) -> None:
-        """Mark now."""
+    def add_mark(self, text: str = "") -> None:
+        """Mark now. text: what the user calls the moment."""
         if self._state.view.remote:
             self._state.change("failed: set marks on the watched machine")
             return
-        self._source.add_event("mark", "by key")
+        self._source.add_event("mark", clean(text.strip(), LONGEST_MARK) or "by key")
         at = clock(self._state.newest.snapshot.wall_ns, self._state.view.utc_offset_s)
         self._state.change(f"done: mark set at {at}")
 

@@ -31,7 +31,7 @@ from iotop_ai.tui.screens.main.panel import FramePanel, make_panels
 from iotop_ai.tui.screens.main.recording_actions import RecordingActions, RecordingResult
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.tag_actions import TagActions
-from iotop_ai.tui.screens.main.time_actions import TimeActions
+from iotop_ai.tui.screens.main.time_actions import PAGE_S, TimeActions
 from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.screens.palette import PaletteScreen, TakeAction
 from iotop_ai.tui.styles import ThemeStyles
@@ -82,7 +82,7 @@ class MainScreen(MonitorScreen):
         self.state = state = MainState(frame, view, self)
         self.action_threads = threads = ActionThreads(source, self.post_message)
         self.recording = RecordingActions(state, source, keeper, self.post_message)
-        self.time = TimeActions(state, source, self.recording, look_back, lambda: self._timeline_has_focus)
+        self.time = TimeActions(state, source, self.recording, look_back)
         self.lists = ListActions(state, self._open_list)
         self.machine = MachineActions(state, source, threads, self._backdrop, self._open_dialog)
         self.verdict = VerdictActions(state, threads, self.machine.why_not, self._osc52)
@@ -94,7 +94,7 @@ class MainScreen(MonitorScreen):
         """Give each action of BINDINGS its method, which Textual finds by the name ``action_*``."""
         time, lists, tags = self.time, self.lists, self.tags
         self.action_step, self.action_pause, self.action_interval = time.step, time.pause, time.interval
-        self.action_verdict, self.action_mark, self.action_ask_time = time.verdict, time.mark, time.ask_time
+        self.action_verdict, self.action_mark, self.action_ask_time = time.verdict, time.ask_mark, time.ask_time
         self.action_accumulate, self.action_record = time.accumulate, self.recording.record
         self.action_devices, self.action_device, self.action_panel = lists.devices, lists.device, lists.panel
         self.action_sort_list, self.action_sort, self.action_reverse = lists.sort_list, lists.sort, lists.reverse
@@ -123,18 +123,13 @@ class MainScreen(MonitorScreen):
 
     @property
     def captures_keys(self) -> bool:
-        """Whether a filter or a time is being typed."""
-        return self.view.typing or self.view.time_input is not None
+        """Whether a filter, a time or a mark is being typed."""
+        return self.view.typing or self.view.time_input is not None or self.view.mark_input is not None
 
     @property
     def columns(self) -> int:
         """Width of the terminal."""
         return self.app.size.width
-
-    @property
-    def _timeline_has_focus(self) -> bool:
-        """Asked of the screen itself, because keys can come before the event about the focus."""
-        return self.focused is not None and self.focused.id == "timeline"
 
     @property
     def _in_front(self) -> bool:
@@ -252,15 +247,17 @@ class MainScreen(MonitorScreen):
         if not event.panel.has_focus:
             event.panel.focus()
             self.state.change(self.view.message, focus=event.panel.id, cursor="", scroll=0)
-        self.action_cursor(event.step)
+        self._move_cursor(event.step)
 
     async def on_key(self, event: Key) -> None:
         """Act on a key in this task, in the order of the keys: Textual's own queue lets a later key overtake.
 
-        While a filter or a time is typed, every key belongs to it, also the next keys of the same burst.
+        While a filter, a time or a mark is typed, every key belongs to it, also the next keys of the same burst.
         """
         if self.view.time_input is not None:
             self.time.type_time(event.key, event.character)
+        elif self.view.mark_input is not None:
+            self.time.type_mark(event.key, event.character)
         elif self.view.typing:
             self.lists.type_filter(event.key, event.character)
         elif not await self._run_action(event):
@@ -388,31 +385,44 @@ class MainScreen(MonitorScreen):
             self.lists.clear_filter()
 
     def action_sideways(self, step: int) -> None:
-        """On the time line, move by 10 s; else choose the previous or next device."""
+        """Where there is a time line, move by 10 s; else choose the previous or next device."""
         if not self.time.skip(step):
             self.lists.device(step)
 
     def action_cursor(self, step: int) -> None:
-        """Move the cursor of the focused panel. End returns to now; on the time line Home and End go to its ends."""
+        """Move the cursor of the focused panel; from a panel without rows, that of the processes.
+
+        End returns to now; there, Home and End go to the ends of a time line.
+        """
         if step == TO_THE_END and self.time.now():
             return
-        if abs(step) == TO_THE_END and self.time.seek_end(step):
-            return
-        height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)
-        keys = selectable(self.frame, self.view, self.view.focus, height)
-        if not keys and any(slot.panel == "process" for slot in self._slots):
-            # Arrows mean the processes wherever they have no meaning of their own, also at the start.
-            self.panels["process"].focus()
-            self.state.change(self.view.message, focus="process", cursor="", scroll=0)
-            keys, step = selectable(self.frame, self.view, "process"), max(step, 1)
-        enter = DISK_PREFIX + selected_device_name(self.frame, self.view) if self.view.focus == "disk" else ""
-        view = moved(self.view, keys, step, self._rows_with_keys(), enter)
-        if view != self.view:
-            self.state.change(view.message, cursor=view.cursor, scroll=view.scroll)
+        if not self._row_keys():
+            if abs(step) == TO_THE_END and self.time.seek_end(step):
+                return
+            self._focus_processes()
+            step = max(step, 1)
+        self._move_cursor(step)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by the number of rows in the focused panel."""
-        self.action_cursor(pages * max(1, self._rows_with_keys()))
+        """Move the cursor by the number of rows in the focused panel; else a time line by a minute."""
+        if self._row_keys() or not self.time.skip(pages, PAGE_S):
+            self.action_cursor(pages * max(1, self._rows_with_keys()))
+
+    def _row_keys(self) -> tuple[str, ...]:
+        """Keys of the focused panel's rows, from the top."""
+        height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)
+        return selectable(self.frame, self.view, self.view.focus, height)
+
+    def _focus_processes(self) -> None:
+        if any(slot.panel == "process" for slot in self._slots):
+            self.panels["process"].focus()
+            self.state.change(self.view.message, focus="process", cursor="", scroll=0)
+
+    def _move_cursor(self, step: int) -> None:
+        enter = DISK_PREFIX + selected_device_name(self.frame, self.view) if self.view.focus == "disk" else ""
+        view = moved(self.view, self._row_keys(), step, self._rows_with_keys(), enter)
+        if view != self.view:
+            self.state.change(view.message, cursor=view.cursor, scroll=view.scroll)
 
     def _rows_with_keys(self) -> int:
         panel = self.panels.get(self.view.focus)

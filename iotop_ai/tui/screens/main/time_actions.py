@@ -11,14 +11,14 @@ from iotop_ai.model.parse import parse_time_ns
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.source import Source
-from iotop_ai.tui.screens.main.recording_actions import RecordingActions
+from iotop_ai.tui.screens.main.recording_actions import LONGEST_MARK, RecordingActions
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.view_changes import interval_after, past_after, typed
 
 if TYPE_CHECKING:
     from iotop_ai.tui.threads.playback import PlaybackFrame, PlaybackThread
 
-SKIP_S = 10.0
+SKIP_S, PAGE_S = 10.0, 60.0
 LONGEST_TIME = 40
 JUDGED_ANEW = "recorded under other rules: verdicts are computed again, from 5 min before"
 NOTHING_YET = "failed: there is nothing to look back at yet"
@@ -27,8 +27,7 @@ NOTHING_YET = "failed: there is nothing to look back at yet"
 class TimeActions:
     """playback: plays a recording or the last hour; None while the screen shows now.
 
-    look_back: makes a PlaybackThread over the last hour; it returns None while too little is kept. on_timeline: whether
-    the time line has the focus.
+    look_back: makes a PlaybackThread over the last hour; it returns None while too little is kept.
     """
 
     def __init__(
@@ -37,14 +36,12 @@ class TimeActions:
         source: Source,
         recording: RecordingActions,
         look_back: Callable[[], PlaybackThread | None],
-        on_timeline: Callable[[], bool],
     ) -> None:
         self.playback: PlaybackThread | None = None
         self._state = state
         self._source = source
         self._recording = recording
         self._look_back = look_back
-        self._on_timeline = on_timeline
         self._source_ended = False
         self._judged_anew_shown = False
 
@@ -106,16 +103,19 @@ class TimeActions:
             self._begin_to_look_back()
 
     def _begin_to_look_back(self) -> None:
-        state = self._state
-        self.playback = self._look_back()
-        if self.playback is None:
-            state.change(NOTHING_YET)
-            return
-        begin = self.playback.span()[0]
+        playback = self._look_back()
+        if playback is None:
+            self._state.change(NOTHING_YET)
+        else:
+            self._look_back_at(playback, self._state.frame.snapshot.wall_ns - 1)
+
+    def _look_back_at(self, playback: PlaybackThread, wall_ns: int) -> None:
+        state, begin = self._state, playback.span()[0]
+        self.playback = playback
         line = Timeline(begin, max(begin + 1, state.newest.snapshot.wall_ns), begin)
         state.change(self._recording.kept_text(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
-        self.playback.start()
-        self.playback.seek(state.frame.snapshot.wall_ns - 1)
+        playback.start()
+        playback.seek(wall_ns)
 
     def now(self) -> bool:
         """Return to now; whether the screen was looking back."""
@@ -174,16 +174,16 @@ class TimeActions:
         else:
             state.change("done: rates per second", base=None)
 
-    def skip(self, step: int) -> bool:
-        """Move by 10 s, if the time line has the focus; whether it has."""
-        if self.playback is None or not self._on_timeline():
+    def skip(self, step: int, seconds: float = SKIP_S) -> bool:
+        """Move by 10 s, or by so many seconds, where there is a time line; whether there is."""
+        if self.playback is None:
             return False
-        self.playback.skip(step * SKIP_S)
+        self.playback.skip(step * seconds)
         return True
 
     def seek_end(self, step: int) -> bool:
-        """Go to the begin (-1) or end (+1), if the time line has the focus; whether it has."""
-        if self.playback is None or not self._on_timeline():
+        """Go to the begin (-1) or end (+1), where there is a time line; whether there is."""
+        if self.playback is None:
             return False
         self.playback.seek(self.playback.span()[step > 0])
         return True
@@ -200,10 +200,26 @@ class TimeActions:
         else:
             self._recording.add_mark()
 
+    def ask_mark(self) -> None:
+        """Begin to type the text of a mark; in the past, go to the next mark."""
+        if self.playback is not None:
+            self.mark()
+        else:
+            self._state.change(mark_input="")
+
+    def type_mark(self, key: str, character: str | None) -> None:
+        """Handle a key of the mark's text."""
+        text = self._state.view.mark_input or ""
+        if key in ("enter", "escape"):
+            self._state.change(mark_input=None)
+            if key == "enter":
+                self._recording.add_mark(text)
+        else:
+            self._state.change(mark_input=typed(text, key, character)[:LONGEST_MARK])
+
     def ask_time(self) -> None:
         """Begin to type a time."""
-        if self._state.in_past:
-            self._state.change(time_input="")
+        self._state.change(time_input="")
 
     def type_time(self, key: str, character: str | None) -> None:
         """Handle a key of the typed time."""
@@ -216,16 +232,22 @@ class TimeActions:
             self._state.change(time_input=typed(text, key, character)[:LONGEST_TIME])
 
     def _seek_typed(self, text: str) -> None:
-        view = self._state.view
-        if self.playback is None or not text.strip():
-            self._state.change(time_input=None)
+        """Go to the typed time; at now, look back at it."""
+        state, view = self._state, self._state.view
+        state.update(time_input=None)
+        playback = self.playback or self._look_back()
+        if playback is None or not text.strip():
+            state.change(NOTHING_YET if playback is None else "")
             return
         zone = None if view.utc_offset_s is None else timezone(timedelta(seconds=view.utc_offset_s))
-        begin, end = self.playback.span()
+        begin, end = playback.span()
         try:
-            wall_ns = parse_time_ns(text, begin, end, zone)
+            wall_ns = parse_time_ns(text, begin, end if self.playback else state.newest.snapshot.wall_ns, zone)
         except UsageError as error:
-            self._state.change(f"failed: {error}", time_input=None)
+            state.change(f"failed: {error}")
             return
-        self.playback.seek(wall_ns)
-        self._state.change(time_input=None)
+        if self.playback is None:
+            self._look_back_at(playback, wall_ns)
+        else:
+            playback.seek(wall_ns)
+            state.change()

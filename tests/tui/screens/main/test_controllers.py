@@ -54,7 +54,7 @@ def state(paper: Paper) -> MainState:
 def test_time_pauses_and_sets_the_interval_upstream(state: MainState, paper: Paper) -> None:
     source = Upstream()
     recording = RecordingActions(state, source, None, lambda message: True)
-    time = TimeActions(state, source, recording, lambda: None, lambda: False)
+    time = TimeActions(state, source, recording, lambda: None)
     verdict = VerdictActions(state, ActionThreads(source, lambda message: True), str, lambda text: None)
     live = LiveUpdates(state, source, recording, verdict)
     live.receive(FRAMES[1])

@@ -15,6 +15,7 @@ from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.dialogs.base import DialogScreen
 from iotop_ai.tui.dialogs.drop_caches import DropCachesScreen
+from iotop_ai.tui.dialogs.notice import NoticeScreen
 from iotop_ai.tui.dialogs.process import ProcessScreen
 from iotop_ai.tui.messages import FrameReady
 from tests.present.make import frame
@@ -73,13 +74,18 @@ async def showing(
     ],
 )
 @pytest.mark.parametrize("key", ["D", "ctrl+t", "k", "f9", "i", "f7"])
-async def test_without_permission_no_dialog_opens(view: View, why: str, key: str) -> None:
+async def test_without_permission_a_notice_takes_the_keys(view: View, why: str, key: str) -> None:
     async with showing(view) as shown:
         assert why in await shown.press(key)
+        before = shown.app.main.view
+        await shown.press(*"trdq")
+        assert isinstance(shown.app.screen, NoticeScreen)
+        assert shown.app.main.view == before
+        await shown.press("escape")
         assert not shown.asking
     async with showing(source=MemoryRecording()) as shown:  # a recording cannot be changed
         assert "only on the live screen" in await shown.press(key)
-        assert not shown.asking
+        assert isinstance(shown.app.screen, NoticeScreen)
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (160, 48)])
@@ -142,7 +148,9 @@ async def test_the_delay_accounting_dialog_can_be_left() -> None:
 
 async def test_a_process_has_to_be_chosen_first() -> None:
     async with showing() as shown:
-        assert "choose a process first" in await shown.press("k")
+        assert "choose a process first" in await shown.press("k", *"term")
+        await shown.press("enter")
+        assert not shown.app.main.view.tree
         assert not shown.asking
 
 

@@ -70,6 +70,7 @@ async def test_tags_act_only_where_actions_are_allowed(view: object, why: str) -
         await shown.press("down", "T")
         for key in ("k", "i", "f7"):
             assert why in await shown.press(key)
+            await shown.press("escape")
             assert not shown.asking
 
 

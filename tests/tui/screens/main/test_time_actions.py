@@ -173,15 +173,31 @@ async def test_looking_back_needs_a_history() -> None:
         session.app.keeper = SessionRecorder(Clock())  # without a ring
         await session.press("left_square_bracket")
         assert "nothing to look back at yet" in session.screen()
-        await session.press("right_square_bracket", "at", "v")
+        await session.press("right_square_bracket", "at", *"-10m", "enter", "v")
+        assert "nothing to look back at yet" in session.screen()
         assert session.app.main.view.mode == "live"
 
 
 async def test_a_mark_is_set_at_now() -> None:
     async with living() as session:
-        await session.press("apostrophe")
+        await session.press("apostrophe", "escape")
+        assert session.marks == []
+        await session.press("apostrophe", "enter")
         assert session.marks == [("mark", "by key")]
         assert "done: mark set at 08:53:20" in session.screen()
+        await session.press("apostrophe", *"lr", "space", "q", "enter")  # q is text here, not quit
+        assert session.marks[1:] == [("mark", "lr q")]
+
+
+async def test_a_time_is_asked_for_at_now_too() -> None:
+    async with living() as session:
+        await session.come(1, 120)
+        await session.press("at", *"-40s", "enter")
+        await session.until(lambda: session.shown == LIVE[80])
+        assert session.app.main.view.mode == "back"
+        await session.press("end", "at", *"noon", "enter")
+        assert "failed: 'noon' is not a time" in session.screen()
+        assert session.app.main.view.mode == "live"
 
 
 async def test_a_recording_has_the_minute_before_it(tmp_path: Path) -> None:
@@ -277,8 +293,8 @@ async def test_a_remote_screen_is_read_only_and_outlives_its_source() -> None:
     async with living(view=View(remote=True, utc_offset_s=0)) as session:
         await session.come(1, 70)
         assert "► REMOTE" in session.text("path")
-        for key in ("R", "plus", "apostrophe"):
-            await session.press(key)
+        for keys in (("R",), ("plus",), ("apostrophe", "enter")):
+            await session.press(*keys)
             assert "failed: " in session.screen()
         assert session.source.intervals == []
         assert session.marks == []
