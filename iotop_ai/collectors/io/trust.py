@@ -33,17 +33,17 @@ _IN_BROWSER = "textual.drivers.web_driver:WebDriver"
 """The driver that ``iotop-ai web`` sets for its own sessions."""
 
 
-def why_untrusted(path: str) -> str:
-    """Why root must not trust a file: another user may change it or a folder above it; "" when none may."""
+def why_untrusted(path: str, owner: int = 0) -> str:
+    """Why a file must not be trusted: not only root and ``owner`` may change it and the folders above it; else ""."""
     for one in _path_and_parents(path):
         try:
             found = os.lstat(one)
         except OSError as error:
             return f"{clean(one)}: {error.strerror}"
-        if found.st_uid != 0:
-            return f"{clean(one)} belongs to user {found.st_uid}, not to root"
+        if found.st_uid not in (0, owner):
+            return f"{clean(one)} belongs to user {found.st_uid}, not to {'you' if owner else 'root'}"
         if not stat.S_ISLNK(found.st_mode) and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return f"users other than root may write {clean(one)}"
+            return f"users other than {'you' if owner else 'root'} may write {clean(one)}"
     return ""
 
 

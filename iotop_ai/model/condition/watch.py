@@ -47,7 +47,7 @@ class ClauseWatch:
         best = max(met or held, key=lambda name: held[name], default=None)
         if best is not None:
             return Seen(self.clause, bool(met), best, self._known.get(best), held[best])
-        if not self._known and self.clause.figure is not None:
+        if self.clause.figure is not None and all(value is None for value in self._known.values()):
             return Seen(self.clause)
         return Seen(self.clause, False, *nearest(self.clause, self._known.items()))
 

@@ -17,6 +17,7 @@ from iotop_ai.cli.commands.record.control import Control
 from iotop_ai.cli.commands.record.options import RecordOptions, add_record_flags, record_options
 from iotop_ai.cli.commands.record.output import Output, open_sink
 from iotop_ai.cli.commands.record.signals import END_SIGNALS, FORWARDED, Signals
+from iotop_ai.cli.options.alerts import start_alerts
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import check_socket_variable
@@ -193,12 +194,15 @@ class Session:
         if self._options.duration_s is not None:
             timer.start()
         stream = frames(self._until_stopped(source))
+        alerts = start_alerts(self._options.alerts, source.add_event, say)
         last, saved_ns = None, 0
         try:
             for i, frame in enumerate(stream):
                 if i == 0 and self._output is not None:
                     self._output.warn_of_own_disk(frame.snapshot)
                 self._write(frame, source)
+                if alerts is not None:
+                    alerts.take(frame)
                 if i == 0 and self._control is not None:
                     self._control.tell("ready", **self._status())
                 last, saved_ns = frame, saved_ns or frame.snapshot.at_ns
@@ -210,6 +214,8 @@ class Session:
             source.close()
             for _ in stream:
                 pass
+            if alerts is not None:
+                alerts.close()
             if last is not None:
                 save_baselines(self._options.settings, last)
         self._write_last_events(source)

@@ -6,14 +6,18 @@ import argparse
 import re
 import shlex
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from iotop_ai.cli.options.alerts import add_alerts_flag, find_alerts
 from iotop_ai.cli.options.common import add_source_flags, count, interval, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_size_bytes
 from iotop_ai.model.settings import CMDLINE_LEVELS, Settings
 from iotop_ai.store.write.recorder import MIN_FREE_BYTES, Rotation
+
+if TYPE_CHECKING:
+    from iotop_ai.alerts.config import AlertConfig
 
 STREAM = "-"
 _SECONDS = re.compile(r"[\d.]+(ms|s|m|min|h|d)")
@@ -34,6 +38,7 @@ class RecordOptions(NamedTuple):
     burst_s: float | None
     command: tuple[str, ...]
     control: bool = False
+    alerts: AlertConfig | None = None
 
 
 def add_record_flags(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +62,7 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="for a program that starts this one: JSON requests on stdin, answers on stdout, the end with stdin's",
     )
+    add_alerts_flag(parser)
     add_source_flags(parser, sub=True)
     parser.add_argument(
         "words", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="record while this command runs"
@@ -97,6 +103,7 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
         burst_s=args.burst,
         command=command,
         control=args.control,
+        alerts=find_alerts(args.alerts),
     )
 
 

@@ -12,6 +12,7 @@ from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 from iotop_ai.cli.commands.record.output import Output
 from iotop_ai.cli.commands.record.signals import END_SIGNALS, Signals
 from iotop_ai.cli.commands.serve.options import ServeOptions, add_serve_flags, is_loopback, serve_options
+from iotop_ai.cli.options.alerts import start_alerts
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.diagnosis.facts.saturation import saturated
@@ -119,6 +120,7 @@ class ServeSession:
         timer.daemon = True
         if self._options.record.duration_s is not None:
             timer.start()
+        alerts = start_alerts(self._options.record.alerts, source.add_event, say)
         last: Frame | None = None
         try:
             for frame in frames(source):
@@ -126,10 +128,14 @@ class ServeSession:
                     self._output.warn_of_own_disk(frame.snapshot)
                 last = frame
                 source.hold_smart(saturated(frame))
+                if alerts is not None:
+                    alerts.take(frame)
                 self._take(frame)
         finally:
             timer.cancel()
             source.close()
+            if alerts is not None:
+                alerts.close()
             if last is not None:
                 save_baselines(settings, last)
 

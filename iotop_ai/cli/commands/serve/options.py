@@ -9,6 +9,7 @@ import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from iotop_ai.cli.commands.record.options import RecordOptions, record_options
+from iotop_ai.cli.options.alerts import add_alerts_flag
 from iotop_ai.cli.options.common import add_source_flags, count
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
@@ -50,6 +51,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", metavar="N", type=count, help="number of full recordings to keep (default all)")
     parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines to record (default names)")
     parser.add_argument("--duration", metavar="T", help="stop after this time: 30, 10m, 2h")
+    add_alerts_flag(parser)
     add_source_flags(parser, sub=True)
     parser.set_defaults(csv=None, hook=None, burst=None, min_free=None, words=[], control=False)
 

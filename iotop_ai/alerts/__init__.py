@@ -1,0 +1,1 @@
+"""Alerts: rules on conditions, and their delivery by command, webhook and mail."""

@@ -1,0 +1,198 @@
+"""alerts.toml: rules and deliveries. It names programs and addresses: one that others may change is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from iotop_ai.alerts.deliveries.command import CommandDelivery
+from iotop_ai.alerts.deliveries.mail import MailDelivery
+from iotop_ai.alerts.deliveries.outbox import Delivery
+from iotop_ai.alerts.deliveries.webhook import FORMATS, WebhookDelivery
+from iotop_ai.alerts.rules import CLEAR_S, COOLDOWN_S, Rule, default_rules
+from iotop_ai.collectors.io.trust import why_untrusted
+from iotop_ai.model.clean import clean
+from iotop_ai.model.condition.grammar import parse_condition
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.finding import Severity
+from iotop_ai.model.parse import parse_duration_s
+
+LONGEST = 256 * 1024
+MOST_RULES, MOST_DELIVERIES = 100, 20
+TIMEOUT_S, LONGEST_TIMEOUT_S = 10.0, 600.0
+AT_MOST = 12
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_RULE_KEYS = ("name", "when", "severity", "enabled", "clear_after", "cooldown", "deliver", "resolved")
+_DELIVERY_KEYS: Mapping[str, tuple[str, ...]] = {
+    "command": ("command",),
+    "webhook": ("webhook", "format"),
+    "mail": ("mail", "sender", "smtp"),
+}
+
+
+class AlertConfig(NamedTuple):
+    """What a file says; the defaults that it does not enable come last."""
+
+    path: str
+    rules: tuple[Rule, ...]
+    deliveries: tuple[Delivery, ...]
+
+
+def read_alerts(path: str) -> AlertConfig:
+    """The rules of a file. Raises UsageError, also for a file that others may change, and InputError."""
+    shown = clean(path)
+    owner = os.geteuid()
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise UsageError(f"{shown} is not a regular file")
+            if why := why_untrusted(path, owner):
+                raise UsageError(f"{shown} is not read, as it names programs and addresses: {why}")
+            raw = file.read(LONGEST + 1)
+    except OSError as error:
+        raise InputError(f"{shown}: {error.strerror}") from None
+    if len(raw) > LONGEST:
+        raise UsageError(f"{shown} is not read: it has more than {LONGEST // 1024} KiB")
+    try:
+        return parse_alerts(path, tomllib.loads(raw.decode()))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{shown}: not TOML: {clean(str(error))}") from None
+    except UsageError as error:
+        raise UsageError(f"{shown}: {error}") from None
+
+
+def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
+    """The rules of a parsed file. Raises UsageError."""
+    _only(tree, ("enable", "rule", "deliver"), "the file")
+    deliveries = tuple(
+        _delivery(name, _table(table, f"deliver.{name}"))
+        for name, table in _table(tree.get("deliver", {}), "deliver").items()
+    )
+    tables = tree.get("rule", [])
+    if not isinstance(tables, list) or len(tables) > MOST_RULES or len(deliveries) > MOST_DELIVERIES:
+        raise UsageError(f"write [[rule]] for each rule; at most {MOST_RULES} rules and {MOST_DELIVERIES} deliveries")
+    known = frozenset(one.name for one in deliveries)
+    rules = [_rule(_table(table, "rule"), known) for table in tables]
+    enable = _names(tree.get("enable", []), "enable")
+    defaults = {rule.name: rule for rule in default_rules()}
+    if unknown := [name for name in enable if name not in defaults]:
+        raise UsageError(f"enable: {clean(unknown[0])} is not one of {', '.join(defaults)}")
+    names = [rule.name for rule in rules]
+    rules += [rule._replace(enabled=name in enable) for name, rule in defaults.items() if name not in names]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"two rules are named {twice[0]}")
+    return AlertConfig(path, tuple(rules), deliveries)
+
+
+def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:
+    name = _name(table.get("name"), "a rule's name")
+    where = f"rule {name}"
+    _only(table, _RULE_KEYS, where)
+    if not isinstance(table.get("when"), str):
+        raise UsageError(f"{where}: when is missing: write a condition, as docs/conditions.md has it")
+    try:
+        condition = parse_condition(table["when"])
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    severity = table.get("severity", Severity.WARNING.value)
+    if severity not in (*Severity,):
+        raise UsageError(f"{where}: severity is not one of {', '.join(Severity)}")
+    deliver = _names(table.get("deliver", []), f"{where}: deliver")
+    if unknown := [one for one in deliver if one not in deliveries]:
+        raise UsageError(f"{where}: [deliver.{clean(unknown[0])}] is missing")
+    return Rule(
+        name,
+        condition,
+        Severity(severity),
+        _switch(table.get("enabled", True), f"{where}: enabled"),
+        _seconds(table.get("clear_after", CLEAR_S), f"{where}: clear_after"),
+        _seconds(table.get("cooldown", COOLDOWN_S), f"{where}: cooldown"),
+        deliver,
+        _switch(table.get("resolved", False), f"{where}: resolved"),
+    )
+
+
+def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
+    where = f"deliver.{_name(name, 'a delivery')}"
+    kind = next((kind for kind in _DELIVERY_KEYS if kind in table), None)
+    if kind is None:
+        raise UsageError(f"{where}: write one of {', '.join(_DELIVERY_KEYS)}")
+    _only(table, (*_DELIVERY_KEYS[kind], "timeout", "at_most"), where)
+    timeout_s = _seconds(table.get("timeout", TIMEOUT_S), f"{where}: timeout")
+    at_most = table.get("at_most", AT_MOST)
+    if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
+        raise UsageError(f"{where}: timeout is more than 0 and at most {LONGEST_TIMEOUT_S:g} s")
+    if isinstance(at_most, bool) or not isinstance(at_most, int) or not 1 <= at_most <= 1000:
+        raise UsageError(f"{where}: at_most is 1 to 1000 messages an hour")
+    if kind == "command":
+        return CommandDelivery(name, _command(table["command"], where), timeout_s, at_most)
+    if kind == "webhook":
+        form = table.get("format", "json")
+        if form not in FORMATS:
+            raise UsageError(f"{where}: format is not one of {', '.join(FORMATS)}")
+        return WebhookDelivery(name, _text(table["webhook"], where), form, timeout_s, at_most)
+    smtp = _text(table["smtp"], where) if "smtp" in table else ""
+    return MailDelivery(
+        name, _text(table["mail"], where), _text(table.get("sender", "iotop-ai"), where), smtp, timeout_s, at_most
+    )
+
+
+def _command(value: Any, where: str) -> tuple[str, ...]:
+    """An argv, run without a shell. Raises UsageError for a program that others may replace."""
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) and "\0" not in one for one in value):
+        raise UsageError(f"{where}: command is a list of words, as ['/usr/local/bin/hook', '--now']; no shell reads it")
+    if not value[0].startswith("/"):
+        raise UsageError(f"{where}: name the command by its absolute path")
+    if why := why_untrusted(value[0], os.geteuid()):
+        raise UsageError(f"{where}: the command is not trusted: {why}")
+    return tuple(value)
+
+
+def _only(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+    if unknown := [key for key in table if key not in keys]:
+        raise UsageError(f"{where}: unknown key {clean(unknown[0])!r}; known are {', '.join(keys)}")
+
+
+def _table(value: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} is not a table")
+    return value
+
+
+def _name(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise UsageError(f"{what} is missing, or not 1 to 40 letters, digits, _ and -")
+    return value
+
+
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise UsageError(f"{where} is not a list of names")
+    return tuple(value)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise UsageError(f"{where}: a value is not a text of one line")
+    return value
+
+
+def _switch(value: Any, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{where} is neither true nor false")
+    return value
+
+
+def _seconds(value: Any, where: str) -> float:
+    try:
+        seconds = parse_duration_s(value) if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, UsageError):
+        raise UsageError(f"{where} is not a duration; write '90s' or '10m'") from None
+    if isinstance(value, bool) or not 0 <= seconds <= 7 * 86_400:
+        raise UsageError(f"{where} is not between 0 and 7 days")
+    return seconds

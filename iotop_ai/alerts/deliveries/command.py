@@ -1,0 +1,79 @@
+"""A program of the user, started without a shell. What the alert says reaches it as data only: variables and JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from typing import NamedTuple
+
+from iotop_ai.alerts.deliveries.message import alert_object
+from iotop_ai.alerts.deliveries.outbox import NotDelivered
+from iotop_ai.alerts.rules import Alert
+from iotop_ai.collectors.io.programs import SYSTEM_PATH
+from iotop_ai.collectors.io.spawn import start
+from iotop_ai.model.clean import clean
+
+_POLL_S = 0.1
+_KEPT = ("HOME", "USER", "LOGNAME", "LANG", "PATH", "XDG_RUNTIME_DIR")
+_PREFIX = "IOTOP_AI_ALERT_"
+
+
+class CommandDelivery(NamedTuple):
+    """argv: by absolute path, never from the alert."""
+
+    name: str
+    argv: tuple[str, ...]
+    timeout_s: float
+    at_most: int
+
+    def describe(self) -> str:
+        """The program."""
+        return f"command {clean(self.argv[0])}"
+
+    def send(self, alert: Alert, stop: threading.Event) -> None:
+        """Run it to its end; it is ended with its children at the timeout. Raises NotDelivered."""
+        data = json.dumps(alert_object(alert), ensure_ascii=True).encode() + b"\n"
+        try:
+            child = start(
+                self.argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment(alert),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise NotDelivered(f"cannot run {clean(self.argv[0])}: {error.strerror}") from None
+        writer = threading.Thread(target=_write, args=(child, data), daemon=True)
+        writer.start()  # a program that does not read must not hold this thread up
+        left_s = self.timeout_s
+        while child.poll() is None and left_s > 0 and not stop.is_set():
+            stop.wait(_POLL_S)
+            left_s -= _POLL_S
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)  # not yet waited for, so the group is its own
+            child.wait()
+            raise NotDelivered(f"{clean(self.argv[0])} took longer than {self.timeout_s:g} s and was ended")
+        if child.returncode:
+            raise NotDelivered(f"{clean(self.argv[0])} ended with status {child.returncode}")
+
+
+def environment(alert: Alert) -> dict[str, str]:
+    """The variables of the program: a few of ours, and the alert's fields."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    if os.geteuid() == 0:
+        kept["PATH"] = SYSTEM_PATH
+    fields = {name: "" if value is None else str(value) for name, value in alert_object(alert).items()}
+    return {"PATH": SYSTEM_PATH, **kept, **{_PREFIX + name.upper(): value for name, value in fields.items()}}
+
+
+def _write(child: subprocess.Popen[bytes], data: bytes) -> None:
+    assert child.stdin is not None
+    try:
+        child.stdin.write(data)
+        child.stdin.close()
+    except OSError:  # it does not read
+        return

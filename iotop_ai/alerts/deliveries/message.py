@@ -1,0 +1,29 @@
+"""An alert as data for programs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from iotop_ai.alerts.rules import Alert
+
+
+def alert_object(alert: Alert) -> dict[str, object]:
+    """Its JSON object."""
+    return {
+        "time": datetime.fromtimestamp(alert.wall_ns // 10**9, UTC).isoformat().replace("+00:00", "Z"),
+        "host": alert.host,
+        "rule": alert.rule,
+        "state": alert.state,
+        "severity": alert.severity,
+        "when": alert.when,
+        "text": alert.text,
+        "subject": alert.subject,
+        "value": alert.value,
+        "unit": alert.unit,
+        "verdict": alert.verdict,
+    }
+
+
+def title(alert: Alert) -> str:
+    """One line for people."""
+    return f"[{alert.severity}] {alert.host}: {alert.text} ({alert.verdict})"

@@ -1,0 +1,104 @@
+"""The thread that delivers: sampling never waits for a hook, a server or a mail."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from iotop_ai.alerts.rules import Alert
+from iotop_ai.collectors.io.clock import Clock
+
+WAITING = 64
+"""Alerts that wait for the thread; another one is lost, and a line says so."""
+HOUR_NS = 3_600_000_000_000
+TRIES_AFTER_S = (2.0, 10.0)
+
+
+class NotDelivered(Exception):  # noqa: N818 - the outcome of a try
+    """One line: why. again: whether another try may help."""
+
+    def __init__(self, why: str, *, again: bool = False) -> None:
+        super().__init__(why)
+        self.again = again
+
+
+class Delivery(Protocol):
+    """A way out."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the file."""
+        ...
+
+    @property
+    def at_most(self) -> int:
+        """Messages an hour."""
+        ...
+
+    def send(self, alert: Alert, stop: threading.Event) -> None:
+        """Send one message; ends early when ``stop`` is set. Raises NotDelivered."""
+        ...
+
+    def describe(self) -> str:
+        """Where to, in a few words, without secrets."""
+        ...
+
+
+class Outbox:
+    """Delivers on a thread of its own. say: prints a line."""
+
+    def __init__(self, deliveries: Sequence[Delivery], say: Callable[[str], None], clock: Clock | None = None) -> None:
+        self._deliveries = tuple(deliveries)
+        self._say = say
+        self._clock = clock or Clock()
+        self._sent_ns: dict[str, deque[int]] = {one.name: deque() for one in deliveries}
+        self._queue: queue.Queue[Alert | None] = queue.Queue(WAITING)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
+        self._thread.start()
+
+    def put(self, alert: Alert) -> None:
+        """Queue an alert; never waits."""
+        try:
+            self._queue.put_nowait(alert)
+        except queue.Full:
+            self._say(f"alert {alert.rule} is not delivered: {WAITING} alerts are waiting")
+
+    def close(self, seconds: float) -> None:
+        """Deliver what waits for at most ``seconds``, then end; a hook that still runs is ended."""
+        try:
+            self._queue.put_nowait(None)
+        except queue.Full:
+            self._stop.set()
+        self._thread.join(seconds)
+        self._stop.set()
+        self._thread.join(5.0)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            alert = self._queue.get()
+            if alert is None:
+                return
+            for delivery in self._deliveries:
+                if (not alert.deliver or delivery.name in alert.deliver) and not self._stop.is_set():
+                    self._deliver(delivery, alert)
+
+    def _deliver(self, delivery: Delivery, alert: Alert) -> None:
+        now_ns, sent = self._clock.monotonic_ns(), self._sent_ns[delivery.name]
+        while sent and now_ns - sent[0] >= HOUR_NS:
+            sent.popleft()
+        if len(sent) >= delivery.at_most:
+            self._say(f"alert {alert.rule} is not sent to {delivery.name}: {delivery.at_most} an hour were sent")
+            return
+        sent.append(now_ns)
+        for wait_s in (*TRIES_AFTER_S, None):
+            try:
+                delivery.send(alert, self._stop)
+            except NotDelivered as why:
+                if why.again and wait_s is not None and not self._stop.wait(wait_s):
+                    continue
+                self._say(f"alert {alert.rule} is not sent to {delivery.name}: {why}")
+            return

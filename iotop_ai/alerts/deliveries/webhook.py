@@ -1,0 +1,70 @@
+"""A POST of JSON: generic, for Slack, or for Discord."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+from iotop_ai import __version__
+from iotop_ai.alerts.deliveries.message import alert_object, title
+from iotop_ai.alerts.deliveries.outbox import NotDelivered
+from iotop_ai.alerts.rules import Alert
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+
+FORMATS = ("json", "slack", "discord")
+_LONGEST = 1900
+"""Characters of a text; Discord takes 2,000."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Another address than the one in the file is never asked."""
+
+    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+
+class WebhookDelivery:
+    """Raises UsageError for an address that is not http or https."""
+
+    def __init__(self, name: str, url: str, form: str, timeout_s: float, at_most: int) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"deliver.{name}: the webhook is not an http or https address")
+        self.name, self.at_most = name, at_most
+        self._url, self._format, self._timeout_s = url, form, timeout_s
+
+    def describe(self) -> str:
+        """The host alone: the path of a webhook is its secret."""
+        return f"webhook {clean(urllib.parse.urlsplit(self._url).hostname or '')}, {self._format}"
+
+    def send(self, alert: Alert, stop: threading.Event) -> None:
+        """POST it. Raises NotDelivered."""
+        request = urllib.request.Request(
+            self._url,
+            json.dumps(payload(alert, self._format)).encode(),
+            {"Content-Type": "application/json", "User-Agent": f"iotop-ai/{__version__}"},
+        )
+        try:
+            with urllib.request.build_opener(_NoRedirect).open(request, timeout=self._timeout_s) as answer:
+                answer.read(1024)
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise NotDelivered(f"the server answered {error.code}", again=error.code >= 500) from None
+        except (OSError, ValueError) as error:
+            why = getattr(error, "reason", error)
+            raise NotDelivered(clean(getattr(why, "strerror", None) or str(why), 200), again=True) from None
+
+
+def payload(alert: Alert, form: str) -> dict[str, Any]:
+    """The JSON of one message. Names in it are text: neither service takes them for a mention or a link."""
+    text = title(alert)[:_LONGEST]
+    if form == "slack":
+        return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
+    if form == "discord":
+        return {"content": text, "allowed_mentions": {"parse": []}}
+    return alert_object(alert)

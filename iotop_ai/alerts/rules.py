@@ -1,0 +1,127 @@
+"""Rules, and when they fire: a pure fold over Frames.
+
+A rule fires when its condition becomes met. It is resolved when the condition was not met for ``clear_s`` without a
+break, so a condition that flaps fires once; it fires again only ``cooldown_s`` after it last fired. An unknown figure
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from iotop_ai.model.condition.grammar import Condition, parse_condition
+from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.condition.watch import ConditionWatch, Seen, all_met
+from iotop_ai.model.finding import Severity
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.verdict.condition_words import outcome_text
+
+CLEAR_S, COOLDOWN_S = 60.0, 600.0
+FIRING, RESOLVED, TEST = "firing", "resolved", "test"
+
+
+class Rule(NamedTuple):
+    """One rule. deliver: names of deliveries, () for all. resolved: whether its end is delivered too."""
+
+    name: str
+    when: Condition
+    severity: Severity = Severity.WARNING
+    enabled: bool = True
+    clear_s: float = CLEAR_S
+    cooldown_s: float = COOLDOWN_S
+    deliver: tuple[str, ...] = ()
+    resolved: bool = False
+
+
+def _default(name: str, when: str, severity: Severity = Severity.WARNING) -> Rule:
+    return Rule(name, parse_condition(when), severity, enabled=False)
+
+
+def default_rules() -> tuple[Rule, ...]:
+    """The rules that need only be enabled by name."""
+    return (
+        _default("gpu_hot", "gpus.*.temperature_celsius >= 85 for 30s"),
+        _default("failing_disk", "finding failing_disk", Severity.CRITICAL),
+        _default("data_wait", "jobs.*.data_wait >= 20% for 2m"),
+        _default("disk_busy", "disks.*.busy_ratio >= 98% for 10m"),
+    )
+
+
+class Alert(NamedTuple):
+    """One message. state: firing, resolved or test. text: one line for people. subject: the first clause's object."""
+
+    rule: str
+    state: str
+    severity: str
+    when: str
+    text: str
+    subject: str
+    value: float | None
+    unit: str
+    host: str
+    verdict: str
+    wall_ns: int
+    deliver: tuple[str, ...] = ()
+
+
+class _RuleWatch:
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self._watch = ConditionWatch(rule.when)
+        self._firing = False
+        self._fired_ns: int | None = None
+        self._unmet_ns: int | None = None
+
+    def add(self, frame: Frame) -> Alert | None:
+        rule, now_ns = self.rule, frame.snapshot.at_ns
+        seen = self._watch.add(frame)
+        met = all_met(seen)
+        if met is None:
+            return None
+        if met:
+            self._unmet_ns = None
+            cooled = self._fired_ns is None or now_ns - self._fired_ns >= rule.cooldown_s * 1e9
+            if self._firing or not cooled:
+                return None
+            self._firing, self._fired_ns = True, now_ns
+            return alert_of(rule, FIRING, seen, frame)
+        if self._unmet_ns is None:
+            self._unmet_ns = now_ns
+        if self._firing and now_ns - self._unmet_ns >= rule.clear_s * 1e9:
+            self._firing = False
+            return alert_of(rule, RESOLVED, seen, frame)
+        return None
+
+
+class AlertRules:
+    """Follows the enabled rules."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._watches = [_RuleWatch(rule) for rule in rules if rule.enabled]
+
+    def add(self, frame: Frame) -> list[tuple[Rule, Alert]]:
+        """Take a Frame in; what fires or ends with it."""
+        found = [(watch.rule, watch.add(frame)) for watch in self._watches]
+        return [(rule, alert) for rule, alert in found if alert is not None]
+
+
+def alert_of(rule: Rule, state: str, seen: tuple[Seen, ...], frame: Frame) -> Alert:
+    """The message about a rule."""
+    first = seen[0]
+    figure = first.clause.figure
+    text = outcome_text(Outcome(rule.when, state == FIRING, seen))
+    return Alert(
+        rule.name,
+        state,
+        rule.severity.value,
+        rule.when.text,
+        f"{rule.name} {state}: {text}",
+        first.name,
+        first.value,
+        "" if figure is None else figure.unit,
+        frame.snapshot.host.name,
+        f"{frame.verdict.state.value} {frame.verdict.primary.class_id}",
+        frame.snapshot.wall_ns,
+        rule.deliver,
+    )

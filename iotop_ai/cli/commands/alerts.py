@@ -1,0 +1,76 @@
+"""``iotop-ai alerts``: list the rules, and send a test message."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+
+from iotop_ai.alerts.config import AlertConfig
+from iotop_ai.alerts.deliveries.outbox import NotDelivered
+from iotop_ai.alerts.rules import TEST, Alert, default_rules
+from iotop_ai.cli.options.alerts import add_alerts_flag, alerts_path, find_alerts
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``alerts``."""
+    parser.add_argument("what", choices=("list", "test"), help="list the rules; send one message to each delivery")
+    parser.add_argument("names", nargs="*", metavar="DELIVERY", help="only these deliveries")
+    add_alerts_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """0; 1 where a test message is not delivered."""
+    config = find_alerts(args.alerts)
+    if args.what == "list":
+        _list(config)
+        return 0
+    if config is None or not config.deliveries:
+        raise UsageError(f"{clean(args.alerts or alerts_path())} has no [deliver.NAME]; docs/alerts.md has examples")
+    names = [one.name for one in config.deliveries]
+    if unknown := [name for name in args.names if name not in names]:
+        raise UsageError(f"{clean(unknown[0])} is not one of {', '.join(names)}")
+    return _test(config, args.names)
+
+
+def _list(config: AlertConfig | None) -> None:
+    rules = default_rules() if config is None else config.rules
+    deliveries = () if config is None else config.deliveries
+    print(clean(alerts_path() + " is missing: the rules are off" if config is None else config.path, 300))
+    rows = [("STATE", "RULE", "SEVERITY", "DELIVERED TO", "WHEN")]
+    every = ", ".join(one.name for one in deliveries) or "the event log"
+    rows += [
+        (
+            "on" if rule.enabled else "off",
+            rule.name,
+            rule.severity.value,
+            ", ".join(rule.deliver) or every,
+            rule.when.text,
+        )
+        for rule in rules
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    for row in rows:
+        print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]))
+    for one in deliveries:
+        print(f"{one.name}: {one.describe()}, at most {one.at_most} an hour")
+
+
+def _test(config: AlertConfig, names: list[str]) -> int:
+    alert = Alert(
+        *("test", TEST, "info", "iotop-ai alerts test", "a test message of iotop-ai alerts test", "", None, ""),
+        *(clean(os.uname().nodename), "", Clock().wall_ns()),
+    )
+    failed = 0
+    for one in config.deliveries:
+        if not names or one.name in names:
+            try:
+                one.send(alert, threading.Event())
+                print(f"{one.name}: sent ({one.describe()})")
+            except NotDelivered as why:
+                failed = 1
+                print(f"{one.name}: not sent: {why}")
+    return failed

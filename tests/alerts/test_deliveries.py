@@ -1,0 +1,124 @@
+"""Deliveries to real servers and programs, and what a hostile alert or a bad hook cannot do."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.alerts.deliveries.command import CommandDelivery
+from iotop_ai.alerts.deliveries.mail import MailDelivery
+from iotop_ai.alerts.deliveries.outbox import Delivery, NotDelivered, Outbox
+from iotop_ai.alerts.deliveries.webhook import WebhookDelivery, payload
+from iotop_ai.alerts.rules import FIRING, Alert, AlertRules
+from iotop_ai.model.errors import UsageError
+from tests.alerts.test_rules import HOT, at
+from tests.rigs.prometheus import wait_for
+from tests.rigs.receivers import mail_server, web_server
+
+HOSTILE = "$(touch x); `touch x` && touch x"
+
+
+def alert(subject: str = "sda") -> Alert:
+    return Alert(
+        "disk",
+        FIRING,
+        "warning",
+        "finding failing_disk",
+        f"disk firing: {subject}",
+        subject,
+        1.5,
+        "ratio",
+        "gpu07",
+        "OK",
+        0,
+    )
+
+
+def script(folder: Path, body: str) -> str:
+    path = folder / "hook"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o700)
+    return str(path)
+
+
+def test_one_mail_and_one_message_for_a_condition_that_flaps() -> None:
+    with web_server() as (url, bodies), mail_server() as (smtp, mails):
+        said: list[str] = []
+        deliveries: list[Delivery] = [
+            WebhookDelivery("web", url, "json", 10.0, 12),
+            MailDelivery("mail", "ops@localhost", "iotop-ai@localhost", smtp, 10.0, 12),
+        ]
+        outbox, rules = Outbox(deliveries, said.append), AlertRules([HOT])
+        for second in range(180):
+            for _, one in rules.add(at(second, 90.0 if second // 7 % 2 else 80.0)):
+                outbox.put(one)
+        outbox.close(60.0)
+        assert said == []
+        assert [json.loads(body)["rule"] for body in bodies] == ["hot"]
+        assert len(mails) == 1
+        assert "Subject: [warning] dgx-07: hot firing" in mails[0]
+
+
+def test_a_hostile_name_is_data_for_the_command(tmp_path: Path) -> None:
+    hook = script(tmp_path, f'cd {tmp_path}; echo "$IOTOP_AI_ALERT_SUBJECT" > variable; cat > stdin')
+    CommandDelivery("hook", (hook,), 30.0, 12).send(alert(HOSTILE), threading.Event())
+    assert (tmp_path / "variable").read_text() == HOSTILE + "\n"
+    assert json.loads((tmp_path / "stdin").read_text())["subject"] == HOSTILE
+    assert sorted(os.listdir(tmp_path)) == ["hook", "stdin", "variable"]
+
+
+def test_a_hanging_command_is_ended_with_its_children(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    hook = script(tmp_path, f"sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait")
+    delivery = CommandDelivery("hook", (hook,), 5.0, 12)
+    with pytest.raises(NotDelivered, match="took longer than 5 s and was ended"):
+        delivery.send(alert(), threading.Event())
+    sleeper = int(pid.read_text())
+    wait_for(lambda: not alive(sleeper), "end of the hook's child")
+
+
+def alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_hanging_command_ends_with_the_monitor(tmp_path: Path) -> None:
+    outbox = Outbox([CommandDelivery("hook", (script(tmp_path, "sleep 1000"),), 600.0, 12)], lambda text: None)
+    outbox.put(alert())
+    outbox.close(0.5)
+    assert not outbox._thread.is_alive()
+
+
+def test_messages_an_hour_are_limited() -> None:
+    with web_server() as (url, bodies):
+        said: list[str] = []
+        outbox = Outbox([WebhookDelivery("web", url, "json", 10.0, 2)], said.append)
+        for _ in range(4):
+            outbox.put(alert())
+        outbox.close(60.0)
+    assert len(bodies) == 2
+    assert said == ["alert disk is not sent to web: 2 an hour were sent"] * 2
+
+
+def test_a_server_that_refuses_is_named(tmp_path: Path) -> None:
+    with web_server(status=404) as (url, _), pytest.raises(NotDelivered, match="the server answered 404"):
+        WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
+    with web_server() as (url, _):
+        pass
+    with pytest.raises(NotDelivered, match="Connection refused") as error:
+        WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
+    assert error.value.again
+    with pytest.raises(UsageError):
+        WebhookDelivery("web", "file:///etc/passwd", "json", 10.0, 2)
+
+
+def test_names_are_no_mentions() -> None:
+    assert payload(alert("<!channel> @everyone"), "slack")["text"].count("&lt;!channel&gt;") == 1
+    assert payload(alert("@everyone"), "discord")["allowed_mentions"] == {"parse": []}

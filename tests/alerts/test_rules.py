@@ -1,0 +1,72 @@
+"""When a rule fires: once for a condition that flaps, again after its cool-down, never for what is unknown."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+from iotop_ai.alerts.rules import FIRING, RESOLVED, AlertRules, Rule, default_rules
+from iotop_ai.model.condition.grammar import parse_condition
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.frame import Frame
+from iotop_ai.pipeline import frames
+from tests.bench.server import Server
+
+HOT = Rule("hot", parse_condition("gpus.0.temperature_celsius > 85"))
+
+
+@functools.cache
+def template() -> Frame:
+    server = Server("idle", gpus=1, disks=1, cores=1, processes=1)
+    return list(frames(server.snapshot() for _ in range(2)))[-1]
+
+
+def at(second: int, celsius: float | None, *findings: Finding) -> Frame:
+    """A Frame with this temperature of its GPU."""
+    frame = template()
+    assert frame.sample.gpu.value is not None
+    gpu = {uuid: rates._replace(temperature_celsius=celsius) for uuid, rates in frame.sample.gpu.value.items()}
+    return frame._replace(
+        snapshot=frame.snapshot._replace(at_ns=second * 10**9, wall_ns=second * 10**9),
+        sample=frame.sample._replace(gpu=frame.sample.gpu._replace(value=gpu, renewed=True), seconds=1.0),
+        verdict=frame.verdict._replace(findings=(*findings, *frame.verdict.findings)),
+    )
+
+
+def states(rule: Rule, temperatures: Iterable[float | None], begin: int = 0) -> list[tuple[int, str]]:
+    rules, out = AlertRules([rule]), []
+    for second, celsius in enumerate(temperatures, begin):
+        out += [(second, alert.state) for _, alert in rules.add(at(second, celsius))]
+    return out
+
+
+def test_a_condition_that_flaps_for_three_minutes_fires_once() -> None:
+    flapping = [90.0 if second // 7 % 2 else 80.0 for second in range(180)]
+    assert states(HOT, flapping) == [(7, FIRING)]
+
+
+def test_it_is_resolved_when_it_was_unmet_for_long_enough() -> None:
+    assert states(HOT, [90.0] * 10 + [80.0] * 100) == [(0, FIRING), (70, RESOLVED)]
+
+
+def test_it_fires_again_after_its_cool_down() -> None:
+    again = ([90.0] * 10 + [80.0] * 90) * 10
+    assert [second for second, state in states(HOT, again) if state == FIRING] == [0, 600]
+
+
+def test_unknown_changes_nothing() -> None:
+    assert states(HOT, [None] * 200) == []
+    assert states(HOT, [90.0] + [None] * 200) == [(0, FIRING)]
+
+
+def test_a_rule_that_is_off_never_fires() -> None:
+    assert states(HOT._replace(enabled=False), [90.0] * 5) == []
+    assert not any(rule.enabled for rule in default_rules())
+
+
+def test_a_finding_fires_with_its_disk() -> None:
+    rules = AlertRules([rule._replace(enabled=True) for rule in default_rules()])
+    finding = Finding("failing_disk", Severity.CRITICAL, 1.0, "sda")
+    ((rule, alert),) = rules.add(at(5, 40.0, finding))
+    assert (rule.name, alert.severity, alert.subject) == ("failing_disk", "critical", "failing_disk sda")
+    assert "failing_disk sda" in alert.text

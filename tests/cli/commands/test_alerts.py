@@ -1,0 +1,93 @@
+"""``iotop-ai alerts`` and the alerts of ``record``, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import iotop
+from tests.rigs.receivers import web_server
+
+
+def written(folder: Path, text: str, mode: int = 0o600) -> str:
+    path = folder / "alerts.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_the_defaults_are_off(own_folder: Path) -> None:
+    done = iotop("alerts", "list", XDG_CONFIG_HOME=str(own_folder))
+    rows = [line.split()[:2] for line in done.stdout.splitlines()[2:]]
+    assert rows == [["off", name] for name in ("gpu_hot", "failing_disk", "data_wait", "disk_busy")]
+    done = iotop("alerts", "list", "--alerts", written(own_folder, 'enable = ["gpu_hot"]'))
+    assert "on     gpu_hot" in done.stdout
+    assert "off    disk_busy" in done.stdout
+
+
+def test_a_test_message_arrives(own_folder: Path) -> None:
+    with web_server() as (url, bodies):
+        path = written(own_folder, f'[deliver.web]\nwebhook = "{url}"\nformat = "slack"\n')
+        done = iotop("alerts", "test", "--alerts", path)
+    assert (done.returncode, done.stdout) == (0, "web: sent (webhook 127.0.0.1, slack)\n")
+    assert "a test message" in json.loads(bodies[0])["text"]
+    done = iotop("alerts", "test", "--alerts", path)  # the server is gone
+    assert (done.returncode, done.stdout) == (1, "web: not sent: Connection refused\n")
+
+
+@pytest.mark.parametrize("command", ["record", "serve"])
+def test_a_run_sends_one_message_and_keeps_the_event(own_folder: Path, command: str) -> None:
+    recording = own_folder / "run.iotop.jsonl"
+    with web_server() as (url, bodies):
+        rules = '[[rule]]\nname = "memory"\nwhen = "memory.total_bytes > 1M"\nseverity = "critical"\n'
+        path = written(own_folder, f'{rules}[deliver.web]\nwebhook = "{url}"\n')
+        output = (
+            ("-o", str(recording)) if command == "record" else ("--record", str(recording), "--listen", "127.0.0.1:0")
+        )
+        done = iotop(command, *output, "--duration", "4", "--no-smart", "--alerts", path, timeout=90)
+    assert done.returncode == 0, done.stderr
+    assert "alert: memory firing: memory.total_bytes > 1M: met" in done.stderr
+    assert [json.loads(body)["severity"] for body in bodies] == ["critical"]
+    assert "critical memory firing" in recording.read_text()
+
+
+def test_a_file_that_others_may_change_is_refused(own_folder: Path) -> None:
+    hook = own_folder / "hook"
+    hook.write_text("#!/bin/sh\ntrue\n")
+    hook.chmod(0o755)
+    text = f'enable = ["gpu_hot"]\n[deliver.hook]\ncommand = ["{hook}"]\n'
+    for mode in (0o620, 0o602):
+        done = iotop("record", "--duration", "1", "--alerts", written(own_folder, text, mode))
+        assert done.returncode == 2
+        assert "is not read, as it names programs and addresses: users other than" in done.stderr
+    path = written(own_folder, text)
+    assert iotop("alerts", "list", "--alerts", path).returncode == 0
+    hook.chmod(0o777)
+    done = iotop("alerts", "list", "--alerts", path)
+    assert done.returncode == 2
+    assert "the command is not trusted" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[[rule]]\nname = "a"\nwhen = "gpus.*.heat > 3"', "rule a: no field 'heat' in gpus"),
+        ('[[rule]]\nname = "a"', "rule a: when is missing"),
+        ('[[rule]]\nname = "a b"', "a rule's name is missing, or not"),
+        ('enable = ["gpu_cold"]', "enable: gpu_cold is not one of gpu_hot, failing_disk, data_wait, disk_busy"),
+        ('[deliver.a]\ncommand = "touch x"', "deliver.a: command is a list of words"),
+        ('[deliver.a]\ncommand = ["touch", "x"]', "deliver.a: name the command by its absolute path"),
+        ('[deliver.a]\nwebhook = "ftp://x"', "deliver.a: the webhook is not an http or https address"),
+        ('[deliver.a]\nmail = "a@b"\ncc = "c"', "deliver.a: unknown key 'cc'"),
+        ("rule = 3", "write [[rule]] for each rule"),
+        ("[[rule", "not TOML"),
+    ],
+)
+def test_a_mistake_is_one_line(own_folder: Path, text: str, why: str) -> None:
+    done = iotop("alerts", "list", "--alerts", written(own_folder, text))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"usage: {own_folder}/alerts.toml: ")
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1
