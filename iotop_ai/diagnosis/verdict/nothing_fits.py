@@ -103,7 +103,8 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
         # Nothing of a job that finds its data is slow, though its loaders read ahead of it; whether it does well takes
         # longer to see.
         others = group is not None and all(key.pid != group.pid for key in lead.job.members)
-        seen = lead.stall is not None and lead.stall < limits.gate and not others
+        explained = lead.time is None or lead.time.unexplained < limits.gate
+        seen = lead.stall is not None and lead.stall < limits.gate and explained and not others
         return (("state", State.CALM.value),) if seen else ()
     factor = limits.leave_level if before == State.BUSY.value else 1.0
     at_limit = _disk_at_limit(slow)
