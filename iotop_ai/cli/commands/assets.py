@@ -1,0 +1,51 @@
+"""``iotop-ai assets``: dashboard, rules and unit that come with the package."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from iotop_ai.cli.commands.service import program, quoted
+from iotop_ai.export.assets import ASSETS, content
+from iotop_ai.export.atomic_file import OutFile
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+
+_MODE = 0o644
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``assets``."""
+    actions = parser.add_subparsers(dest="action", metavar="list | show | install", required=True)
+    actions.add_parser("list", help="list them")
+    show = actions.add_parser("show", help="print one")
+    install = actions.add_parser("install", help="write one, or all, into a folder")
+    for one in (show, install):
+        names = [asset.name for asset in ASSETS] + (["all"] if one is install else [])
+        one.add_argument("name", choices=names, metavar="NAME", help=", ".join(names))
+    install.add_argument("folder", metavar="DIR", help="an existing folder")
+    install.add_argument("--force", action="store_true", help="replace existing files")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0."""
+    if args.action == "list":
+        for asset in ASSETS:
+            print(f"{asset.name:24} {asset.text}; {asset.place}")
+        return 0
+    words = " ".join(map(quoted, program()))
+    if args.action == "show":
+        print(content(args.name, words), end="")
+        return 0
+    if not os.path.isdir(args.folder):
+        raise UsageError(f"{clean(args.folder)} is not a folder")
+    for asset in ASSETS:
+        if args.name in (asset.name, "all"):
+            path = os.path.join(args.folder, asset.name)
+            with OutFile(path, force=args.force) as out:
+                with out.stream() as stream:
+                    stream.write(content(asset.name, words).encode())
+                    os.fchmod(stream.fileno(), _MODE)
+                out.commit()
+            print(clean(path, 300))
+    return 0
