@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import sys
@@ -12,6 +13,7 @@ from iotop_ai.cli.commands.common_verdict import SelectedJob, print_lines
 from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
 from iotop_ai.cli.prompt import Progress
+from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.money import Price, parse_price
 from iotop_ai.export.report.story import Story
@@ -23,6 +25,7 @@ from iotop_ai.playback.run_reader import JudgedSpan, RunItem, RunReader
 from iotop_ai.playback.selection import RecordedFrames, add_replay_flags, corrupt_input_as_error
 from iotop_ai.present.screen.bounds import bounded
 
+STDOUT = "-"
 _WIDTH = 100
 _OTHERS_S = 5.0
 """Another job than the recorded command's counts when it was watched for so long."""
@@ -32,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Flags of ``report``."""
     add_replay_flags(parser)
     form = parser.add_mutually_exclusive_group()
+    form.add_argument("--html", metavar="OUT", help="write one self-contained HTML file; - is standard output")
     form.add_argument("--markdown", action="store_true", help="print Markdown instead of text")
     form.add_argument("--json", action="store_true", help="print a JSON object (docs/report.md) instead of text")
     parser.add_argument(
@@ -43,14 +47,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_job_flag(parser)
     add_fail_if_flag(parser)
     parser.add_argument("--ascii", action="store_true", help="ASCII only")
+    parser.add_argument("--force", action="store_true", help="replace an existing OUT")
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, then print; 0, or what --fail-if answers."""
     conditions = conditions_of(args)
     price = None if args.gpu_hour_price is None else parse_price(args.gpu_hour_price)
-    story, outcomes = told(args, conditions)
-    print_lines([*_rendered(args, story, price, outcomes), *([] if args.json else fail_lines(outcomes))])
+    with contextlib.ExitStack() as stack:
+        out = None
+        if args.html not in (None, STDOUT):
+            # Refused before the recording is read, which may take long.
+            out = stack.enter_context(OutFile(args.html, force=args.force))
+        story, outcomes = told(args, conditions)
+        lines = _rendered(args, story, price, outcomes)
+        if out is not None:
+            with out.stream() as file:
+                file.write("".join(f"{line}\n" for line in lines).encode())
+            out.commit()
+            lines = []
+    print_lines([*lines, *([] if args.json or args.html == STDOUT else fail_lines(outcomes))])
     return exit_code_if(outcomes)
 
 
@@ -104,6 +120,10 @@ def _rendered(args: argparse.Namespace, story: Story, price: Price | None, outco
         from iotop_ai.export.report.json import render_report_json
 
         return [render_report_json(story, price, outcomes)]
+    if args.html is not None:
+        from iotop_ai.export.html.report import render_report_html
+
+        return [render_report_html(story, price)]
     if args.markdown:
         from iotop_ai.export.report.markdown import render_report_markdown
 

@@ -122,3 +122,18 @@ def test_hostile_names_stay_text(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "<script" not in out
     assert r"a\|b&lt;script&gt;alert\(1\)" in out
     assert json.loads(report(capsys, str(path), "--allow-root", "--json"))["jobs"][0]["name"] == name
+
+
+def test_an_html_file_appears_whole_and_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report.html"
+    assert report(capsys, *FILE, "--html", str(out)) == ""
+    page = out.read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert page.endswith("</html>\n")
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert main(["report", *FILE, "--html", str(out)]) == 2
+    assert capsys.readouterr().err == f"usage: {out} exists; --force replaces it\n"
+    report(capsys, *FILE, "--html", str(out), "--force", "--gpu-hour-price", "$2")
+    assert "$0.0" in out.read_text()
+    assert report(capsys, *FILE, "--html", "-") == page
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

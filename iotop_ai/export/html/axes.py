@@ -1,0 +1,79 @@
+"""Scales and ticks of charts."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from iotop_ai.export.html.markup import Markup, single, tag
+from iotop_ai.export.text.charts import scale_top
+from iotop_ai.present.text.units import clock
+
+WIDTH = 1072
+LEFT, RIGHT = 46, 6
+PLOT = WIDTH - LEFT - RIGHT
+_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+_MOST_TICKS = 9
+
+
+class TimeAxis(NamedTuple):
+    """The time that all charts of a page share; wall time."""
+
+    begin_ns: int
+    end_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """Its length; at least a second."""
+        return max(1.0, (self.end_ns - self.begin_ns) / 1e9)
+
+    @property
+    def zone_s(self) -> float:
+        """The machine's offset from UTC at the begin."""
+        offset = datetime.fromtimestamp(self.begin_ns / 1e9).astimezone().utcoffset()
+        return 0.0 if offset is None else offset.total_seconds()
+
+    def x(self, wall_ns: int) -> float:
+        """The place of a time, within the plot."""
+        share = (wall_ns - self.begin_ns) / 1e9 / self.seconds
+        return LEFT + PLOT * min(1.0, max(0.0, share))
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Places and clock times, at most _MOST_TICKS."""
+        step = next((s for s in _STEPS_S if self.seconds / s <= _MOST_TICKS), _STEPS_S[-1])
+        while self.seconds / step > _MOST_TICKS:
+            step *= 2
+        zone = self.zone_s
+        first = -(-(self.begin_ns / 1e9 + zone) // step) * step - zone
+        pattern = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86400 else "%d %b"
+        out = []
+        while first <= self.end_ns / 1e9:
+            out.append((self.x(round(first * 1e9)), clock(round(first * 1e9), pattern=pattern)))
+            first += step
+        return out
+
+
+def time_labels(axis: TimeAxis, y: float) -> list[Markup]:
+    """The clock times below a chart."""
+    out = []
+    for x, label in axis.ticks():
+        anchor = "start" if x < LEFT + 20 else "end" if x > WIDTH - RIGHT - 20 else "middle"
+        out.append(tag("text", label, x=x, y=y, text_anchor=anchor))
+    return out
+
+
+def round_top(highest: float) -> float:
+    """The top of a value axis: 1, 2 or 5 times a power of ten."""
+    return scale_top(highest)
+
+
+def value_grid(top: float, height: float, unit: str, at: float = 0.0) -> list[Markup]:
+    """Lines at the bottom, the middle and the top, with their values."""
+    out = []
+    for share in (0.0, 0.5, 1.0):
+        y = at + height * (1 - share)
+        out.append(single("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
+        value = top * share
+        label = f"{value:.3g}" + (f" {unit}" if share == 1.0 and unit else "")
+        out.append(tag("text", label, x=LEFT - 6, y=y + 4, text_anchor="end"))
+    return out

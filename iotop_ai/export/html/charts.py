@@ -1,0 +1,285 @@
+"""Charts as inline SVG: lines, stacked shares, a strip of states, a heat map, one bar."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, round_top, time_labels, value_grid
+from iotop_ai.export.html.markup import Markup, joined, short, single, tag
+from iotop_ai.export.html.parts import key
+from iotop_ai.export.report.series import Curve
+from iotop_ai.export.report.series import joined as fewer
+from iotop_ai.model.job.time_shares import SHARES
+from iotop_ai.model.verdict_totals import VerdictSpan
+from iotop_ai.present.job.time_words import parts_of
+from iotop_ai.present.text.units import clock, duration
+from iotop_ai.present.verdict.banner import HUE
+
+POINTS = 280
+CELLS = 180
+_COLUMNS = 500
+_LEVELS = 8
+_ROOM_OF_A_LETTER = 7.4
+
+
+class Line(NamedTuple):
+    """One curve of a chart. hue: a colour's name. factor: to the shown unit. area: filled below."""
+
+    name: str
+    curve: Curve
+    hue: str
+    unit: str
+    factor: float = 1.0
+    area: bool = False
+
+
+def _svg(parts: list[Markup], height: float, label: str, **data: str | float | None) -> Markup:
+    return tag("svg", joined(parts), viewBox=f"0 0 {WIDTH} {short(height)}", role="img", aria_label=label, **data)
+
+
+def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> dict[str, str | float | None]:
+    """What the script shows under the pointer: a row per curve, with tabs between name, unit and values."""
+    first = curves[0][2]
+    rows = [
+        "\t".join((name, unit, ",".join("" if v is None else f"{v * factor:.3g}" for v in curve.values)))
+        for name, unit, curve, factor in curves
+    ]
+    return {
+        "data_step": f"{first.step_s:.6g}",
+        "data_begin": f"{first.begin_ns / 1e9:.3f}",
+        "data_zone": f"{axis.zone_s:.0f}",
+        "data_left": LEFT,
+        "data_width": short(_span_width(axis, first)),
+        "data_rows": "\n".join(rows),
+    }
+
+
+def _span_width(axis: TimeAxis, curve: Curve) -> float:
+    """The width of all of a curve's points."""
+    return PLOT * len(curve.values) * curve.step_s / axis.seconds
+
+
+def _x(axis: TimeAxis, curve: Curve, i: float) -> float:
+    return LEFT + PLOT * i * curve.step_s / axis.seconds
+
+
+def line_chart(
+    axis: TimeAxis, lines: Sequence[Line], *, height: float = 110, top: float | None = None, labels: bool = True,
+    over: Sequence[Markup] = (),
+) -> Markup:  # fmt: skip
+    """Curves on one time axis and one value axis. top: of the value axis; None: a round value above the highest.
+
+    over: marks on top of it.
+    """
+    drawn = [line._replace(curve=fewer(line.curve, POINTS)) for line in lines]
+    highest = max((v * line.factor for line in drawn for v in line.curve.values if v is not None), default=0.0)
+    top = round_top(highest) if top is None else top
+    parts = value_grid(top, height, drawn[0].unit)
+    for line in drawn:
+        parts += _line_paths(axis, line, top, height)
+    parts += [*over, *(time_labels(axis, height + 16) if labels else [])]
+    entries = [(f"a-{line.hue}", line.name) for line in drawn]
+    hover = _hover(axis, [(line.name, line.unit, line.curve, line.factor) for line in drawn])
+    chart = _svg(parts, height + (22 if labels else 6), ", ".join(line.name for line in drawn), **hover)
+    return joined([key(entries), chart])
+
+
+def _line_paths(axis: TimeAxis, line: Line, top: float, height: float) -> list[Markup]:
+    strokes, areas = [], []
+    for run in _runs(line.curve.values):
+        points = []
+        for i in run:
+            value = line.curve.values[i] or 0.0
+            y = height * (1 - min(1.0, value * line.factor / top)) if top else height
+            points.append(f"{short(_x(axis, line.curve, i + 0.5))} {short(y)}")
+        if len(points) == 1:
+            # A lone value is a short line, or it could not be seen.
+            x, y_text = _x(axis, line.curve, run[0]), points[0].split(" ")[1]
+            points = [f"{short(x)} {y_text}", f"{short(_x(axis, line.curve, run[0] + 1))} {y_text}"]
+        strokes.append("M" + "L".join(points))
+        first, last = points[0].split(" ")[0], points[-1].split(" ")[0]
+        areas.append("M" + "L".join([f"{first} {short(height)}", *points, f"{last} {short(height)}"]) + "Z")
+    out = [single("path", d="".join(areas), class_=f"area a-{line.hue}")] if line.area and areas else []
+    return [*out, single("path", d="".join(strokes), class_=f"line c-{line.hue}")] if strokes else out
+
+
+def _runs(values: Sequence[float | None]) -> list[list[int]]:
+    """Indexes of consecutive known values."""
+    out: list[list[int]] = []
+    for i, value in enumerate(values):
+        if value is None:
+            continue
+        if out and out[-1][-1] == i - 1:
+            out[-1].append(i)
+        else:
+            out.append([i])
+    return out
+
+
+def share_chart(axis: TimeAxis, shares: Mapping[str, Curve], names: Mapping[str, str], height: float = 120) -> Markup:
+    """Shares over time, stacked to 100 %. shares: in their fixed order. names: in words."""
+    curves = {name: fewer(curve, POINTS) for name, curve in shares.items()}
+    if not curves:
+        return Markup("")
+    first = next(iter(curves.values()))
+    known = [i for i in range(len(first.values)) if any(c.values[i] is not None for c in curves.values())]
+    parts = value_grid(100.0, height, "%")
+    below = dict.fromkeys(known, 0.0)
+    for name, curve in curves.items():
+        boxes = []
+        for run in _runs([None if i not in below else curve.values[i] or 0.0 for i in range(len(first.values))]):
+            boxes += _boxes(axis, curve, run, below, height)
+        if boxes:
+            parts.append(single("path", d="".join(boxes), class_=f"s-{name}"))
+    parts += time_labels(axis, height + 16)
+    hover = _hover(axis, [(names[name], "%", curve, 100.0) for name, curve in curves.items()])
+    return _svg(parts, height + 22, "where the time went, over time", **hover)
+
+
+def _boxes(axis: TimeAxis, curve: Curve, run: list[int], below: dict[int, float], height: float) -> list[str]:
+    """One share's part of a run of points: boxes that lie on the shares below, joined to one outline."""
+    upper, lower = [], []
+    for i in run:
+        value = curve.values[i] or 0.0
+        x0, x1 = short(_x(axis, curve, i)), short(_x(axis, curve, i + 1))
+        bottom, level = below[i], below[i] + value
+        below[i] = level
+        y0, y1 = short(height * (1 - min(1.0, level))), short(height * (1 - min(1.0, bottom)))
+        upper += [f"{x0} {y0}", f"{x1} {y0}"]
+        lower += [f"{x0} {y1}", f"{x1} {y1}"]
+    if upper == lower:
+        return []
+    return ["M" + "L".join(_thinned(upper)) + "L" + "L".join(_thinned(lower)[::-1]) + "Z"]
+
+
+def _thinned(points: list[str]) -> list[str]:
+    """The points without those in the middle of a level stretch."""
+    out: list[str] = []
+    for i, point in enumerate(points):
+        y = point.split(" ")[1]
+        level = 0 < i < len(points) - 1 and points[i - 1].split(" ")[1] == y == points[i + 1].split(" ")[1]
+        if not level:
+            out.append(point)
+    return out
+
+
+def share_bar(values: Sequence[float], height: float = 30) -> Markup:
+    """The shares of a whole as one bar, in their fixed order, each named where it has room."""
+    total = sum(values)
+    order = {part.share: part for part in parts_of(values)}
+    parts, x = [], 0.0
+    for name, value in zip(SHARES, values, strict=True):
+        if value <= 0:
+            continue
+        width = WIDTH * value / total
+        words = f"{order[name].short_name} {order[name].figure} %"
+        rect = single("rect", x=x, y=0, width=max(width, 0.5), height=height, class_=f"s-{name}")
+        parts.append(tag("g", tag("title", words), rect))
+        if len(words) * _ROOM_OF_A_LETTER < width - 8:
+            place = "in dark" if name == "unexplained" else "in"
+            parts.append(tag("text", words, x=x + 9, y=height / 2 + 4, class_=place))
+        x += width
+    return _svg(parts, height, "where the time went")
+
+
+def state_strip(axis: TimeAxis, spans: Sequence[VerdictSpan], height: float = 22) -> Markup:
+    """The verdicts over time, the longest one in each column."""
+    columns: list[dict[tuple[str, str], float]] = [{} for _ in range(_COLUMNS)]
+    width = axis.seconds / _COLUMNS
+    for span in spans:
+        begin = (span.wall_ns - axis.begin_ns) / 1e9
+        end = begin + span.seconds
+        for i in range(max(0, int(begin / width)), min(_COLUMNS, int(end / width) + 1)):
+            part = min(end, (i + 1) * width) - max(begin, i * width)
+            if part > 0:
+                key = (span.state.value, span.class_id)
+                columns[i][key] = columns[i].get(key, 0.0) + part
+    parts = [single("rect", x=LEFT, y=0, width=PLOT, height=height, class_="track")]
+    hues = {state.value: hue for state, hue in HUE.items()}
+    i = 0
+    while i < _COLUMNS:
+        longest = max(columns[i], key=lambda key: columns[i][key], default=None)
+        end = i + 1
+        while end < _COLUMNS and max(columns[end], key=lambda key: columns[end][key], default=None) == longest:
+            end += 1
+        if longest is not None:
+            parts.append(_stretch(axis, longest, hues, i, end, height))
+        i = end
+    return _svg([*parts, *time_labels(axis, height + 16)], height + 22, "verdicts over time")
+
+
+def _stretch(
+    axis: TimeAxis, verdict: tuple[str, str], hues: Mapping[str, str], begin: int, end: int, height: float
+) -> Markup:
+    state, class_id = verdict
+    seconds = axis.seconds * (end - begin) / _COLUMNS
+    since = clock(axis.begin_ns + round(axis.seconds * begin / _COLUMNS * 1e9))
+    x, width = LEFT + PLOT * begin / _COLUMNS, PLOT * (end - begin) / _COLUMNS
+    words = f"{state} {class_id}, {since} for about {duration(seconds)}"
+    rect = single("rect", x=x, y=0, width=width, height=height, class_=f"f-{hues.get(state, 'dim')}")
+    out = [tag("title", words), rect]
+    if len(state) * _ROOM_OF_A_LETTER < width - 12:
+        out.append(tag("text", state, x=x + 7, y=height / 2 + 4, class_="in on"))
+    return tag("g", *out)
+
+
+def heat_map(axis: TimeAxis, rows: Sequence[tuple[str, Curve, str]], height: float = 17) -> Markup:
+    """A row a disk, the darker the busier. rows: (name, ratios 0..1, words at the right)."""
+    parts: list[Markup] = []
+    curves = [(name, fewer(curve, CELLS), words) for name, curve, words in rows]
+    for number, (name, curve, _) in enumerate(curves):
+        y = number * (height + 3)
+        parts.append(single("rect", x=LEFT, y=y, width=PLOT, height=height, class_="track"))
+        parts.append(tag("text", name[:9], x=LEFT - 6, y=y + height / 2 + 4, text_anchor="end"))
+        parts += _heat_row(axis, curve, y, height)
+    bottom = len(curves) * (height + 3)
+    hover = _hover(axis, [(f"{name} ({words})", "% busy", curve, 100.0) for name, curve, words in curves])
+    return _svg([*parts, *time_labels(axis, bottom + 13)], bottom + 19, "how busy each disk was, over time", **hover)
+
+
+def _heat_row(axis: TimeAxis, curve: Curve, y: float, height: float) -> list[Markup]:
+    """One path for each level of busyness."""
+    levels: dict[int, list[str]] = {}
+    i, values = 0, curve.values
+    while i < len(values):
+        level = _level(values[i])
+        end = i + 1
+        while end < len(values) and _level(values[end]) == level:
+            end += 1
+        if level:
+            x = _x(axis, curve, i)
+            levels.setdefault(level, []).append(
+                f"M{short(x)} {short(y)}h{short(_x(axis, curve, end) - x)}v{short(height)}"
+            )
+            levels[level][-1] += f"H{short(x)}z"
+        i = end
+    return [
+        single("path", d="".join(paths), class_="heat", opacity=f"{level / _LEVELS:.3g}")
+        for level, paths in sorted(levels.items())
+    ]
+
+
+def _level(value: float | None) -> int:
+    """0 for idle and unknown, up to _LEVELS; anything above 0 shows."""
+    if value is None or value <= 0.002:
+        return 0
+    return min(_LEVELS, max(1, round(value * _LEVELS)))
+
+
+def time_marks(axis: TimeAxis, marks: Sequence[tuple[int, str, bool]], height: float) -> list[Markup]:
+    """Vertical lines at events: (time, words, whether it is trouble)."""
+    out = []
+    for wall_ns, words, trouble in marks:
+        x = axis.x(wall_ns)
+        line = single("line", x1=x, x2=x, y1=0, y2=height, class_="trouble" if trouble else "mark")
+        out.append(tag("g", tag("title", words), line))
+    return out
+
+
+def gap_boxes(axis: TimeAxis, gaps: Sequence[tuple[int, int]], height: float) -> list[Markup]:
+    """Times without data, shaded."""
+    return [
+        single("rect", x=axis.x(a), y=0, width=max(1.0, axis.x(b) - axis.x(a)), height=height, class_="gap")
+        for a, b in gaps
+    ]

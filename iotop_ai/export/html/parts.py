@@ -1,0 +1,91 @@
+"""Parts of a page that reports and comparisons share: the verdict, figures, tables, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from iotop_ai.export.html.markup import Markup, single, tag
+from iotop_ai.export.report.tables import ReportTable
+from iotop_ai.model.finding import Finding
+from iotop_ai.present.verdict.banner import HUE
+from iotop_ai.present.verdict.evidence import facts_of
+
+_FEW = 5
+"""A table with fewer columns is not as wide as the page."""
+_WIDE = 36
+"""A text cell with more letters may break into lines."""
+
+
+class BigFigure(NamedTuple):
+    """A figure that is read first. hue: "bad", "warn", "ok" or ""."""
+
+    value: str
+    words: str
+    hue: str = ""
+
+
+def verdict_head(state: str, hue: str, sentence: str) -> Markup:
+    """The state's word and the sentence beside it."""
+    return tag("div", tag("span", state, class_=f"state h-{hue}"), tag("h1", sentence), class_="verdict")
+
+
+def label_lines(lines: Iterable[tuple[str, str]]) -> Markup:
+    """Labels and their texts; that of "do" stands out."""
+    rows = []
+    for label, words in lines:
+        rows += [tag("dt", label), tag("dd", words, class_="do" if label == "do" else None)]
+    return tag("dl", *rows, class_="lines")
+
+
+def figures(found: Sequence[BigFigure]) -> Markup:
+    """The big figures in a row."""
+    shown = [
+        tag("div", tag("b", one.value, class_=one.hue or None), tag("span", one.words), class_="figure")
+        for one in found
+    ]
+    return tag("div", *shown, class_="figures")
+
+
+def section(title: str, *parts: Markup, small: str = "") -> Markup:
+    """A heading with what follows it."""
+    return tag("section", tag("h2", title, *([tag("small", small)] if small else [])), *parts)
+
+
+def table(found: ReportTable, heading: str = "h2") -> Markup:
+    """A table with its title and note."""
+    rows = [tag("tr", *(_cell("th", cell, i < found.texts) for i, cell in enumerate(found.columns)))]
+    for number, row in enumerate(found.rows):
+        cells = [_cell("td", cell, i < found.texts) for i, cell in enumerate(row)]
+        rows.append(tag("tr", *cells, class_="bad" if number in found.bad else None))
+    few = "few" if len(found.columns) < _FEW else None
+    parts = [tag(heading, found.title), tag("div", tag("table", *rows, class_=few), class_="tables")]
+    return tag("section", *parts, *([tag("p", found.note, class_="note")] if found.note else []))
+
+
+def _cell(name: str, words: str, is_text: bool) -> Markup:
+    kind = "t w" if is_text and len(words) > _WIDE else "t" if is_text else None
+    return tag(name, words, class_=kind)
+
+
+def finding_article(finding: Finding, sentence: str, lines: Iterable[tuple[str, str]]) -> Markup:
+    """A finding with its lines and its evidence."""
+    facts = facts_of(finding)
+    rows = [
+        tag("tr", _cell("td", fact.what, True), tag("td", fact.value, class_=fact.standing), tag("td", fact.limit))
+        for fact in facts
+    ]
+    head = tag("tr", _cell("th", "evidence", True), tag("th", "value"), tag("th", "threshold"))
+    evidence = tag("div", tag("table", head, *rows, class_="few"), class_="tables") if rows else Markup("")
+    title = tag("h3", f"{finding.state.value} ", sentence, tag("small", finding.class_id))
+    return tag("article", title, label_lines(lines), evidence, class_=f"e-{HUE[finding.state]}")
+
+
+def swatch(name: str) -> Markup:
+    """A small square in the colour of a class."""
+    return tag("svg", single("rect", width=10, height=10, rx=2, class_=name), viewBox="0 0 10 10")
+
+
+def key(entries: Sequence[tuple[str, str]]) -> Markup:
+    """A legend: (class of the colour, words)."""
+    return tag("div", *(tag("span", swatch(name), words) for name, words in entries), class_="key")

@@ -1,0 +1,209 @@
+"""A Story as one HTML file: first what it was and what it cost, then where the time went, then everything else."""
+
+from __future__ import annotations
+
+from iotop_ai.export.html.axes import TimeAxis
+from iotop_ai.export.html.charts import (
+    Line,
+    gap_boxes,
+    heat_map,
+    line_chart,
+    share_bar,
+    share_chart,
+    state_strip,
+    time_marks,
+)
+from iotop_ai.export.html.markup import Markup, tag
+from iotop_ai.export.html.page import page
+from iotop_ai.export.html.parts import (
+    BigFigure,
+    figures,
+    finding_article,
+    key,
+    label_lines,
+    section,
+    table,
+    verdict_head,
+)
+from iotop_ai.export.report import tables, words
+from iotop_ai.export.report.money import Price, gpu_time
+from iotop_ai.export.report.series import Curve
+from iotop_ai.export.report.story import DeviceStory, JobStory, Story
+from iotop_ai.export.report.tables import detailed_jobs, key_device, listed_devices, share_table
+from iotop_ai.model.job.time_shares import SHARES, shares_of
+from iotop_ai.playback.timeline_reader import MARK, TROUBLE
+from iotop_ai.present.job.time_words import Part
+from iotop_ai.present.text import units
+from iotop_ai.present.text.units import MIB, amount, clock, figure, percent, plural
+from iotop_ai.present.verdict.banner import HUE
+
+MOST_MARKS = 80
+MOST_ROWS = 24
+_SHOWN_EVENTS = frozenset((MARK, "command_start", "command_end", "drop_caches")) | TROUBLE
+
+
+def render_report_html(story: Story, price: Price | None = None) -> str:
+    """The file's text."""
+    axis = TimeAxis(story.begin_ns, story.end_ns)
+    return page(
+        f"iotop-ai report: {words.title(story)}",
+        _head(story, price),
+        *(_job_section(story, job, axis, price) for job in detailed_jobs(story)),
+        _time_section(story, axis),
+        _heat_section(story, axis),
+        _findings(story),
+        *(table(one) for one in _tables(story, price)),
+        tag("footer", f"Made by iotop-ai from {story.file}. It asks for nothing: open it anywhere."),
+    )
+
+
+def _head(story: Story, price: Price | None) -> Markup:
+    state, hue = words.state_word(story), "unsure"
+    lines: list[tuple[str, str]] = []
+    if story.primary is not None:
+        hue = HUE[story.primary.finding.state]
+        lines = [(label, text) for label, text in words.finding_lines(story.primary) if label in ("because", "do")]
+    if sentence := words.gpu_sentence(story, price):
+        lines.append(("cost", sentence))
+    when = clock(story.begin_ns, pattern="%Y-%m-%d %H:%M:%S")
+    origin = tag(
+        "div",
+        tag("span", f"{story.machine.host.name}, {when}, {words.length(story)}"),
+        tag("span", f"iotop-ai report of {story.file}"),
+        class_="from",
+    )
+    return tag(
+        "header", origin, verdict_head(state, hue, words.headline(story)), label_lines(lines), _big(story, price)
+    )
+
+
+def _big(story: Story, price: Price | None) -> Markup:
+    found: list[BigFigure] = []
+    main = story.main_job
+    shares = None if main is None else shares_of(main.counts)
+    if shares is not None:
+        hue = "ok" if shares.goodput >= 0.8 else ""
+        found.append(BigFigure(f"{percent(shares.goodput)} %", "of the time computed", hue))
+        hue = "bad" if shares.data >= 0.2 else "warn" if shares.data >= 0.05 else ""
+        found.append(BigFigure(f"{percent(shares.data)} %", "waited for data", hue))
+    hours = gpu_time(story.jobs)
+    if hours is not None:
+        lost = units.gpu_time(hours.lost).removesuffix(" of GPU time").removesuffix(" GPU-hours")
+        unit = "of GPU time lost" if hours.lost < 0.1 else f"of {figure(hours.used)} GPU-hours lost"
+        found.append(BigFigure(lost, unit))
+        if price is not None:
+            found.append(BigFigure(price.text(hours.lost), f"of {price.text(hours.used)} lost"))
+    if story.steps is not None and story.steps.per_s is not None:
+        found.append(BigFigure(figure(story.steps.per_s), f"steps a second, {story.steps.steps:,} steps"))
+    moved = sum(one.read_bytes for one in story.devices if one.info is None or one.info.kind == "disk")
+    if shares is None and moved:
+        found.append(BigFigure(amount(moved), "read from disks"))
+    return figures(found)
+
+
+def _job_section(story: Story, job: JobStory, axis: TimeAxis, price: Price | None) -> Markup:
+    shown = {name: job.shares[name] for name in SHARES if name in job.shares}
+    names = {name: Part(name, 0.0, "").short_name for name in SHARES}
+    parts = [share_bar(job.counts)]
+    if shown:
+        parts += [tag("h3", "Over time"), share_chart(axis, shown, names), key([(f"s-{n}", names[n]) for n in shown])]
+    parts.append(table(share_table(job, price)._replace(title="In figures"), "h3"))
+    facts = [plural(job.ranks, "rank"), plural(job.workers, "worker"), plural(job.gpus, "GPU")]
+    return section(
+        f"Where the time of {job.name} went",
+        *parts,
+        small=", ".join(filter(None, (f"pid {job.pid}", job.label, *facts))),
+    )
+
+
+def _marks(story: Story, axis: TimeAxis, height: float) -> list[Markup]:
+    events = [one for one in story.events if one.kind in _SHOWN_EVENTS][:MOST_MARKS]
+    marks = [(one.wall_ns, f"{clock(one.wall_ns)} {one.kind}: {one.text}", one.kind in TROUBLE) for one in events]
+    gaps = gap_boxes(axis, [(one.begin_ns, one.end_ns) for one in story.gaps], height)
+    return [*gaps, *time_marks(axis, marks, height)]
+
+
+def _time_section(story: Story, axis: TimeAxis) -> Markup:
+    parts: list[Markup] = []
+    if story.timeline:
+        parts += [tag("h3", "Verdict"), state_strip(axis, story.timeline)]
+    device = key_device(story)
+    lines = _busy_lines(story, device)
+    if lines:
+        parts.append(tag("h3", "GPU against disk" if len(lines) > 1 else lines[0].name))
+        parts.append(line_chart(axis, lines, top=100.0, over=_marks(story, axis, 110)))
+    for name, one in _more_lines(story, device):
+        parts += [tag("h3", name), line_chart(axis, one, height=80, over=_marks(story, axis, 80))]
+    return section("Over time", *parts) if parts else Markup("")
+
+
+def _busy_lines(story: Story, device: DeviceStory | None) -> list[Line]:
+    """GPUs and the disk that matters in percent, on one axis; without a GPU the CPUs."""
+    lines: list[Line] = []
+    for name, title in (("gpu_busy_ratio", "GPUs busy"), ("cpu_busy_ratio", "CPUs busy")):
+        if name in story.totals and not lines:
+            lines.append(Line(title, story.totals[name], "ok", "%", 100.0, True))
+    if device is not None and "busy_ratio" in device.curves:
+        lines.append(Line(f"{device.name} busy", device.curves["busy_ratio"], "hot", "%", 100.0))
+    return lines
+
+
+def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, list[Line]]]:
+    """Throughput, await, steps, memory and network, where there is something to see."""
+    out: list[tuple[str, list[Line]]] = []
+    if story.steps is not None and story.steps.curve is not None:
+        out.append(("Steps", [Line("steps a second", story.steps.curve, "info", "/s", 1.0, True)]))
+    if device is not None:
+        moved = _lines(device.curves, (("read_bytes_per_s", "read", "graph"), ("write_bytes_per_s", "written", "warn")))
+        if moved:
+            out.append((f"Throughput of {device.name}", moved))
+        awaits = [
+            Line(title, device.curves[name], hue, "ms")
+            for name, title, hue in (("read_await_ms", "r_await", "hot"), ("write_await_ms", "w_await", "warn"))
+            if name in device.curves
+        ]
+        if awaits:
+            out.append((f"Latency of {device.name}", awaits))
+    network = _lines(story.totals, (("rx_bytes_per_s", "received", "graph"), ("tx_bytes_per_s", "sent", "warn")))
+    if network and max(_peak(line.curve) for line in network) > MIB:
+        out.append(("Network", network))
+    return out
+
+
+def _lines(curves: dict[str, Curve], wanted: tuple[tuple[str, str, str], ...]) -> list[Line]:
+    """Byte rates that are not 0 throughout."""
+    return [
+        Line(title, curves[name], hue, "MB/s", 1 / MIB, title in ("read", "received"))
+        for name, title, hue in wanted
+        if name in curves and _peak(curves[name]) > 0
+    ]
+
+
+def _peak(curve: Curve) -> float:
+    return max((value for value in curve.values if value is not None), default=0.0)
+
+
+def _heat_section(story: Story, axis: TimeAxis) -> Markup:
+    rows = [
+        (one.name, one.curves["busy_ratio"], f"{amount(one.read_bytes)} read, {amount(one.written_bytes)} written")
+        for one in listed_devices(story)[:MOST_ROWS]
+        if "busy_ratio" in one.curves
+    ]
+    if not rows:
+        return Markup("")
+    return section("I/O over time", heat_map(axis, rows), small="how busy each disk was (%util): the darker the busier")
+
+
+def _findings(story: Story) -> Markup:
+    if not story.findings:
+        return Markup("")
+    articles = [
+        finding_article(one.finding, one.sentence, words.finding_lines(one)) for one in story.findings[:MOST_ROWS]
+    ]
+    return section("Findings", *articles, small="by time lost as the verdict")
+
+
+def _tables(story: Story, price: Price | None) -> list[tables.ReportTable]:
+    """All tables but those of shares, which stand with their job."""
+    shown = {share_table(job, price).title for job in detailed_jobs(story)}
+    return [one for one in tables.every_table(story, price) if one.title not in shown]

@@ -1,0 +1,46 @@
+"""Whatever text comes from outside, it stays text."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.export.html.markup import Markup, short, single, tag, text
+
+
+class Seen(HTMLParser):
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc")), max_size=40))
+def test_text_and_attributes_come_back_as_they_were(words: str) -> None:
+    seen = Seen(tag("p", words, title=words))
+    assert seen.tags == [("p", {"title": words})]
+    assert seen.words == words
+
+
+def test_children_that_are_markup_stay() -> None:
+    assert tag("b", tag("i", "<"), ">") == "<b><i>&lt;</i>&gt;</b>"
+    assert isinstance(text("x"), Markup)
+    assert text(Markup("<i>")) == "<i>"
+
+
+def test_attributes() -> None:
+    assert (
+        single("rect", x=1.04, class_="a", text_anchor=None, stroke_width=2)
+        == '<rect x="1" class="a" stroke-width="2"/>'
+    )
+    assert [short(value) for value in (0.0, -0.04, 12.34, 100.0)] == ["0", "0", "12.3", "100"]
