@@ -111,8 +111,9 @@ def graphs(frame: Frame, view: View, slots: int, *, apart: bool = False) -> list
 def _on_one_scale(pair: list[Graph]) -> list[Graph]:
     """Graphs with the largest scale and the unit of that one, sharing the rows of one graph."""
     largest = max(pair, key=lambda graph: graph.top)
-    same = {"top": largest.top, "scale": largest.scale, "unit": largest.unit, "of": len(pair)}
-    return [graph._replace(**same) for graph in pair] if len(pair) > 1 else pair
+    if len(pair) < 2:
+        return pair
+    return [one._replace(top=largest.top, scale=largest.scale, unit=largest.unit, of=len(pair)) for one in pair]
 
 
 def _of(sample: Sample, key: BlockKey) -> BlockRates | None:
