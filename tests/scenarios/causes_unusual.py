@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import random
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +14,13 @@ from tests.rigs.slowdisk.loop import attach, detach, run
 from tests.scenarios.cause import Cause, Scene, Setting, with_options
 from tests.scenarios.causes import CAUSES as CAUSES_ON_DISKS
 from tests.scenarios.causes import LOADING, WARM, on_slow_disk
-from tests.scenarios.scenes import mounted, plain, slow
+from tests.scenarios.causes_host import HOST
+from tests.scenarios.play import running
+from tests.scenarios.scenes import far, mounted, plain, slow
 from tests.scenarios.steps import why_no_ioctl
 
 UNUSUAL = Path(__file__).with_name("unusual.py")
+BTRFS = ("mkfs.btrfs", "-q", "-f", "--nodiscard")
 LOADER = ("--workers", "2", "--batch", "4", "--warm", "--cpu-ms", "1", "--step", "0.1")
 STUCK_S = 85.0
 """Until a job that stops after 8 s is seen not to have moved for a minute, in most of 10 s."""
@@ -42,14 +47,30 @@ def beside_full(scene: Scene) -> Scene:
     return both
 
 
+def beside_reader(scene: Scene) -> Scene:
+    """A scene, and a slow local disk of this machine from which another program reads at a similar rate."""
+
+    @contextlib.contextmanager
+    def both(folder: Path) -> Iterator[Setting]:
+        other = folder / "local"
+        other.mkdir()
+        with contextlib.ExitStack() as stack:
+            local = stack.enter_context(slow(30_000)(other))
+            reader = [sys.executable, str(HOST), str(local.folder), "--mode", "read", "--count", "2"]
+            stack.enter_context(running(reader))
+            yield stack.enter_context(scene(folder))
+
+    return both
+
+
 def _after(cause: Cause, chance: random.Random) -> Cause:
     after, workers = round(chance.uniform(5, 8), 1), chance.randrange(1, 4)
     return with_options(cause, "--after", after, "--workers", workers, told=f"after {after} s, {workers} workers")
 
 
 def _simulating(cause: Cause, chance: random.Random) -> Cause:
-    count, cpu, batch = chance.randrange(2, 5), chance.randrange(4, 12), chance.randrange(8, 20)
-    step = round(batch * cpu / 1000 * chance.uniform(0.2, 0.5), 3)
+    count, cpu, batch = chance.randrange(2, 5), chance.randrange(3, 8), chance.randrange(6, 12)
+    step = round(batch * cpu / 1000 * chance.uniform(0.4, 0.8), 3)
     return with_options(
         cause, "--workers", count, "--cpu-ms", cpu, "--batch", batch, "--step", step,
         told=f"{count} environments, {cpu} ms an action, {batch} actions, step {step} s",
@@ -92,6 +113,11 @@ def _ioctl_disk(cause: Cause, chance: random.Random) -> Cause:
     )  # fmt: skip
 
 
+def why_no_btrfs() -> str:
+    """Why this machine has no btrfs on a slow disk; "" when it has."""
+    return why_no_fuse_disk() or ("" if shutil.which("mkfs.btrfs") else "needs mkfs.btrfs (btrfs-progs)")
+
+
 def unusual(label: str, mode: str, *options: str, scene: Scene = plain) -> Cause:
     """A job of unusual.py."""
     return Cause(label, scene, ("--mode", mode, *options), program=UNUSUAL, background=False)
@@ -120,6 +146,15 @@ CAUSES: dict[str, Cause] = {
     ),
     "single_thread beside a tracker": CAUSES_ON_DISKS["single_thread"]._replace(
         options=(*CAUSES_ON_DISKS["single_thread"].options, "--tracker")
+    ),
+    "network_fs beside a busy disk": Cause(
+        "network_fs", beside_reader(far(30_000)), LOADING, why_not=why_no_fuse_disk
+    ),
+    "storage_read btrfs": on_slow_disk(
+        "storage_read", slow(40_000, serial=True, make=BTRFS), *LOADING
+    )._replace(why_not=why_no_btrfs),
+    "storage_read 64 workers": on_slow_disk(
+        "storage_read", slow(20_000, serial=True), *LOADING, "--workers", "64", "--batch", "2"
     ),
     "simulation": unusual("cpu_prep", "simulate", *SIMULATING)._replace(draw=_simulating),
     "save in a thread": unusual("healthy", "save", *SAVING)._replace(negative=True, draw=_saving_aside),

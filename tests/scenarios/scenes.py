@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.rigs.slowdisk import FuseDisk
@@ -58,10 +58,10 @@ def plain(folder: Path) -> Iterator[Setting]:
 
 
 @contextlib.contextmanager
-def mounted(node: str, folder: Path) -> Iterator[None]:
-    """An ext4 of its own on a device."""
+def mounted(node: str, folder: Path, make: Sequence[str] = EXT4) -> Iterator[None]:
+    """A filesystem of its own on a device, by default an ext4."""
     folder.mkdir()
-    run(*EXT4, node)
+    run(*make, node)
     run("mount", "-o", "noatime,nodiscard", node, str(folder))
     try:
         yield
@@ -77,16 +77,18 @@ def slow(
     files: tuple[int, int] = (8, 16),
     mebibytes: int = 256,
     cached: bool = False,
+    make: Sequence[str] = EXT4,
 ) -> Scene:
     """A disk that is slow for every process: a loop over FUSE with ext4.
 
-    serial: it serves one request after the other. files: (count, MiB each). cached: they are in the page cache.
+    serial: it serves one request after the other. files: (count, MiB each). cached: they are in the page cache. make:
+    what makes another filesystem on it.
     """
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
         data = folder / "data"
-        with FuseDisk(folder, mebibytes, serial=serial) as disk, mounted(disk.node, data):
+        with FuseDisk(folder, mebibytes, serial=serial) as disk, mounted(disk.node, data, make):
             write_files(data, *files)
             if cached:
                 read_files(data)
