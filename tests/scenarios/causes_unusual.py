@@ -154,7 +154,8 @@ CAUSES: dict[str, Cause] = {
         "storage_read", slow(40_000, serial=True, make=BTRFS), *LOADING
     )._replace(why_not=why_no_btrfs),
     "storage_read 64 workers": on_slow_disk(
-        "storage_read", slow(20_000, serial=True), *LOADING, "--workers", "64", "--batch", "2"
+        "storage_read", slow(20_000, serial=True), *LOADING, "--workers", "64", "--batch", "2", "--step", "0.01",
+        "--prefetch", "1"
     ),
     "simulation": unusual("cpu_prep", "simulate", *SIMULATING)._replace(draw=_simulating),
     "save in a thread": unusual("healthy", "save", *SAVING)._replace(negative=True, draw=_saving_aside),
