@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from math import isfinite
 from typing import Any
 
 from iotop_ai.export.json.health import moment
+from iotop_ai.model.preflight.dataset import Forecast
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import Measured, Threshold
 from iotop_ai.present.preflight.storage import findings_text
@@ -32,8 +34,31 @@ def storage_check_object(report: Report) -> Object:
         "thresholds": [_threshold_object(one) for one in report.thresholds],
         "earlier_checks": report.earlier,
         "slower": [{**change._asdict(), "then_s": moment(change.then_s)} for change in report.changes],
+        "dataset": _dataset_object(report),
+        "demand": None if report.demand is None else report.demand._asdict(),
+        "forecast": _forecast_object(report.forecast),
         "findings": findings_text(report),
     }
+
+
+def _dataset_object(report: Report) -> Object | None:
+    found, decoding = report.dataset, report.decoding
+    if found is None:
+        return None
+    more = {
+        "resident_ratio": found.resident_ratio,
+        "room_bytes": report.room_bytes,
+        "fits": found.fits(report.room_bytes),
+    }
+    return {**found._asdict(), **more, "decoding": {**decoding._asdict(), "file_s": decoding.file_s}}
+
+
+def _forecast_object(found: Forecast | None) -> Object | None:
+    """Without an end of what the loader gives, that is null."""
+    if found is None:
+        return None
+    given = found.samples_per_s if isfinite(found.samples_per_s) else None
+    return {**found._asdict(), "samples_per_s": given}
 
 
 def result_object(one: Measured) -> Object:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.preflight.storage import KIB, RANDOM, WRITE, Measured, fastest_read, most_files
 
-SLOWER = 0.75
-"""Part of its earlier speed below which a storage counts as slower: shared disks vary by some 20 % from run to run."""
+SLOWER = 0.7
+"""Part of its earlier speed below which a storage counts as slower: shared disks vary by a quarter from run to run."""
 
 
 class Kept(NamedTuple):

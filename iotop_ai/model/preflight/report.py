@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.preflight.dataset import Dataset, Decoding, Demand, Forecast
 from iotop_ai.model.preflight.history import Change
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.storage import Measured, Target, Threshold, fastest_read
@@ -16,7 +17,7 @@ class Report(NamedTuple):
     """One check. wall_s: Unix time of its end. target, engine: None and "" where nothing could be read.
 
     hung_s: seconds without an answer; 0 when it answered. changes: what is slower than in earlier checks; earlier: the
-    number of those. failed: why it ended early; "" when it did not. stopped: by Ctrl-C.
+    number of those. failed: why it ended early; "" when it did not. room_bytes: memory that is left to files here.
     """
 
     place: Place
@@ -30,6 +31,11 @@ class Report(NamedTuple):
     changes: tuple[Change, ...] = ()
     earlier: int = 0
     thresholds: tuple[Threshold, ...] = ()
+    dataset: Dataset | None = None
+    decoding: Decoding = Decoding()
+    room_bytes: int | None = None
+    demand: Demand | None = None
+    forecast: Forecast | None = None
 
     @property
     def of_nominal(self) -> float | None:

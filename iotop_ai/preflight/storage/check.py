@@ -15,6 +15,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.spawn import own_environment, own_python, start
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.dataset import Dataset, Decoding
 from iotop_ai.model.preflight.storage import Latency, Measured, Phase, Target
 from iotop_ai.preflight.storage.reader import HANG_S
 from iotop_ai.preflight.storage.session import Request
@@ -42,6 +43,13 @@ class Started(NamedTuple):
     engine: str
 
 
+class Found(NamedTuple):
+    """The dataset's files, and how long their decoding takes."""
+
+    dataset: Dataset
+    decoding: Decoding
+
+
 class End(NamedTuple):
     """How it ended. hung_s: seconds without an answer; 0 when it did not hang. error, number: why, with its errno.
 
@@ -54,7 +62,7 @@ class End(NamedTuple):
     left: str = ""
 
 
-News = Progress | Started | Measured | str | End
+News = Progress | Started | Found | Measured | str | End
 """A string is a note."""
 
 
@@ -125,6 +133,8 @@ def parse_news(line: dict[str, Any]) -> News:
     if kind == "result":
         latency = line["latency"]
         return Measured(**{**line, "latency": None if latency is None else Latency(**latency)})
+    if kind == "dataset":
+        return Found(Dataset(**line["dataset"]), Decoding(**line["decoding"]))
     if kind == "note":
         return clean(line["text"], 200)
     return End(**{name: line[name] for name in End._fields if name in line})

@@ -18,6 +18,7 @@ from typing import Any
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.dataset import Dataset, Decoding
 from iotop_ai.model.preflight.storage import Measured, Phase, Target
 from iotop_ai.preflight.storage.fio import FioError
 from iotop_ai.preflight.storage.reader import HangError
@@ -46,7 +47,13 @@ class Lines:
 
     def emit(self) -> Emit:
         """The session's end."""
-        return Emit(self._target, self._progress, self._result, lambda text: self.put("note", text=text))
+        return Emit(self._target, self._progress, self._result, self._note, self._dataset)
+
+    def _note(self, text: str) -> None:
+        self.put("note", text=text)
+
+    def _dataset(self, dataset: Dataset, decoding: Decoding) -> None:
+        self.put("dataset", dataset=dataset._asdict(), decoding=decoding._asdict())
 
     def _target(self, target: Target, engine: str) -> None:
         self.put("target", engine=engine, **target._asdict())

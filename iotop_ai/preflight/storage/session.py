@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import threading
@@ -12,6 +13,7 @@ from random import Random
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.own_file import create_part
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.preflight.dataset import DATASET, Dataset, Decoding
 from iotop_ai.model.preflight.storage import (
     CACHED,
     CREATE,
@@ -26,9 +28,11 @@ from iotop_ai.model.preflight.storage import (
     Phase,
     Target,
 )
+from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, pictures, scan
+from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.fio import FioError, find_fio, read_by_fio
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, Opened, open_target, own_name, remove, reopen
-from iotop_ai.preflight.storage.reader import Blocks, Bounds, Run, Slots
+from iotop_ai.preflight.storage.reader import Blocks, Bounds, Operation, Run, Slots
 
 READ_MOST_BYTES = 16 << 30
 """Read at most in one phase."""
@@ -39,13 +43,14 @@ _FIRST_SYNC = 4
 
 
 class Request(NamedTuple):
-    """What to check. engine: auto, fio, own."""
+    """What to check. engine: auto, fio, own. python: the user's, which decodes a sample of the dataset."""
 
     path: str
     phases: tuple[Phase, ...]
     engine: str = "auto"
     write: bool = True
     most_bytes: int = 512 * MIB
+    python: str = ""
 
 
 class Emit(NamedTuple):
@@ -55,6 +60,7 @@ class Emit(NamedTuple):
     progress: Callable[[Phase, int, int, float], None]
     result: Callable[[Measured], None]
     note: Callable[[str], None]
+    dataset: Callable[[Dataset, Decoding], None]
 
 
 class Session:
@@ -69,9 +75,18 @@ class Session:
     def run(self) -> None:
         """Measure every phase that this target allows. Raises OSError, HangError, FioError for --engine fio."""
         phases = {name: [one for one in self._request.phases if one.name == name] for name in _ORDER}
-        opened = open_target(
-            self._request.path, self._clock, write=self._request.write, most_bytes=self._request.most_bytes
-        )
+        read = self._dataset(phases[DATASET]) if phases[DATASET] else False
+        if self._stop.is_set():
+            return
+        try:
+            opened = open_target(
+                self._request.path, self._clock, write=self._request.write, most_bytes=self._request.most_bytes
+            )
+        except OSError as error:
+            if error.errno != errno.ENODATA or not read:
+                raise
+            self._emit.note(f"only the dataset's files are read: {error.strerror}")
+            return
         self._opened, self._own = opened, opened.own
         handle, size, direct = opened.handle, opened.size, opened.direct
         written = 0
@@ -96,6 +111,32 @@ class Session:
                 slots = Slots(opened.folder, own_name(), size, phase.block_bytes, direct=direct)
                 self._measure(phase, slots.read)
 
+    def _dataset(self, phases: Sequence[Phase]) -> bool:
+        """Read the dataset's own files; whether there was anything to read."""
+        looking, *readings = phases
+        scanned = scan(
+            self._request.path,
+            looking.seconds,
+            self._clock,
+            lambda files, size: self._emit.progress(looking, files, size, 0.0),
+        )
+        try:
+            samples = pictures(scanned)
+            decoding = decode(self._request.python, samples) if samples else Decoding()
+            self._emit.dataset(scanned.dataset, decoding)
+            if scanned.files:
+                for number, phase in enumerate(readings):
+                    self._read_files(scanned, phase, number * len(scanned.files) // len(readings))
+        finally:
+            os.close(scanned.top.folder)
+        return bool(scanned.files)
+
+    def _read_files(self, scanned: Scanned, phase: Phase, first: int) -> None:
+        files = Files(scanned, first)
+        # What may not be evicted would come from memory the second time.
+        most = 0 if all(evict for _, evict in scanned.files) or scanned.dataset.past else len(scanned.files)
+        self._measure(phase._replace(block_bytes=CHUNK), files.read, most_ops=most)
+
     def close(self) -> None:
         """Remove our own file and close everything. Raises OSError."""
         opened, self._opened = self._opened, None
@@ -109,10 +150,10 @@ class Session:
             finally:
                 os.close(opened.folder)
 
-    def _measure(self, phase: Phase, operation: Callable[[mmap.mmap, int], int], most_bytes: int = 0) -> None:
+    def _measure(self, phase: Phase, operation: Operation, most_bytes: int = 0, most_ops: int = 0) -> None:
         if self._stop.is_set():
             return
-        bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES)
+        bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES, most_ops)
         found = Run(phase, operation, bounds, self._clock).measure(
             lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds)
         )
@@ -191,7 +232,7 @@ class Session:
                 self._emit.result(found)
 
 
-_ORDER = (CREATE, STAT, WRITE, CACHED, READAHEAD, SEQUENTIAL, RANDOM, FILES)
+_ORDER = (DATASET, CREATE, STAT, WRITE, CACHED, READAHEAD, SEQUENTIAL, RANDOM, FILES)
 
 
 def _groups(phases: Sequence[Phase]) -> Iterator[list[Phase]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.model.job.records import IoLimit
 from iotop_ai.model.machine.filesystem import is_fuse
+from iotop_ai.model.preflight.dataset import DATASET
 from iotop_ai.model.preflight.history import Change
 from iotop_ai.model.preflight.place import Nominal, Place
 from iotop_ai.model.preflight.report import SHORT_OF_NOMINAL, Report
@@ -22,8 +23,9 @@ from iotop_ai.model.preflight.storage import (
     Threshold,
     fastest_read,
 )
+from iotop_ai.present.preflight.dataset import dataset_text, forecast_text, speed
 from iotop_ai.present.text.line import plain
-from iotop_ai.present.text.units import amount, brief, clock, count, percent, plural, rate, size
+from iotop_ai.present.text.units import amount, brief, clock, count, percent, plural, size
 
 _TITLES = {
     CREATE: "create + delete a file",
@@ -34,6 +36,7 @@ _TITLES = {
     SEQUENTIAL: "sequential read",
     RANDOM: "random read",
     FILES: "small files",
+    DATASET: "dataset files",
 }
 _CHANGED = {"read": "sequential read", "random": "random 4 KB reads", "files": "small files", "write": "write + fsync"}
 _LIMITED = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_bytes": "{}B/s of writes"}
@@ -41,17 +44,10 @@ _LIMITED = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_byt
 
 def phase_title(one: Phase | Measured) -> str:
     """ "random read 4 KB", "small files 128 KB"."""
-    block = one.block_bytes if one.name not in (WRITE, CREATE, STAT) else 0
+    block = one.block_bytes if one.name not in (WRITE, CREATE, STAT, DATASET) else 0
+    if one.name == DATASET and not one.depth:
+        return "looking at the dataset"
     return f"{_TITLES[one.name]} {amount(block)}" if block else _TITLES[one.name]
-
-
-def speed(bytes_per_s: float | None) -> str:
-    """ "418 MB/s", "2.9 GB/s"."""
-    return " ".join(rate(bytes_per_s)) if bytes_per_s is None or bytes_per_s >= 9.95 * 1024**2 else _slow(bytes_per_s)
-
-
-def _slow(bytes_per_s: float) -> str:
-    return f"{brief(bytes_per_s / 1024**2)} MB/s"
 
 
 def place_text(place: Place) -> str:
@@ -99,6 +95,8 @@ def progress_text(phase: Phase, ops: int, size_bytes: int, so_far_s: float) -> s
     """The running phase: "random read 4 KB x16, 12k/s"."""
     depth = f" x{phase.depth}" if phase.depth > 1 else ""
     text = f"{phase_title(phase)}{depth}"
+    if phase.name == DATASET and not phase.depth:
+        return f"{text}: {plural(ops, 'file')}, {amount(size_bytes)}"
     if not ops or so_far_s <= 0:
         return f"{text} ..."
     of_bytes = phase.name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
@@ -114,6 +112,7 @@ def findings_text(report: Report) -> list[str]:
     if report.failed:
         out.append(f"? ended early: {plain(report.failed)}")
     out += [_threshold_text(one) for one in report.thresholds]
+    out += dataset_text(report) + forecast_text(report)
     if place.nominal is not None:
         out += _nominal_text(place.nominal, report)
     out += [f"a limit of this process's cgroup applies: {_limit_text(limit)}" for limit in place.limits]
@@ -154,12 +153,16 @@ def _per_s(value: float | None) -> str:
     return f"{count(value)}/s"
 
 
+def _percent(value: float | None) -> str:
+    return f"{percent(value)} %"
+
+
 def _milliseconds(value: float | None) -> str:
     return f"{brief(value)} ms"
 
 
 def _threshold_text(one: Threshold) -> str:
-    text = {"--min-read": speed, "--min-files": _per_s}.get(one.flag, _milliseconds)
+    text = {"--min-read": speed, "--min-files": _per_s, "--min-gpu": _percent}.get(one.flag, _milliseconds)
     verdict = {True: "ok", False: "FAILS", None: "?"}[one.met]
     measured = "not measured" if one.value is None else text(one.value)
     return f"{verdict}: {measured} ({one.flag} {text(one.limit)})"

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from iotop_ai.cli.options.common import settings_of
+from iotop_ai.cli.options.common import count, settings_of
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room, room_for_data
 from iotop_ai.collectors.state.folder import state_path
 from iotop_ai.export.json.storage_check import render_storage_check_json
 from iotop_ai.export.text.storage_check import storage_check_text
@@ -22,12 +23,22 @@ from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_size_bytes
 from iotop_ai.model.preflight.history import kept_of, slower_than_before
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.model.preflight.storage import Measured, Threshold, fastest_read, most_files, plan, read_await_ms
-from iotop_ai.preflight.storage.check import End, Started, StorageCheck
+from iotop_ai.model.preflight.storage import (
+    FILE_BYTES,
+    Measured,
+    Threshold,
+    fastest_read,
+    most_files,
+    plan,
+    read_await_ms,
+)
+from iotop_ai.preflight.storage.check import End, Found, Started, StorageCheck
 from iotop_ai.preflight.storage.check import Progress as PhaseProgress
+from iotop_ai.preflight.storage.forecast import forecasted, read_cores
 from iotop_ai.preflight.storage.history import keep_check, read_history
 from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.session import Request
+from iotop_ai.preflight.user_python import user_python
 from iotop_ai.present.preflight.storage import missing_text, progress_text
 from iotop_ai.present.screen.bounds import bounded
 
@@ -35,6 +46,8 @@ N = TypeVar("N", int, float)
 SHORTEST_S, LONGEST_S = 2.0, 600.0
 LEAST_KEPT_S = 5.0
 """A shorter check varies too much to be compared."""
+MOST_WORKERS = 256
+LEAST_SAMPLE, MOST_SAMPLE = 4096, 4 << 20
 _WIDTH = 80
 _GONE = (2, 20)
 """ENOENT and ENOTDIR."""
@@ -56,13 +69,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the reader: fio where it is installed (auto), or our own",
     )
     parser.add_argument(
-        "--workers", metavar="COUNT", type=_workers, default=4, help="readers of small files (default 4)"
-    )
-    parser.add_argument(
         "--no-write", action="store_true", help="write no file: read the largest one of the folder instead"
     )
+    _add_forecast_flags(parser.add_argument_group("the dataset, and what it leaves of a GPU"))
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
     parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
+
+
+def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--dataset", action="store_true", help="read a sample of PATH's own files as a loader does")
+    group.add_argument(
+        "--workers", metavar="COUNT", type=_workers, default=4, help="the loader's workers, 0 to 256 (default 4)"
+    )
+    group.add_argument("--samples-per-s", metavar="RATE", type=_per_s, help="what the training takes without waiting")
+    group.add_argument("--step-time", metavar="TIME", type=_step, help="in place of that: of one step (50ms), with")
+    group.add_argument("--batch", metavar="COUNT", type=count, help="samples in a step")
+    group.add_argument("--sample-size", metavar="SIZE", type=_size, help="of one sample (default: of a file)")
+    group.add_argument("--min-gpu", metavar="PERCENT", type=_share, help="exit 1 below this forecast: 90%%")
+    group.add_argument(
+        "--python", metavar="PATH", help="the Python with your decoder (default: the active environment's)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -85,9 +111,11 @@ def run(args: argparse.Namespace) -> int:
 
 def check(args: argparse.Namespace, clock: Clock) -> Report:
     """Measure, and keep the figures. Raises IotopError for a path that cannot be checked at all."""
-    place = read_place(args.path, Root("/"), clock)
-    phases = plan(args.seconds, args.workers)
-    request = Request(os.path.abspath(args.path), phases, args.engine, not args.no_write)
+    rate, root = wanted_rate(args), Root("/")
+    place = read_place(args.path, root, clock)
+    phases = plan(args.seconds, args.workers, int(args.sample_size or FILE_BYTES), args.dataset)
+    python = user_python(args.python) if args.dataset else ""
+    request = Request(os.path.abspath(args.path), phases, args.engine, not args.no_write, python=python)
     report = Report(place, 0)
     results: list[Measured] = []
     notes: list[str] = []
@@ -100,6 +128,8 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
                     show(f"{len(results) + 1}/{len(phases)} {progress_text(*news)}")
                 elif isinstance(news, Started):
                     report = report._replace(target=news.target, engine=news.engine)
+                elif isinstance(news, Found):
+                    report = report._replace(dataset=news.dataset, decoding=news.decoding)
                 elif isinstance(news, Measured):
                     results.append(news)
                 elif isinstance(news, str):
@@ -118,16 +148,37 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
             raise InputError(end.error)
     report = report._replace(
         wall_s=clock.wall_ns() // 10**9, results=tuple(results), notes=tuple(notes), hung_s=end.hung_s,
-        failed=end.error, thresholds=_thresholds(args, results),
+        failed=end.error,
     )  # fmt: skip
+    if rate or report.dataset is not None:
+        report = report._replace(room_bytes=room_for_data(read_levels(root), read_memory_room(root)))
+    if rate:
+        report = forecasted(report, rate, args.workers, args.sample_size, read_cores(root))
+    report = report._replace(thresholds=_thresholds(args, report))
     return report if end.error or end.hung_s else _compared(report, args.seconds)
 
 
-def _thresholds(args: argparse.Namespace, results: list[Measured]) -> tuple[Threshold, ...]:
+def wanted_rate(args: argparse.Namespace) -> float:
+    """Samples per second of the training, 0 when they are not given. Raises UsageError for half of them."""
+    if args.samples_per_s and (args.step_time or args.batch):
+        raise UsageError("--samples-per-s and --step-time with --batch mean the same; give one of them")
+    if bool(args.step_time) != bool(args.batch):
+        raise UsageError("--step-time and --batch go together")
+    rate: float = args.batch / args.step_time if args.batch else args.samples_per_s or 0.0
+    if args.min_gpu is not None and not rate:
+        raise UsageError("--min-gpu needs --samples-per-s, or --step-time with --batch")
+    if rate and not (args.dataset or args.sample_size):
+        raise UsageError("a forecast needs --dataset or --sample-size")
+    return rate
+
+
+def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ...]:
+    results, share = report.results, None if report.forecast is None else report.forecast.first
     asked = (
         Threshold("--min-read", args.min_read or 0.0, fastest_read(results)),
         Threshold("--min-files", args.min_files or 0.0, most_files(results)),
         Threshold("--max-await", args.max_await or 0.0, read_await_ms(results), at_most=True),
+        Threshold("--min-gpu", args.min_gpu or 0.0, share),
     )
     return tuple(one for one in asked if getattr(args, one.flag[2:].replace("-", "_")) is not None)
 
@@ -176,9 +227,28 @@ def _await(text: str) -> float:
 
 
 def _workers(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 256):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of readers; write 1 to 256")
+    if not (text.isascii() and text.isdecimal() and int(text) <= MOST_WORKERS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of workers; write 0 to {MOST_WORKERS}")
     return int(text)
+
+
+def _size(text: str) -> int:
+    size = _typed(parse_size_bytes, text)
+    if not LEAST_SAMPLE <= size <= MOST_SAMPLE:
+        raise argparse.ArgumentTypeError(f"{text} is outside 4k to 4M")
+    return -(-size // LEAST_SAMPLE) * LEAST_SAMPLE  # direct reads are of whole blocks
+
+
+def _step(text: str) -> float:
+    """Seconds."""
+    return _await(text) / 1000
+
+
+def _share(text: str) -> float:
+    number = text.removesuffix("%")
+    if not (number.isascii() and number.replace(".", "", 1).isdigit() and 0 < float(number) <= 100):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share; write 90%")
+    return float(number) / 100
 
 
 def _typed(parse: Callable[[str], N], text: str) -> N:

@@ -56,6 +56,34 @@ def test_a_threshold_that_cannot_be_checked_has_no_answer(tmp_path: Path) -> Non
     assert done.stderr == "unknown: --min-files: not measured here\n"
 
 
+def test_a_dataset_and_the_forecast(tmp_path: Path) -> None:
+    for number in range(50):
+        (tmp_path / f"{number}.bin").write_bytes(os.urandom(30_000))
+    asked = ("--dataset", "--workers", "2", "--step-time", "1ms", "--batch", "1000", "--min-gpu", "90%")
+    done = iotop("cache", "evict", str(tmp_path))
+    assert done.returncode == 0
+    done = iotop("check", str(tmp_path), *QUICK, *asked, "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert found["dataset"]["files"] == 50
+    assert found["dataset"]["fits"] is True
+    assert found["dataset"]["decoding"]["files"] == 0
+    assert found["demand"]["samples_per_s"] == 1_000_000
+    together = next(one for one in found["results"] if one["name"] == "dataset" and one["depth"] == 2)
+    assert found["forecast"]["first"] == pytest.approx(together["ops_per_s"] / 1e6, rel=0.5)
+    assert found["forecast"]["bound"] == "storage"
+    assert any(text.startswith("forecast: 2 workers at 1.0M samples/s need 27.9 GB/s;") for text in found["findings"])
+    assert len(list(tmp_path.iterdir())) == 50
+
+
+def test_a_forecast_for_samples_of_a_size(tmp_path: Path) -> None:
+    asked = ("--sample-size", "64k", "--samples-per-s", "1/s", "--workers", "0")
+    done = iotop("check", str(tmp_path), *QUICK, *asked)
+    assert done.returncode == 0
+    assert "forecast: the training process itself at 1 samples/s needs" in done.stdout
+    assert "small files 64 KB" in done.stdout
+
+
 def test_an_earlier_check_is_remembered(tmp_path: Path) -> None:
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
     asked = ("check", str(tmp_path), "--seconds", "5", "--engine", "own")
@@ -84,7 +112,13 @@ def test_an_earlier_check_is_remembered(tmp_path: Path) -> None:
         (("/tmp", "--max-await", "20"), "usage: argument --max-await: '20' has no unit; write 20ms"),
         (("/tmp", "--min-read", "fast"), "usage: argument --min-read: 'fast' is not a size"),
         (("/tmp", "--min-files", "-1/s"), "usage: "),
-        (("/tmp", "--workers", "0"), "usage: argument --workers: '0' is not a number of readers"),
+        (("/tmp", "--workers", "-1"), "usage: "),
+        (("/tmp", "--workers", "300"), "usage: argument --workers: '300' is not a number of workers"),
+        (("/tmp", "--min-gpu", "90%"), "usage: --min-gpu needs --samples-per-s"),
+        (("/tmp", "--batch", "32"), "usage: --step-time and --batch go together"),
+        (("/tmp", "--samples-per-s", "240"), "usage: a forecast needs --dataset or --sample-size"),
+        (("/tmp", "--dataset", "--python", "/nonexistent"), "usage: --python /nonexistent is not a program"),
+        (("/tmp", "--sample-size", "1T"), "usage: argument --sample-size: 1T is outside 4k to 4M"),
     ],
 )
 def test_errors_are_one_line(arguments: tuple[str, ...], error: str) -> None:

@@ -1,0 +1,139 @@
+"""A dataset's own files, read as a loader reads them: whole, through the page cache, with the kernel's read-ahead.
+
+Only sampled files of which nothing is in memory are read, and they are evicted again, so that the page cache is as
+before. Where all are in memory, they are read past it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.machine.dataset_files import FOLDER, Pinned, Sample, Tree, open_below
+from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
+from iotop_ai.model.preflight.dataset import Dataset
+from iotop_ai.model.preflight.storage import KIB
+from iotop_ai.preflight.storage.decode import MOST_BYTES, MOST_FILES, is_picture
+
+MOST_SAMPLED = 4000
+MOST_SCANNED = 500_000
+CHUNK = 128 * KIB
+"""Bytes of one read, as decoders read a file piece by piece."""
+MOST_OF_A_FILE = 64 << 20
+LEAST_COLD = 16
+"""With fewer files out of memory their reads prove nothing."""
+_LOOK_S = 1.0
+
+
+class Scanned(NamedTuple):
+    """The dataset and the sample to read: (path below the top, whether it may be evicted afterwards)."""
+
+    dataset: Dataset
+    top: Pinned
+    files: tuple[tuple[str, bool], ...]
+
+
+def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], None]) -> Scanned:
+    """Look at the files for at most so long; the caller closes the top. show: files, bytes so far. Raises OSError."""
+    whole = os.path.realpath(path)
+    if os.path.isdir(whole):
+        top = Pinned(os.open(whole, FOLDER), ".", whole)
+    else:
+        top = Pinned(os.open(os.path.dirname(whole), FOLDER), os.path.basename(whole), whole)
+    end_ns = clock.monotonic_ns() + int(seconds * 1e9)
+    tree, sample, sizes = Tree(top), Sample(MOST_SAMPLED), list[int]()
+    seen: set[tuple[int, int]] = set()
+    complete, size_bytes = True, 0
+    for entry in tree:
+        if not entry.regular or not entry.stat.st_size or seen_before(seen, entry.stat):
+            continue
+        sizes.append(entry.stat.st_size)
+        sample.take(entry.path, entry.stat.st_size)
+        size_bytes += entry.stat.st_size
+        show(len(sizes), size_bytes)
+        if clock.monotonic_ns() > end_ns or len(sizes) >= MOST_SCANNED:
+            complete = False
+            break
+    ordered = sorted(sizes) or [0]
+    p10, p50, p90 = (ordered[-(-percent * len(ordered) // 100) - 1] for percent in (10, 50, 90))
+    dataset = Dataset(len(sizes), size_bytes, complete, p10, p50, p90, ordered[-1], unreadable=tree.unreadable)
+    return _looked_at(dataset, top, sample.paths, clock)
+
+
+def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], clock: Clock) -> Scanned:
+    """With the share of the sample in the page cache, and the files that can be read cold."""
+    cache, end_ns = PageCache(), clock.monotonic_ns() + int(_LOOK_S * 1e9)
+    resident = known = sampled = 0
+    cold: list[tuple[str, bool]] = []
+    warm: list[tuple[str, bool]] = []
+    for path, size in paths:
+        if clock.monotonic_ns() > end_ns:
+            break
+        try:
+            handle, _ = open_below(top, path)
+            try:
+                found = cache.resident(handle)
+            finally:
+                os.close(handle)
+        except OSError:
+            continue
+        sampled += 1
+        if found is None:  # this user may not know: evicting could take it from somebody who needs it
+            cold.append((path, False))
+            continue
+        known += size
+        resident += found.bytes
+        (warm if found.bytes else cold).append((path, not found.bytes))
+    past = len(cold) < min(LEAST_COLD, sampled)
+    dataset = dataset._replace(sampled=sampled, resident_bytes=resident, known_bytes=known, cold=len(cold), past=past)
+    return Scanned(dataset, top, tuple(warm if past else cold))
+
+
+class Files:
+    """Reads of whole files. first: index of the first one, so that several phases read different files."""
+
+    def __init__(self, scanned: Scanned, first: int) -> None:
+        self._top, self._files, self._first = scanned.top, scanned.files, first
+        self._past = scanned.dataset.past
+
+    def read(self, buffer: mmap.mmap, number: int) -> int:
+        """One file; the bytes read."""
+        path, evict = self._files[(self._first + number) % len(self._files)]
+        try:
+            handle, _ = open_below(self._top, path, direct=self._past)
+        except FileNotFoundError:  # it went meanwhile
+            return 0
+        try:
+            done = 0
+            while done < MOST_OF_A_FILE:
+                got = os.preadv(handle, [buffer], done)
+                done += got
+                if got < len(buffer):
+                    break
+            if evict:
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+            return done
+        finally:
+            os.close(handle)
+
+
+def pictures(scanned: Scanned) -> list[bytes]:
+    """A few pictures of the sample."""
+    out: list[bytes] = []
+    for path, evict in scanned.files:
+        if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:
+            break
+        if not is_picture(path):
+            continue
+        try:
+            handle, _ = open_below(scanned.top, path)
+        except OSError:
+            continue
+        with os.fdopen(handle, "rb") as file:
+            out.append(file.read(MOST_BYTES))
+            if evict:
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+    return out

@@ -1,0 +1,55 @@
+"""The forecast of a check: what was measured, against what the training asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.job.cgroup_limits import cpu_quota
+from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, unified_folder
+from iotop_ai.model.preflight.dataset import DATASET, Demand, Supply, forecast
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import FILES, Measured
+
+
+def read_cores(root: Root) -> float:
+    """CPU cores that this process may use: its affinity, or its cgroups' quota where that is less."""
+    allowed = float(len(os.sched_getaffinity(0)))
+    try:
+        quota, _ = cpu_quota(root, parse_cgroups(root.read("proc/self/cgroup")), unified_folder(root))
+    except OSError:
+        quota = None
+    return allowed if quota is None else min(allowed, quota)
+
+
+def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes: int | None, cores: float) -> Report:
+    """The report with demand and forecast; without a forecast where the reads were not measured.
+
+    sample_bytes: of one sample; None: a file is a sample.
+    """
+    dataset = report.dataset
+    size = float(sample_bytes or (dataset.mean_bytes if dataset is not None else 0.0))
+    demand = Demand(samples_per_s, workers, size, cores)
+    report = report._replace(demand=demand)
+    found = [one for one in report.results if one.name == (FILES if dataset is None else DATASET)]
+    alone = _samples_per_s(found, 1, sample_bytes)
+    together = alone if workers < 2 else _samples_per_s(found, workers, sample_bytes)
+    if alone is None or together is None:
+        return report
+    cached, fits = 0.0, None
+    if dataset is not None:
+        cached = dataset.resident_ratio or 0.0
+        fits = dataset.fits(report.room_bytes)
+    # A file's decoding says nothing about a part of one.
+    decode_s = 0.0 if sample_bytes else report.decoding.file_s or 0.0
+    return report._replace(forecast=forecast(demand, Supply(alone, together, decode_s, cached), fits))
+
+
+def _samples_per_s(found: Sequence[Measured], readers: int, sample_bytes: int | None) -> float | None:
+    one = next((each for each in found if each.depth == readers), None)
+    if one is None:
+        return None
+    if sample_bytes and one.name == DATASET:
+        return None if one.bytes_per_s is None else one.bytes_per_s / sample_bytes
+    return one.ops_per_s

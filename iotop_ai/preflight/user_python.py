@@ -1,0 +1,31 @@
+"""The user's own Python, which has the decoders and frameworks that this program's environment lacks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from iotop_ai.collectors.io.programs import find_user_program
+from iotop_ai.collectors.io.trust import invoking_user
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import UsageError
+
+_ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
+
+
+def user_python(given: str | None, environ: Mapping[str, str] = os.environ) -> str:
+    """The absolute path: as given, of the active environment, else the system's; "" without one.
+
+    Raises UsageError for a given one that is not a program. Under sudo an environment of the calling user is ignored.
+    """
+    if given:
+        path = os.path.abspath(os.path.expanduser(given))
+        if not (os.path.isfile(path) and os.access(path, os.X_OK)):
+            raise UsageError(f"--python {clean(given)} is not a program")
+        return path
+    if invoking_user(environ) is None:
+        for name in _ENVIRONMENTS:
+            path = os.path.join(environ.get(name, ""), "bin/python")
+            if path.startswith("/") and os.access(path, os.X_OK):
+                return path
+    return find_user_program("python3")

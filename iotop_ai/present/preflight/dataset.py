@@ -1,0 +1,76 @@
+"""A dataset and the forecast of a GPU's share in words."""
+
+from __future__ import annotations
+
+from iotop_ai.model.preflight.dataset import DATASET, Decoding, Demand, Forecast
+from iotop_ai.model.preflight.report import Report
+from iotop_ai.present.text.line import plain
+from iotop_ai.present.text.units import MIB, amount, brief, count, percent, plural, rate
+
+
+def speed(bytes_per_s: float | None) -> str:
+    """ "418 MB/s", "9.4 MB/s", "2.9 GB/s"."""
+    if bytes_per_s is not None and bytes_per_s < 9.95 * MIB:
+        return f"{brief(bytes_per_s / MIB)} MB/s"
+    return " ".join(rate(bytes_per_s))
+
+
+def dataset_text(report: Report) -> list[str]:
+    """The dataset's files, where they are now, and how long they take to decode."""
+    found = report.dataset
+    if found is None:
+        return []
+    if not found.files:
+        return ["? the dataset has no file with content"]
+    least = "" if found.complete else "at least "
+    sizes = f"10 % up to {amount(found.p10_bytes)}, half up to {amount(found.p50_bytes)}"
+    sizes += f", 90 % up to {amount(found.p90_bytes)}, the largest {amount(found.most_bytes)}"
+    out = [f"dataset: {least}{plural(found.files, 'file')}, {amount(found.size_bytes)}; {sizes}"]
+    share = "unknown to this user" if found.resident_ratio is None else f"{percent(found.resident_ratio)} %"
+    fits = {True: "it fits into", False: "it does not fit into", None: "unknown whether it fits into"}
+    room = f"{fits[found.fits(report.room_bytes)]} the {amount(report.room_bytes)} of memory left here"
+    out.append(f"in the page cache: {share} of {plural(found.sampled, 'sampled file')}; {room}")
+    if found.unreadable:
+        out.append(f"{plural(found.unreadable, 'entry')} of the dataset could not be read".replace("entrys", "entries"))
+    if found.past:
+        out.append("its files are in memory, so they were read past the page cache")
+    return out + _decoding_text(report.decoding, any(one.name == DATASET for one in report.results))
+
+
+def _decoding_text(decoding: Decoding, read: bool) -> list[str]:
+    if decoding.why:
+        return [f"? decoding is not measured: {plain(decoding.why)}"] if read else []
+    if decoding.file_s is None:
+        return [f"? none of {decoding.failed} pictures could be decoded"] if decoding.failed else []
+    failed = f", {decoding.failed} could not be" if decoding.failed else ""
+    return [f"decoding: {brief(1000 * decoding.file_s)} ms of CPU a file ({plain(decoding.decoder)}){failed}"]
+
+
+def forecast_text(report: Report) -> list[str]:
+    """ "forecast: 8 workers at 240 samples/s need 412 MB/s; this disk gives 96: expect 23 % of the GPU"."""
+    demand, found = report.demand, report.forecast
+    if demand is None:
+        return []
+    workers = plural(demand.workers, "worker") if demand.workers else "the training process itself"
+    needed = speed(demand.samples_per_s * demand.sample_bytes)
+    text = f"forecast: {workers} at {count(demand.samples_per_s)} samples/s {_needs(demand)} {needed}"
+    if found is None:
+        return [f"{text}; ? what the storage gives was not measured"]
+    out = [f"{text}; {_given(demand, found)}: expect {percent(found.first)} % of the GPU"]
+    if found.later is not None and percent(found.later) != percent(found.first):
+        out[0] += f" in the first epoch, then {percent(found.later)} % from memory"
+    if found.workers is not None:
+        out.append(f"{plural(found.workers, 'worker')} would keep the GPU busy")
+    return out
+
+
+def _needs(demand: Demand) -> str:
+    return "needs" if demand.workers < 2 else "need"
+
+
+def _given(demand: Demand, found: Forecast) -> str:
+    if found.bound == "decode":
+        return f"decoding on {plural(round(demand.cores), 'core')} gives {count(found.samples_per_s)} samples/s"
+    if found.samples_per_s == float("inf"):
+        return "all of it is in memory"
+    return f"this storage gives {speed(found.samples_per_s * demand.sample_bytes)}"

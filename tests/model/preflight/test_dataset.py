@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.preflight.dataset import Dataset, Demand, Supply, forecast
+
+MB = 1 << 20
+
+
+def demand(samples_per_s: float, workers: int, cores: float = 8.0) -> Demand:
+    return Demand(samples_per_s, workers, MB, cores)
+
+
+def test_a_disk_at_its_limit_gives_its_share() -> None:
+    found = forecast(demand(400, 8), Supply(alone=60, together=96), fits=False)
+    assert found.first == pytest.approx(0.24)
+    assert (found.bound, found.later, found.workers) == ("storage", None, None)
+
+
+def test_latency_hides_behind_more_workers() -> None:
+    found = forecast(demand(200, 2), Supply(alone=50, together=100), fits=None)
+    assert found.first == pytest.approx(0.5)
+    assert found.workers == 4
+    # Forty times as many are too far from what was measured.
+    assert forecast(demand(4000, 2), Supply(50, 100), fits=None).workers is None
+
+
+def test_a_fast_disk_leaves_the_gpu_busy() -> None:
+    found = forecast(demand(100, 4), Supply(alone=300, together=900), fits=True)
+    assert (found.first, found.later, found.bound, found.workers) == (1.0, 1.0, "gpu", None)
+
+
+def test_decoding_shares_the_cores() -> None:
+    found = forecast(demand(1000, 8, cores=2), Supply(alone=5000, together=9000, decode_s=0.01), fits=True)
+    assert found.first == pytest.approx(0.2)
+    assert found.later == pytest.approx(0.2)
+    assert found.bound == "decode"
+
+
+def test_a_worker_decodes_while_it_does_not_read() -> None:
+    # 10 ms of reading and 10 ms of decoding: 50 samples/s each.
+    found = forecast(demand(400, 4), Supply(alone=100, together=400, decode_s=0.01), fits=False)
+    assert found.samples_per_s == pytest.approx(200)
+    assert found.first == pytest.approx(0.5)
+
+
+def test_without_workers_the_gpu_waits_for_each_sample() -> None:
+    found = forecast(demand(100, 0), Supply(alone=50, together=50), fits=True)
+    assert found.first == pytest.approx(0.01 / 0.03)
+    assert found.later == 1.0
+    assert found.bound == "storage"
+
+
+def test_what_is_in_memory_costs_no_reading() -> None:
+    half = forecast(demand(400, 8), Supply(60, 100, cached=0.5), fits=False)
+    assert half.first == pytest.approx(0.5)
+    all_of_it = forecast(demand(400, 8), Supply(60, 100, cached=1.0), fits=True)
+    assert (all_of_it.first, all_of_it.bound) == (1.0, "gpu")
+
+
+def test_a_dataset_that_was_not_seen_to_its_end_fits_only_if_it_may() -> None:
+    whole = Dataset(10, 100 * MB, complete=True)
+    part = whole._replace(complete=False)
+    assert whole.fits(200 * MB) is True
+    assert part.fits(200 * MB) is None
+    assert part.fits(50 * MB) is False
+    assert whole.fits(None) is None
+
+
+def test_means_and_shares_without_files_are_unknown() -> None:
+    assert Dataset(0, 0, complete=True).mean_bytes == 0.0
+    assert Dataset(0, 0, complete=True).resident_ratio is None

@@ -1,0 +1,178 @@
+"""Real datasets: scanned, read cold, left as they were, decoded."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
+from iotop_ai.model.preflight.dataset import DATASET, Decoding
+from iotop_ai.model.preflight.storage import KIB, Measured, plan
+from iotop_ai.preflight.storage.check import End, Found, News, Started, StorageCheck
+from iotop_ai.preflight.storage.dataset import scan
+from iotop_ai.preflight.storage.decode import decode
+from iotop_ai.preflight.storage.session import Request
+
+PHASES = tuple(phase for phase in plan(8.0, 3, dataset=True) if phase.name == DATASET)
+
+
+def make(folder: Path, count: int, size: int) -> None:
+    for number in range(count):
+        path = folder / f"class{number % 3}" / f"{number}.bin"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(size + number))
+
+
+def evict(folder: Path) -> None:
+    for path in folder.rglob("*.bin"):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def news_of(path: Path, **more: object) -> list[News]:
+    check = StorageCheck(Request(str(path), PHASES, "own", write=False)._replace(**more), Clock())
+    try:
+        return list(check.news())
+    finally:
+        check.close()
+
+
+def found(news: list[News]) -> Found:
+    return next(one for one in news if isinstance(one, Found))
+
+
+def results(news: list[News]) -> list[Measured]:
+    return [one for one in news if isinstance(one, Measured)]
+
+
+def test_cold_files_are_read_and_evicted_again(tmp_path: Path) -> None:
+    make(tmp_path, 120, 60 * KIB)
+    evict(tmp_path)
+    news = news_of(tmp_path)
+    dataset = found(news).dataset
+    assert (dataset.files, dataset.complete, dataset.past) == (120, True, False)
+    assert dataset.size_bytes == sum(60 * KIB + number for number in range(120))
+    assert dataset.p10_bytes <= dataset.p50_bytes <= dataset.p90_bytes <= dataset.most_bytes == 60 * KIB + 119
+    assert dataset.resident_ratio == 0.0
+    alone, together = results(news)
+    assert (alone.depth, together.depth) == (1, 3)
+    for one in (alone, together):
+        assert one.ops > 10
+        assert one.size_bytes / one.ops == pytest.approx(60 * KIB, rel=0.01)
+    assert read_cached(str(tmp_path), PageCache()).resident_bytes == 0
+    assert news[-1] == End()
+
+
+def test_files_in_memory_stay_there_and_are_read_past_it(tmp_path: Path) -> None:
+    make(tmp_path, 60, 40 * KIB)
+    for path in tmp_path.rglob("*.bin"):
+        path.read_bytes()
+    news = news_of(tmp_path)
+    dataset = found(news).dataset
+    assert dataset.past
+    assert dataset.resident_ratio == pytest.approx(1.0)
+    assert len(results(news)) == 2
+    assert read_cached(str(tmp_path), PageCache()).resident_ratio == pytest.approx(1.0)
+
+
+def test_of_a_half_cached_set_only_the_rest_is_read_and_evicted(tmp_path: Path) -> None:
+    make(tmp_path, 90, 40 * KIB)
+    evict(tmp_path)
+    warm = [path for path in tmp_path.rglob("*.bin") if path.parent.name == "class1"]
+    for path in warm:
+        path.read_bytes()
+    before = read_cached(str(tmp_path), PageCache()).resident_bytes
+    dataset = found(news_of(tmp_path)).dataset
+    assert dataset.cold == 60
+    assert dataset.resident_ratio == pytest.approx(1 / 3, abs=0.02)
+    assert read_cached(str(tmp_path), PageCache()).resident_bytes == pytest.approx(before, rel=0.01)
+
+
+def test_without_a_large_file_only_the_dataset_is_read(tmp_path: Path) -> None:
+    make(tmp_path, 30, 20 * KIB)
+    news = news_of(tmp_path)
+    assert not [one for one in news if isinstance(one, Started)]
+    assert any(isinstance(one, str) and "only the dataset's files are read" in one for one in news)
+    assert news[-1] == End()
+
+
+def test_an_empty_dataset(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    news = news_of(tmp_path)
+    assert found(news).dataset.files == 0
+    end = news[-1]
+    assert isinstance(end, End)
+    assert "no file there has the 8 MB" in end.error
+
+
+def test_a_link_out_of_the_dataset_is_not_followed(tmp_path: Path) -> None:
+    make(tmp_path / "set", 5, 4 * KIB)
+    (tmp_path / "other.bin").write_bytes(b"x" * 100_000)
+    (tmp_path / "set/link.bin").symlink_to(tmp_path / "other.bin")
+    scanned = scan(str(tmp_path / "set"), 5.0, Clock(), lambda *_: None)
+    os.close(scanned.top.folder)
+    assert scanned.dataset.files == 5
+
+
+def test_a_scan_ends_in_time(tmp_path: Path) -> None:
+    make(tmp_path, 30, 100)
+    scanned = scan(str(tmp_path), 0.0, Clock(), lambda *_: None)
+    os.close(scanned.top.folder)
+    assert not scanned.dataset.complete
+    assert scanned.dataset.files == 1
+
+
+def png(side: int) -> bytes:
+    """A picture of random pixels."""
+
+    def chunk(name: bytes, raw: bytes) -> bytes:
+        return struct.pack(">I", len(raw)) + name + raw + struct.pack(">I", zlib.crc32(name + raw))
+
+    rows = b"".join(b"\0" + os.urandom(3 * side) for _ in range(side))
+    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+@pytest.fixture(scope="module")
+def with_pillow(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Python of its own with Pillow."""
+    folder = tmp_path_factory.mktemp("pillow")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = str(folder / "bin/python")
+    done = subprocess.run([python, "-m", "pip", "install", "-q", "pillow"], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"needs the package index: {done.stderr.strip()[-200:]}")
+    return python
+
+
+@pytest.mark.slow
+def test_pictures_are_decoded_in_the_users_own_python(tmp_path: Path, with_pillow: str) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}.png").write_bytes(png(200))
+    (tmp_path / "broken.png").write_bytes(b"not a picture")
+    decoding = found(news_of(tmp_path, python=with_pillow)).decoding
+    assert decoding.decoder.startswith("Pillow ")
+    assert (decoding.files, decoding.failed) == (20, 1)
+    assert decoding.file_s is not None
+    assert 0.0001 < decoding.file_s < 1.0
+
+
+def test_a_python_without_pillow_says_so() -> None:
+    found = decode(sys.executable, [png(8)])
+    assert found.file_s is None
+    assert "Pillow does not load in this Python" in found.why
+
+
+@pytest.mark.parametrize("python", ["", "/bin/false", "/nonexistent/python"])
+def test_a_python_that_does_not_run_is_named(python: str) -> None:
+    assert decode(python, [png(8)]) == Decoding(
+        why=f"{python} does not run" if python else "no Python of yours is found; --python names one"
+    )
