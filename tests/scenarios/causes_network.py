@@ -6,7 +6,6 @@ import contextlib
 import os
 import random
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from tests.rigs.slowdisk.loop import run
 from tests.scenarios.cause import Cause, Scene, Setting, with_options
 from tests.scenarios.causes_gpu import ranks
-from tests.scenarios.place import die_with_us
+from tests.scenarios.link import linked_server
 from tests.scenarios.scenes import plain
 
 PEER = Path(__file__).with_name("peer.py")
@@ -34,37 +33,15 @@ def why_no_link() -> str:
 
 
 def linked(mbit: int) -> Scene:
-    """A link to a second network where the peer listens; limited to ``mbit``, though it reports 10 Gbit/s.
-
-    The network ends with the peer, which ends with us, and the interfaces with the network.
-    """
+    """A link to a second network where the peer listens; limited to ``mbit``, though it reports 10 Gbit/s."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:
-        number = os.getpid() % 10_000
-        near, far, net = f"grad{number}", f"far{number}", f"10.231.{number % 250}"
-        command = ["unshare", "--net", sys.executable, str(PEER)]
-        with (
-            plain(folder) as setting,
-            subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_us) as peer,
-        ):
-            try:
-                assert peer.stdout is not None
-                if not peer.stdout.readline():
-                    raise RuntimeError(f"the peer ended with {peer.wait()}")
-                pid = str(peer.pid)
-                run("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", pid)
-                run("ip", "address", "add", f"{net}.1/30", "dev", near)
-                run("ip", "link", "set", near, "up")
-                inside = ("nsenter", "-t", pid, "-n", "ip")
-                run(*inside, "address", "add", f"{net}.2/30", "dev", far)
-                run(*inside, "link", "set", far, "up")
-                rate = ("rate", f"{mbit}mbit", "burst", "256k", "latency", "50ms")
-                run("tc", "qdisc", "add", "dev", near, "root", "tbf", *rate)
-                (setting.folder / ADDRESS).write_text(f"{net}.2")
-                yield setting
-            finally:
-                peer.kill()
+        with plain(folder) as setting, linked_server([sys.executable, str(PEER)], "grad", "far", "10.231") as link:
+            rate = ("rate", f"{mbit}mbit", "burst", "256k", "latency", "50ms")
+            run("tc", "qdisc", "add", "dev", link.near, "root", "tbf", *rate)
+            (setting.folder / ADDRESS).write_text(link.address)
+            yield setting
 
     return scene
 

@@ -125,14 +125,11 @@ class JobCollector:
 
     def _tick(self, table: ProcessTable, now: int) -> Tick:
         ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]
-        ages = {key: self._age_s(table, key) for key in self._jobs}
+        at_ns, suspended_ns = self._clock.monotonic_ns(), self._clock.suspended_ns()
+        ages = {key: key.age_s(at_ns, suspended_ns, table.clk_tck) for key in self._jobs}
         looks = self._sampler.looks()
         children = self._descendants.update(table, ranks)
         return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._place, children, ages)
-
-    def _age_s(self, table: ProcessTable, key: ProcessKey) -> float:
-        up_ns = self._clock.monotonic_ns() + self._clock.suspended_ns()
-        return up_ns / 1e9 - key.start_ticks / table.clk_tck
 
     def close(self) -> None:
         """End the sampling thread and close descriptors."""

@@ -9,7 +9,7 @@ from iotop_ai.collectors.job.task_census import Census, ThreadCensus, children_o
 from iotop_ai.collectors.job.watched_task import STAT, WatchedTask, fields_after_name
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
 from iotop_ai.model.job.looks import Loading, Look, LookTally
-from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.job.records import LOADER, Job, Rank
 from iotop_ai.model.job.task_states import DISK, FUTEX, NET, QUEUE, RUNNING, STOPPED
 from iotop_ai.model.process.records import ProcessKey
 
@@ -68,7 +68,7 @@ class RankWatch:
         self._main, self._workers = main, workers
         self._members = frozenset(key.pid for key in job.members)
         self._sleeps = {key: found for key, found in self._sleeps.items() if key in job.members}
-        self._named = bool(rank.workers) and "loader" in job.evidence
+        self._named = rank.worker_kind == LOADER
 
     @property
     def loading(self) -> Loading:

@@ -242,8 +242,7 @@ def job_facts(
     look = window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
     long = window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
     processes = snapshot.processes.value
-    # A start time counts ticks since boot, suspend included.
-    up_s = (snapshot.at_ns + (snapshot.suspended_ns or 0)) / 1e9
+    suspended_ns = snapshot.suspended_ns or 0
     out = []
     for key, job in table.jobs.items():
         rates = _rates(look, key)
@@ -285,7 +284,7 @@ def job_facts(
                 *moved,
                 busy,
                 len(job.gpus) or (gpu.used if len(table.jobs) == 1 else 0),
-                max((up_s - rank.key.start_ticks / tick for rank in job.ranks), default=None),
+                max((rank.key.age_s(snapshot.at_ns, suspended_ns, tick) for rank in job.ranks), default=None),
                 _weighted(rates, "apart_ratio"),
                 wait.time,
                 lost.time,

@@ -11,7 +11,7 @@ from iotop_ai.model.job.order import job_order, work_level
 from iotop_ai.model.job.process_tree import CandidateTree
 from iotop_ai.model.job.programs import SPAWNED, has_word, is_notebook, is_script, script_name
 from iotop_ai.model.job.ray import RayRoles, ray_roles
-from iotop_ai.model.job.records import MOST_JOBS, Job, Rank
+from iotop_ai.model.job.records import LOADER, MOST_JOBS, Job, Rank
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 
 _OF_ITS_USER = ("launcher", "mpi", "notebook")
@@ -219,7 +219,7 @@ def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) 
     if not several:
         return ""
     if any(worker in tree.loaders for worker in several):
-        return "loader"
+        return LOADER
     if any(worker in tree.ray for worker in several):
         return "ray"
     looks = [tree.seen(worker) for worker in several]

@@ -22,6 +22,10 @@ WEAK_EVIDENCE = frozenset({"children", "mpi", "slurm", "notebook", "ray"})
 """Words that other programs than those of training have as well, alone or together."""
 
 
+LOADER = "loader"
+"""The worker_kind of PyTorch's DataLoader."""
+
+
 class Rank(NamedTuple):
     """One training process. workers: its loader processes, oldest first. gpus: UUIDs on which it is seen.
 

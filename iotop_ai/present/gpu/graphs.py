@@ -7,7 +7,7 @@ from collections.abc import Callable
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.sample import Sample
-from iotop_ai.present.screen.graphs import Graph, axis, graph_lines, room
+from iotop_ai.present.screen.graphs import Graph, axis_and_graphs
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import series
 from iotop_ai.present.text.line import Line
@@ -79,16 +79,8 @@ def throttle_ratio(rates: GpuRates) -> float | None:
 
 
 def gpu_graph_rows(frame: Frame, view: View, uuid: str, width: int, height: int) -> list[Line]:
-    """The axis, then as many graphs as fit; each has two rows when all fit so."""
-    where = room(width)
-    if where.cells < 10 or height < 2:
-        return []
-    graphs = gpu_graphs(frame, view, uuid, 2 * where.cells)
-    rows = 2 if 1 + 2 * len(graphs) <= height else 1
-    out = [axis(frame, view._replace(focus=""), width, where)]
-    for graph in graphs:
-        out += graph_lines(graph, view, width, where, rows)
-    return out[:height]
+    """The axis, then as many graphs as fit."""
+    return axis_and_graphs(frame, view, width, height, lambda slots: gpu_graphs(frame, view, uuid, slots))
 
 
 def _top(peak: float | None) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process.records import ProcessKey, ProcessRates
 from iotop_ai.model.sample import Sample
-from iotop_ai.present.screen.graphs import Graph, axis, graph_lines, room
+from iotop_ai.present.screen.graphs import Graph, axis_and_graphs
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import Series, nice_top, series
 from iotop_ai.present.text.line import Line
@@ -60,13 +60,5 @@ def _born_ns(frame: Frame, key: ProcessKey) -> int:
 
 
 def process_graph_rows(frame: Frame, view: View, key: ProcessKey, width: int, height: int) -> list[Line]:
-    """The axis, then as many graphs as fit; each has two rows when all fit so."""
-    where = room(width)
-    if where.cells < 10 or height < 2:
-        return []
-    graphs = process_graphs(frame, view, key, 2 * where.cells)
-    rows = 2 if 1 + 2 * len(graphs) <= height else 1
-    out = [axis(frame, view._replace(focus=""), width, where)]
-    for graph in graphs:
-        out += graph_lines(graph, view, width, where, rows)
-    return out[:height]
+    """The axis, then as many graphs as fit."""
+    return axis_and_graphs(frame, view, width, height, lambda slots: process_graphs(frame, view, key, slots))

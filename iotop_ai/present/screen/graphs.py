@@ -247,6 +247,21 @@ def graph_lines(graph: Graph, view: View, width: int, where: Room, rows: int) ->
     return out
 
 
+def axis_and_graphs(
+    frame: Frame, view: View, width: int, height: int, graphs_of: Callable[[int], list[Graph]]
+) -> list[Line]:
+    """The axis, then as many graphs as fit; each has two rows when all fit so. graphs_of: by the number of slots."""
+    where = room(width)
+    if where.cells < 10 or height < 2:
+        return []
+    found = graphs_of(2 * where.cells)
+    rows = 2 if 1 + 2 * len(found) <= height else 1
+    out = [axis(frame, view._replace(focus=""), width, where)]
+    for graph in found:
+        out += graph_lines(graph, view, width, where, rows)
+    return out[:height]
+
+
 @lru_cache(maxsize=8)
 def _blank(width: int) -> list[Span]:
     return [Span(" " * width)]

@@ -36,15 +36,7 @@ def token_of(text: str, otherwise: str = "text") -> str:
 
 def figure(value: float | None) -> str:
     """A measured quantity in at most four characters below 10,000, then with k, M: "87.0", "735", "1701", "13k"."""
-    if value is None:
-        return UNKNOWN
-    if value <= 0:
-        return "0"
-    if value < 0.05:
-        return "<0.1"
-    if value < 99.95:
-        return f"{value:.1f}"
-    return _whole(value)
+    return _figure(value, 99.95)
 
 
 def brief(value: float | None) -> str:
@@ -56,13 +48,18 @@ def brief(value: float | None) -> str:
 
 def count(value: float | None) -> str:
     """Events per second: whole numbers from 1 on ("735", "13k"), one decimal below ("0.4", "<0.1")."""
+    return _figure(value, 0.95)
+
+
+def _figure(value: float | None, whole_from: float) -> str:
+    """The value with one decimal below ``whole_from``, from there on whole."""
     if value is None:
         return UNKNOWN
     if value <= 0:
         return "0"
     if value < 0.05:
         return "<0.1"
-    if value < 0.95:
+    if value < whole_from:
         return f"{value:.1f}"
     return _whole(value)
 

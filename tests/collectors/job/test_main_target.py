@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.task_sampler import TaskSampler
 from iotop_ai.model.job.looks import LookCounts
-from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.job.records import LOADER, Job, Rank
 from iotop_ai.model.process.records import ProcessKey
 from tests.collectors.job.children import fields, until
 
@@ -64,7 +64,8 @@ def looks_at(job: Job) -> LookCounts:
 
 
 def job_of(main: ProcessKey, worker: ProcessKey, evidence: str = "loader", gpus: tuple[str, ...] = ()) -> Job:
-    return Job(main, "train.py", "alice", 0, (Rank(main, (worker,), gpus),), evidence=(evidence,))
+    rank = Rank(main, (worker,), gpus, worker_kind=LOADER if evidence == "loader" else "")
+    return Job(main, "train.py", "alice", 0, (rank,), evidence=(evidence,))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to see another process's call under any yama setting")

@@ -13,7 +13,7 @@ from iotop_ai.collectors.job.rank_watch import ANSWERS, LATELY_LOOKS, MOST_WORKE
 from iotop_ai.collectors.job.task_sampler import CENSUS_SWEEPS, TaskSampler
 from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
-from iotop_ai.model.job.records import Job, Rank
+from iotop_ai.model.job.records import LOADER, Job, Rank
 from iotop_ai.model.job.task_states import DISK, FUTEX, OTHER, QUEUE, RUNNING, STOPPED
 from tests.collectors.job.children import Child, descriptors, fields, names_below, until
 
@@ -36,7 +36,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 def job_of(trainer: Child, *workers: Child, evidence: tuple[str, ...] = ("loader",)) -> Job:
-    rank = Rank(trainer.key, tuple(worker.key for worker in workers))
+    kind = LOADER if workers and "loader" in evidence else ""
+    rank = Rank(trainer.key, tuple(worker.key for worker in workers), worker_kind=kind)
     return Job(trainer.key, "train.py", "alice", 0, (rank,), evidence=evidence)
 
 
@@ -232,7 +233,7 @@ def test_the_looks_of_real_sweeps(start: Start) -> None:
     assert fields(worker.pid, worker.tids[0])[0] == "D"
     before = descriptors()
     sampler = TaskSampler(ROOT, Clock(), period_s=60.0)
-    rank = Rank(trainer.key, (worker.key,), ("GPU-0",))
+    rank = Rank(trainer.key, (worker.key,), ("GPU-0",), worker_kind=LOADER)
     job = Job(trainer.key, "train.py", "alice", 0, (rank,), evidence=("loader",))
     sampler.select({job.key: job})
     for _ in range(3 * CENSUS_SWEEPS):

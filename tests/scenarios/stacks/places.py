@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.rigs.slowdisk import FuseDisk
 from tests.rigs.slowdisk.loop import run
-from tests.scenarios.place import die_with_us
+from tests.scenarios.link import linked_server
 from tests.scenarios.scenes import EXT4
 
 SERVER = Path(__file__).with_name("server.py")
@@ -74,42 +72,16 @@ def slow_writes(megabytes_per_s: float) -> Place:
 
 
 def server(megabytes_per_s: float, delay_ms: float) -> Place:
-    """An object store at the other end of a link: it answers each request after a delay, and all at that rate.
-
-    The link is a pair of interfaces to a network namespace, which ends with the server.
-    """
+    """An object store at the other end of a link: it answers each request after a delay, and all at that rate."""
 
     @contextlib.contextmanager
     def place(folder: Path, fill: Fill) -> Iterator[str]:
         data = folder / "bucket"
         data.mkdir()
         fill(data)
-        number = os.getpid() % 10_000
-        near, far, net = f"store{number}", f"peer{number}", f"10.232.{number % 250}"
-        command = [
-            "unshare",
-            "--net",
-            sys.executable,
-            str(SERVER),
-            str(data),
-            str(delay_ms),
-            str(megabytes_per_s * MB),
-            str(PORT),
-        ]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_us) as process:
-            try:
-                assert process.stdout is not None
-                if not process.stdout.readline():
-                    raise RuntimeError(f"the server ended with {process.wait()}")
-                pid = str(process.pid)
-                run("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", pid)
-                run("ip", "address", "add", f"{net}.1/30", "dev", near)
-                run("ip", "link", "set", near, "up")
-                inside = ("nsenter", "-t", pid, "-n", "ip")
-                run(*inside, "address", "add", f"{net}.2/30", "dev", far)
-                run(*inside, "link", "set", far, "up")
-                yield f"http://{net}.2:{PORT}"
-            finally:
-                process.kill()
+        rate = str(megabytes_per_s * MB)
+        command = [sys.executable, str(SERVER), str(data), str(delay_ms), rate, str(PORT)]
+        with linked_server(command, "store", "peer", "10.232") as link:
+            yield f"http://{link.address}:{PORT}"
 
     return place

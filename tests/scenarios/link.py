@@ -1,0 +1,45 @@
+"""A second network on this machine, with a server in it, at the other end of a pair of interfaces."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tests.rigs.slowdisk.loop import run
+from tests.scenarios.place import die_with_us
+
+
+class Link(NamedTuple):
+    """near: our interface. address: that of the server."""
+
+    near: str
+    address: str
+
+
+@contextlib.contextmanager
+def linked_server(command: Sequence[str], near: str, far: str, net: str) -> Iterator[Link]:
+    """Run a server that prints a line once it listens. near, far: names of the interfaces; net: "10.231".
+
+    The network ends with the server, the server with us, and the interfaces with the network.
+    """
+    number = os.getpid() % 10_000
+    near, far, net = f"{near}{number}", f"{far}{number}", f"{net}.{number % 250}"
+    command = ["unshare", "--net", *command]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_us) as server:
+        try:
+            assert server.stdout is not None
+            if not server.stdout.readline():
+                raise RuntimeError(f"the server ended with {server.wait()}")
+            pid = str(server.pid)
+            run("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", pid)
+            run("ip", "address", "add", f"{net}.1/30", "dev", near)
+            run("ip", "link", "set", near, "up")
+            inside = ("nsenter", "-t", pid, "-n", "ip")
+            run(*inside, "address", "add", f"{net}.2/30", "dev", far)
+            run(*inside, "link", "set", far, "up")
+            yield Link(near, f"{net}.2")
+        finally:
+            server.kill()
