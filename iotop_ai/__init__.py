@@ -13,6 +13,12 @@ _PLACES = {
     "step": "iotop_ai.train.steps",
     "mark": "iotop_ai.train.steps",
     "monitor_disk": "iotop_ai.train.disk_table",
+    "TrainingLoop": "iotop_ai.train.callbacks.torch",
+    "LightningCallback": "iotop_ai.train.callbacks.lightning",
+    "TransformersCallback": "iotop_ai.train.callbacks.transformers",
+    "KerasCallback": "iotop_ai.train.callbacks.keras",
+    "tf_keras_callback": "iotop_ai.train.callbacks.keras",
+    "load_ipython_extension": "iotop_ai.train.notebook",
     "load": "iotop_ai.export.tables.recording",
 }
 """Where each public name is defined."""

@@ -52,7 +52,7 @@ class Monitor:
         options: Sequence[str] = (),
         every_rank: bool = False,
     ) -> None:
-        self.path = "" if path is None else os.path.abspath(os.fspath(path))
+        self._wanted = self.path = "" if path is None else os.path.abspath(os.fspath(path))
         self.error = ""
         self._named, self._interval, self._options = program, interval, tuple(options)
         self._every_rank = every_rank
@@ -79,7 +79,7 @@ class Monitor:
             return
         if not self._every_rank and (ranks(os.environ)["local_rank"] or 0) > 0:
             return
-        path = _free(self.path or os.path.join(os.getcwd(), _default_name()))
+        path = _free(self._wanted or os.path.join(os.getcwd(), _default_name()))
         try:
             command = record_command(program(self._named, os.environ), path, self._interval, self._options)
             self._recorder = Recorder(command)

@@ -42,6 +42,18 @@ STACKS: dict[str, Stack] = {
         ("boto3", "s3fs", "aiohttp", "torch"),
         "torch",
     ),
+    "lightning": Stack(
+        ("lightning==2.6.6", "tensorboard==2.21.0", "mlflow-skinny==3.17.2", "wandb==0.30.0"),
+        ("lightning.pytorch", "tensorboard", "mlflow", "wandb"),
+        "torch",
+    ),
+    "transformers": Stack(
+        ("transformers==5.18.0", "accelerate==1.15.0", "tensorboard==2.21.0"), ("transformers", "accelerate"), "torch"
+    ),
+    "keras": Stack(("keras==3.15.1", "jax==0.10.0", *SHARED), ("torch", "jax"), "torch"),
+    "notebook": Stack(
+        ("nbclient==0.11.0", "ipykernel==7.4.0", "ipython==9.18.1"), ("nbclient", "ipykernel", "torch"), "torch"
+    ),
     "frames": Stack(("pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1"), ("pandas", "polars", "pyarrow")),
     "ray": Stack(("ray[data,train]==2.60.0", "pandas==3.1.1", *SHARED), ("ray.data", "ray.train", "torch"), "torch"),
 }

@@ -1,0 +1,1 @@
+"""Callbacks of training frameworks; each module needs its own framework, and is imported with it."""

@@ -1,0 +1,97 @@
+"""The callbacks of Keras 3 and of TensorFlow's own: ``model.fit(..., callbacks=[KerasCallback("run.iotop.jsonl")])``.
+
+Only the back end torch fetches a batch between two steps. TensorFlow and JAX fetch within the step, so that the wait
+cannot be told from it ("not separable"): watch a generator or a PyDataset with ``iotop_ai.watch``, or see the wait from
+outside. Source: keras/src/backend/*/trainer.py (fit), keras/src/trainers/epoch_iterator.py, 3.x.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+from iotop_ai.train import steps
+from iotop_ai.train.callbacks.session import Metrics, TrainingSession
+
+_SEPARABLE = ("torch",)
+
+
+def _events(base: Any) -> Any:
+    """The callback with this base class: tf.keras, keras and tf_keras each check for their own."""
+
+    class KerasEvents(base):  # type: ignore[misc]
+        """Records a fit, writes its verdict into the log when it changes, and gives metrics to loggers.
+
+        At the end of an epoch they are in its logs: the History has them, and so has each callback after this one, such
+        as TensorBoard. session: arguments of ``TrainingSession``.
+        """
+
+        def __init__(self, path: Any = None, **session: Any) -> None:
+            super().__init__()
+            session.setdefault("separable", _backend(base) in _SEPARABLE)
+            self.session = TrainingSession(path, **session)
+            self._steps = 0
+            self._newest: Metrics = {}
+
+        def on_train_begin(self, logs: Any = None) -> None:
+            """Start the recorder."""
+            self.session.begin()
+
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            """Mark the epoch; its first batch is fetched from here on."""
+            steps.mark(f"epoch {epoch}")
+            self.session.waiting()
+
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            """The batch is there."""
+            self.session.batch()
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            """The step has ended."""
+            self._steps += 1
+            self._newest = self.session.step(self._steps) or self._newest
+            self.session.waiting()
+
+        def on_test_begin(self, logs: Any = None) -> None:
+            """What comes is not a wait."""
+            self.session.not_waiting()
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            """Put the newest metrics into the epoch's logs."""
+            if logs is not None:
+                logs.update(self._newest)
+
+        def on_train_end(self, logs: Any = None) -> None:
+            """End the recording."""
+            self.session.end()
+
+    return KerasEvents
+
+
+def _backend(base: Any) -> str:
+    """The back end of the Keras that has this base class: tensorflow, torch, jax, numpy, openvino."""
+    if base.__module__.partition(".")[0] != "keras":
+        return "tensorflow"  # tf_keras, and Keras 2 within TensorFlow
+    return str(import_module("keras").backend.backend())
+
+
+def _base() -> Any:
+    """The Callback of Keras, or of TensorFlow where Keras is only there."""
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None and "keras" not in sys.modules:
+        return tensorflow.keras.callbacks.Callback
+    try:
+        return import_module("keras").callbacks.Callback
+    except ImportError:
+        return import_module("tensorflow").keras.callbacks.Callback
+
+
+KerasCallback = _events(_base())
+"""For Keras 3."""
+
+
+def tf_keras_callback(*arguments: Any, **options: Any) -> Any:
+    """The same for ``tf.keras``, whatever Keras TensorFlow takes for it (Keras 3, or tf_keras as Keras 2)."""
+    base = import_module("tensorflow").keras.callbacks.Callback
+    return _events(base)(*arguments, **options)

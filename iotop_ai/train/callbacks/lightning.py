@@ -1,0 +1,85 @@
+"""The callback of PyTorch Lightning: ``Trainer(callbacks=[LightningCallback("run.iotop.jsonl")])``.
+
+Lightning has no hook around the fetch of a batch: the wait is the time from the end of a step to the begin of the next
+one, without validation and without a step after which a checkpoint is written.
+Source: lightning/pytorch/loops/training_epoch_loop.py (advance), lightning/pytorch/callbacks/callback.py, 2.x.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+from iotop_ai.train import steps
+from iotop_ai.train.callbacks.session import Metrics, Sink, TrainingSession
+
+_PACKAGES = ("lightning.pytorch", "pytorch_lightning")
+
+
+def _base() -> Any:
+    """The Callback of the package that the program uses: both may be installed."""
+    for package in (*(one for one in _PACKAGES if one in sys.modules), *_PACKAGES):
+        try:
+            return import_module(package).Callback
+        except ImportError:
+            continue
+    raise ImportError("LightningCallback needs PyTorch Lightning: pip install lightning")
+
+
+class LightningCallback(_base()):  # type: ignore[misc]  # its class is known when Lightning is
+    """Records a fit, writes its verdict into the log when it changes, and gives metrics to the Trainer's loggers.
+
+    Arguments: those of ``TrainingSession``.
+    """
+
+    def __init__(self, path: Any = None, **session: Any) -> None:
+        super().__init__()
+        self.session = TrainingSession(path, **session)
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """Start the recorder."""
+        self.session.begin()
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Mark the epoch; its first batch is fetched from here on."""
+        steps.mark(f"epoch {trainer.current_epoch}")
+        self.session.waiting()
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        """The batch is there."""
+        self.session.batch()
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """The step has ended."""
+        self.session.step(trainer.global_step, _to_loggers(trainer))
+        self.session.waiting()
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """What comes is not a wait."""
+        self.session.not_waiting()
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """The next batch is fetched from here on."""
+        self.session.waiting()
+
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: Any) -> None:
+        """The time up to the next step is that of the checkpoint, too."""
+        self.session.not_waiting()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """The training is ended by an error or by Ctrl-C."""
+        steps.mark(f"ended by {type(exception).__name__}")
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """End the recording."""
+        if stage == "fit":
+            self.session.end()
+
+
+def _to_loggers(trainer: Any) -> Sink:
+    def log(metrics: Metrics, number: int) -> None:
+        for logger in trainer.loggers:
+            logger.log_metrics(metrics, step=number)
+
+    return log

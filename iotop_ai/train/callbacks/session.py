@@ -1,0 +1,172 @@
+"""What all callbacks share: the recorder, the waits between two steps, the verdict in the log, metrics for loggers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from typing import Any, Callable, Dict
+
+from iotop_ai.train import steps
+from iotop_ai.train.distributed import ranks
+from iotop_ai.train.monitor import Monitor
+
+Metrics = Dict[str, float]
+Sink = Callable[[Metrics, int], None]
+
+LOOK_NS = 5_000_000_000
+"""Between two looks at the verdict."""
+METRICS_NS = 10_000_000_000
+"""Between two sets of metrics."""
+PREFIX = "iotop_ai/"
+NOT_SEPARABLE = "not separable"
+
+
+class TrainingSession:
+    """One training, by the events that a framework's callback gets.
+
+    path and options: as of ``Monitor``; record=False starts no recorder, and only tells the steps to monitors beside.
+    writer: a SummaryWriter of TensorBoard for the metrics; open runs of MLflow and Weights & Biases get them as well.
+    log: gets each new verdict as a line, on the first rank; by default standard error. separable: whether the framework
+    fetches a batch outside of its step; where it does not, only ``watch`` on the loader can tell the wait.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        record: bool = True,
+        writer: Any = None,
+        log: Callable[[str], None] | None = None,
+        separable: bool = True,
+        **options: Any,
+    ) -> None:
+        self.monitor = Monitor(path, **options) if record else None
+        self.writer = writer
+        self.separable = separable
+        self._log = log or write_line
+        self._since: int | None = None
+        self._own_batches = 0
+        self._look_ns = self._metrics_ns = 0
+        self._before = (0, 0, 0)
+        self._told: tuple[str, str] | None = None
+
+    @property
+    def data_wait(self) -> str:
+        """How the wait for data is known: "measured" or "not separable"."""
+        return "measured" if self.separable or self._watched() else NOT_SEPARABLE
+
+    def begin(self) -> None:
+        """The training begins."""
+        if self.monitor is not None:
+            self.monitor.start()
+        now = time.monotonic_ns()
+        self._look_ns, self._metrics_ns = now + LOOK_NS, now + METRICS_NS
+        self._own_batches = steps.COUNTER.batches
+        self._before = _totals(now)
+
+    def waiting(self) -> None:
+        """From now on the loop waits for its next batch: a step, or other work between two steps, has ended."""
+        self._since = time.monotonic_ns()
+
+    def not_waiting(self) -> None:
+        """The time up to the next step is not all spent waiting: a checkpoint is written, or a validation runs."""
+        self._since = None
+
+    def batch(self) -> None:
+        """The loop has its batch."""
+        counter, since, self._since = steps.COUNTER, self._since, None
+        # Where the loader is watched, the wait is measured already.
+        if self.separable and since is not None and not self._watched():
+            counter.waited(time.monotonic_ns() - since)
+            self._own_batches += 1
+
+    def step(self, number: int, emit: Sink | None = None) -> Metrics | None:
+        """A training step has ended. number: its own. emit: gets the metrics in place of writer and open runs.
+
+        Returns the metrics where they were due.
+        """
+        counter = steps.COUNTER
+        counter.step()
+        now = time.monotonic_ns()
+        counter.tell_if_due(now)
+        if now >= self._look_ns:
+            self._look_ns = now + LOOK_NS
+            self._tell_verdict(0)
+        if now < self._metrics_ns:
+            return None
+        self._metrics_ns = now + METRICS_NS
+        metrics = self.metrics(now)
+        with contextlib.suppress(Exception):  # a logger must not end a training
+            (emit or self._emit)(metrics, number)
+        return metrics
+
+    def _emit(self, metrics: Metrics, number: int) -> None:
+        for name, value in metrics.items() if self.writer is not None else ():
+            self.writer.add_scalar(name, value, number)
+        for sink in active_loggers():
+            sink(metrics, number)
+
+    def end(self) -> None:
+        """The training has ended: its last verdict, and the end of the recording."""
+        steps.COUNTER.tell()
+        if self.monitor is not None:
+            self._tell_verdict(5)
+            self.monitor.stop()
+
+    def metrics(self, now_ns: int) -> Metrics:
+        """The steps since the last metrics, and where the job's time went so far: PREFIX + name."""
+        totals = _totals(now_ns)
+        seconds, done, data_ns = ((b - a) for a, b in zip(self._before, totals))
+        self._before = totals
+        out = {"steps_per_s": done * 1e9 / seconds} if seconds > 0 else {}
+        if seconds > 0 and steps.COUNTER.data_ns is not None:
+            out["data_wait_ratio"] = min(1.0, data_ns / seconds)
+        found = None if self.monitor is None else self.monitor.breakdown(wait=0)
+        if found is not None:
+            out.update({f"time_{name}_ratio": share for name, share in found.shares.items()})
+            out["data_seen_ratio"] = found.data_wait
+        return {PREFIX + name: value for name, value in out.items()}
+
+    def _watched(self) -> bool:
+        """Whether somebody else counts batches: ``watch``."""
+        return steps.COUNTER.batches != self._own_batches
+
+    def _tell_verdict(self, wait: float) -> None:
+        """Write the verdict when it is another one than the last that was written."""
+        verdict = None if self.monitor is None else self.monitor.verdict(wait=wait)
+        if verdict is None or verdict.measuring or (ranks(os.environ)["rank"] or 0) > 0:
+            return
+        told = (verdict.state, verdict.class_id)
+        if told != self._told:
+            self._told = told
+            line = f"iotop-ai: {verdict}"
+            self._log(line if self.data_wait != NOT_SEPARABLE else f"{line}; data wait of a step: {NOT_SEPARABLE}")
+
+
+def _totals(now_ns: int) -> tuple[int, int, int]:
+    counter = steps.COUNTER
+    return now_ns, counter.batches if counter.steps is None else counter.steps, counter.data_ns or 0
+
+
+def write_line(line: str) -> None:
+    """Write to standard error; where a progress bar of tqdm is drawn, above it."""
+    tqdm = getattr(sys.modules.get("tqdm"), "tqdm", None)
+    if tqdm is not None:
+        tqdm.write(line, file=sys.stderr)
+    elif sys.stderr is not None:
+        sys.stderr.write(line + "\n")
+
+
+def active_loggers() -> list[Sink]:
+    """The runs of MLflow and Weights & Biases that this process has open."""
+    found: list[Sink] = []
+    mlflow, wandb = sys.modules.get("mlflow"), sys.modules.get("wandb")
+    with contextlib.suppress(Exception):  # half imported, or another module of that name
+        if mlflow is not None and mlflow.active_run() is not None:
+            found.append(lambda metrics, number: mlflow.log_metrics(metrics, step=number))
+    run = getattr(wandb, "run", None)
+    if run is not None:
+        found.append(lambda metrics, number: run.log(metrics))
+    return found

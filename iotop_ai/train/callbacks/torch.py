@@ -1,0 +1,45 @@
+"""A plain training loop, of PyTorch or of anything else that iterates: ``with TrainingLoop(path) as loop:``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Iterable, TypeVar
+
+from iotop_ai.train import steps
+from iotop_ai.train.callbacks.session import TrainingSession
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+T = TypeVar("T")
+
+
+class TrainingLoop:
+    """Records a loop, writes its verdict into the log when it changes, and gives its metrics to loggers.
+
+    ``for batch in loop(loader)`` measures the wait for each batch; ``loop.step()`` ends a training step. session:
+    arguments of ``TrainingSession``, such as writer=SummaryWriter().
+    """
+
+    def __init__(self, path: Any = None, **session: Any) -> None:
+        self.session = TrainingSession(path, **session)
+        self.steps = 0
+
+    def __enter__(self) -> TrainingLoop:
+        self.session.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            steps.mark(f"ended by {type(error).__name__}")
+        self.session.end()
+
+    def __call__(self, loader: Iterable[T]) -> steps.Watched[T]:
+        """``iotop_ai.watch``."""
+        return steps.watch(loader)
+
+    def step(self) -> None:
+        """A training step has ended."""
+        self.steps += 1
+        self.session.step(self.steps)

@@ -1,0 +1,155 @@
+"""The notebook: ``%load_ext iotop_ai``, then ``%monitor_io start | stop | report`` and ``%%monitor_io`` on a cell."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import threading
+import time
+from importlib import import_module
+from typing import Any
+
+from iotop_ai.model.errors import IotopError
+from iotop_ai.train.monitor import Monitor
+from iotop_ai.train.picture import picture
+
+USAGE = "usage: %monitor_io start [FILE] | stop | report, or %%monitor_io [FILE] as the first line of a cell"
+PROGRESS_S = 1.0
+
+
+class Session:
+    """One recording of a notebook: a Monitor, and a line below the cell that changes while it runs."""
+
+    def __init__(self, path: str | None, show_progress: bool) -> None:
+        self.monitor = Monitor(path)
+        self.ended = False
+        self._begin = time.monotonic()
+        self._took = 0.0
+        self._stop = threading.Event()
+        self._handle: Any = None
+        self.monitor.start()
+        self._thread: threading.Thread | None = None
+        if show_progress and not self.monitor.error:
+            self._handle = _display(_html(self._progress()), display_id=True)
+            self._thread = threading.Thread(target=self._run, name="monitor_io", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the recording; the last verdict stays."""
+        if self.ended:
+            return
+        self.ended = True
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(2 * PROGRESS_S)
+        self.monitor.verdict()
+        self._took = time.monotonic() - self._begin
+        self.monitor.stop()
+
+    def report(self) -> Any:
+        """The picture and the verdict: so far, or of the whole recording."""
+        if not self.ended:
+            self.monitor.verdict()
+            self._took = time.monotonic() - self._begin
+        return _html(
+            picture(self.monitor.verdict(wait=0), self.monitor.breakdown(wait=0), self._took, self.monitor.path)
+        )
+
+    def replace_progress(self) -> None:
+        """Put the report in the place of the progress."""
+        if self._handle is None:
+            _display(self.report())
+        else:
+            self._handle.update(self.report())
+
+    def _run(self) -> None:
+        while not self._stop.wait(PROGRESS_S):
+            if self._handle is not None:
+                self._handle.update(_html(self._progress()))
+
+    def _progress(self) -> str:
+        verdict = self.monitor.verdict(wait=0)
+        words = "recording" if verdict is None else f"{verdict.state}: {verdict.text}"
+        seconds = int(time.monotonic() - self._begin)
+        return f"<pre>monitor_io {seconds // 60}:{seconds % 60:02} {escaped(words)}</pre>"
+
+
+class Magics:
+    """The commands ``%monitor_io`` and ``%%monitor_io``."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._session: Session | None = None
+
+    def monitor_io(self, line: str, cell: str | None = None) -> Any:
+        """Record this machine while cells run; the verdict and where the time went afterwards.
+
+        %monitor_io start [FILE]  begin; %monitor_io stop  end, with a report; %monitor_io report  a report so far.
+        %%monitor_io [FILE]  while this cell runs.
+        """
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            return _say(USAGE)
+        if cell is not None:
+            return self._cell(words, cell)
+        if words[:1] == ["start"] and len(words) <= 2:
+            if self._session is not None and not self._session.ended:
+                return _say("monitor_io: recording already; %monitor_io stop ends it")
+            self._session = Session(words[1] if words[1:] else None, show_progress=False)
+            return _say(f"monitor_io: {self._session.monitor.error or 'recording'}")
+        if self._session is None:
+            return _say(USAGE if words not in (["stop"], ["report"]) else "monitor_io: nothing is recorded yet")
+        if words == ["stop"]:
+            self._session.stop()
+            return self._session.report()
+        return self._session.report() if words == ["report"] else _say(USAGE)
+
+    def _cell(self, words: list[str], cell: str) -> Any:
+        if len(words) > 1:
+            return _say(USAGE)
+        self._session = Session(words[0] if words else None, show_progress=True)
+        result = None
+        try:
+            result = self._shell.run_cell(cell)
+        finally:
+            self._session.stop()
+            self._session.replace_progress()
+        # run_cell has shown the cell's own error and result already.
+        return None if result is None or result.success else self._failed(result)
+
+    def _failed(self, result: Any) -> Any:
+        error = result.error_before_exec or result.error_in_exec
+        raise CellFailedError(type(error).__name__) from None
+
+
+class CellFailedError(IotopError):
+    """The monitored cell ended with an error, which is shown above: "run all" stops here."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"the monitored cell ended with {self}"]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What ``%load_ext iotop_ai`` calls."""
+    magics = Magics(shell)
+    shell.register_magic_function(magics.monitor_io, "line_cell", "monitor_io")
+
+
+def escaped(text: str) -> str:
+    """Text for HTML."""
+    from html import escape
+
+    return escape(text, quote=True)
+
+
+def _html(text: str) -> Any:
+    return import_module("IPython.display").HTML(text)
+
+
+def _display(what: Any, **options: Any) -> Any:
+    return import_module("IPython.display").display(what, **options)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")

@@ -1,0 +1,125 @@
+"""Each callback in a real loop of its framework: its wait for data beside that of the framework's own loader."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import iotop_ai
+from iotop_ai.export.tables.recording import Recording
+from tests.scenarios.stacks.install import python_of, why_no_stack
+
+TOP = Path(iotop_ai.__file__).parent.parent
+LOOPS = Path(__file__).parent / "loops.py"
+PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
+AGREES, SEEN_AGREES = 0.03, 0.2
+"""Seen from outside, the work that next() does itself is no wait, and on a busy machine the trainer then waits for a
+core: docs/api.md has what was measured."""
+METRICS = ("iotop_ai/steps_per_s", "iotop_ai/data_wait_ratio", "iotop_ai/time_compute_ratio")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.alone,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="iotop-ai is not installed as a program"),
+]
+
+
+def run(stack: str, loop: str, folder: Path, backend: str = "") -> dict[str, Any]:
+    if why := why_no_stack(stack):
+        pytest.skip(why)
+    environment = {
+        **{name: os.environ[name] for name in ("HOME",) if name in os.environ},
+        "PATH": os.defpath, "PYTHONPATH": str(TOP), "IOTOP_AI_PROGRAM": PROGRAM, "XDG_RUNTIME_DIR": str(folder),
+        **({"KERAS_BACKEND": backend} if backend else {}),
+    }  # fmt: skip
+    found = subprocess.run(
+        [python_of(stack), str(LOOPS), loop, str(folder)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+    result: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
+    assert result["error"] == ""
+    assert result["steps"] == result["true_steps"]
+    return result
+
+
+@pytest.mark.parametrize(
+    ("stack", "loop", "backend"),
+    [
+        ("lightning", "plain", ""),
+        ("lightning", "lightning", ""),
+        ("transformers", "transformers", ""),
+        ("keras", "keras_torch", "torch"),
+    ],
+)
+def test_the_wait_is_that_of_the_frameworks_own_loader(stack: str, loop: str, backend: str, tmp_path: Path) -> None:
+    found = run(stack, loop, tmp_path, backend)
+    assert found["data_wait"] == "measured"
+    assert found["truth"] > 0.2, "the loader is slow"
+    assert found["measured"] == pytest.approx(found["truth"], abs=AGREES)
+    assert found["outside"]["data_seen_ratio"] == pytest.approx(found["truth"], abs=SEEN_AGREES)
+    assert [line for line in found["lines"] if line.startswith("iotop-ai: ")], "the verdict is in the log"
+    if loop == "keras_torch":
+        (names,) = (line.split() for line in found["lines"] if line.startswith("history: "))
+        assert {*METRICS} <= {*names}
+    else:
+        events = b"".join(path.read_bytes() for path in tmp_path.rglob("events.out.tfevents.*"))
+        assert all(name.encode() in events for name in METRICS), "TensorBoard has the metrics"
+    steps = list(Recording(found["path"], allow_root=True).steps)
+    assert steps[-1]["steps"] == found["steps"]
+
+
+@pytest.mark.parametrize(
+    ("stack", "loop", "backend"),
+    [("keras", "keras", "jax"), ("tensorflow", "keras", ""), ("tensorflow", "tf_keras", "")],
+)
+def test_a_wait_within_the_step_is_not_separable(stack: str, loop: str, backend: str, tmp_path: Path) -> None:
+    found = run(stack, loop, tmp_path, backend)
+    assert (found["data_wait"], found["measured"]) == ("not separable", None)
+    assert found["truth"] > 0.2
+
+
+def test_a_watched_generator_tells_what_the_back_end_hides(tmp_path: Path) -> None:
+    found = run("tensorflow", "keras_watched", tmp_path)
+    assert found["data_wait"] == "measured"
+    assert found["measured"] == pytest.approx(found["truth"], abs=AGREES)
+
+
+LOGGERS = """
+import json, os, sys
+import mlflow, wandb
+from iotop_ai.train.callbacks import session
+from iotop_ai import TrainingLoop
+session.METRICS_NS = 0
+folder = sys.argv[1]
+mlflow.set_tracking_uri(f"file://{folder}/mlruns")
+run = wandb.init(mode="offline", dir=folder, project="x", settings=wandb.Settings(console="off"))
+with mlflow.start_run() as active, TrainingLoop(record=False) as loop:
+    for batch in loop(range(3)):
+        loop.step()
+history = mlflow.MlflowClient().get_metric_history(active.info.run_id, "iotop_ai/steps_per_s")
+summary = dict(run.summary)
+run.finish()
+print(json.dumps([[point.step for point in history], summary.get("iotop_ai/steps_per_s")]))
+"""
+
+
+def test_open_runs_of_mlflow_and_wandb_get_the_metrics(tmp_path: Path) -> None:
+    if why := why_no_stack("lightning"):
+        pytest.skip(why)
+    found = subprocess.run(
+        [python_of("lightning"), "-c", LOGGERS, str(tmp_path)],
+        env={"PATH": os.defpath, "PYTHONPATH": str(TOP), "HOME": str(tmp_path), "WANDB_SILENT": "true",
+             "MLFLOW_ALLOW_FILE_STORE": "true"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr[-3000:]
+    steps, rate = json.loads(found.stdout.splitlines()[-1])
+    assert steps == [1, 2, 3]
+    assert rate > 0

@@ -1,0 +1,165 @@
+"""What all callbacks share: waits between events, each verdict once, metrics that never end a training."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import iotop_ai
+from iotop_ai.train import steps
+from iotop_ai.train.answers import Breakdown, Verdict
+from iotop_ai.train.callbacks import session
+from iotop_ai.train.callbacks.session import TrainingSession
+from iotop_ai.train.steps import StepCounter
+
+
+@pytest.fixture(autouse=True)
+def own_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(steps, "COUNTER", StepCounter())
+    monkeypatch.setenv("IOTOP_AI_SOCKET", str(tmp_path / "none.sock"))
+
+
+def test_the_wait_is_from_the_end_of_a_step_to_the_next_batch() -> None:
+    one = TrainingSession(record=False)
+    one.begin()
+    for number in range(3):
+        one.waiting()
+        time.sleep(0.02)
+        one.batch()
+        time.sleep(0.03)
+        one.step(number)
+    assert steps.COUNTER.data_ns is not None
+    assert 60e6 <= steps.COUNTER.data_ns < 90e6 + 60e6
+    assert (steps.COUNTER.batches, steps.COUNTER.steps) == (3, 3)
+    assert one.data_wait == "measured"
+
+
+def test_validation_and_checkpoints_are_no_wait() -> None:
+    one = TrainingSession(record=False)
+    one.begin()
+    one.waiting()
+    one.not_waiting()
+    time.sleep(0.02)
+    one.batch()
+    assert steps.COUNTER.data_ns is None
+
+
+def test_a_watched_loader_is_not_counted_twice() -> None:
+    one = TrainingSession(record=False)
+    one.begin()
+    for number, _ in enumerate(iotop_ai.watch(range(5))):  # type: ignore[attr-defined]
+        one.batch()
+        one.step(number)
+        one.waiting()
+        time.sleep(0.01)
+    assert steps.COUNTER.batches == 5
+    assert steps.COUNTER.data_ns is not None
+    assert steps.COUNTER.data_ns < 5e6 + 40e6
+
+
+def test_where_the_step_fetches_nothing_is_measured() -> None:
+    one = TrainingSession(record=False, separable=False)
+    one.begin()
+    one.waiting()
+    one.batch()
+    one.step(1)
+    assert (steps.COUNTER.data_ns, one.data_wait) == (None, "not separable")
+    for _ in iotop_ai.watch(range(2)):  # type: ignore[attr-defined]
+        pass
+    assert one.data_wait == "measured"
+
+
+class Answers:
+    """A Monitor with given verdicts."""
+
+    def __init__(self, *verdicts: Verdict | None) -> None:
+        self.verdicts = list(verdicts)
+
+    def verdict(self, wait: float = 0) -> Verdict | None:
+        return self.verdicts.pop(0)
+
+    def breakdown(self, wait: float = 0) -> Breakdown | None:
+        return Breakdown({"compute": 0.25, "data_disk": 0.75}, 12.0, 0.75, None, None)
+
+
+def verdict(state: str, class_id: str, text: str = "x", measuring: bool = False) -> Verdict:
+    return Verdict(state, class_id, text, "", "", 0.5, 0.9, measuring, {})
+
+
+def test_each_verdict_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "LOOK_NS", 0)
+    lines: list[str] = []
+    one = TrainingSession(record=False, log=lines.append)
+    given = [
+        None,
+        verdict("UNSURE", "unknown", measuring=True),
+        verdict("STARVED", "storage_read", "waits 38 %"),
+        verdict("STARVED", "storage_read", "waits 41 %"),
+        verdict("OK", "gpu_bound"),
+        verdict("STARVED", "storage_read", "waits 40 %"),
+    ]
+    one.monitor = Answers(*given)  # type: ignore[assignment]
+    for number in range(len(given)):
+        one.step(number)
+    assert lines == ["iotop-ai: STARVED: waits 38 %", "iotop-ai: OK: x", "iotop-ai: STARVED: waits 40 %"]
+
+
+def test_only_the_first_rank_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "LOOK_NS", 0)
+    monkeypatch.setenv("RANK", "1")
+    lines: list[str] = []
+    one = TrainingSession(record=False, log=lines.append)
+    one.monitor = Answers(verdict("STARVED", "storage_read"))  # type: ignore[assignment]
+    one.step(1)
+    assert lines == []
+
+
+class Writer:
+    """Keeps scalars as a SummaryWriter gets them."""
+
+    def __init__(self) -> None:
+        self.scalars: list[tuple[str, float, int]] = []
+
+    def add_scalar(self, name: str, value: float, number: int) -> None:
+        self.scalars.append((name, value, number))
+
+
+def test_metrics_are_emitted_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "METRICS_NS", 0)
+    writer = Writer()
+    one = TrainingSession(record=False, writer=writer)
+    one.begin()
+    one.monitor = Answers()  # type: ignore[assignment]
+    one.waiting()
+    one.batch()
+    time.sleep(0.01)
+    metrics = one.step(7)
+    assert metrics is not None
+    assert {name for name, _, _ in writer.scalars} == set(metrics)
+    assert {number for _, _, number in writer.scalars} == {7}
+    assert metrics["iotop_ai/time_data_disk_ratio"] == metrics["iotop_ai/data_seen_ratio"] == 0.75
+    assert 0 < metrics["iotop_ai/steps_per_s"] < 100
+    assert 0 <= metrics["iotop_ai/data_wait_ratio"] <= 1
+
+
+def test_a_broken_logger_does_not_end_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(metrics: Any, number: int) -> None:
+        raise OSError("the server is gone")
+
+    monkeypatch.setattr(session, "METRICS_NS", 0)
+    one = TrainingSession(record=False)
+    one.begin()
+    assert one.step(1, broken) is not None
+
+
+def test_a_plain_loop_is_recorded(tmp_path: Path) -> None:
+    lines: list[str] = []
+    with iotop_ai.TrainingLoop(tmp_path / "run.iotop.jsonl", interval=0.2, log=lines.append) as loop:  # type: ignore[attr-defined]
+        for _ in loop(range(4)):
+            loop.step()
+            loop.session.monitor.verdict(wait=60)
+    recording = iotop_ai.load(tmp_path / "run.iotop.jsonl", allow_root=True)  # type: ignore[attr-defined]
+    assert list(recording.steps)[-1]["steps"] == 4

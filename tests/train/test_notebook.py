@@ -1,0 +1,138 @@
+"""The magics of a notebook, executed by nbclient in a real kernel; and the picture that they show."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sysconfig
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import iotop_ai
+from iotop_ai.export.tables.recording import Recording
+from iotop_ai.train.answers import Breakdown, Verdict
+from iotop_ai.train.picture import picture
+from tests.scenarios.stacks.install import python_of, why_no_stack
+
+TOP = Path(iotop_ai.__file__).parent.parent
+PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
+
+RUN = """
+import json, sys
+import nbformat
+from nbclient import NotebookClient
+cells = json.load(sys.stdin)
+book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+NotebookClient(book, timeout=100, kernel_name="python3", allow_errors=True).execute()
+print(json.dumps([cell.outputs for cell in book.cells]))
+"""
+TRAIN = """
+import time, torch, iotop_ai
+from torch.utils.data import DataLoader, Dataset
+class Slow(Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, i): time.sleep(0.02); return torch.ones(4)
+torch.set_num_threads(1)
+def train(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for batch in iotop_ai.watch(DataLoader(Slow(), batch_size=8, num_workers=1)):
+            batch.sum()
+"""
+
+
+def executed(cells: list[str], folder: Path) -> list[list[dict[str, Any]]]:
+    found = subprocess.run(
+        [python_of("notebook"), "-c", RUN],
+        input=json.dumps(cells), cwd=folder, capture_output=True, text=True, check=False,
+        env={"PATH": os.defpath, "PYTHONPATH": str(TOP), "IOTOP_AI_PROGRAM": PROGRAM, "HOME": str(folder),
+             "XDG_RUNTIME_DIR": str(folder)},
+    )  # fmt: skip
+    assert found.returncode == 0, found.stderr[-3000:]
+    outputs: list[list[dict[str, Any]]] = json.loads(found.stdout.splitlines()[-1])
+    return outputs
+
+
+def html_of(outputs: list[dict[str, Any]]) -> str:
+    return "".join(one["data"].get("text/html", "") for one in outputs if "data" in one)
+
+
+def text_of(outputs: list[dict[str, Any]]) -> str:
+    return "".join(one.get("text", "") for one in outputs)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+@pytest.mark.skipif(bool(why_no_stack("notebook")), reason=why_no_stack("notebook"))
+@pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="iotop-ai is not installed as a program")
+def test_a_notebook_records_and_shows_its_picture(tmp_path: Path) -> None:
+    outputs = executed(
+        [
+            "%load_ext iotop_ai",
+            "%monitor_io report",
+            TRAIN,
+            "%%monitor_io cell.iotop.jsonl\ntrain(25)\nprint('trained')",
+            "%monitor_io start own.iotop.jsonl",
+            "%monitor_io start again.iotop.jsonl",
+            "train(2)",
+            "%monitor_io report",
+            "%monitor_io stop",
+            "%monitor_io dance",
+            "%%monitor_io failing.iotop.jsonl\nraise LookupError('no such sample')",
+        ],
+        tmp_path,
+    )
+    assert text_of(outputs[1]) == "monitor_io: nothing is recorded yet\n"
+    cell = html_of(outputs[3])
+    assert text_of(outputs[3]) == "trained\n"
+    assert "<svg " in cell
+    assert "data: " in cell
+    assert f"recorded in {tmp_path / 'cell.iotop.jsonl'}" in cell
+    assert "monitor_io 0:" not in cell, "the report has replaced the progress"
+    assert text_of(outputs[4]) == "monitor_io: recording\n"
+    assert "recording already" in text_of(outputs[5])
+    assert "watched" in html_of(outputs[7])
+    assert "own.iotop.jsonl" in html_of(outputs[8])
+    assert text_of(outputs[9]).startswith("usage: ")
+    assert "LookupError" in json.dumps(outputs[10])
+    assert any(one["output_type"] == "error" for one in outputs[10]), "a run of all cells stops there"
+    for name in ("cell", "own", "failing"):
+        assert len(Recording(tmp_path / f"{name}.iotop.jsonl", allow_root=True).system) > 0
+    if keep := os.environ.get("IOTOP_AI_KEEP_PICTURE"):
+        Path(keep).write_text(cell)
+
+
+SHARES = {"compute": 0.41, "data_disk": 0.52, "data_cpu": 0.003, "unexplained": 0.067}
+
+
+def verdict(**changes: Any) -> Verdict:
+    values = {"state": "STARVED", "class_id": "storage_read", "text": "waits 52 %", "because": "disk sda", "advice": ""}
+    return Verdict(**{**values, "lost_ratio": 0.5, "confidence": 0.9, "measuring": False, "finding": {}, **changes})
+
+
+def test_the_bar_has_each_share_that_can_be_seen() -> None:
+    shown = picture(verdict(), Breakdown(SHARES, 60.0, 0.52, 0.5, 0.02), 61.0, "/tmp/x.iotop.jsonl")
+    svg = ET.fromstring(shown[shown.index("<svg") : shown.index("</svg>") + 6])
+    rects = [one for one in svg if one.tag.endswith("rect")]
+    assert [one[0].text for one in rects] == ["compute 41.0 %", "data: disk 52.0 %", "unexplained 6.7 %"]
+    widths = [float(one.attrib["width"]) for one in rects]
+    assert sum(widths) == pytest.approx(640, abs=0.2)
+    assert widths[1] / widths[0] == pytest.approx(52 / 41, rel=0.01)
+    assert "data wait as the loop measures it 50 %" in shown
+    assert "<b>STARVED</b> waits 52 %" in shown
+
+
+def test_hostile_names_are_text() -> None:
+    shown = picture(verdict(text="<script>alert(1)</script>", because='"&'), None, 1.0, "/tmp/<b>.iotop.jsonl")
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+    assert "&lt;b&gt;" in shown
+    assert "where the time went is not known" in shown
+
+
+def test_without_an_answer_it_says_so() -> None:
+    assert "no answer from the recorder" in picture(None, None, 1.0, "")
