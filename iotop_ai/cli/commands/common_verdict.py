@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from iotop_ai.cli.commands.batch import stop
 from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.diagnosis.engine import with_job_verdict
-from iotop_ai.diagnosis.facts.leading_job import job_pid, job_with
+from iotop_ai.diagnosis.facts.leading_job import job_with, without_others
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
@@ -71,19 +71,12 @@ class SelectedJob:
             table = frame.snapshot.jobs.value
             for job in () if table is None else table.jobs.values():
                 self._others[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
-        return self._without_others(with_job_verdict(frame, self._pid))
+        return without_others(with_job_verdict(frame, self._pid), self._top)
 
     @property
     def begun(self) -> bool:
         """Whether a Frame so far had the job; without --job, always."""
         return self._found
-
-    def _without_others(self, frame: Frame) -> Frame:
-        """The Frame without findings about other jobs, where something else is left."""
-        own = tuple(one for one in frame.verdict.findings if not self._top or job_pid(one) in (None, self._top))
-        if not own or len(own) == len(frame.verdict.findings):
-            return frame
-        return frame._replace(verdict=frame.verdict._replace(findings=own))
 
     def check(self) -> None:
         """Raises UsageError when no Frame had the job, listing the jobs seen."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.order import job_order, work_level
 from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.records import ProcessKey
@@ -31,6 +32,14 @@ def job_with(snapshot: Snapshot, pid: int) -> Job | None:
     table = snapshot.jobs.value
     jobs = () if table is None else table.jobs.values()
     return next((job for job in jobs if any(key.pid == pid for key in job.members | {job.key})), None)
+
+
+def without_others(frame: Frame, pid: int) -> Frame:
+    """The Frame without findings about other jobs, where something else is left. pid: the top of the job; 0: as is."""
+    own = tuple(one for one in frame.verdict.findings if not pid or job_pid(one) in (None, pid))
+    if not own or len(own) == len(frame.verdict.findings):
+        return frame
+    return frame._replace(verdict=frame.verdict._replace(findings=own))
 
 
 def lost_so_far(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from iotop_ai.diagnosis.engine import with_job_verdict
-from iotop_ai.diagnosis.facts.leading_job import job_with
+from iotop_ai.diagnosis.facts.leading_job import job_with, without_others
 from iotop_ai.diagnosis.facts.steps import StepComparison
 from iotop_ai.export.field_names import rates_object, rounded
 from iotop_ai.export.json.job import seconds_object, steps_object
@@ -25,7 +25,7 @@ def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> 
     if frame is None:
         return dict.fromkeys(("verdict", "job", "time", "time_s", "data_stall_ratio", "steps", "measured"))
     job = job_with(frame.snapshot, pid)
-    judged = frame if job is None else with_job_verdict(frame, pid)
+    judged = frame if job is None else without_others(with_job_verdict(frame, pid), job.key.pid)
     table = frame.snapshot.jobs.value
     counts = None if job is None or table is None else table.times.get(job.key)
     shares = None if counts is None else shares_of(counts)

@@ -1,0 +1,109 @@
+"""What Monitor and watch cost a training: ``STACKS/torch/bin/python -m tests.bench.training [--rounds N]``.
+
+A DataLoader loop runs in turns without anything, with watch alone, and with a Monitor and watch; each turn of a round
+follows the others at once, so that what else the machine does meets all alike. Printed: steps per second as the share
+of the plain turn of the same round, median and 95 % interval (bootstrap over the rounds), and the cost of watch an
+item.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import tempfile
+import time
+import timeit
+from typing import Any
+
+TURN_S, STEP_SIZE = 3.0, 192
+
+
+def steps_per_s(loader: Any, model: Any, step: Any) -> float:
+    """The speed of a loop over the loader for TURN_S; its first steps, which start the workers, do not count."""
+    done, begin = -20, 0.0
+    for batch in loader:
+        model(batch).sum().backward()
+        step()
+        done += 1
+        if not done:
+            begin = time.perf_counter()
+        elif done > 0 and time.perf_counter() - begin >= TURN_S:
+            break
+    return done / (time.perf_counter() - begin)
+
+
+def interval(values: list[float]) -> tuple[float, float, float]:
+    """Median and its 95 % interval."""
+    chance = random.Random(1)
+    medians = sorted(statistics.median(chance.choices(values, k=len(values))) for _ in range(4000))
+    return statistics.median(values), medians[100], medians[3899]
+
+
+def watch_ns() -> float:
+    """The cost of watch for an item, the best of several."""
+    import iotop_ai
+
+    items = range(200_000)
+
+    def plain() -> None:
+        for _ in items:
+            pass
+
+    def watched() -> None:
+        for _ in iotop_ai.watch(items):  # type: ignore[attr-defined]
+            pass
+
+    best = [min(timeit.repeat(loop, number=1, repeat=7)) for loop in (plain, watched)]
+    return (best[1] - best[0]) / len(items) * 1e9
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--interval", type=float, default=1.0, help="of the Monitor, in seconds")
+    a = parser.parse_args()
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    import iotop_ai
+
+    torch.set_num_threads(1)
+    model = torch.nn.Sequential(*(torch.nn.Linear(STEP_SIZE, STEP_SIZE) for _ in range(6)))
+    data = TensorDataset(torch.randn(400_000, STEP_SIZE))
+
+    def stacked(items: Any) -> Any:
+        return torch.stack([x for (x,) in items])
+
+    def loader() -> Any:
+        return DataLoader(data, batch_size=64, num_workers=1, collate_fn=stacked)
+
+    ratios: dict[str, list[float]] = {"watch": [], "Monitor and watch": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(a.rounds):
+            speed = {}
+            for name in random.Random(number).sample(["plain", *ratios], 3):
+                if name == "plain":
+                    speed[name] = steps_per_s(loader(), model, int)
+                elif name == "watch":
+                    speed[name] = steps_per_s(iotop_ai.watch(loader()), model, iotop_ai.step)  # type: ignore[attr-defined]
+                else:
+                    path = os.path.join(folder, f"{number}.iotop.jsonl")
+                    with iotop_ai.Monitor(path, interval=a.interval) as m:  # type: ignore[attr-defined]
+                        m.verdict(wait=30)
+                        speed[name] = steps_per_s(m.watch(loader()), model, m.step)
+            for name, values in ratios.items():
+                values.append(speed[name] / speed["plain"])
+            print(" ".join(f"{name} {value:.1f}/s" for name, value in sorted(speed.items())), flush=True)
+    for name, values in ratios.items():
+        middle, low, high = interval(values)
+        print(
+            f"{name}: {(middle - 1) * 100:+.2f} % steps per second ({(low - 1) * 100:+.2f} to {(high - 1) * 100:+.2f})"
+        )
+    print(f"watch: {watch_ns():.0f} ns an item; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
