@@ -99,7 +99,7 @@ def run(argv: Sequence[str]) -> int:
     if (flags := plain_flags(argv)) is not None:
         return _run_screen(flags)
     args = build_parser(argv).parse_args(join_times(expand_stream(argv)))
-    text = args.command or ("-b" if args.batch or args.timestamps else "")
+    text = args.command or ("-b" if _wants_text(args) else "")
     if args.host is not None and text:  # this machine's figures under the other's name would mislead
         raise UsageError(f"--host works with the screen only; use ssh HOST iotop-ai {text}")
     for command in COMMANDS:
@@ -140,7 +140,7 @@ def join_times(argv: Sequence[str]) -> list[str]:
 
 def _run_bare(args: argparse.Namespace) -> int:
     """No command: the live screen, or its text form."""
-    if args.batch or args.timestamps:
+    if _wants_text(args):
         from iotop_ai.cli.commands import batch
 
         return batch.run(args)
@@ -154,6 +154,10 @@ def _run_bare(args: argparse.Namespace) -> int:
     from iotop_ai.cli.options.common import flags_of
 
     return _run_screen(flags_of(args), args.config, getattr(args, "job", 0))
+
+
+def _wants_text(args: argparse.Namespace) -> bool:
+    return bool(args.batch or args.timestamps or args.once or args.json)
 
 
 def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:

@@ -25,7 +25,8 @@ class SessionRecorder:
 
     ring: makes the ring, None for none. It is made with the second Frame, since its writer is slow to import. record:
     makes the recorder for a pre-roll, or raises; None where recording is not possible. cmdline: level of command lines
-    in a file. pending: the events that no Snapshot up to this number has; a closed file ends with them.
+    in a file. pending: the events that no Snapshot up to this number has; a closed file ends with them. why_elsewhere:
+    why a file is not in the current folder, "" where it is.
     """
 
     def __init__(
@@ -35,7 +36,9 @@ class SessionRecorder:
         record: Callable[[tuple[str, ...]], Recorder] | None = None,
         cmdline: str = "names",
         pending: Callable[[int], tuple[Event, ...]] = lambda seq: (),
+        why_elsewhere: Callable[[], str] = str,
     ) -> None:
+        self.why_elsewhere = why_elsewhere
         self._clock = clock
         self._make_ring = ring
         self._ring: Ring | None = None

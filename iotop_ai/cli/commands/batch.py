@@ -1,4 +1,4 @@
-"""``iotop-ai -b``: one block of plain text per interval."""
+"""``iotop-ai -b``: one block of plain text, or one line of JSON, per interval."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import sys
 
 from iotop_ai.cli.options.common import settings_of
 from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.cli.options.job import check_job
 from iotop_ai.diagnosis.engine import with_job_verdict
 from iotop_ai.export.text.block import Block, render_block
+from iotop_ai.model.errors import UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
@@ -18,11 +20,25 @@ from iotop_ai.store.source import Source
 
 def run(args: argparse.Namespace) -> int:
     """Print blocks until the count is reached or Ctrl-C; 0 once a block is printed."""
+    if args.json:
+        for flag, given in (("-t", args.timestamps), ("-a", args.accumulated)):
+            if given:
+                raise UsageError(f"{flag} works with text only, not with --json")
+    if args.once and args.count not in (None, 1):
+        raise UsageError("--once prints one block; leave -n out")
     settings = resolve_devices(settings_of(args))
-    return print_blocks(LiveSource(settings), settings, count=args.count, timestamps=args.timestamps)
+    count = 1 if args.once else args.count
+    return print_blocks(LiveSource(settings), settings, count, timestamps=args.timestamps, as_json=args.json)
 
 
-def print_blocks(source: Source, settings: Settings, count: int | None = None, timestamps: bool = False) -> int:
+def print_blocks(
+    source: Source,
+    settings: Settings,
+    count: int | None = None,
+    *,
+    timestamps: bool = False,
+    as_json: bool = False,
+) -> int:
     """Print a block at the end of each interval.
 
     count: blocks to print, None without end. Ctrl-C after the first block is the usual end, with exit code 0.
@@ -33,6 +49,7 @@ def print_blocks(source: Source, settings: Settings, count: int | None = None, t
     try:
         for frame in stream:
             if first is None:
+                check_job(frame.snapshot, settings.job)
                 first = frame
                 continue
             block = Block(
@@ -42,7 +59,8 @@ def print_blocks(source: Source, settings: Settings, count: int | None = None, t
                 base=first.snapshot if settings.accumulated else None,
                 cmdline=settings.cmdline,
             )
-            text = render_block(with_job_verdict(frame, settings.job), block)
+            judged = with_job_verdict(frame, settings.job)
+            text = _json_line(judged, settings) if as_json else render_block(judged, block)
             printed += 1  # before the write: Ctrl-C during the output is the usual end too
             sys.stdout.write(text)
             sys.stdout.flush()
@@ -54,6 +72,12 @@ def print_blocks(source: Source, settings: Settings, count: int | None = None, t
     finally:
         stop(source, stream)
     return 0
+
+
+def _json_line(frame: Frame, settings: Settings) -> str:
+    from iotop_ai.export.json.snapshot import render_snapshot_json  # text needs no JSON
+
+    return render_snapshot_json(frame, settings.devices, settings.cmdline, indent=None) + "\n"
 
 
 def stop(source: Source, stream: object) -> None:

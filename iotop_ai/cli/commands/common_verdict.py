@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from iotop_ai.cli.commands.batch import stop
 from iotop_ai.cli.options.common import add_job_flag
+from iotop_ai.cli.options.job import check_job
 from iotop_ai.diagnosis.engine import with_job_verdict
 from iotop_ai.diagnosis.facts.leading_job import job_with, without_others
 from iotop_ai.model.errors import UnknownError, UsageError
@@ -51,7 +52,7 @@ class SelectedJob:
     """The job of --job: its verdict in each Frame, and an error when no Frame has it. pid 0: the leading job."""
 
     def __init__(self, pid: int) -> None:
-        self._pid = pid
+        self.pid = self._pid = pid
         self._found = not pid
         self._top = 0
         """The pid at the top of the job, once a Frame had it."""
@@ -98,6 +99,8 @@ def watch(
     stream = frames(source)
     try:
         for frame in stream:
+            if last is None:
+                check_job(frame.snapshot, job.pid)
             last = job.judge(frame)
             on_frame(last)
             passed = last.verdict.watched_s

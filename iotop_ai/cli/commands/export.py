@@ -17,6 +17,7 @@ from iotop_ai.export.tables.frames import NAMES, tables
 from iotop_ai.export.tables.jsonl import JsonlOut
 from iotop_ai.export.tables.parquet import ParquetOut
 from iotop_ai.export.tables.sqlite import SqliteOut
+from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.parse import parse_names
 from iotop_ai.model.settings import CMDLINE_LEVELS
@@ -82,9 +83,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def format_of(named: str | None, output: str) -> str:
-    """The format by --format or suffix. Raises UsageError for a binary one on stdout."""
+    """The format by --format or suffix. Raises UsageError for an unknown suffix, and for a binary one on stdout."""
     kinds = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in suffixes}
-    kind = named or kinds.get(os.path.splitext(output)[1].lower(), "csv")
+    suffix = "" if output.endswith("/") or os.path.isdir(output) else os.path.splitext(output)[1].lower()
+    if not named and suffix and suffix not in kinds:
+        raise UsageError(f"{clean(output)}: no format has the suffix {suffix}; use {', '.join(kinds)}, or --format")
+    kind = named or kinds.get(suffix, "csv")
     if kind in _BINARY and output == STDOUT:
         raise UsageError(f"{kind} needs a file: -o OUT{FORMATS[kind][0]}")
     return kind

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     start_ns = None if args.start is None else parse_moment_ns(args.start)
     wanted = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name)
     if args.iostat:
-        origin, snapshots = import_iostat.ORIGIN, import_iostat.iostat_snapshots(log, wanted)
+        origin, snapshots = import_iostat.ORIGIN, import_iostat.iostat_snapshots(log, wanted, _say)
     else:
         if args.keep_first:
             raise UsageError("--keep-first works with --iostat only")
@@ -68,6 +68,10 @@ def run(args: argparse.Namespace) -> int:
         file.commit()
     print(f"{clean(output)}: {writer.snapshots} snapshots imported from {origin}", file=sys.stderr)
     return 0
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
 
 
 def default_name(log: str) -> str:

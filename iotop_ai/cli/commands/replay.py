@@ -95,6 +95,12 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     cursor = FrameCursor(chain.parts, chain.next_part)
     if args.file == STDIN:
         os.close(keys_from_terminal())
+    if settings.job:
+        from iotop_ai.cli.options.job import check_recorded_job
+        from iotop_ai.model.keyframe import Keyframe
+
+        items = (item for part in chain.parts for item in part.items())
+        check_recorded_job((one.snapshot if isinstance(one, Keyframe) else one for one in items), settings.job)
     begin, end = cursor.begin_wall_ns, cursor.end_wall_ns()
     grows = args.file != STDIN and chain.grows(clock.wall_ns() - end)
     chain.follows = grows

@@ -119,6 +119,12 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
     batch.add_argument("-b", "--batch", action="store_true", help="print one block of text per interval")
     batch.add_argument("-n", "--count", metavar="COUNT", type=count, help="end after COUNT blocks")
     batch.add_argument("-t", "--timestamps", action="store_true", help="start each line with the time (implies -b)")
+    batch.add_argument("--once", action="store_true", help="print one block and end: -b -n 1")
+    batch.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object a line and interval, as of snapshot --json (implies -b)",
+    )
     content = parser.add_argument_group("content")
     switch = argparse.BooleanOptionalAction
     content.add_argument("-o", "--only", action=switch, help="only active disks and processes")

@@ -39,9 +39,11 @@ def reportable_findings(frame: Frame) -> tuple[Finding, ...]:
     return tuple(f for f in verdict.findings if f.class_id != "unknown" or not verdict.measuring)
 
 
-def render_snapshot_json(frame: Frame, devices: Sequence[str] = (), cmdline: str = "names") -> str:
-    """The object as indented ASCII text without a final newline."""
-    return json.dumps(snapshot_object(frame, devices, cmdline), indent=2, allow_nan=False)
+def render_snapshot_json(
+    frame: Frame, devices: Sequence[str] = (), cmdline: str = "names", indent: int | None = 2
+) -> str:
+    """The object as ASCII text without a final newline. indent: None puts it into one line."""
+    return json.dumps(snapshot_object(frame, devices, cmdline), indent=indent, allow_nan=False)
 
 
 def snapshot_object(frame: Frame, devices: Sequence[str] = (), cmdline: str = "names") -> Object:

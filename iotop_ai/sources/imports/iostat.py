@@ -6,19 +6,30 @@ https://github.com/sysstat/sysstat.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import tzinfo
 from typing import NamedTuple
 
 from iotop_ai.model.block.counters import SECTOR_BYTES, BlockCounters, BlockKey
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.sources.imports.common import MOST_DEVICES, ImportOptions, device_info, host_of, moment_ns, snapshot
+from iotop_ai.sources.imports.common import (
+    MOST_DEVICES,
+    ImportOptions,
+    Moment,
+    device_info,
+    host_of,
+    moment_ns,
+    snapshot,
+)
 from iotop_ai.sources.imports.iostat_log import Report, iostat_reports
 
 ORIGIN = "iostat"
 _NS = 1_000_000_000
+_DAY_NS = 86_400 * _NS
 _MICRO = 1_000_000
 _MS_BITS = 2**32
 _KIB = 1024
@@ -28,7 +39,7 @@ _BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
 
 
 class LogSummary(NamedTuple):
-    """Facts of a whole log, needed before the first Snapshot.
+    """Facts of a whole log, needed before the first Snapshot. day: the date of its first banner.
 
     interval_s: the usual one, None without times. day_first: some first number of a date is above 12. sparse: idle
     devices are left out (``-z``), so a missing one did nothing. names, columns: of each run.
@@ -41,6 +52,7 @@ class LogSummary(NamedTuple):
     sparse: bool
     names: dict[int, tuple[str, ...]]
     columns: dict[int, frozenset[str]]
+    day: Moment | None = None
 
 
 def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
@@ -50,7 +62,12 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     names: dict[int, dict[str, None]] = {}
     columns: dict[int, frozenset[str]] = {}
     last: Report | None = None
+    day: Moment | None = None
     for report in reports:
+        if last is None:
+            day = report.day
+        if report.day is not None and not report.day.by_year:
+            day_first = day_first or report.day.numbers[0] > 12
         count += 1
         timed = timed and report.moment is not None
         if report.moment is not None and not report.moment.by_year:
@@ -72,7 +89,7 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     interval_s = options.interval_s or (float(steps.most_common(1)[0][0]) if steps else None) or None
     sparse = missing and not idle
     every = {run: tuple(run_names) for run, run_names in names.items()}
-    return LogSummary(count, interval_s, timed, day_first, sparse, every, columns)
+    return LogSummary(count, interval_s, timed, day_first, sparse, every, columns, day)
 
 
 class CounterBuilder:
@@ -134,20 +151,38 @@ def _times(rate: float | None, by: float | None) -> float | None:
     return None if rate is None or by is None else rate * by
 
 
-def iostat_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot]:
+def assumed_start(summary: LogSummary, interval_s: float, written_ns: int, zone: tzinfo | None) -> tuple[int, str]:
+    """(start of a log without times, how it was found): its last report is as old as the file, if the date agrees with
+    that of its banner; else it begins with that day.
+    """
+    start_ns = written_ns - round((summary.reports - 1) * interval_s * _NS)
+    if summary.day is None:
+        return start_ns, "its end is the file's time"
+    day_ns = moment_ns(summary.day, summary.day_first, zone)
+    if -_DAY_NS <= start_ns - day_ns <= 2 * _DAY_NS:
+        return start_ns, "its end is the file's time"
+    return day_ns, "it begins at 00:00 of the day in its header, because the file is of another day"
+
+
+def iostat_snapshots(
+    path: str, options: ImportOptions, say: Callable[[str], None] = lambda text: None
+) -> Iterator[Snapshot]:
     """The Snapshots of a log, oldest first: for each run one before its first interval and one for each interval.
 
-    The first report of a run is iostat's mean since boot, which is left out unless ``keep_first``.
-    Raises InputError for another kind of file, UsageError where times are missing.
+    The first report of a run is iostat's mean since boot, which is left out unless ``keep_first``. say: gets a sentence
+    about times that are assumed. Raises InputError for another kind of file, UsageError where times are missing.
     """
     try:
         summary = summarize(iostat_reports(path), options)
     except InputError as error:
         raise InputError(str(error) if str(error).startswith(path) else f"{path}: {error}") from None
-    if not summary.timed and options.start_ns is None:
-        raise UsageError("the log has no times (iostat -t); give --start and --interval")
     if summary.interval_s is None:
-        raise UsageError("this log does not show the length of an interval; give --interval")
+        why = "this log does not show" if summary.timed else "a log without times (iostat -t) does not show"
+        raise UsageError(f"{why} the length of an interval; give --interval")
+    if not summary.timed and options.start_ns is None:
+        start_ns, how = assumed_start(summary, summary.interval_s, os.stat(path).st_mtime_ns, options.zone)
+        options = options._replace(start_ns=start_ns)
+        say(f"the log has no times: {how} (--start T names another)")
     return _Import(path, options, summary, summary.interval_s).snapshots()
 
 

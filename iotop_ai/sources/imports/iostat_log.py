@@ -33,7 +33,7 @@ _MOST_RATE = 1e15
 """A larger value is damage: a petabyte a second is 1e12 kB/s."""
 _TORN = 4096
 """Bytes at the end of a log that a killed writer may have torn: its buffer."""
-_BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+\S+\s+\S+\s+\(\d+ \S+\)")
+_BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+)\s+\S+\s+\(\d+ \S+\)")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _TERMS = {"%util": "util", "avgqu-sz": "aqu-sz"}
@@ -41,7 +41,10 @@ _NEEDED = ("r/s", "w/s", "r_await", "w_await", "util")
 
 
 class Report(NamedTuple):
-    """One report. run: number of its banner. moment: of -t, None where missing or unreadable. columns: JSON keys."""
+    """One report. run: number of its banner. moment: of -t, None where missing or unreadable. columns: JSON keys.
+
+    day: the date of its banner, None where unreadable.
+    """
 
     run: int
     host: str
@@ -49,6 +52,7 @@ class Report(NamedTuple):
     moment: Moment | None
     columns: frozenset[str]
     devices: dict[str, dict[str, float]]
+    day: Moment | None = None
 
 
 def iostat_reports(path: str) -> Iterator[Report]:
@@ -92,6 +96,7 @@ class _Text:
         self._run = 0
         self._host = self._kernel = ""
         self._moment: Moment | None = None
+        self._day: Moment | None = None
         self._columns: list[str] = []
         self._report: Report | None = None
         self._in_table = False
@@ -114,7 +119,7 @@ class _Text:
             self._run += 1
             if self._run > MOST_RUNS:
                 raise InputError(f"{self._path}: line {number}: more than {MOST_RUNS} runs of iostat")
-            self._kernel, self._host = clean(banner[1]), clean(banner[2])
+            self._kernel, self._host, self._day = clean(banner[1]), clean(banner[2]), _day(banner[3])
             self._moment, self._in_table = None, False
         elif "r/s" in words or "tps" in words or words[0].startswith("Device"):
             yield from self.end()
@@ -132,7 +137,8 @@ class _Text:
             self._columns = checked_columns(words[1:])
         except InputError as error:
             raise InputError(f"{self._path}: line {number}: {error}") from None
-        self._report = Report(self._run, self._host, self._kernel, self._moment, frozenset(self._columns), {})
+        columns = frozenset(self._columns)
+        self._report = Report(self._run, self._host, self._kernel, self._moment, columns, {}, self._day)
         self._in_table = True
 
     def _row(self, number: int, words: list[str]) -> None:
@@ -171,12 +177,14 @@ def _json_reports(path: str) -> Iterator[Report]:
         host = _string(part)
         release = re.search(r'"release"\s*:', part)
         kernel = "" if release is None else _string(part[release.end() :])
+        date = re.search(r'"date"\s*:', part)
+        day = None if date is None else _day(_string(part[date.end() :]))
         start = re.search(r'"statistics"\s*:\s*\[', part)
         at = len(part) if start is None else start.end()
         while at < len(part):
             try:
                 raw, at = decoder.raw_decode(part, _skip_separators(part, at))
-                report = _json_report(run, host, kernel, raw)
+                report = _json_report(run, host, kernel, raw)._replace(day=day)
             except InputError as error:
                 raise InputError(f"{path}: report {found + 1}: {error}") from None
             except json.JSONDecodeError as error:
@@ -189,6 +197,10 @@ def _json_reports(path: str) -> Iterator[Report]:
             yield report
     if not found:
         raise InputError(f"{path}: no JSON of iostat -x")
+
+
+def _day(text: str) -> Moment | None:
+    return read_moment(f"{text} 00:00:00")
 
 
 def _runs(text: str) -> Iterator[str]:

@@ -1,13 +1,20 @@
+"""``iotop-ai -b``: blocks of text, and lines of JSON."""
+
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from iotop_ai.cli.commands.batch import print_blocks
 from iotop_ai.cli.commands.trend import watch
+from iotop_ai.export.json.snapshot import snapshot_object
 from iotop_ai.export.text.trend import Trend
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
 from iotop_ai.store.source import MemoryRecording
+from tests.cli.program import iotop
 from tests.export.make import pair
 
 
@@ -22,6 +29,30 @@ def test_accumulated_counts_from_the_first_snapshot(capsys: pytest.CaptureFixtur
     print_blocks(MemoryRecording(pair()), Settings(accumulated=True), count=1)
     titles = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("Device")).split()
     assert titles[1:3] == ["r", "rkB"]
+
+
+def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = pair()
+    print_blocks(MemoryRecording([before, after]), Settings(), as_json=True)
+    (line,) = capsys.readouterr().out.splitlines()
+    (frame,) = list(frames([before, after]))[1:]
+    assert json.loads(line) == json.loads(json.dumps(snapshot_object(frame)))
+
+
+def test_the_stream_and_once_of_the_program() -> None:
+    done = iotop("-b", "--json", "-n", "2", "-d", "0.2", "--no-smart")
+    first, second = (json.loads(line) for line in done.stdout.splitlines())
+    assert first["time"] < second["time"]
+    assert set(first) == set(second)
+    once = iotop("--once", "-d", "0.2", "--no-smart")
+    assert (once.returncode, once.stdout.count("verdict ")) == (0, 1)
+
+
+@pytest.mark.parametrize("words", [("-t", "--json"), ("-a", "--json"), ("--once", "-n", "3")])
+def test_flags_that_do_not_go_together(words: tuple[str, ...]) -> None:
+    done = iotop(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: ")
 
 
 def test_a_source_that_ends_too_early_gives_no_trend() -> None:

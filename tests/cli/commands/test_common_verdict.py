@@ -20,7 +20,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.verdict_class import State
 from iotop_ai.store.source import MemoryRecording
 from tests.cli.program import command, iotop
-from tests.diagnosis.build import JOB_STARVED
+from tests.diagnosis.build import JOB_STARVED, play
 from tests.diagnosis.facts.test_leading_job import LOADERS, PREPARES, two
 from tests.tui.recorded import record, stalling
 from tests.tui.scene import snapshot
@@ -186,9 +186,16 @@ def test_while_unsure_it_watches_for_up_to_a_minute() -> None:
 
 def test_an_unknown_job_is_refused_with_the_known_ones() -> None:
     job = SelectedJob(77)
-    watch(MemoryRecording(seconds(3)), 2.0, job)
-    with pytest.raises(UsageError, match="process 77 is not part of a training job; jobs: none"):
+    job.judge(play((JOB_STARVED, 3))[-1])
+    with pytest.raises(UsageError, match=r"process 77 is not part of a training job; jobs: \d+ \(train.py of "):
         job.check()
+
+
+def test_a_process_that_does_not_exist_is_refused_at_once() -> None:
+    for words in (("why",), ("diagnose",), ("-b",), ("--once", "--json")):
+        done = iotop(*words, "--no-smart", "--job", "4194303")
+        assert (done.returncode, done.stdout) == (2, ""), words
+        assert done.stderr == "usage: --job 4194303: no such process\n"
 
 
 def test_the_verdict_of_one_job_has_no_finding_about_another() -> None:

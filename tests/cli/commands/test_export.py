@@ -185,3 +185,14 @@ def test_the_mean_since_boot_alone_is_not_an_interval(tmp_path: Path, capsys: py
     assert "--keep-first" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
     assert main([*arguments, "--keep-first"]) == 0
+
+
+def test_a_suffix_that_no_format_has_is_refused(recording: Path, tmp_path: Path) -> None:
+    done = iotop("export", "--allow-root", str(recording), "-o", str(tmp_path / "x.xls"))
+    assert done.returncode == 2
+    assert ".xls; use .csv, .jsonl, .sqlite, .db, .parquet, or --format" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert export(recording, "-o", str(tmp_path / "x.txt"), "--format", "csv") == 0
+    (tmp_path / "v1.2").mkdir()
+    assert export(recording, "-o", str(tmp_path / "v1.2"), "--table", "system") == 0
+    assert [path.name for path in (tmp_path / "v1.2").iterdir()] == ["system.csv"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -199,12 +201,35 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str
 
 def test_missing_times_are_requested(tmp_path: Path) -> None:
     path = LOGS / "iostat-12.6-m-y.txt"
-    with pytest.raises(UsageError, match="--start and --interval"):
+    with pytest.raises(UsageError, match=r"without times .* give --interval"):
         played(path, ImportOptions())
     with pytest.raises(UsageError, match="--interval"):
         played(path, ImportOptions(start_ns=START))
     with pytest.raises(InputError, match="not a regular file"):
         played(tmp_path, ImportOptions())
+
+
+def untimed(folder: Path, written_at: datetime) -> tuple[list[Frame], list[str]]:
+    """Played: the log without times, of a file that was written at this time."""
+    path = folder / "log.txt"
+    path.write_bytes((LOGS / "iostat-12.6-m-y.txt").read_bytes())  # its header has 11/21/26
+    os.utime(path, (written_at.timestamp(),) * 2)
+    heard: list[str] = []
+    return list(frames(iostat_snapshots(str(path), ImportOptions(None, 2.0, True, zone=UTC), heard.append))), heard
+
+
+def test_a_log_without_times_ends_when_its_file_was_written(tmp_path: Path) -> None:
+    found, heard = untimed(tmp_path, datetime(2026, 11, 21, 14, 30, tzinfo=UTC))
+    walls = [frame.snapshot.wall_ns for frame in found]
+    assert walls[-1] == int(datetime(2026, 11, 21, 14, 30, tzinfo=UTC).timestamp()) * 10**9
+    assert {b - a for a, b in pairwise(walls)} == {2 * 10**9}
+    assert heard == ["the log has no times: its end is the file's time (--start T names another)"]
+
+
+def test_the_file_of_another_day_is_a_copy_so_the_header_dates_it(tmp_path: Path) -> None:
+    found, heard = untimed(tmp_path, datetime(2027, 3, 1, 14, 30, tzinfo=UTC))
+    assert found[1].snapshot.wall_ns == int(datetime(2026, 11, 21, tzinfo=UTC).timestamp()) * 10**9
+    assert "it begins at 00:00 of the day in its header" in heard[0]
 
 
 @given(

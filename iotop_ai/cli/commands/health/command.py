@@ -46,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--test", choices=("short", "long", "abort"), help="start or abort a self-test of each DEV; data is safe"
     )
     parser.add_argument("--wait", action="store_true", help="with --test: wait for the end and print the result")
+    parser.add_argument(
+        "--quiet-unsupported",
+        action="store_true",
+        help="for cron on virtual machines: exit 0 and print nothing when no disk has SMART",
+    )
     parser.add_argument("--history", action="store_true", help="plot each DEV's stored history")
     parser.add_argument("--smartctl", metavar="PATH", default=argparse.SUPPRESS, help="the smartctl to run")
     add_smart_type(parser)
@@ -92,6 +97,8 @@ class Health:
         finally:
             collector.close()
         code = exit_code(table.values())
+        if code == UNKNOWN and self._args.quiet_unsupported and none_has_smart(table.values()):
+            code = HEALTHY
         self._print(table, code)
         return code
 
@@ -117,7 +124,7 @@ class Health:
     def _print(self, table: Table, code: int) -> None:
         if self._args.json:
             sys.stdout.write(render_health_json(self._clock.wall_ns(), table, code) + "\n")
-        elif table:
+        elif table and not (self._args.quiet_unsupported and none_has_smart(table.values())):
             sys.stdout.write("\n".join(health_lines(table)) + "\n")
         if code == UNKNOWN:
             sys.stderr.write(f"unknown: {clean(why_unknown(table))}\n")
@@ -260,6 +267,11 @@ def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
     if unread or "unknown" in severities or not any(one.status is Status.OK for one in disks):
         return UNKNOWN
     return HEALTHY
+
+
+def none_has_smart(readings: Iterable[Reading[SmartState]]) -> bool:
+    """Whether every disk is of a kind without SMART, or this machine has no disk."""
+    return all(one.status is Status.UNSUPPORTED for one in readings)
 
 
 def why_unknown(table: Table) -> str:

@@ -19,6 +19,7 @@ from iotop_ai.cli.commands.monitor.remembered_view import (
     restored_settings,
     write_view,
 )
+from iotop_ai.cli.options.job import check_job
 from iotop_ai.cli.start.first_frame import FirstFrame
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.start.terminal import Terminal, terminal
@@ -27,7 +28,6 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.state.folder import state_folder, state_path
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.errors import UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Snapshot
@@ -127,13 +127,6 @@ def _prepend(first: Snapshot, others: Iterator[Snapshot]) -> Iterator[Snapshot]:
     yield first
     del first
     yield from others
-
-
-def check_job(snapshot: Snapshot, pid: int) -> None:
-    """Raises UsageError when the process does not exist; 0 means no job was chosen."""
-    table = snapshot.processes.value
-    if pid and table is not None and table.complete and all(key.pid != pid for key in table.stat):
-        raise UsageError(f"--job {pid}: no such process")
 
 
 def in_browser() -> bool:

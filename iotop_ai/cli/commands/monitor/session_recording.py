@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.own_file import create
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
+from iotop_ai.model.clean import clean
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import Event
 from iotop_ai.playback.session_recording import SessionRecorder
@@ -33,7 +34,7 @@ def live_keeper(settings: Settings, pending: Callable[[int], tuple[Event, ...]])
 
         return Recorder(open_file(clock), clock, cmdline=settings.cmdline, preroll=preroll)
 
-    return SessionRecorder(clock, new_ring, record, settings.cmdline, pending)
+    return SessionRecorder(clock, new_ring, record, settings.cmdline, pending, why_elsewhere)
 
 
 def new_ring() -> Ring:
@@ -86,6 +87,18 @@ def private(folder: str) -> bool:
     except OSError:
         return False
     return not mode & stat.S_IWOTH and os.access(folder, os.W_OK | os.X_OK)
+
+
+def why_elsewhere() -> str:
+    """Why a recording or picture is not put into the current folder; "" where it is."""
+    try:
+        here = os.getcwd()
+        if private(here):
+            return ""
+        shared = os.stat(here).st_mode & stat.S_IWOTH
+    except OSError:
+        return "the current folder is gone"
+    return f"{clean(here)} is {'writable by every user' if shared else 'not writable'}"
 
 
 def recordings_folder() -> str:

@@ -64,7 +64,8 @@ class RecordingActions:
             if result is None:
                 return
             if isinstance(result, str):
-                answer = f"done: recording to {result}"
+                why = keeper.why_elsewhere()
+                answer = f"done: {why}; recording to {result}" if why else f"done: recording to {result}"
             else:
                 answer = f"{'failed' if result.trouble else 'done'}: {recording_text(result)}"
         self._post_message(RecordingResult(answer))

@@ -122,6 +122,26 @@ def disks_of(run: Run, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str
     return disks(capsys.readouterr().out)
 
 
+def test_a_machine_without_any_smart_is_quiet_for_cron(
+    smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (smartctl.tree / "sys/block/vda").mkdir(parents=True)
+    assert run() == 2
+    assert "unknown: vda: a virtio disk" in capsys.readouterr().err
+    assert run("--quiet-unsupported") == 0
+    assert capsys.readouterr() == ("", "")
+    assert run("nope", "--quiet-unsupported") == 2
+    assert "no such disk" in capsys.readouterr().err
+
+
+@needs_smartctl
+def test_a_failing_disk_is_never_quiet(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    smartctl.disk("nvme8", FAILING)
+    (smartctl.tree / "sys/block/vda").mkdir(parents=True)
+    assert run("--quiet-unsupported") == 1
+    assert "nvme8n1" in capsys.readouterr().out
+
+
 def test_no_smartctl_and_no_such_disk(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,26 @@
+"""The checks of --job: a process that nothing has seen is an error before anything is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.snapshot import Snapshot
+
+
+def check_job(snapshot: Snapshot, pid: int) -> None:
+    """Raises UsageError when the process does not exist; 0 means no job was chosen."""
+    table = snapshot.processes.value
+    if pid and table is not None and table.complete and all(key.pid != pid for key in table.stat):
+        raise UsageError(f"--job {pid}: no such process")
+
+
+def check_recorded_job(snapshots: Iterable[Snapshot], pid: int) -> None:
+    """Raises UsageError when no Snapshot has the process; reads up to the first one that has it."""
+    for snapshot in snapshots:
+        table, jobs = snapshot.processes.value, snapshot.jobs.value
+        if table is not None and any(key.pid == pid for key in table.info):
+            return
+        if jobs is not None and any(key.pid == pid for job in jobs.jobs.values() for key in job.members):
+            return
+    raise UsageError(f"--job {pid}: no process of this recording has this pid")
