@@ -116,7 +116,7 @@ class Monitor:
         return steps.watch(loader)
 
     def verdict(self, wait: float = ANSWER_S) -> Verdict | None:
-        """Why the training is slow, over the last minute; after the end, the last one. None when there is no answer.
+        """Why the training is slow, over the last minute; after the end, the last one. None without an answer.
 
         wait: seconds to wait for it at most; 0 gives the newest answer at hand and asks for the next one.
         """

@@ -1,7 +1,7 @@
 """Counts this process's steps and the time that each waits for its data, and tells monitors beside it.
 
 ``for batch in watch(loader)`` measures the time in next(); ``step()`` counts a step; ``mark(text)`` marks a moment. All
-monitors of this user are told, at most twice a second, by a Unix socket; without one nothing happens.
+monitors of this user get them, at most twice a second, through a Unix socket; without one nothing happens.
 """
 
 from __future__ import annotations

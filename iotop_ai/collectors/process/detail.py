@@ -1,4 +1,4 @@
-"""Reads one process in full, on a thread of its own, while somebody looks at it.
+"""Reads one process in full, on a thread of its own, while its page is open.
 
 Sources: /proc/PID/task/TID/stat, comm, wchan and syscall, /proc/PID/fd, fdinfo (mnt_id, pos, flags) and mountinfo,
 https://docs.kernel.org/filesystems/proc.html; psutil for the rest. No open file is asked for anything, since its server

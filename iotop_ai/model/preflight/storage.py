@@ -64,7 +64,7 @@ class Target(NamedTuple):
     """What was read. kind: "own" (a file of this check), "file" (the largest one there), "device".
 
     size_bytes: of the part that is read. direct: the page cache is bypassed (O_DIRECT). written_bytes: to our own file.
-    why_not_written: why there is no file of our own; "" when there is one.
+    why_not_written: why it has no file of its own; "" when it has one.
     """
 
     kind: str

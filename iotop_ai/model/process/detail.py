@@ -1,4 +1,4 @@
-"""One process in full, read while somebody looks at it: it is in no Snapshot and no recording.
+"""One process in full, read while its page is open: neither Snapshots nor recordings hold it.
 
 Each part is a Reading of its own, because the kernel permits some parts to everybody and others to the owner alone.
 """

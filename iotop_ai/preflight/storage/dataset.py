@@ -81,7 +81,7 @@ def _looked_at(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, int]], 
         except OSError:
             continue
         sampled += 1
-        if found is None:  # this user may not know: evicting could take it from somebody who needs it
+        if found is None:  # unknown to this user: evicting could take it from another user who needs it
             cold.append((path, False))
             continue
         known += size

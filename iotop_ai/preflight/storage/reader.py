@@ -46,7 +46,7 @@ class HangError(Exception):
 
 
 class Bounds(NamedTuple):
-    """When a phase ends early. stop: set from outside. most_bytes, most_ops: by all readers together; 0 is no limit."""
+    """When a phase ends early. stop: set from outside. most_bytes, most_ops: by all readers together; 0: unlimited."""
 
     stop: threading.Event
     most_bytes: int = 0

@@ -51,8 +51,8 @@ _STATES = {
 class ProcessPage(NamedTuple):
     """The state of the screen. detail: None while nothing was read. before: the threads of the reading before.
 
-    absent: why there is no detail here, "" where it is being read. late_s: for how long a reading has not come.
-    code: the lines of Python that it was seen in, None while nobody asked; looking: whether that is being found out.
+    absent: why the detail is missing here, "" where it is being read. late_s: for how long a reading has not come.
+    code: the lines of Python that it was seen in, None before a request; looking: whether that is being found out.
     """
 
     key: ProcessKey

@@ -57,7 +57,7 @@ class View(NamedTuple):
     typing: bool = False
     """Whether the filter is being typed."""
     pattern_selected: bool = False
-    """Whether the filter is the one of before, which the next character replaces."""
+    """Whether the filter is the previous one, which the next character replaces."""
     base: Snapshot | None = None
     """Start of accumulation, since which figures are totals; None: figures are rates."""
     mode: str = "live"

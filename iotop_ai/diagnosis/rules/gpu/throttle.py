@@ -146,7 +146,7 @@ def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneG
     field = dict(_REASONS).get(why, "power_cap_ratio" if why == "power_cap" else "slowed_ratio")
     limit = limits.capped if why == "power_cap" else limits.throttled if why else limits.throttled_mask
     slowdown = None if detail is None else detail.slowdown_celsius
-    # Below its limit a GPU is held back by something else: that is no evidence against heat.
+    # Below its limit a GPU is held back by something else: that is not evidence against heat.
     by_power = worst.mean("power_limit_watts") if why == "power_cap" else None
     evidence = (
         Evidence(metric(worst, field), share, "ratio", limit),

@@ -30,7 +30,7 @@ _SORT_TEXTS = {
 }
 _CURRENT = "●"
 _UNSELECT = ("left", "right", "home", "end")
-"""Keys after which the filter of before is edited, not replaced."""
+"""Keys after which the previous filter is edited, not replaced."""
 
 OpenList = Callable[[tuple[Entry, ...], Callable[[Action], Awaitable[None]], Wording], None]
 """Shows entries to choose from, and calls the function with the one that the user takes."""
@@ -164,7 +164,7 @@ class ListActions:
         self._state.change(f"done: {name} {'hidden' if name in hidden else 'shown'}", hidden=hidden)
 
     def find(self) -> None:
-        """Begin to type a filter; the one of before is selected."""
+        """Begin to type a filter; the previous one is selected."""
         self._state.change(typing=True, pattern_selected=bool(self._state.view.pattern))
 
     def type_filter(self, key: str, character: str | None) -> None:
