@@ -59,6 +59,36 @@ def watch_ns() -> float:
     return (best[1] - best[0]) / len(items) * 1e9
 
 
+def message_us(folder: str) -> float:
+    """CPU time of a message to a listening monitor: of the training process, the mean of many."""
+    import socket
+
+    from iotop_ai.train.steps import StepCounter
+
+    path, counter, count = os.path.join(folder, "m.sock"), StepCounter(), 2000
+    before = os.environ.get("IOTOP_AI_SOCKET")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(path)
+        os.environ["IOTOP_AI_SOCKET"] = path
+        spent = 0.0
+        for _ in range(count):
+            counter.batches += 1
+            begin = time.thread_time()
+            counter.tell()
+            spent += time.thread_time() - begin
+            listener.recv(4096)
+    if before is None:
+        del os.environ["IOTOP_AI_SOCKET"]
+    return spent / count * 1e6
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process so far."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=12)
@@ -80,6 +110,7 @@ def main() -> int:
         return DataLoader(data, batch_size=64, num_workers=1, collate_fn=stacked)
 
     ratios: dict[str, list[float]] = {"watch": [], "Monitor and watch": []}
+    recorder: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         for number in range(a.rounds):
             speed = {}
@@ -92,7 +123,9 @@ def main() -> int:
                     path = os.path.join(folder, f"{number}.iotop.jsonl")
                     with iotop_ai.Monitor(path, interval=a.interval) as m:  # type: ignore[attr-defined]
                         m.verdict(wait=30)
+                        begin, used = time.perf_counter(), cpu_s(m._recorder.pid)
                         speed[name] = steps_per_s(m.watch(loader()), model, m.step)
+                        recorder.append((cpu_s(m._recorder.pid) - used) / (time.perf_counter() - begin))
             for name, values in ratios.items():
                 values.append(speed[name] / speed["plain"])
             print(" ".join(f"{name} {value:.1f}/s" for name, value in sorted(speed.items())), flush=True)
@@ -101,6 +134,10 @@ def main() -> int:
         print(
             f"{name}: {(middle - 1) * 100:+.2f} % steps per second ({(low - 1) * 100:+.2f} to {(high - 1) * 100:+.2f})"
         )
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"a message: {message_us(folder):.0f} us of CPU, at most 2 a second")
+    middle, low, high = interval(recorder)
+    print(f"recorder: {middle * 100:.1f} % of a core ({low * 100:.1f} to {high * 100:.1f})")
     print(f"watch: {watch_ns():.0f} ns an item; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     return 0
 
