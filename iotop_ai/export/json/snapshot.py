@@ -1,7 +1,7 @@
 """One Frame as the JSON object of ``iotop-ai snapshot --json``.
 
 Devices use iostat's own keys and units (kB is 1024 B, percent). All else is snake_case with its unit at the end,
-base units, ratios 0..1. null is unknown; [] is looked and found none.
+base units, ratios 0..1. null is unknown; [] means none found.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
     note = f"{reads:,.0f} reads, {writes:,.0f} writes, each by its interval's mean"
     if len(note) > width - 40:
         note = f"{reads:,.0f} reads, {writes:,.0f} writes"
-    out = [rule(width, f"awaits of {histogram.seconds:.0f} s", [Span(note, "dim")])]
+    out = [rule(width, f"latency, last {histogram.seconds:.0f} s", [Span(note, "dim")])]
     bin_width = min(2 * _BIN, (width - _LABEL - 1) // (len(bounds) + 1))
     out += _bars(width, histogram, bin_width, bar_rows)
     names = [_ms(bound) for bound in bounds] + ["more"]

@@ -176,7 +176,7 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: BlockD
     if basis == ONLY_DISK:
         note = "no other disk moved a byte: all their disk I/O was here"
     elif basis == JOB_FILES:
-        note = f"the files of {job} lie here; the disk of other processes is unknown"
+        note = f"the files of {job} lie here; other processes: disk unknown"
     else:
         note = "the kernel does not say which of them use this disk: the busiest of all"
     # On a short screen the two busiest take the row of the footer.

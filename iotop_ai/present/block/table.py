@@ -23,18 +23,18 @@ COLUMNS = (
     Column("rMB/s", "rMB/s", 7, 0),
     Column("rrqm/s", "rrqm/s", 7, 130),
     Column("%rrqm", "%rrqm", 6, 100, 7),
-    Column("rareq", "rareq", 6, 60, 7),
+    Column("rareq", "rsize", 6, 60, 7),
     Column("r_await", "r_await", 8, 0),
     Column("w/s", "w/s", 5, 30),
     Column("wMB/s", "wMB/s", 6, 20, 7),
     Column("wrqm/s", "wrqm/s", 7, 130),
     Column("%wrqm", "%wrqm", 6, 100, 7),
-    Column("wareq", "wareq", 6, 90, 7),
+    Column("wareq", "wsize", 6, 90, 7),
     Column("w_await", "w_await", 8, 40),
     Column("d/s", "d/s", 5, 110),
     Column("dMB/s", "dMB/s", 6, 125, 7),
     Column("%drqm", "%drqm", 6, 126, 7),
-    Column("dareq", "dareq", 6, 127, 7),
+    Column("dareq", "dsize", 6, 127, 7),
     Column("d_await", "d_await", 8, 120),
     Column("f/s", "f/s", 5, 110),
     Column("f_await", "f_await", 8, 120),
@@ -45,10 +45,12 @@ COLUMNS = (
     Column("temp", "temp", 5, 70),
     Column("health", "health", 9, 0, left=True, gap=1),
 )
-"""iostat's columns in its order. The title is the id; while accumulating it loses its "/s"."""
+"""iostat's columns in its order. The title is the id, but for the sizes; while accumulating it loses its "/s"."""
 
 _WIDE, _REASON_WIDTH = 140, 16
 """From this width on, the health column has room for the reason."""
+_LONG_WORDS = {"not read": "not checked"}
+"""Of the health column, where it has the room."""
 _WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
 
 
@@ -296,8 +298,10 @@ def _fullness(frame: Frame, name: str) -> str:
 
 
 def _health_cells(health: Health, spot: ColumnSlot) -> list[Cell]:
-    out = [Cell(spot.first, cut(health.word, spot.last + 1 - spot.first), health.token)]
-    x = spot.first + cells(health.word) + 1
+    word = _LONG_WORDS.get(health.word, health.word)
+    word = word if cells(word) <= spot.last + 1 - spot.first else health.word
+    out = [Cell(spot.first, cut(word, spot.last + 1 - spot.first), health.token)]
+    x = spot.first + cells(word) + 1
     room = spot.last - x
     if health.reason and health.word in _WORDS_WITH_REASON and room >= 8:
         token = health.token if health.token in ("bad", "warn") else "dim"

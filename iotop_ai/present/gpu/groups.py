@@ -93,13 +93,13 @@ def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
 
 
 def link_text(state: GpuState) -> str:
-    """PCIe generation x width, and behind a slash the full width when the link is narrower: "5x16", "3x8/x16"."""
+    """PCIe generation and width, and behind a slash the full width when the link is narrower: "Gen5 x16", "3x8/x16"."""
     if state.pcie_generation is None or state.pcie_width is None:
         return "?"
-    now = f"{state.pcie_generation}x{state.pcie_width}"
+    now = f"Gen{state.pcie_generation} x{state.pcie_width}"
     # The generation drops while a GPU is idle; the width does not.
     if state.pcie_max_width is not None and state.pcie_width < state.pcie_max_width:
-        return f"{now}/x{state.pcie_max_width}"
+        return f"{state.pcie_generation}x{state.pcie_width}/x{state.pcie_max_width}"
     return now
 
 

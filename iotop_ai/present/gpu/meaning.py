@@ -116,8 +116,8 @@ def _busy(text: str, rates: GpuRates, context: GpuContext) -> Meaning:
     if sm is not None:
         return Meaning("fair", f"{text}: the SMs have room", "text")
     if share is None:
-        return Meaning("busy", f"{text}: some kernel runs; neither watts nor SM activity is known", "unsure")
-    return Meaning("by_watts", f"{text}: computing, judging by watts", "ok")
+        return Meaning("busy", f"{text}; cannot tell if productive: neither power nor SM activity is known", "unsure")
+    return Meaning("by_watts", f"{text}: computing (judging by power)", "ok")
 
 
 def _idle(state: GpuState, rates: GpuRates, context: GpuContext) -> Meaning:

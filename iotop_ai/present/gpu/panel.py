@@ -9,6 +9,8 @@ from iotop_ai.present.text.line import Line, Span, cut_spans, spans_cells
 from iotop_ai.present.text.panel import panel, reason_spans
 from iotop_ai.present.text.table import rule
 
+_NO_DRIVER = "no NVIDIA GPU found"
+
 
 @panel
 def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
@@ -34,7 +36,7 @@ def _none(frame: Frame, view: View, width: int) -> Line:
     if reading.value is not None:
         why = [Span("none in this machine", "dim")]
     else:
-        why = reason_spans(reading)
-    spans = cut_spans([Span(" "), *why, Span("; disks and processes go on", "dim")], width - 8)
+        why = [Span(_NO_DRIVER, "dim")] if reading.reason == "no NVIDIA driver" else reason_spans(reading)
+    spans = cut_spans([Span(" "), *why], width - 8)
     line = rule(width - spans_cells(spans), "GPU", focus=view.focus == "gpu")
     return Line((*line.spans[:2], *spans, *line.spans[2:]))

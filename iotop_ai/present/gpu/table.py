@@ -147,6 +147,7 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
         return [_meaning(frame, view, first, spot)]
     if id_ == "link":
         text = link_text(state)
+        text = text if cells(text) <= spot.last + 1 - spot.first else text.replace(" ", "")
         return [spot.cell(text, "strong" if "/" in text else "")]
     if id_ == "fan":
         return [spot.cell(_span([g.state.fan_percent if g.state else None for g in group]))]

@@ -30,11 +30,11 @@ _WORN = {"worn", "worn-soon", "spare-low"}
 _STATUS = {
     Status.PENDING: Health("asking", "dim", "smartctl has not answered yet"),
     Status.ABSENT: Health("no node", "unsure", "it has no device node here"),
-    Status.UNSUPPORTED: Health("none", "dim", "this device has no SMART"),
+    Status.UNSUPPORTED: Health("no SMART", "dim", "this device has no SMART"),
     Status.DENIED: Health("? root", "unsure", "SMART needs root"),
     Status.FAILED: Health("? failed", "unsure", "smartctl failed"),
     Status.ASLEEP: Health("asleep", "dim", "in standby, not woken"),
-    Status.OFF: Health("off", "dim", "SMART is not queried"),
+    Status.OFF: Health("not read", "dim", "SMART is not queried"),
     Status.OK: Health("?", "unsure", "smartctl gave no answer"),
 }
 

@@ -257,17 +257,17 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
     known = states(table.stat)
     blocked, running = known.get("D", 0), known.get("R", 0)
     out = [Cell(1, "waits", "dim")]
-    out += [Cell(10, "in D", "dim"), Cell(18, _count(blocked), "strong" if blocked else "zero", right=True)]
-    out += [Cell(22, "run", "dim"), Cell(29, _count(running), token_of(_count(running)), right=True)]
+    out += [Cell(10, "blocked", "dim"), Cell(21, _count(blocked), "strong" if blocked else "zero", right=True)]
+    out += [Cell(24, "run", "dim"), Cell(31, _count(running), token_of(_count(running)), right=True)]
     pressure = frame.sample.pressure.value
     if pressure is None:
         reading = frame.snapshot.pressure
         if reading.value is None and reading.reason:
             reason = reading.reason + (f" ({reading.remedy})" if reading.remedy else "")
-            return place(width, *out, Cell(33, reason, "dim"))
-        return place(width, *out, Cell(33, "pressure", "dim"), Cell(43, UNKNOWN, "unsure"))
-    x = 33
-    for name, word in (("io", "wait io"), ("cpu", "cpu"), ("memory", "mem")):
+            return place(width, *out, Cell(34, reason, "dim"))
+        return place(width, *out, Cell(34, "stalled on disk", "dim"), Cell(52, UNKNOWN, "unsure"))
+    x = 34
+    for name, word in (("io", "stalled on disk"), ("cpu", "CPU"), ("memory", "memory")):
         stall = pressure.get(name)
         text = percent(None if stall is None else stall.some_ratio)
         high = stall is not None and stall.some_ratio is not None and stall.some_ratio >= 0.5

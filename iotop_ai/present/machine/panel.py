@@ -108,8 +108,8 @@ def _fullness(frame: Frame, width: int, culprit: Culprit, *, with_net: bool) -> 
     room = width - 2 - spans_cells(right)
     reading = frame.snapshot.filesystems
     if reading.value is None:
-        return row(width, [Span(" full ", "dim"), *reason_spans(reading)], right)
-    out = [Span(" full", "dim")]
+        return row(width, [Span(" used ", "dim"), *reason_spans(reading)], right)
+    out = [Span(" used", "dim")]
     mounts = sorted(reading.value.items(), key=_urgency)
     for path, usage in mounts:
         spans = _mount(path, usage, culprit)

@@ -10,6 +10,8 @@ from itertools import takewhile
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process.records import ProcessKey, ProcessTable, delay_remedy
+from iotop_ai.present.block import devices
+from iotop_ai.present.process.disk_column import disk_of
 from iotop_ai.present.process.filter import parse_filter
 from iotop_ai.present.process.group_stats import GroupStatsCache, any_in_group, group_stats
 from iotop_ai.present.process.groups import Group, groups, rates_of, ungrouped
@@ -28,7 +30,19 @@ from iotop_ai.present.text.table import (
     note_room,
     place_columns,
 )
-from iotop_ai.present.text.units import GIB, KIB, MIB, UNKNOWN, count, duration, percent, scaled, size, token_of
+from iotop_ai.present.text.units import (
+    GIB,
+    KIB,
+    MIB,
+    UNDEFINED,
+    UNKNOWN,
+    count,
+    duration,
+    percent,
+    scaled,
+    size,
+    token_of,
+)
 from iotop_ai.present.verdict.culprit import culprit_of
 
 COLUMNS = (
@@ -41,12 +55,13 @@ COLUMNS = (
     Column("majflt", "majflt/s", 9, 95),
     Column("delay", "IO-wait%", 9, 5),
     Column("cpu", "cpu%", 6, 0),
-    Column("state", "state", 7, 4, 8, left=True, gap=2),
+    Column("state", "state", 7, 4, 17, left=True, gap=2),
     Column("threads", "thr", 5, 75),
     Column("rss", "mem", 7, 76),
     Column("wchan", "wait channel", 22, 80, left=True, gap=2),
+    Column("disk", "disk", 8, 11, 10, left=True, gap=2),
     Column("pid", "pid", 7, 6, 9, gap=0),
-    Column("command", "command", 30, 87, left=True, gap=2),
+    Column("command", "command", 28, 87, left=True, gap=2),
 )
 """Of a group: the sum of its bytes, the largest cpu% and IO-wait% of a member."""
 
@@ -72,7 +87,8 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     every = groups(frame, view)
     if height == 1:
         return [_sentence(frame, width, every)]
-    at = _columns(width, view.no_columns)
+    without = _left_out(table, view.no_columns)
+    at = _columns(width, without)
     out = [_head(frame, view, width, at)]
     if table is None:
         return [*out, reason_row(width, frame.snapshot.processes)]
@@ -87,9 +103,14 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
         under_cursor = view.focus == "process" and view.cursor == group.row_key
         facts = _facts(group, frame, table, view, command=command)
         tag = tag_sign(group.keys, view.tagged)
-        out.append(_row(width, group.headed, facts, seconds, "sel" if under_cursor else "", view.no_columns, tag))
+        out.append(_row(width, group.headed, facts, seconds, "sel" if under_cursor else "", without, tag))
     out.append(_footer(frame, view, width, part, (*every[:start], *every[start + room :]), table))
     return out
+
+
+def _left_out(table: ProcessTable | None, chosen: frozenset[str]) -> frozenset[str]:
+    """The columns that are not shown: those that the user left out, and IO-wait% where the kernel counts none."""
+    return chosen | {"delay"} if table is not None and table.delayacct is False else chosen
 
 
 @lru_cache(maxsize=8)
@@ -120,7 +141,7 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
     table = frame.snapshot.processes.value
     if table is None:
         return []
-    without = view.no_columns | {"command"}
+    without = _left_out(table, view.no_columns) | {"command"}
     head_ = _head(frame, view._replace(focus="", tagged=frozenset()), width, _columns(width, without)).text
     out = [head_.replace("─", " ").rstrip()]
     seconds = rates_of(frame, view)[1]
@@ -162,6 +183,8 @@ class _Facts(NamedTuple):
     """The verdict's colour where it names the process."""
     named: str = ""
     """The column that shows why it does."""
+    disk: str = ""
+    disk_hue: str = ""
 
 
 def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
@@ -172,6 +195,9 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
     wchan, age_s = _wchan(group, table), _age_s(group, table, frame.snapshot.interval_s)
     facts = _Facts(len(group.keys), *stats, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s)
     culprit = culprit_of(frame, view)
+    disk = disk_of(group, frame, view)
+    named = culprit.disk and disk == devices.without_namespace(culprit.disk)
+    facts = facts._replace(disk=disk, disk_hue=culprit.disk_hue if named else "")
     if culprit.pids and any(key.pid in culprit.pids for key in group.keys):
         return facts._replace(hue=culprit.hue, named=culprit.process_cell)
     return facts
@@ -234,19 +260,33 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
         return text, token_of(text), ""
     if id_ == "state":
         state, count_ = facts.state, facts.in_state
-        many = f" {count_}" if count_ < facts.members and state in "DR" else ""
-        age = f" {facts.age_s}s" if facts.age_s else ""
-        if spot.first + len(many + age) > spot.last:
-            age = ""
+        room = spot.last - spot.first
+        many = _of_members(state, count_, facts.members, room)
+        ages = (f" ({facts.age_s} s old)", f" ({facts.age_s} s)", f" {facts.age_s}s") if facts.age_s else ()
+        age = next((one for one in ages if len(many + one) <= room), "")
         return state, "strong" if state == "D" else token_of(state), many + age
     if id_ == "pid":
         pid = str(group.keys[0].pid)
-        more = ".." if facts.members > 1 and len(pid) + 2 <= spot.last + 1 - spot.first else ""
-        return pid + more, "dim", ""
+        room = spot.last + 1 - spot.first
+        others = (f" +{facts.members - 1}", f"+{facts.members - 1}", "+") if facts.members > 1 else ()
+        return pid + next((one for one in others if len(pid + one) <= room), ""), "dim", ""
     if id_ == "command":
         return facts.command, "dim", ""
+    if id_ == "disk":
+        return facts.disk, facts.disk_hue or ("dim" if facts.disk == UNDEFINED else token_of(facts.disk)), ""
     text = _fact(group, facts, id_)
     return text, token_of(text), ""
+
+
+_STATES = {"D": "blocked", "R": "running"}
+
+
+def _of_members(state: str, count_: int, members: int, room: int) -> str:
+    """How many members of a group are in its state, after its letter: " 5 of 8 blocked", else " 5/8"."""
+    if count_ >= members or state not in _STATES:
+        return ""
+    words = (f" {count_} of {members} {_STATES[state]}", f" {count_}/{members}", f" {count_}")
+    return next((one for one in words if len(one) <= room), "")
 
 
 def _fact(group: Group, facts: _Facts, id_: str) -> str:
@@ -308,11 +348,11 @@ def _footer(
         clauses.append(_Clause([Span(f"{more} more{most}", "dim")], [Span(f"{more} more", "dim")]))
     if table.denied:
         denied, root = len(table.denied), frame.snapshot.host.euid == 0
-        owners, cure = ("", "even to root") if root else (" of other users", "sudo shows them")
+        owners, cure = ("", "") if root else (" of other users", " (sudo shows them)")
         clauses.append(
             _Clause(
-                [Span("?", "unsure"), Span(f" {denied}{owners} not permitted ({cure})", "dim")],
-                [Span("?", "unsure"), Span(f" {denied} not permitted{'' if root else ' (sudo)'}", "dim")],
+                [Span("?", "unsure"), Span(f" {denied}{owners} unreadable{cure}", "dim")],
+                [Span("?", "unsure"), Span(f" {denied} unreadable{'' if root else ' (sudo)'}", "dim")],
             )
         )
     if not table.complete:

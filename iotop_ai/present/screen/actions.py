@@ -142,7 +142,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "sort.previous",
         Hint("sort", "sort by another column", 3, "sort.next"),
     ),
-    _key("r", "reverse", "Reverse the order", "sort.reverse", Hint("turn", "reverse the order", 6)),
+    _key("r", "reverse", "Reverse the order", "sort.reverse", Hint("reverse", "reverse the order", 6)),
     _key("s,f6", "sort_list", "Sort by a column of a list", "sort.list", Hint("", "sort: list of columns, also F6", 9)),
     _key(
         "t,f5",

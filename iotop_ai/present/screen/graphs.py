@@ -110,10 +110,10 @@ def graphs(frame: Frame, view: View, slots: int, *, apart: bool = False) -> list
 
 def _on_one_scale(pair: list[Graph]) -> list[Graph]:
     """Graphs with the largest scale and the unit of that one, sharing the rows of one graph."""
-    largest = max(pair, key=lambda graph: graph.top)
-    if len(pair) < 2:
+    if len(pair) == 1:
         return pair
-    return [one._replace(top=largest.top, scale=largest.scale, unit=largest.unit, of=len(pair)) for one in pair]
+    most = max(pair, key=lambda graph: graph.top)
+    return [one._replace(top=most.top, scale=most.scale, unit=most.unit, text=most.text, of=len(pair)) for one in pair]
 
 
 def _of(sample: Sample, key: BlockKey) -> BlockRates | None:

@@ -31,7 +31,7 @@ COLUMNS = (
     ("time", "what the job did in the verdict's last 10 s; data: what its loaders waited for"),
     ("r/s w/s", "requests done per second"),
     ("rMB/s", "1 MB = 1,048,576 B, as iostat -m"),
-    ("rareq", "mean size of a read; avgrq-sz was of reads and writes, in sectors"),
+    ("rsize", "mean size of a read (rareq-sz); avgrq-sz was of reads and writes, in sectors"),
     ("r_await", "ms of a read, its queue included"),
     ("aqu-sz", "mean in flight, once avgqu-sz"),
     ("%util", "time with a request in flight; 100 proves nothing on NVMe and RAID"),
@@ -40,9 +40,10 @@ COLUMNS = (
     ("bw%", "GPU memory was read or written"),
     ("IO-wait%", "blocked on disk, the worst of xN"),
     ("cpu%", "100 is one core, the most of xN"),
-    ("state", "D waits for I/O, R runs, S sleeps; 4s: that and cpu% are 4 s old"),
+    ("state", "D waits for I/O, R runs, S sleeps; (4 s): that and cpu% are 4 s old"),
+    ("disk", "of a job's files, or the only busy one; ? not known"),
     ("xN", "N of one name, their bytes added up"),
-    ("health", "SMART; none: the disk has none"),
+    ("health", "SMART: the disk's own report"),
     ("0 - ?", "zero, nothing to measure, unknown"),
 )
 """Titles and their meaning, with the names of older sysstat."""

@@ -135,7 +135,7 @@ def test_a_failed_reading_has_its_reason() -> None:
         (smart("sda", "warning", ("temperature 61 of 60 C",)), "warm", "warn"),
         (smart("sda", "warning", ("96 % used",)), "worn", "warn"),
         (smart("sda", "warning", ("8 pending sectors",)), "warn", "warn"),
-        (Reading(None, Status.UNSUPPORTED), "none", "dim"),
+        (Reading(None, Status.UNSUPPORTED), "no SMART", "dim"),
         (Reading(None, Status.DENIED), "? root", "unsure"),
         (Reading(None, Status.ASLEEP), "asleep", "dim"),
         (Reading(None, Status.FAILED, "no answer for 20 s"), "? hung", "unsure"),
@@ -152,7 +152,7 @@ def test_health_in_one_word(reading: Reading, word: str, token: str) -> None:
 
 def test_no_smartctl_and_no_smart_differ() -> None:
     assert health(made(busy("sda")), "sda").word == "no tool"
-    assert health(made(busy("sda"), smart={}), "sda").word == "none"
+    assert health(made(busy("sda"), smart={}), "sda").word == "no SMART"
 
 
 def test_an_array_is_as_healthy_as_its_worst_member() -> None:

@@ -72,7 +72,17 @@ def test_it_opens_with_state_reason_and_health() -> None:
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
 def test_a_short_screen_has_all_parts(size: tuple[int, int]) -> None:
     shown = text(STARVED, "sda", *size)
-    parts = ("r_await", "w_await", "aqu-sz", "%util", "awaits of 60 s", "below ms", "reads %", "writes %", "most in")
+    parts = (
+        "r_await",
+        "w_await",
+        "aqu-sz",
+        "%util",
+        "latency, last 60 s",
+        "below ms",
+        "reads %",
+        "writes %",
+        "most in",
+    )
     for part in parts:
         assert part in shown
     assert "37" in next(line for line in shown.splitlines() if line.startswith(" /data"))
@@ -103,7 +113,7 @@ def test_write_cache_fua_and_wbt(changes: dict[str, object], fields: str) -> Non
 def test_without_requests_nothing_is_claimed() -> None:
     shown = text(FIRST, "sda")
     assert "nothing is known about it yet" in shown
-    assert "awaits of" not in shown
+    assert "latency, last" not in shown
     assert "most in" not in shown
     assert "nothing was read in 10 s, a write took 0.1 ms" in text(STARVED, "md0")
     assert " none here" in text(frame(snapshots(lambda _: Machine(), 3)), "sda")

@@ -61,12 +61,12 @@ def test_watts_stand_beside_utilisation() -> None:
         ),
         ({"power_watts": 96.0}, TWO, "spinning", "95 % busy, 96 of 700 W: a collective or tiny kernels"),
         ({"power_watts": 96.0}, ALONE, "tiny", "95 % busy, 96 of 700 W: tiny kernels, the GPU hardly works"),
-        ({}, ALONE, "by_watts", "95 % busy, 655 of 700 W: computing, judging by watts"),
+        ({}, ALONE, "by_watts", "95 % busy, 655 of 700 W: computing (judging by power)"),
         (
             {"power_watts": None},
             ALONE,
             "busy",
-            "95 % busy: some kernel runs; neither watts nor SM activity is known",
+            "95 % busy; cannot tell if productive: neither power nor SM activity is known",
         ),
         (
             {"busy_ratio": 0.6, "gap_ratio": 0.35},

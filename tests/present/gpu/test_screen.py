@@ -26,10 +26,10 @@ def text(uuid: str = "GPU-0002", width: int = 80, height: int = 24, view: View =
 
 def test_the_panel_groups_similar_gpus_and_shows_outliers_alone() -> None:
     lines = [line.text.split() for line in gpu_rows(EIGHT, VIEW, 80, 5)[1:]]
-    assert lines[0] == ["0-1,3-4,6", "alike", "95-97", "82-86", "61/80", "61-62", "655/700", "5x16", "power", "64%"]
-    assert lines[1] == ["2", "94", "87", "61/80", "88", "655/700", "5x16", "therm", "12%"]
+    assert lines[0] == ["0-1,3-4,6", "alike", "95-97", "82-86", "61/80", "61-62", "655/700", "Gen5x16", "power", "64%"]
+    assert lines[1] == ["2", "94", "87", "61/80", "88", "655/700", "Gen5x16", "therm", "12%"]
     assert lines[2][-3:] == ["5x8/x16", "power", "64%"]
-    assert lines[3] == ["7", "96", "14", "61/80", "44", "96/700", "5x16", "none"]
+    assert lines[3] == ["7", "96", "14", "61/80", "44", "96/700", "Gen5x16", "none"]
 
 
 def test_at_160_each_gpu_has_a_sentence() -> None:

@@ -69,7 +69,7 @@ def test_the_list_has_a_verdict_each() -> None:
         ("nvme2n1", "? hung"),
         ("nvme3n1", "? root"),
         ("sdb", "asleep"),
-        ("vda", "none"),
+        ("vda", "no SMART"),
     ):
         assert word in rows[name], name
     wide = text(ill(), LIST, 120)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from iotop_ai.model.frame import Frame
@@ -73,18 +75,19 @@ def test_a_filter_reads_the_command_line() -> None:
 
 def test_the_row_and_its_unknowns() -> None:
     lines = process_rows(made(), UTC, 80, 8)
-    assert lines[1].text.split() == ["worker", "x4", "alice", "8.0", "M", "0", "75", "80", "D", "2", "100.."]
+    assert lines[1].text.split() == ["worker", "x4", "alice", "8.0", "M", "0", "75", "80", "D", "2/4", "100", "+3"]
     assert lines[5].text.split() == ["secret", "eve", "?", "?", "?", "0", "S", "301"]
     assert [line.key for line in lines[1:6]] == [f"process:{n}" for n in (100, 200, 201, 300, 301)]
 
 
 def test_delay_accounting_off_is_shown_once_with_its_remedy() -> None:
     lines = process_rows(made(delayacct=False), UTC, 80, 6)
-    assert lines[1].text.split()[6] == "off"
+    assert "IO-wait" not in lines[0].text
+    assert "IO-wait" in process_rows(made(), UTC, 80, 6)[0].text
     assert "sysctl kernel.task_delayacct=1" in lines[-1].text
-    assert "? 1 not permitted" in lines[-1].text
+    assert "? 1 unreadable" in lines[-1].text
     wide = process_rows(made(delayacct=False), UTC, 160, 6)[-1].text
-    assert "1 of other users not permitted (sudo shows them); IO-wait off: sysctl" in wide
+    assert "1 of other users unreadable (sudo shows them); IO-wait off: sysctl" in wide
 
 
 def test_the_footer_counts_the_rest() -> None:
@@ -155,21 +158,23 @@ def aged(one: Frame, seconds: float) -> Frame:
     ("seconds", "shown"),
     [(0.0, "R"), (1.0, "R"), (2.1, "R"), (2.9, "R 3s"), (4.0, "R 4s"), (19.0, "R 19s")],
 )
-@pytest.mark.parametrize("width", [80, 120, 160])
+@pytest.mark.parametrize("width", [80, 120, 160, 220])
 def test_a_row_older_than_two_ticks_shows_its_age(seconds: float, shown: str, width: int) -> None:
     lines = [line.text for line in process_rows(aged(made(), seconds), UTC, width, 9)]
     at = lines[0].index("state")
     (spinner,) = [line for line in lines if "spinner" in line]
-    assert spinner[at : at + 6].strip() == shown
+    assert re.sub(r"\((\d+) s( old)?\)", r"\1s", spinner[at : at + 16]).split("  ")[0].strip() == shown
     # Idle processes are read in turns, which does not change their row.
     (sleeper,) = [line for line in lines if "sleeper" in line]
     assert sleeper[at : at + 6].strip() == "S"
+    if width == 220 and shown == "R 4s":
+        assert "R (4 s" in spinner
 
 
 def test_in_a_group_the_number_of_waiting_members_goes_before_the_age() -> None:
     lines = [line.text for line in process_rows(aged(made(), 4.0), UTC, 80, 9)]
     (workers,) = [line for line in lines if "worker x4" in line]
-    assert "D 2" in workers
+    assert "D 2/4" in workers
     assert "4s" not in workers
 
 

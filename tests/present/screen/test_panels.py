@@ -64,7 +64,7 @@ def test_a_reader_that_does_not_account_for_the_reads_is_not_named() -> None:
 
 def test_waits_show_known_and_unknown_pressure() -> None:
     assert path_rows(STARVED, UTC, 80, 3)[2].text.startswith(
-        " waits    in D   64   run    0   wait io  97  cpu   1  mem"
+        " waits    blocked   64  run    0  stalled on disk  97  CPU   1  memory"
     )
     assert "PSI is off (boot with psi=1)" in path_rows(scenes.unsure(), UTC, 80, 3)[2].text
 
@@ -117,7 +117,7 @@ def test_a_lost_gpu_keeps_its_row() -> None:
 
 def test_no_gpu_is_one_quiet_row() -> None:
     (line,) = gpu_rows(NO_GPU, UTC, 80, 3)
-    assert line.text.startswith("── GPU no NVIDIA driver; disks and processes go on ──")
+    assert line.text.startswith("── GPU no NVIDIA GPU found ──")
     assert "none in this machine" in gpu_rows(made(Machine(gpus=())), UTC, 80, 1)[0].text
 
 
@@ -125,20 +125,20 @@ def test_throttle_and_link_words() -> None:
     assert throttle_text(gpu(0, 1, clock_reasons=0x45)) == "thermal hw"
     assert throttle_text(gpu(0, 1, clock_reasons=0x1)) == "none"
     assert throttle_text(gpu(0, 1, clock_reasons=None)) == "?"
-    assert link_text(gpu(0, 1)) == "5x16"
+    assert link_text(gpu(0, 1)) == "Gen5 x16"
     assert link_text(gpu(0, 1, pcie_width=None)) == "?"
 
 
 def test_system_rows() -> None:
     full, cpu = (line.text for line in system_rows(STARVED, UTC, 80, 2))
-    assert full.startswith(" full  /data 37 %  /raid 21 %  / 64 %  shm 3 % ")
+    assert full.startswith(" used  /data 37 %  /raid 21 %  / 64 %  shm 3 % ")
     assert full.rstrip().endswith("net eth0 0.1/100G  ib0 0/400G")
     assert cpu.startswith(" cpu 9/192 (40 allowed)  mem 0.3/2T  swap 0  psi io 97 %")
     assert cpu.rstrip().endswith("self 0.4 % 43 MB")
     assert system_rows(STARVED, UTC, 80, 6)[0].text.startswith("── network")
     crowded = made(Machine(usage={"/": 0.2, "/data": 0.97}))
     first = system_rows(crowded, UTC, 80, 2)[0]
-    assert first.text.startswith(" full  /data 97 %  / 20 %")
+    assert first.text.startswith(" used  /data 97 %  / 20 %")
     assert [s.text.strip() for s in first.spans if s.token == "warn"] == ["97"]
 
 

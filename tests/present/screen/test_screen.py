@@ -97,22 +97,22 @@ def test_hidden_panels_are_left_out() -> None:
 STARVED_80 = """\
 ── path ─────────────────────────────────────────── gpu07  02:55:00  live 1 s ──
  alice pt_data_worker x64 reads › /data ext4 › sda1 › sda SATA SSD              \n\
- waits    in D   64   run    0   wait io  97  cpu   1  mem   0 %  ━━━━━━━━━━━━━ \n\
+ waits    blocked   64  run    0  stalled on disk  97  CPU   1  memory   0 %    \n\
 ── last 100 s ──────── -90 ────────── -60 ────────── -30 ───────── now ─── peak \n\
  GPU busy   20 %    ⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀       96 \n\
  sda read   90 MB/s ⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣦⣤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀      480 \n\
  r_await    85 ms   ⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣤⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶       93 \n\
 ── 8 x H100-80G ─────── busy%   bw%   mem G temp C   power W    link  throttle  \n\
- 0-7 all alike          19-21     9   61/80  41-44   188/700    5x16  none      \n\
-── disk ────── r/s  rMB/s rareq r_await  w/s wMB/s w_await aqu-sz %util health  \n\
+ 0-7 all alike          19-21     9   61/80  41-44   188/700 Gen5x16  none      \n\
+── disk ────── r/s  rMB/s rsize r_await  w/s wMB/s w_await aqu-sz %util health  \n\
 >sda    /data  735   90.0  125K    85.0    2   0.1    91.0   62.7   100 FAILING \n\
  md0 x4 /raid    0      0     -       -   11   3.2     0.1   <0.1     0 ok      \n\
  nvme4  /        3    0.1   33K      <1   20   0.4     0.1   <0.1     0 ok      \n\
 ── process by io ───────── user    read/s  write/s IO-wait%  cpu%  state    pid \n\
- pt_data_worker x64        alice   90.0 M      0         97     1  D    48301.. \n\
- train.py x8               alice      0      2.0 K        0     6  S    48213.. \n\
- 337 more, none with I/O; ? 37 of other users not permitted (sudo shows them)   \n\
- full  /data 37 %  /raid 21 %  / 64 %  shm 3 %    net eth0 0.1/100G  ib0 0/400G \n\
+ pt_data_worker x64        alice   90.0 M      0         97     1  D     48301+ \n\
+ train.py x8               alice      0      2.0 K        0     6  S    48213+7 \n\
+ 337 more, none with I/O; ? 37 of other users unreadable (sudo shows them)      \n\
+ used  /data 37 %  /raid 21 %  / 64 %  shm 3 %    net eth0 0.1/100G  ib0 0/400G \n\
  cpu 9/192 (40 allowed)  mem 0.3/2T  swap 0  psi io 97 %       self 0.4 % 43 MB \n\
  q ? Enter:why j:job Tab:panel b/n:disk g:GPU h:health /:find R:record [ ]:back """
 

@@ -119,7 +119,7 @@ async def test_h_on_the_screen_of_a_disk_opens_its_health_alone() -> None:
         await shown.press("down", "enter", "h")
         name = shown.health.health.disk
         assert name
-        assert f" {name} " in shown.text.splitlines()[0]
+        assert f" {name} " in shown.text.splitlines()[1]
         await shown.press("escape")
         assert not isinstance(shown.app.screen, HealthScreen)
 

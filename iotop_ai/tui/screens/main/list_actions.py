@@ -151,7 +151,7 @@ class ListActions:
     def tree(self) -> None:
         """Show each process under its parent, or equal ones folded."""
         tree = not self._state.view.tree
-        self._state.change("done: a tree" if tree else "done: equal ones folded", tree=tree, cursor="", scroll=0)
+        self._state.change("done: a tree" if tree else "done: grouped", tree=tree, cursor="", scroll=0)
 
     def only_active(self) -> None:
         """Show only rows with activity, or all."""

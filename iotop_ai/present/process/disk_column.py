@@ -1,0 +1,53 @@
+"""The disk behind a process's I/O, as far as it is known: the kernel does not count I/O by process and disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import is_leaf
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block import devices
+from iotop_ai.present.job.data_path import mount_device
+from iotop_ai.present.process.groups import Group
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
+
+
+class _Disks(NamedTuple):
+    """only: the one disk that moved a byte, "" without one. by_pid: the disk of a job's files, of its processes."""
+
+    only: str
+    by_pid: Mapping[int, str]
+
+
+@cached_per_frame
+def _disks(frame: Frame, view: View) -> _Disks:
+    by_pid: dict[int, str] = {}
+    table = frame.snapshot.jobs.value
+    for key, job in table.jobs.items() if table is not None else ():
+        place = table.places.get(key) if table is not None else None
+        first = place.mounts[0] if place is not None and place.mounts else None
+        device = None if first is None else mount_device(frame, view, first)
+        name = "" if first is None else "network" if device is None else devices.short_name(device)
+        by_pid |= {member.pid: name for member in job.members if name}
+    moving = []
+    for device in devices.all_devices(frame, view):
+        if device.info is None or not is_leaf(device.info):
+            continue
+        moved = (device.rates.read_bytes_per_s, device.rates.write_bytes_per_s)
+        if None in moved:
+            return _Disks("", by_pid)
+        if any(moved):
+            moving.append(devices.short_name(device))
+    return _Disks(moving[0] if len(moving) == 1 else "", by_pid)
+
+
+def disk_of(group: Group, frame: Frame, view: View) -> str:
+    """The short name of the disk, "network", "-" without I/O, "?" where several disks may be meant."""
+    if group.idle or not group.io:
+        return UNDEFINED
+    known = _disks(frame, view)
+    names = {known.by_pid.get(key.pid, known.only) for key in group.keys}
+    return names.pop() or UNKNOWN if len(names) == 1 else UNKNOWN
