@@ -130,7 +130,7 @@ class TrainingSession:
         return {PREFIX + name: value for name, value in out.items()}
 
     def _watched(self) -> bool:
-        """Whether somebody else counts batches: ``watch``."""
+        """Whether ``watch`` counts the batches."""
         return steps.COUNTER.batches != self._own_batches
 
     def _tell_verdict(self, wait: float) -> None:
