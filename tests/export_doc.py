@@ -43,7 +43,8 @@ metadata and needs `pip install 'iotop-ai[parquet]'`. A file appears when it is 
 **Imports.** `iostat -x` as text or `-o JSON`, of sysstat 10.1 and newer, with or without `-t -k -m -N -p -y -z`, and
 `nvidia-smi --query-gpu=… --format=csv`. The recording names its source (`origin`); what the log lacks stays unknown.
 iostat's first report (the mean since boot) is left out; `--keep-first` takes it, for logs of `iostat -y`. A log without
-times needs `--interval`; its end is the time of its file, unless `--start` says when it begins. Rates become counters and come back the same, to half a request, half a sector
+times needs `--interval`; its end is the time of its file, unless `--start` says when it begins. Rates become counters
+and come back the same, to half a request, half a sector
 and half a millisecond per interval.
 
 ## Tables

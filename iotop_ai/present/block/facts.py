@@ -14,7 +14,7 @@ from iotop_ai.present.text.line import Cell, Line, cut, place
 from iotop_ai.present.text.table import Column, head, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, count, duration, figure, percent, rate, size
 
-_MOUNT_COLUMNS = (
+MOUNT_COLUMNS = (
     Column("fstype", "type", 9, 3, 12, left=True),
     Column("full", "full%", 7, 0),
     Column("free", "free", 7, 0, 9),
@@ -113,7 +113,7 @@ def mount_rows(frame: Frame, device: BlockDevice, width: int, most: int) -> list
         return []
     usage = frame.snapshot.filesystems.value or {}
     path_room = min(_PATH, max(10, width // 3))
-    columns = [c for c in _MOUNT_COLUMNS if c.id != "source" or width >= 80]
+    columns = [c for c in MOUNT_COLUMNS if c.id != "source" or width >= 80]
     at = place_columns(columns, path_room, width - 1)
     title = f"{len(mounts)} mounts" if len(mounts) > most else "mount" if len(mounts) == 1 else "mounts"
     out = [head(width, title, at)]

@@ -31,7 +31,7 @@ _WORDS = {"partly": ("PARTLY", "text"), "gaps": ("WAITS", "warn"), "unused": ("F
 _SLOWED = frozenset(("hw_thermal", "sw_thermal", "power_brake", "width", "replays", "generation", "link_full"))
 _BLOCK = 9
 _MOST_SENTENCES = 4
-_PROCESS_COLUMNS = (
+PROCESS_COLUMNS = (
     Column("user", "user", 10, 3, 12, left=True),
     Column("mem", "mem", 7, 0, 9),
     Column("sm", "SM%", 6, 0, 8),
@@ -139,7 +139,7 @@ def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) ->
     """Titles, then the processes with most memory; the last row counts those that did not fit."""
     if height <= 0:
         return []
-    at = place_columns(fit_columns(_PROCESS_COLUMNS, width - _NAME - 1), _NAME, width - 1)
+    at = place_columns(fit_columns(PROCESS_COLUMNS, width - _NAME - 1), _NAME, width - 1)
     out = [head(width, "processes", at)]
     if not users:
         text = "none" if users is not None else "? the driver does not list them"

@@ -19,7 +19,7 @@ from iotop_ai.present.text.table import Column, fit_columns, head, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, capacity, duration
 
 _DAY_S = 86_400
-_ATTRIBUTES = (
+ATTRIBUTES = (
     Column("id", "id", 5),
     Column("name", "attribute", 25, 0, 27, left=True),
     Column("value", "value", 6),
@@ -155,7 +155,7 @@ def _hours_ago(state: SmartState, hours: int) -> str:
 def _attribute_rows(state: SmartState, width: int) -> list[Line]:
     if not state.attributes:
         return []
-    columns = place_columns(fit_columns(_ATTRIBUTES, width), 0, width)
+    columns = place_columns(fit_columns(ATTRIBUTES, width), 0, width)
     out = [head(width, "attributes", columns)]
     for attribute in state.attributes:
         texts = _attribute_cells(state, attribute)

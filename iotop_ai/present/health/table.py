@@ -14,7 +14,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration
 
 WORDS = {"bad": "FAILING", "warn": "WARN", "unsure": "UNSURE", "ok": "OK"}
 BLOCK = 9
-_COLUMNS = (
+COLUMNS = (
     Column("name", "", 11, left=True),
     Column("model", "model", 16, 3, 26, left=True, gap=2),
     Column("serial", "serial", 18, 9, 20, left=True, gap=2),
@@ -55,7 +55,7 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     selected = next((one for one in rows if one.name == view.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, width)
     room = max(1, height - len(out) - 1 - min(len(reasons) + 2, max(3, height // 2)))
-    columns = place_columns(fit_columns(_COLUMNS, width - 1), 0, width)
+    columns = place_columns(fit_columns(COLUMNS, width - 1), 0, width)
     out.append(head(width, "disks", columns, focus=True))
     by_id = {at.column.id: at for at in columns}
     at = 0 if selected is None else rows.index(selected)

@@ -34,7 +34,7 @@ KEYS = ("jobs.back", "jobs.up", "jobs.choose", "jobs.next", "detail.back", "jobs
 """The actions of the last row."""
 PREFIX = "job:"
 _NAME_END = 13
-_COLUMNS = (
+COLUMNS = (
     Column("user", "user", 8, 3, 12, left=True),
     Column("ranks", "rk", 3, 3, 6),
     Column("workers", "wrk", 4, 3, 6),
@@ -159,7 +159,7 @@ def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow,
 
 def _places(width: int) -> list[ColumnSlot]:
     start = 30 if width >= _WIDE else _NAME_END
-    return place_columns(fit_columns(_COLUMNS, width - start), start, width)
+    return place_columns(fit_columns(COLUMNS, width - start), start, width)
 
 
 def _row(frame: Frame, width: int, at: list[ColumnSlot], one: JobRow, *, marked: bool) -> Line:

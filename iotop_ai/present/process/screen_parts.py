@@ -49,19 +49,19 @@ _WAITS = {
 """Words of the places of model/job/task_states.py."""
 _CALLS = {"timer": "timer", "futex": "lock", "pipe": "pipe", "socket": "network", "unix": "local socket"}
 """Words of what a system call waits for, where the kernel function does not tell."""
-_THREAD_COLUMNS = (
+THREAD_COLUMNS = (
     Column("name", "name", 18, 0, 24, left=True, gap=2),
     Column("state", "state", 7, 0, left=True, gap=2),
     Column("cpu", "cpu%", 6, 3),
     Column("waits", "waits for", 24, 0, left=True, gap=2),
 )
-_FILE_COLUMNS = (
+FILE_COLUMNS = (
     Column("mode", "", 4, 3, left=True, gap=1),
     Column("at", "offset", 8, 2),
     Column("mount", "mount", 14, 1, 28, left=True, gap=2),
     Column("disk", "disk", 11, 0, 14, left=True, gap=2),
 )
-_SOCKET_COLUMNS = (
+SOCKET_COLUMNS = (
     Column("local", "local", 24, 0, 48, left=True, gap=2),
     Column("remote", "peer", 24, 0, 48, left=True, gap=2),
     Column("state", "state", 14, 0, left=True, gap=2),
@@ -153,7 +153,7 @@ def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[L
     main = table.threads[0].tid if table.threads else 0
     order = {"D": 0, "R": 1}
     every.sort(key=lambda g: (g.first.tid != main, order.get(g.first.state, 2), -(g.cpu or 0.0), g.first.tid))
-    at = place_columns(fit_columns(_THREAD_COLUMNS, width - 9), 9, width - 1)
+    at = place_columns(fit_columns(THREAD_COLUMNS, width - 9), 9, width - 1)
     blocked = sum(one.state == "D" for one in table.threads)
     note = f"{table.number}, {blocked} blocked" if blocked else str(table.number)
     out = [head(width, "threads", at[1:], note=note)]
@@ -174,7 +174,7 @@ def _most(cpu: Mapping[int, float], ones: list[ThreadDetail]) -> float | None:
 
 def _files(frame: Frame, width: int, found: OpenFiles) -> list[Line]:
     room = max(24, width - 42) if width < 120 else width - 60
-    at = place_columns(fit_columns(_FILE_COLUMNS, width - room), room, width - 1)
+    at = place_columns(fit_columns(FILE_COLUMNS, width - room), room, width - 1)
     number = f"{found.number}{'+' if found.more else ''} descriptors"
     out = [head(width, "open files", at, note=number)]
     for one in sorted(found.files, key=_file_order)[:_MOST_FILES]:
@@ -239,7 +239,7 @@ def disk_of(frame: Frame, mount: Mount | None) -> tuple[str, str]:
 
 
 def _sockets(width: int, found: Sockets) -> list[Line]:
-    at = place_columns(fit_columns(_SOCKET_COLUMNS, width - 8), 8, width - 1)
+    at = place_columns(fit_columns(SOCKET_COLUMNS, width - 8), 8, width - 1)
     inet = [one for one in found.sockets if one.protocol != "unix"]
     local = sum(one.alike for one in found.sockets if one.protocol == "unix")
     number = sum(one.alike for one in found.sockets) + found.hidden

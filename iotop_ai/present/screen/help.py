@@ -7,6 +7,7 @@ from textwrap import wrap
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS
+from iotop_ai.present.screen.column_help import ON, Entries
 from iotop_ai.present.screen.key_row import Key, keys_above, keys_of, muted
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
@@ -27,31 +28,13 @@ _NOW_ONLY = ("detail.record",)
 _APP_NAMES = ("app.palette", "app.picture", "app.quit")
 """Actions of the whole app, in the order of the help."""
 
-COLUMNS = (
-    ("time", "what the job did in the verdict's last 10 s; data: what its loaders waited for"),
-    ("r/s w/s", "requests done per second"),
-    ("rMB/s", "1 MB = 1,048,576 B, as iostat -m"),
-    ("rsize", "mean size of a read (rareq-sz); avgrq-sz was of reads and writes, in sectors"),
-    ("r_await", "ms of a read, its queue included"),
-    ("aqu-sz", "mean in flight, once avgqu-sz"),
-    ("%util", "time with a request in flight; 100 proves nothing on NVMe and RAID"),
-    ("svctm", "removed: it was %util over r/s + w/s, never a service time"),
-    ("busy%", "a kernel ran, however small"),
-    ("bw%", "GPU memory was read or written"),
-    ("IO-wait%", "blocked on disk, the worst of xN"),
-    ("cpu%", "100 is one core, the most of xN"),
-    ("state", "D waits for I/O, R runs, S sleeps; (4 s): that and cpu% are 4 s old"),
-    ("disk", "of a job's files, or the only busy one; ? not known"),
-    ("xN", "N of one name, their bytes added up"),
-    ("health", "SMART: the disk's own report"),
-    ("0 - ?", "zero, nothing to measure, unknown"),
-)
-"""Titles and their meaning, with the names of older sysstat."""
-
 COLUMN = 38
 """The least width of a column of a page."""
 LEAST = 29
 """The same for a screen's own keys, which have to fit one page."""
+MEANINGS = "column meanings"
+_TITLE = 9
+"""Columns of a title; a longer one has a row of its own."""
 _FRAME_ROWS = 2
 """The rule and the last row."""
 
@@ -103,22 +86,23 @@ def pages(width: int, height: int, view: View, screen: str = "main") -> int:
 
 def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
     """One page where all fits, with columns as wide as possible; else the screen's own keys have the first page, then
-    come those of the main screen, then the meaning of the columns.
+    come the meaning of its columns and the keys of the main screen.
     """
     most = max(1, (width - 1) // COLUMN)
     room = max(1, height - _FRAME_ROWS)
     own = screen_keys(view, screen)
     for many in range(min(2, most), most + 1):
         each = (width - 1) // many
-        groups = _groups(view, own, each, room)
+        groups = _groups(view, own, screen, each, room)
         if sum(map(len, groups)) <= many:
             return [_Page(_lines([column for group in groups for column in group], width, each), "")]
     first = [_own_page(view, own, width, room)] if own else []
-    keys, columns = groups[-2:]
+    columns, keys = (groups[1], groups[2]) if own else (groups[1], groups[0])
     if most == 1 and len(keys) == len(columns) == 1 and len(keys[0]) + len(columns[0]) < room:
         return [*first, _Page(_lines([[*keys[0], [], *columns[0]]], width, each), "every key")]
     out = first
-    for group, about in ((keys, "more keys"), (columns, "column meanings")):
+    more = ((columns, MEANINGS), (keys, "more keys"))
+    for group, about in more if own else reversed(more):
         out += [_Page(_lines(group[at : at + most], width, each), about) for at in range(0, len(group), most)]
     return out
 
@@ -133,13 +117,18 @@ def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
     return _Page(_lines(columns[:many], width, each), "")
 
 
-def _groups(view: View, own: tuple[Key, ...], each: int, room: int) -> list[list[_Block]]:
-    """The screen's own keys, those of the main screen, and the columns' meanings, each as columns of at most ``room``
-    rows.
+def _groups(view: View, own: tuple[Key, ...], screen: str, each: int, room: int) -> list[list[_Block]]:
+    """The screen's keys, the meaning of its columns, and above the main screen also that one's keys; each as columns of
+    at most ``room`` rows.
     """
     main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, each)
-    tables = [main, _table([("columns", ""), *COLUMNS], 9, each - 1)]
-    return [_packed(one, room) for one in ([_key_table("keys", own, view, each), *tables] if own else tables)]
+    columns = _columns_table("columns", ON[screen], each)
+    tables = [_key_table("keys", own, view, each), columns, main] if own else [main, columns]
+    return [_packed(one, room) for one in tables]
+
+
+def _columns_table(title: str, entries: Entries, each: int) -> list[_Block]:
+    return _table([(title, ""), *entries], _TITLE, each - 1)
 
 
 def _key_table(title: str, listed: tuple[Key, ...], view: View, each: int) -> list[_Block]:
@@ -178,6 +167,10 @@ def _table(
     for term, text in entries:
         lines = wrap(text, max(8, width - indent - 1), break_on_hyphens=False) or [""]
         token, text_token = ("mute", "mute") if term in disabled else ("key" if text else "title", "dim")
-        first = Cell(1, cut(term, indent - 1) if text else term, token)
-        out.append([[*([first] if i == 0 else []), Cell(1 + indent, line, text_token)] for i, line in enumerate(lines)])
+        wide = bool(text) and cells(term) > indent - 1
+        first = Cell(1, cut(term, width - 2) if wide or not text else term, token)
+        rows = [
+            [*([first] if i == 0 and not wide else []), Cell(1 + indent, t, text_token)] for i, t in enumerate(lines)
+        ]
+        out.append([[first], *rows] if wide else rows)
     return out

@@ -34,7 +34,7 @@ _HOUR_NS = 3_600_000_000_000
 _MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
 _MOST_CHANGES = 12
 _WHAT = 44
-_COLUMNS = (
+COLUMNS = (
     Column("now", "now", 12),
     Column("limit", "threshold", 15),
     Column("metric", "metric", 20, left=True, gap=3),
@@ -120,8 +120,8 @@ def _title(frame: Frame, view: View, first: Finding) -> str:
 def _places(width: int) -> list[ColumnSlot]:
     """The columns of value, limit and, where there is room, the metric's id."""
     if width < WIDE:
-        return place_columns(_COLUMNS[:2], width - 28, width - 1)
-    return place_columns(_COLUMNS, _WHAT, width - 1)
+        return place_columns(COLUMNS[:2], width - 28, width - 1)
+    return place_columns(COLUMNS, _WHAT, width - 1)
 
 
 def _fact(width: int, fact: Fact) -> Line:

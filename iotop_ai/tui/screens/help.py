@@ -11,6 +11,7 @@ from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import PanelScreen
 from iotop_ai.tui.styles import ThemeStyles
 
+_PALETTE = ("colon", "ctrl+p")
 _STEPS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left": -1, "shift+tab": -1}
 
 
@@ -28,12 +29,16 @@ class HelpScreen(PanelScreen):
         """The page."""
         return help_rows(self._frame, self._view, width, height, self.page, self._screen_below)
 
-    def on_key(self, event: Key) -> None:
-        """Turn the page, or close the help."""
+    async def on_key(self, event: Key) -> None:
+        """Turn the page, or close the help; the key of every action opens that of the screen below."""
         if event.key == "ctrl+z":
             return
         event.stop()
         event.prevent_default()
+        if event.key in _PALETTE:
+            self.leave()
+            await self.app.run_action("palette")
+            return
         step = _STEPS.get(event.key, 0)
         last = pages(*self.app.size, self._view, self._screen_below) - 1
         if step and 0 <= self.page + step <= last:

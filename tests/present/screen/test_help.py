@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.present.block import facts
+from iotop_ai.present.block import table as block
+from iotop_ai.present.gpu import screen as gpu_screen
+from iotop_ai.present.gpu import table as gpu
+from iotop_ai.present.health import detail
+from iotop_ai.present.health import table as health
+from iotop_ai.present.job import screen as jobs
+from iotop_ai.present.machine import panel as network
+from iotop_ai.present.process import screen_parts as parts
+from iotop_ai.present.process import table as process
 from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS, all_actions
+from iotop_ai.present.screen.column_help import ON
 from iotop_ai.present.screen.help import TITLES, help_rows, pages, screen_keys
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import keys_rows
 from iotop_ai.present.screen.keymap import remapped
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
+from iotop_ai.present.text.table import Column
+from iotop_ai.present.verdict import screen as reasons
 from tests.present import gpu_scenes, scenes
 
 VIEW = View(utc_offset_s=0)
@@ -61,8 +74,8 @@ def test_its_own_keys_are_on_the_first_page(screen: str, size: tuple[int, int]) 
         assert set(key.keys.split()) <= set(words), key
         assert set(key.text.split()) <= set(words), key
     every = "\n".join("\n".join(page(screen, *size, number=n)) for n in range(pages(*size, VIEW, screen)))
-    for word in ("keys of the main screen", "Ctrl-T", "r_await", "svctm"):
-        assert word in every
+    for word in ("keys of the main screen", "Ctrl-T", *(title for title, _ in ON[screen])):
+        assert word in every, word
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -74,9 +87,27 @@ def test_the_hint_is_whole(screen: str, size: tuple[int, int]) -> None:
         assert "…" not in first
         assert "Space: " in first if number + 1 < many else first.endswith(" any key goes back ──")
     if many > 1:
-        last_keys = next(n for n in range(many) if page(screen, *size, number=n + 1)[1].startswith(" columns"))
+        columns = next(n for n in range(1, many) if page(screen, *size, number=n)[1].startswith(" columns"))
         room = size[0] >= 80
-        assert ("column meanings; other keys go back" in page(screen, *size, number=last_keys)[0]) is room
+        assert ("column meanings; other keys go back" in page(screen, *size, number=columns - 1)[0]) is room
+
+
+TABLES: dict[str, tuple[tuple[Column, ...], ...]] = {
+    "main": (block.COLUMNS, gpu.COLUMNS, process.COLUMNS, network.LINKS),
+    "gpu": (gpu_screen.PROCESS_COLUMNS,),
+    "device": (block.COLUMNS, facts.MOUNT_COLUMNS),
+    "health": (health.COLUMNS, detail.ATTRIBUTES),
+    "jobs": (jobs.COLUMNS,),
+    "process": (parts.THREAD_COLUMNS, parts.FILE_COLUMNS, parts.SOCKET_COLUMNS),
+    "reasoning": (reasons.COLUMNS,),
+}
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_every_column_of_a_screen_is_explained(screen: str) -> None:
+    explained = {word for title, _ in ON[screen] for word in (title, *title.split())}
+    titles = {column.title for table in TABLES[screen] for column in table} - {""}
+    assert {title for title in titles if not {title, *title.split()} & explained} == set()
 
 
 def test_keys_that_do_not_work_are_left_out_or_mute() -> None:

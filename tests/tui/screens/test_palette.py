@@ -90,7 +90,9 @@ async def test_the_health_screens_own_actions() -> None:
         assert {entry.action.name for entry in palette(shown).matches} == {action.name for action in SCREENS["health"]}
         await shown.press(*"health.main", "enter")
         assert shown.app.screen is shown.app.main
-        await shown.press("question_mark", "ctrl+p")
+        await shown.press("question_mark", "ctrl+p")  # from the help, the list of the screen below it
+        assert {entry.action.name for entry in palette(shown).matches} == {action.name for action in SCREENS["main"]}
+        await shown.press("escape")
         assert shown.app.screen is shown.app.main
 
 

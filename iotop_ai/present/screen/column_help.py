@@ -1,0 +1,119 @@
+"""The meaning of every column and word of each screen, for its help and for ``iotop-ai help columns``."""
+
+from __future__ import annotations
+
+Entries = tuple[tuple[str, str], ...]
+"""(title or titles with blanks between, meaning)."""
+
+VERDICT: Entries = (
+    ("time", "what the job did in the verdict's last 10 s; data: what its loaders waited for"),
+    ("0 - ?", "zero, nothing to measure, unknown"),
+)
+DISKS: Entries = (
+    ("r/s w/s d/s f/s", "reads, writes, discards, flushes done per second"),
+    ("rMB/s wMB/s dMB/s", "1 MB = 1,048,576 B, as iostat -m"),
+    ("rrqm/s wrqm/s", "requests merged into another before the disk, per second"),
+    ("%rrqm %wrqm %drqm", "share of them that were merged"),
+    ("rsize wsize dsize", "mean size of one (rareq-sz ...); avgrq-sz was of reads and writes, in sectors"),
+    ("r_await w_await d_await f_await", "ms of one, its queue included"),
+    ("in-fl", "requests in flight now"),
+    ("aqu-sz", "mean in flight, once avgqu-sz"),
+    ("%util", "time with a request in flight; 100 proves nothing on NVMe and RAID"),
+    ("svctm", "removed: it was %util over r/s + w/s, never a service time"),
+    ("full%", "fullest filesystem on it, as df"),
+    ("temp", "degrees Celsius"),
+    ("health", "SMART: the disk's own report"),
+)
+GPUS: Entries = (
+    ("user process", "the one with most of its memory"),
+    ("busy%", "a kernel ran, however small"),
+    ("SM%", "share of its multiprocessors that had work"),
+    ("bw%", "GPU memory was read or written"),
+    ("mem G", "used / whole GPU memory, GiB"),
+    ("temp C", "degrees Celsius"),
+    ("power W", "drawn / limit"),
+    ("MHz", "clock of the multiprocessors"),
+    ("fan%", "of its highest speed"),
+    ("link", "PCIe generation x lanes now"),
+    ("throttle", "why its clocks are held down"),
+    ("meaning", "the figures in a sentence"),
+    ("last 60 s", "busy%"),
+)
+PROCESSES: Entries = (
+    ("xN", "N of one name, their bytes added up"),
+    ("read/s write/s", "bytes of storage; write: dirtied, written later"),
+    ("cancel/s", "dirtied bytes that were dropped before they were written"),
+    ("rchar/s wchar/s", "bytes of read and write calls, cache included"),
+    ("majflt/s", "page faults that needed a disk"),
+    ("IO-wait%", "blocked on disk, the worst of xN"),
+    ("cpu%", "100 is one core, the most of xN"),
+    ("state", "D waits for I/O, R runs, S sleeps; (4 s): that and cpu% are 4 s old"),
+    ("disk", "of a job's files, or the only busy one; ? not known"),
+    ("thr mem", "threads, resident memory"),
+    ("wait channel", "kernel function in which the main thread sleeps"),
+    ("user pid command", "of the first of xN"),
+)
+NETWORK: Entries = (
+    ("link", "network interface or InfiniBand port"),
+    ("rx tx MB/s", "received, sent"),
+    ("busy%", "the larger of both against its speed"),
+    ("errors drops", "per second"),
+)
+MAIN: Entries = (*VERDICT, *DISKS, *GPUS, *PROCESSES, *NETWORK)
+
+ON: dict[str, Entries] = {
+    "main": MAIN,
+    "device": (
+        ("full% inodes%", "used space and inodes, as df"),
+        ("free of", "space for ordinary users, size of the filesystem"),
+        ("type from", "filesystem and its source"),
+        *DISKS,
+    ),
+    "gpu": (
+        ("mem", "GPU memory of the process"),
+        ("SM%", "its share of the multiprocessors' time, where the driver says"),
+        ("kind", "compute or graphics"),
+        ("job", "Slurm job, pod or container"),
+        ("user command", "of the process"),
+    ),
+    "health": (
+        ("model serial", "as the disk reports itself"),
+        ("temp C", "degrees Celsius"),
+        ("wear %", "of its rated writes; 100 and more is possible"),
+        ("spare %", "NVMe spare blocks left"),
+        ("hours", "powered on"),
+        ("realloc", "sectors replaced by spare ones"),
+        ("pending", "sectors that cannot be read now"),
+        ("CRC", "errors between disk and controller: the cable"),
+        ("media", "NVMe media and data integrity errors"),
+        ("verdict", "failing, warning, ok or unknown, and the reason"),
+        ("id attribute", "SMART attribute"),
+        ("value worst limit", "normalised: 100 or 200 is new, at the limit it fails"),
+        ("raw grown", "the vendor's count, and its growth since the earlier reading"),
+    ),
+    "jobs": (
+        ("rk wrk gpu", "ranks, loader workers, GPUs"),
+        ("wait%", "of its time without data"),
+        ("AU%", "accelerator utilisation: 100 - wait%, as MLPerf Storage"),
+        ("GPU%", "mean busy%"),
+        ("MB/s", "that its processes read"),
+        ("run queue D idle", "its workers' time: on a CPU, waiting for one, blocked on disk, without work"),
+        ("GPU-h lost", "so far, by waiting"),
+        ("user disk", "owner; disk or mount that it reads from"),
+    ),
+    "process": (
+        ("name", "of a thread; xN: N alike"),
+        ("state", "D waits for I/O, R runs, S sleeps, T stopped, Z zombie; of a socket: TCP's"),
+        ("cpu%", "100 is one core, the most of xN"),
+        ("waits for", "disk, network, lock, queue, timer: the system call, its file (the kernel function)"),
+        ("offset", "where the next read or write goes on"),
+        ("mount disk", "that hold the file"),
+        ("local peer", "addresses of a socket"),
+        ("code", "p: lines of Python in which py-spy saw it, of 100 looks in 5 s"),
+    ),
+    "reasoning": (
+        ("now threshold", "the figure and the limit from which it counts"),
+        ("metric", "its id in JSON and in docs/metrics.md"),
+    ),
+}
+"""By screen, as present/screen/actions.py names them."""
