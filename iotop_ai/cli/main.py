@@ -42,6 +42,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("why", _FOLDER + "why", "why is it slow? watch 15 s, print the verdict; exits 1 when it is slow"),
     Command("diagnose", _FOLDER + "diagnose", "the verdict over a period or a whole recording, as text or JSON"),
     Command("report", _FOLDER + "report", "what happened in a recorded run: text, HTML, Markdown or JSON"),
+    Command("status", _FOLDER + "status", "one short line for a status bar or a prompt, with --format"),
     Command("snapshot", _FOLDER + "snapshot", "one interval of all figures as text or JSON"),
     Command("ack", _FOLDER + "health.ack", "acknowledge a failing disk or GPU until it gets worse"),
     Command("health", _FOLDER + "health.command", "every disk's health; exits 0 healthy, 1 not, 2 unknown, for cron"),
@@ -64,6 +65,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("web", _FOLDER + "web.command", "show the read-only screen in a browser on this machine (extra: web)"),
     Command("config", _FOLDER + "config", "create, print and check the settings file"),
     Command("stage", _FOLDER + "dataset.stage", "copy a dataset to faster storage: plan, measure, copy, verify"),
+    Command("help", _FOLDER + "help_topics", "a command, or keys, columns, states, filter, times, exit-codes"),
     Command("import", _FOLDER + "import_logs", "convert a log of iostat or nvidia-smi into a recording"),
 )
 

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import argparse
 
-from iotop_ai.cli.commands.common_verdict import SelectedJob, add_watch_flags, exit_code_of, print_lines, watch
+from iotop_ai.cli.commands.common_verdict import (
+    SelectedJob,
+    add_watch_flags,
+    exit_code_of,
+    print_lines,
+    print_status,
+    watch,
+)
 from iotop_ai.cli.options.common import add_source_flags, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.collectors.base import Unavailable
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.errors import UnknownError
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.verdict.plain_text import fenced, verdict_block
+from iotop_ai.present.verdict.plain_text import LABEL, fenced, verdict_block
 from iotop_ai.sources.live.source import LiveSource
 
 
@@ -34,10 +45,28 @@ def run(args: argparse.Namespace) -> int:
     job.check()
     lines = verdict_block(last, View(devices=settings.devices))
     if args.stack:
-        from iotop_ai.cli.commands.code_line import code_line  # only where it is asked for
-
         lines.insert(-1, code_line(source.root, last))
     print_lines(fenced(lines) if args.md else lines)
     return exit_code_of(
         None if last.verdict.measuring and not last.verdict.primary.lost_ratio else last.verdict.primary
     )
+
+
+def code_line(root: Root, frame: Frame) -> str:
+    """Where the first training process of the verdict's job is in its code; the reason where that is not known."""
+    return f"{'code':<{LABEL}}{_code(root, frame)}"
+
+
+def _code(root: Root, frame: Frame) -> str:
+    from iotop_ai.collectors.process.python_code import SECONDS, read_python_code  # only where it is asked for
+    from iotop_ai.present.process.code import code_text
+
+    job = current_job(frame)
+    if job is None:
+        return "unknown: no training job is seen"
+    key = job.ranks[0].key if job.ranks else job.key
+    print_status(f"py-spy looks at pid {key.pid} for {SECONDS} s ...")
+    try:
+        return code_text(read_python_code(root, key.pid, job.uid))
+    except Unavailable as lack:
+        return f"unknown: {lack.reason}{f' ({lack.remedy})' if lack.remedy else ''}"

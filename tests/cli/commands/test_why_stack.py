@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.cli.commands.code_line import code_line
+from iotop_ai.cli.commands.why import code_line
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.python_code import py_spy_path
 from iotop_ai.model.frame import Frame

@@ -1,0 +1,118 @@
+"""``iotop-ai help TOPIC``: a command's options, or one of the topics that no command has."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from textwrap import wrap
+
+from iotop_ai.model.errors import UsageError
+from iotop_ai.present.screen.bounds import bounded
+
+_INDENT = 22
+_STATES = (
+    ("STARVED", "a job waits for data: storage, network, CPU, one thread, its loader"),
+    ("BLOCKED", "a job does not go on: a checkpoint, another rank, a GPU fault, a full filesystem, an end"),
+    ("SLOWED", "a job goes on more slowly: memory pressure, throttled GPUs, PCIe, ranks of different speed"),
+    ("FAILING", "a disk or the hardware fails; data is in danger"),
+    ("WASTED", "a GPU is there or held, and is not used"),
+    ("STARTING", "a job loads or compiles, and has not trained yet"),
+    ("OK", "a job trains, and nothing holds it up"),
+    ("CALM", "no training job, and nothing is slow"),
+    ("BUSY", "no training job, and a disk, the CPUs or memory at their limit"),
+    ("UNSURE", "a job is slow and the cause is not seen, or less than 10 s were watched"),
+)
+_FILTER = (
+    ("train", "a regular expression over name, command line, user and pid"),
+    ("read > 10M", "bytes per second: read, write, io; K M G are powers of 1024"),
+    ("cpu > 50", "percent: cpu, delay (time blocked on disk)"),
+    ("mem > 4G", "resident memory"),
+    ("pid = 4711", "also ppid, threads; = != > >= < <="),
+    ("user = alice", "also name, command, state; ~ and !~ for regular expressions"),
+    ("tagged", "the tagged processes"),
+    ("a and not (b or c)", "joined; an unknown value matches nothing"),
+)
+_TIMES = (
+    ("14:32, 14:32:05", "the last such time of the recording"),
+    ("2026-11-21T14:32:05Z", "a moment; without Z in this machine's time zone"),
+    ("-3m", "before the end; of the live screen before now; 90s, 10m, 1h30m, 7d"),
+    ("+3m", "after the start"),
+    ("45%", "of the whole"),
+)
+_EXITS = (
+    ("0", "fine"),
+    (
+        "1",
+        "a check found a problem; why and diagnose: the job is slowed, starved or blocked, hardware fails, GPUs idle",
+    ),
+    ("2", "no answer; one line on stderr begins with usage:, input: or unknown:"),
+    ("128+n", "ended by signal n; record -- COMMAND passes the command's own code on"),
+)
+
+
+def _keys() -> Iterator[str]:
+    from iotop_ai.present.screen.help import TITLES, screen_keys
+    from iotop_ai.present.screen.key_row import keys_of
+    from iotop_ai.present.screen.view import View
+
+    for title, keys in (("main screen", keys_of(View())), *((TITLES[s], screen_keys(View(), s)) for s in TITLES)):
+        yield f"{title}:"
+        yield from _table((key.keys, key.text) for key in keys)
+        yield ""
+    yield "The settings file gives other keys: iotop-ai config init, docs/configuration.md."
+
+
+def _columns() -> Iterator[str]:
+    from iotop_ai.present.screen.column_help import ON
+    from iotop_ai.present.screen.help import TITLES
+
+    for screen, entries in ON.items():
+        yield f"{TITLES.get(screen, 'main screen')}:"
+        yield from _table(entries)
+        yield ""
+
+
+TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
+    "keys": ("every key of every screen", _keys),
+    "columns": ("what each column means", _columns),
+    "states": ("the words of the verdict", lambda: _table(_STATES)),
+    "filter": ("the language of / on the screen", lambda: _table(_FILTER)),
+    "times": ("how --at, --begin, --end and @ take a time", lambda: _table(_TIMES)),
+    "exit-codes": ("what the exit codes mean", lambda: _table(_EXITS)),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``help``."""
+    parser.add_argument("topic", metavar="TOPIC", nargs="?", help="a command, or one of " + ", ".join(TOPICS))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the topic, or without one the list of topics."""
+    from iotop_ai.cli.main import COMMANDS, build_parser
+
+    commands = {command.name: command.help for command in COMMANDS}
+    if args.topic is None:
+        lines = ["iotop-ai help TOPIC, with one of these:", *_table((name, text) for name, (text, _) in TOPICS.items())]
+        lines += ["or with a command:", *_table(commands.items())]
+    elif args.topic in TOPICS:
+        lines = list(TOPICS[args.topic][1]())
+    elif args.topic in commands:
+        build_parser([args.topic]).parse_args([args.topic, "--help"])  # prints, and ends the program
+        return 0
+    else:
+        raise UsageError(f"no topic {args.topic!r}; topics: {', '.join((*TOPICS, *commands))}")
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def _table(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Each term with its text, wrapped to the terminal's width."""
+    width, _ = bounded(*shutil.get_terminal_size((100, 24)))
+    room = max(20, min(width, 120) - _INDENT - 1)
+    for term, text in entries:
+        first, *more = wrap(text, room) or [""]
+        yield f"  {term:<{_INDENT - 2}}{first}" if len(term) < _INDENT - 2 else f"  {term}\n{'':{_INDENT}}{first}"
+        yield from (f"{'':{_INDENT}}{line}" for line in more)

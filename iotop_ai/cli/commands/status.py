@@ -1,0 +1,88 @@
+"""``iotop-ai status``: one short line for a status bar or a prompt."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from iotop_ai.cli.commands.batch import stop
+from iotop_ai.cli.commands.common_verdict import SelectedJob, duration, watch
+from iotop_ai.cli.commands.snapshot import take_frame
+from iotop_ai.cli.options.common import add_job_flag, add_source_flags, settings_of
+from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.cli.options.job import check_job
+from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.settings import Settings
+from iotop_ai.pipeline import frames
+from iotop_ai.playback.selection import ALLOW_ROOT, corrupt_input_as_error
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.verdict.status_line import MEANINGS, checked_format, default_line, formatted, status_fields
+from iotop_ai.sources.live.source import LiveSource
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``status``."""
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="a recording that is being written: its newest state, with its verdict"
+    )
+    parser.add_argument("--format", metavar="TEXT", help=f"fields: {', '.join(f'{{{name}}}' for name in MEANINGS)}")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--follow", action="store_true", help="a line each interval, without end: tmux shows the newest")
+    how.add_argument("--duration", metavar="SEC", type=duration, help="watch so long first; the verdict needs 10 s")
+    parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
+    add_job_flag(parser)
+    add_source_flags(parser, sub=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one line, or with --follow one each interval; 0 whatever the state is."""
+    form = None if args.format is None else checked_format(args.format)
+    job = SelectedJob(getattr(args, "job", 0))
+    if args.file is not None:
+        if args.follow or args.duration is not None:
+            raise UsageError("--follow and --duration watch this machine; leave FILE out")
+        return _print(job.judge(_newest(args.file, allow_root=args.allow_root)), form, ())
+    settings = resolve_devices(settings_of(args))._replace(smart=False)
+    source = LiveSource(settings)
+    if args.follow:
+        return _follow(source, settings, job, form)
+    frame = take_frame(source) if args.duration is None else watch(source, args.duration, job)
+    if frame is None:
+        raise UnknownError("no data could be read")
+    check_job(frame.snapshot, job.pid)
+    return _print(job.judge(frame), form, settings.devices)
+
+
+def _newest(path: str, *, allow_root: bool) -> Frame:
+    """The newest Frame of a recording."""
+    from iotop_ai.playback.player import FrameCursor
+    from iotop_ai.sources.recorded.rotated_parts import open_chain
+
+    with corrupt_input_as_error(path):
+        cursor = FrameCursor(open_chain(path, allow_root=allow_root)[-1:])
+        return cursor.seek(cursor.end_wall_ns())
+
+
+def _follow(source: LiveSource, settings: Settings, job: SelectedJob, form: str | None) -> int:
+    stream = frames(source)
+    begun = False
+    try:
+        for frame in stream:
+            if begun:
+                _print(job.judge(frame), form, settings.devices)
+            else:
+                check_job(frame.snapshot, job.pid)
+            begun = True
+    except KeyboardInterrupt:
+        pass
+    finally:
+        stop(source, stream)
+    return 0
+
+
+def _print(frame: Frame, form: str | None, devices: tuple[str, ...]) -> int:
+    fields = status_fields(frame, View(devices=devices))
+    sys.stdout.write((default_line(fields) if form is None else formatted(form, fields)) + "\n")
+    sys.stdout.flush()
+    return 0

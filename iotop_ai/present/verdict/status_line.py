@@ -1,0 +1,105 @@
+"""The machine and its verdict in one short line, for a status bar or a prompt, and its parts by name."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block import devices
+from iotop_ai.present.job.verdict_words import current_job
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import plain
+from iotop_ai.present.text.units import brief, clock, percent, rate
+from iotop_ai.present.verdict import headline
+from iotop_ai.present.verdict.banner import HUE
+from iotop_ai.present.verdict.headline import text_of
+
+MEANINGS = {
+    "state": "STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY or UNSURE; ? before 10 s are seen",
+    "lost": "time that the job loses, 78%",
+    "headline": "the verdict's sentence",
+    "because": "its cause with figures",
+    "do": "the cure",
+    "job": "the job's script",
+    "disk": "the disk that the verdict names, else the busiest",
+    "read": "92 MB/s",
+    "write": "3.1 MB/s",
+    "await": "ms of its reads, of its writes where it does not read: 87 ms",
+    "util": "100%",
+    "gpu": "mean busy of all GPUs, 22%",
+    "cpu": "all cores, 45%",
+    "mem": "memory in use, 31%",
+    "host": "the machine's name",
+    "time": "14:32:05",
+    "colour": "of the state: red, yellow, green, cyan, magenta or default; for tmux #[fg={colour}]",
+}
+"""Fields of --format; an unknown one is "?", one that does not apply is empty."""
+_COLOURS = {"bad": "red", "warn": "yellow", "ok": "green", "info": "cyan", "unsure": "magenta"}
+_FIELD = pattern(r"\{\{|\}\}|\{(\w*)\}|[{}]")
+
+
+def status_fields(frame: Frame, view: View = View()) -> dict[str, str]:  # noqa: B008 - a frozen record
+    """Every field of MEANINGS."""
+    verdict, snapshot = frame.verdict, frame.snapshot
+    job = current_job(frame)
+    lost = verdict.primary.lost_ratio
+    known = not verdict.measuring or bool(lost)
+    memory, cpu = snapshot.memory.value, frame.sample.cpu.value
+    busy = [one.busy_ratio for one in (frame.sample.gpu.value or {}).values() if one.busy_ratio is not None]
+    used = None
+    if memory is not None and memory.total_bytes and memory.available_bytes is not None:
+        used = 1 - memory.available_bytes / memory.total_bytes
+    return {
+        "state": verdict.state.value if known else "?",
+        "lost": f"{percent(lost)}%" if lost else "",
+        "headline": text_of(headline.headline(verdict, frame)),
+        "because": text_of(headline.because(verdict, frame)),
+        "do": text_of(headline.advice(verdict, frame)),
+        "job": plain(job.name) if job is not None else "",
+        **_disk(frame, view),
+        "gpu": f"{percent(sum(busy) / len(busy))}%" if busy else "?" if snapshot.gpu.value else "",
+        "cpu": f"{percent(None if cpu is None else cpu.all.busy_ratio)}%",
+        "mem": f"{percent(used)}%",
+        "host": plain(snapshot.host.name),
+        "time": clock(snapshot.wall_ns, view.utc_offset_s),
+        "colour": _COLOURS.get(HUE[verdict.state], "default") if known else "default",
+    }
+
+
+def _disk(frame: Frame, view: View) -> dict[str, str]:
+    device = devices.selected_device(frame, view)
+    if device is None:
+        return dict.fromkeys(("disk", "read", "write", "await", "util"), "")
+    rates = device.rates
+    took_ms = rates.read_await_ms if rates.reads_per_s else rates.write_await_ms
+    return {
+        "disk": devices.short_name(device),
+        "read": " ".join(rate(rates.read_bytes_per_s)),
+        "write": " ".join(rate(rates.write_bytes_per_s)),
+        "await": "" if took_ms is None else f"{brief(took_ms)} ms",
+        "util": f"{percent(rates.busy_ratio)}%",
+    }
+
+
+def default_line(fields: dict[str, str]) -> str:
+    """ "STARVED 78% | sda 92.0 MB/s 87 ms 100% | GPU 22% | CPU 45% MEM 31%"."""
+    state = "" if fields["state"] == "?" else " ".join(filter(None, (fields["state"], fields["lost"])))
+    moves = fields["read"] if not fields["read"].startswith("0 ") else fields["write"]
+    disk = " ".join(filter(None, (fields["disk"], moves, fields["await"], fields["util"]))) if fields["disk"] else ""
+    gpu = f"GPU {fields['gpu']}" if fields["gpu"] else ""
+    return " | ".join(filter(None, (state, disk, gpu, f"CPU {fields['cpu']} MEM {fields['mem']}")))
+
+
+def checked_format(text: str) -> str:
+    """The format itself. Raises UsageError for an unknown field and a single brace."""
+    for found in _FIELD.finditer(text):
+        if found[0] in ("{", "}"):
+            raise UsageError(f"--format {text!r}: a single {found[0]}; write it twice")
+        if found[1] is not None and found[1] not in MEANINGS:
+            raise UsageError(f"--format: no field {{{found[1]}}}; fields: {', '.join(MEANINGS)}")
+    return text
+
+
+def formatted(text: str, fields: dict[str, str]) -> str:
+    """The format with its fields; {{ and }} are braces."""
+    return _FIELD.sub(lambda found: found[0][0] if found[1] is None else fields[found[1]], text)

@@ -1,0 +1,63 @@
+"""``iotop-ai help TOPIC``: every topic and command, and what is in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.cli.commands.help_topics import TOPICS
+from iotop_ai.cli.main import COMMANDS
+from iotop_ai.model.verdict_class import State
+from iotop_ai.present.process.filter import parse_filter
+from iotop_ai.present.screen.column_help import ON
+from iotop_ai.present.screen.key_row import keys_of
+from iotop_ai.present.screen.view import View
+from tests.cli.program import iotop
+
+
+def text(*words: str) -> str:
+    done = iotop("help", *words, COLUMNS="100")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) <= 120
+    return done.stdout
+
+
+def test_without_a_topic_it_lists_them_all() -> None:
+    listed = text()
+    for name in (*TOPICS, *(command.name for command in COMMANDS)):
+        assert f"  {name} " in listed
+
+
+def test_a_command_prints_its_options() -> None:
+    assert text("why") == iotop("why", "--help", COLUMNS="100").stdout
+
+
+def test_every_state_has_its_meaning() -> None:
+    assert [line.split()[0] for line in text("states").splitlines() if line[2:3] != " "] == [*State]
+
+
+def test_every_key_and_column() -> None:
+    keys = text("keys")
+    for key in keys_of(View()):
+        assert key.text in " ".join(keys.split())
+    columns = text("columns")
+    for entries in ON.values():
+        for title, _ in entries:
+            assert f"  {title}" in columns
+
+
+def test_the_examples_of_filters_are_valid() -> None:
+    for line in text("filter").splitlines():
+        example = line[2:22].strip()
+        if example and example != "a and not (b or c)":
+            assert parse_filter(example).trouble == "", example
+
+
+@pytest.mark.parametrize("topic", ["times", "exit-codes"])
+def test_the_other_topics(topic: str) -> None:
+    assert len(text(topic).splitlines()) >= 4
+
+
+def test_an_unknown_topic_names_the_known_ones() -> None:
+    done = iotop("help", "nope")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: no topic 'nope'; topics: keys, columns, states")

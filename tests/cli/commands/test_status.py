@@ -1,0 +1,83 @@
+"""``iotop-ai status``: the line, its fields, a recording's newest state, and a stream for a status bar."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.model.errors import UsageError
+from iotop_ai.present.verdict.status_line import MEANINGS, checked_format, default_line, formatted, status_fields
+from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.diagnosis.build import JOB_STARVED, play
+from tests.tui.recorded import record, stalling
+from tests.tui.scene import made_frames
+
+STARVED = play((JOB_STARVED, 30))
+
+
+def test_the_line_of_a_starved_machine() -> None:
+    fields = status_fields(STARVED[-1])
+    assert set(fields) == set(MEANINGS)
+    line = default_line(fields)
+    assert len(line) <= 80
+    assert line.startswith("STARVED ")
+    assert re.search(r" \| \S+ \d+(\.\d)? MB/s \d+ ms 100% \| GPU \d+% \| CPU ", line), line
+    assert fields["colour"] == "red"
+
+
+def test_before_the_first_window_no_state_is_claimed() -> None:
+    fields = status_fields(made_frames(3)[-1])
+    assert (fields["state"], fields["lost"], fields["gpu"]) == ("?", "", "")
+    assert default_line(fields).startswith("sda ")
+
+
+def test_a_format_takes_fields_and_braces() -> None:
+    fields = status_fields(STARVED[-1])
+    assert formatted(checked_format("#[fg={colour}]{state}{{x}}"), fields) == "#[fg=red]STARVED{x}"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("{nope}", "no field {nope}; fields: state"), ("{", "a single {"), ("a}", "a single }")]
+)
+def test_another_format_is_refused(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(why)):
+        checked_format(text)
+    done = iotop("status", "--format", text)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_one_line_of_this_machine() -> None:
+    done = iotop("status", "-d", "0.2")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r".*CPU \d+% MEM (<1|\d+)%\n", done.stdout)
+
+
+def test_the_newest_state_of_a_recording(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.iotop.jsonl", stalling(95, (70, 100)))
+    done = iotop("status", path, "--allow-root", "--format", "{state} {disk}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "STARVED sda\n", "")
+    refused = iotop("status", path, "--allow-root", "--follow")
+    assert refused.stderr.startswith("usage: --follow and --duration watch this machine")
+
+
+def test_a_line_each_interval_until_a_signal() -> None:
+    process = subprocess.Popen(
+        command("status", "--follow", "-d", "0.2", "--format", "{time}"),
+        stdout=subprocess.PIPE, text=True, cwd=TOP, env=PLAIN,
+    )  # fmt: skip
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(3)]
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d\n", line) for line in lines)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(20) == 0
+    process.stdout.close()
+
+
+def test_a_process_that_does_not_exist() -> None:
+    done = iotop("status", "-d", "0.2", "--job", "4194303")
+    assert (done.returncode, done.stderr) == (2, "usage: --job 4194303: no such process\n")
