@@ -248,7 +248,7 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
     def action_picture(self) -> None:
         """Save a screenshot, and show its path."""
         if self._save is None:
-            self._answer("failed: this screen may not write files")
+            self._answer("not available: this screen may not write files")
             return
         from iotop_ai.tui.screenshot import screenshot
 

@@ -301,8 +301,8 @@ async def test_the_message_covers_one_row_and_goes(size: tuple[int, int]) -> Non
         before = shown.screen()
         assert (await shown.press("r", "r")).message == "done: largest first"
         with_message = shown.screen()
-        assert "done: largest first" in with_message[-2]
-        assert with_message[:-2] == before[:-2]
+        assert "done: largest first" in with_message[-1]
+        assert with_message[:-1] == before[:-1]
         shown.app.main._forget_message()
         await shown.pilot.pause()
         assert shown.screen() == before
@@ -438,7 +438,7 @@ async def test_a_picture_shows_no_more_than_names() -> None:
 
     async with showing((250, 48)) as shown:
         await shown.press("P")
-        assert "failed: this screen may not write" in "\n".join(shown.screen())
+        assert "not available: this screen may not write" in "\n".join(shown.screen())
         shown.app._save = save
         before = "\n".join(shown.screen())
         await shown.press("f12")

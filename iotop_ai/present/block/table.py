@@ -107,7 +107,7 @@ _VALUES: dict[str, Callable[[BlockRates, float], str]] = {
 def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """Section rule with titles, a row per device (keys "disk:NAME"), and a last row that names the devices left out."""
     rows, rest = visible_rows(frame, view, height - 1)
-    out = device_rows(frame, view, width, "disk", rows)
+    out = device_rows(frame, view, width, _title(view), rows)
     if frame.snapshot.block.value is None:
         return [*out[:1], reason_row(width, frame.snapshot.block)]
     if rest:
@@ -115,6 +115,16 @@ def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     elif not rows:
         out.append(row(width, [Span(" no device is active" if view.only_active else " no disk here", "dim")]))
     return out
+
+
+def _title(view: View) -> str:
+    """What the user chose for the panel: a pinned disk stays in the graphs whatever is busy. Else "disk".
+
+    The columns begin so early that a title has one word.
+    """
+    if view.device and not view.follow_job:
+        return "pinned"
+    return "active" if view.only_active else "disk"
 
 
 def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tuple[BlockDevice, bool]]) -> list[Line]:

@@ -8,7 +8,6 @@ from iotop_ai.model.machine.network import LinkCounters, LinkRates
 from iotop_ai.model.reading import Reading
 from iotop_ai.present.block.devices import natural
 from iotop_ai.present.machine.trouble import host_problems, zfs_cache
-from iotop_ai.present.screen.key_row import toast
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_cells
 from iotop_ai.present.text.panel import panel, reason_spans
@@ -42,10 +41,7 @@ LINKS = (
 
 @panel
 def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The CPU row; with two rows the filesystem usage; from four the network table above them.
-
-    A message of the view takes the last row.
-    """
+    """The CPU row; with two rows the filesystem usage; from four the network table above them."""
     culprit = culprit_of(frame, view)
     out = [_cpu(frame, width, culprit)]
     if height >= 2:
@@ -53,8 +49,7 @@ def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     if height >= 4:
         table = network_rows(frame, width, height - 2, focus=view.focus == "system")
         out = [*table, *out]
-    message = toast(view, width)
-    return [*out[:-1], message] if message is not None else out
+    return out
 
 
 def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) -> list[Line]:

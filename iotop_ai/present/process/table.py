@@ -149,14 +149,24 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
     return out + [_row(width, group.headed, facts, seconds, "", without).text.rstrip() for group, facts in rows]
 
 
+def _order_note(view: View, room: int) -> str:
+    """What the user chose for the list: the order with its direction, the tree, active processes only, the filter."""
+    order = f"{view.sort} {'▲' if view.reverse else '▼'}"
+    first = f"{'tree ' if view.tree else ''}by {order}"
+    more = [*(["active only"] if view.only_active else []), *([f"/{view.pattern}"] if view.pattern else [])]
+    short = f"{order} active" if view.only_active else first
+    texts = (", ".join([first, *more]), ", ".join([first, *more[:1]]), short, first)
+    return next((text for text in texts if cells(text) <= room), first)
+
+
 def _head(frame: Frame, view: View, width: int, at: tuple[ColumnSlot, ...]) -> Line:
     seconds = rates_of(frame, view)[1]
-    note = f"{'tree ' if view.tree else ''}by {view.sort}{' reversed' if view.reverse else ''}"
+    room, table = note_room(width, "process", at), frame.snapshot.processes.value
+    note = _order_note(view, room)
     if view.base is not None:
         at = tuple(p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at)
         note = f"sum of {duration(seconds)}"
     marked = _SORTED.get(view.sort, (view.sort,))
-    room, table = note_room(width, "process", at), frame.snapshot.processes.value
     if table is not None and table.adaptive:
         # "adaptive" comes before the sort order, which the marked title shows as well.
         note = f"adaptive, {note}" if len(f"adaptive, {note}") <= room else "adaptive"

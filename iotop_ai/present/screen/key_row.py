@@ -141,8 +141,8 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         return [_typing(width, "'", view.mark_input, "mark", "leave", hint="a text, or none")]
     if view.typing:
         return [_typing(width, "/", view.pattern, "keep", "clear", selected=view.pattern_selected)]
-    right: list[Span] = []
-    if view.pattern:
+    right = toast_spans(view, width)
+    if view.pattern and not right:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
     keys = tuple(_opens(key, frame, view) for key in keys_of(view))
     useful = tuple(key for key in keys if key.actions != _OPEN or key.word)
@@ -175,10 +175,7 @@ def above_rows(
 ) -> list[Line]:
     """A screen above the main one, exactly ``height`` rows: its rows, the answer to the last key, the keys."""
     out = fill_rows(rows, width, height - 1)
-    answer = toast(view, width)
-    if answer is not None and out:
-        out[-1] = answer
-    return in_ascii([*out, key_row(keys, width)][:height], view.ascii_only)
+    return in_ascii([*out, key_row(keys, width, toast_spans(view, width))][:height], view.ascii_only)
 
 
 def mode_spans(view: View) -> list[Span]:
@@ -189,14 +186,17 @@ def mode_spans(view: View) -> list[Span]:
     return [] if word is None else [Span(f"{word}  ", "mode")]
 
 
-def key_row(keys: Iterable[tuple[str, str]], width: int) -> Line:
-    """The last row of a screen above the main one: (key, word) as far as they fit, whole entries only."""
+def key_row(keys: Iterable[tuple[str, str]], width: int, right: Sequence[Span] = ()) -> Line:
+    """The last row of a screen above the main one: (key, word) as far as they fit, whole entries only; then the answer
+    to the last key.
+    """
     spans: list[Span] = []
+    room = width - spans_cells(right)
     for key, word in keys:
         more = [Span(f" {key}", "key"), Span(f":{word}", "dim")]
-        if spans_cells(spans) + spans_cells(more) <= width:
+        if spans_cells(spans) + spans_cells(more) <= room:
             spans += more
-    return row(width, spans)
+    return row(width, spans, right)
 
 
 def muted(key: Key, view: View) -> bool:
@@ -235,12 +235,15 @@ def _entries(keys: tuple[Key, ...], room: int, readonly: bool) -> tuple[Span, ..
         fitting.remove([k for k in fitting if k.drop == largest][-1])
 
 
-def toast(view: View, width: int) -> Line | None:
-    """The answer to the last key, right-aligned; its first word is the outcome. None without an answer."""
+def toast_spans(view: View, width: int) -> list[Span]:
+    """The answer to the last key, for the right end of the row of keys; its first word is the outcome.
+
+    It takes the place of keys and of nothing that is measured. [] without an answer.
+    """
     if not view.message:
-        return None
+        return []
     first, _, rest = view.message.partition(" ")
     token = "bad" if first.startswith("failed") else "ok" if first.startswith("done") else "text"
     text = cut(rest, max(0, width - cells(first) - 6))
     body = [Span("  "), Span(first, token), Span(f" {text}" if text else ""), Span("  ")]
-    return row(width, [Span(" ")], [s for s in body if s.text], background="panel")
+    return [span for span in body if span.text]

@@ -74,7 +74,7 @@ class View(NamedTuple):
     hidden: frozenset[str] = frozenset()
     """Panels toggled off."""
     message: str = ""
-    """The answer to the last key ("done: sorted by cpu"), above the keys for 4 s."""
+    """The answer to the last key ("done: sorted by cpu"), beside the keys for 4 s."""
     past: tuple[Sample, ...] = ()
     """Samples older than the Frame's history, oldest first, for graphs longer than a minute; () without any."""
     utc_offset_s: int | None = None
@@ -121,3 +121,12 @@ class View(NamedTuple):
     """Whether the screen is being drawn for a picture, which is written: without environments."""
     cache: FrameCache | None = None
     """The cache of this screen's panels; None: nothing is cached."""
+
+    @property
+    def not_live(self) -> str:
+        """Why what needs this machine at now is not available; "" where it is."""
+        if self.mode == "back":
+            return "not available for the past: End returns to now"
+        if self.remote or self.mode == "ended":
+            return "not available from another machine"
+        return "not available in a replay" if self.mode == "replay" else ""

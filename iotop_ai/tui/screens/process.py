@@ -57,14 +57,7 @@ class ProcessDetailScreen(DetailScreen):
 
     def _absent(self) -> str:
         """Why the process itself cannot be read; "" where it can."""
-        view = self.main.view
-        if view.mode == "back":
-            return "not available for the past: End returns to now"
-        if view.remote or view.mode == "ended":
-            return "not available from another machine"
-        if view.mode == "replay" or self._machine.root is None:
-            return "not available in a replay"
-        return ""
+        return self.main.view.not_live or ("not available in a replay" if self._machine.root is None else "")
 
     def on_mount(self) -> None:
         """Begin to read."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from iotop_ai.model.finding import Finding, Severity, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.present.block.table import block_rows
 from iotop_ai.present.gpu.groups import link_text, throttle_text
 from iotop_ai.present.gpu.panel import gpu_rows
 from iotop_ai.present.job.data_path import fold_names, path_rows
 from iotop_ai.present.machine.panel import system_rows
+from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.graphs import graph_rows
 from iotop_ai.present.screen.key_row import keys_of, keys_rows
 from iotop_ai.present.screen.view import View
@@ -142,11 +144,27 @@ def test_system_rows() -> None:
     assert [s.text.strip() for s in first.spans if s.token == "warn"] == ["97"]
 
 
-def test_a_message_is_above_the_keys() -> None:
-    line = system_rows(STARVED, UTC._replace(message="failed: no such disk"), 80, 2)[-1]
-    assert line.background == "panel"
+def test_a_message_is_beside_the_keys_and_hides_no_figure() -> None:
+    view = UTC._replace(message="failed: no such disk")
+    assert system_rows(STARVED, view, 80, 2) == system_rows(STARVED, UTC, 80, 2)
+    (line,) = keys_rows(STARVED, view, 80, 1)
+    assert line.text.startswith(" q ? ")
     assert line.text.rstrip().endswith("failed: no such disk")
     assert [s.text for s in line.spans if s.token == "bad"] == ["failed:"]
+
+
+def test_what_the_user_chose_is_in_the_titles() -> None:
+    def title(width: int, **chosen: object) -> str:
+        return process_rows(STARVED, UTC._replace(**chosen), width, 5)[0].text  # type: ignore[arg-type]
+
+    assert "process by io ▼ " in title(80)
+    assert "process by cpu ▲ " in title(80, sort="cpu", reverse=True)
+    assert "io ▼ active " in title(80, only_active=True)
+    assert "tree by io ▼ " in title(160, tree=True)
+    assert block_rows(STARVED, UTC, 80, 5)[0].text.startswith("── disk ─")
+    assert block_rows(STARVED, UTC._replace(device="md0"), 80, 5)[0].text.startswith("── pinned ─")
+    assert block_rows(STARVED, UTC._replace(device="md0"), 160, 5)[0].text.startswith("── pinned ─")
+    assert block_rows(STARVED, UTC._replace(only_active=True), 160, 5)[0].text.startswith("── active ─")
 
 
 def test_the_keys_row_shows_whole_entries_only() -> None:

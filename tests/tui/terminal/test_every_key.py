@@ -105,7 +105,7 @@ ON_MAIN: dict[str, Answer] = {
     "job.next": Answer("no training job|the only job|done: .* of "),
     "job.list": Answer("j:next", ESC),
     "verdict.copy": Answer("copied|no clipboard"),
-    "verdict.acknowledge": Answer("only a failing disk or GPU|only on the live screen"),
+    "verdict.acknowledge": Answer("only a failing disk or GPU|only on the live screen|not available"),
     # Enter opens what has the focus, so the cursor of the processes goes last.
     "cursor.down": Answer(before=("to process",)),
     "cursor.last": Answer(),
@@ -170,7 +170,7 @@ ON_REASONS: dict[str, Answer] = {
     "reason.last": Answer(),
     "reason.first": Answer(),
     "reason.copy": Answer("copied|no clipboard"),
-    "reason.acknowledge": Answer("only a failing disk or GPU|only on the live screen"),
+    "reason.acknowledge": Answer("only a failing disk or GPU|only on the live screen|not available"),
     "reason.job": Answer("no training job|the only job|done: .* of "),
     "reason.pause": Answer(ANY, ("Space",)),
     "reason.help": Answer("means unknown, never zero", ESC),

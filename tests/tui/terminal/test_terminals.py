@@ -264,14 +264,14 @@ def test_inside_mosh(tmp_path: Path) -> None:
 def test_the_screen_begins_as_it_was_left(tmp_path: Path) -> None:
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path)
-        terminal.keys("r", "7")
-        terminal.wait_for("by io reversed")
+        terminal.keys("t", "7")
+        terminal.wait_for("tree by io")
         terminal.wait_for("system hidden")
         terminal.keys("q")
         terminal.wait_for("rc=0")
         terminal.type("clear\n")
         terminal.type(f"{PROGRAM}; echo rc=$?\n")
-        text = terminal.wait_for("by io reversed")
+        text = terminal.wait_for("tree by io")
         assert " cpu " not in text.splitlines()[-2]
         terminal.keys("q")
         terminal.wait_for("rc=0")
@@ -284,7 +284,7 @@ def test_the_screen_begins_as_it_was_left(tmp_path: Path) -> None:
         terminal.wait_for("rc=0")
         terminal.type("clear\n")
         terminal.type(f"{PROGRAM}; echo rc=$?\n")
-        assert "unreadable" not in terminal.wait_for(" q ?")
+        assert "view is unreadable" not in terminal.wait_for(" q ?")
         terminal.keys("q")
         terminal.wait_for("rc=0")
 

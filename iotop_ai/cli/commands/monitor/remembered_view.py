@@ -28,7 +28,11 @@ _VERSION = 1
 
 
 class RememberedView(NamedTuple):
-    """The view at the last exit. None: not remembered. device: (kernel name, serial number, model, label)."""
+    """The view at the last exit. None: not remembered. device: (kernel name, serial number, model, label).
+
+    A reversed order, and a list of active rows only, belong to the moment: they are written as None. Older files hold
+    them, and they are not restored.
+    """
 
     sort: str | None = None
     reverse: bool | None = None
@@ -109,9 +113,7 @@ def write_view(folder: Path, view: RememberedView) -> None:
 
 def restored_settings(settings: Settings, before: RememberedView) -> Settings:
     """The Settings with the remembered values where nothing sets them for this run."""
-    values: dict[str, object] = {
-        name: getattr(before, name) for name in ("sort", "reverse", "only_active", "theme", "tree")
-    }
+    values: dict[str, object] = {name: getattr(before, name) for name in ("sort", "theme", "tree")}
     for name in ("hidden", "no_columns"):
         if (names := getattr(before, name)) is not None:
             values[name] = tuple(sorted(names))
@@ -148,14 +150,12 @@ def merge_left_view(view: View, look: str, frame: Frame, settings: Settings, bef
     if view.device and info is None:
         device = before.device
     theme = look or before.theme
-    now = RememberedView(
-        view.sort, view.reverse, view.only_active, view.hidden, theme, device, view.tree, view.no_columns
-    )
-    start = RememberedView(settings.sort, settings.reverse, settings.only_active, frozenset(settings.hidden))
+    now = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns)
+    start = RememberedView(settings.sort, None, None, frozenset(settings.hidden))
     start = start._replace(tree=settings.tree, no_columns=frozenset(settings.no_columns))
     unchanged = {
         name: getattr(before, name)
-        for name in ("sort", "reverse", "only_active", "hidden", "tree", "no_columns")
+        for name in ("sort", "hidden", "tree", "no_columns")
         if getattr(now, name) == getattr(start, name) and (name in settings.chosen or getattr(before, name) is None)
     }
     return now._replace(**unchanged)

@@ -22,7 +22,7 @@ from iotop_ai.tui.threads.actions import ActionThreads
 AT_NOW = ("live", "paused")
 PROCESS_PREFIX = "process:"
 CHOOSE_FIRST = "choose a process first: Down moves to it"
-CHOOSE_PROCESS = f"failed: {CHOOSE_FIRST}"
+CHOOSE_PROCESS = CHOOSE_FIRST
 ENDED = "it has ended"
 
 
@@ -46,13 +46,11 @@ class MachineActions:
     def why_not(self) -> str:
         """Why nothing may be changed from here; "" where it may."""
         view = self._state.view
+        if view.not_live:
+            return view.not_live
         if view.readonly:
             return "this screen is read-only"
-        if view.mode == "back":
-            return "not while looking back: End returns to now"
-        if view.remote or view.mode not in AT_NOW or not self._source.live:
-            return "only on the live screen of the machine itself"
-        return ""
+        return "" if self._source.live else "only on the live screen of the machine itself"
 
     def _ask(self, title: str, make: Callable[[], DialogScreen | str]) -> None:
         """Open the dialog that ``make`` returns, or a notice with the reason; so typed text is never a command."""

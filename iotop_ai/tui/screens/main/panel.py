@@ -7,7 +7,7 @@ from collections.abc import Callable
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.layout import PANELS
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.line import Line, blank
+from iotop_ai.present.text.line import Line
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import LinePanel
 
@@ -27,13 +27,9 @@ class FramePanel(LinePanel):
         """Rows of the panel with the blank ones before the next panel."""
         self._rows = rows
 
-    def draw(self, frame: Frame, view: View, width: int, height: int, toast: Line | None = None) -> None:
-        """Make the rows and show those that changed. toast: covers the panel's last row on the screen."""
-        lines = self._rows(frame, view, width, height)
-        if toast is not None:
-            below = max(height, self.height_on_screen) - 1
-            lines = [*[*lines, *[blank(width)] * (below - len(lines))][:below], toast]
-        self.show(lines)
+    def draw(self, frame: Frame, view: View, width: int, height: int) -> None:
+        """Make the rows and show those that changed."""
+        self.show(self._rows(frame, view, width, height))
 
 
 def make_panels(theme_styles: ThemeStyles) -> dict[str, FramePanel]:

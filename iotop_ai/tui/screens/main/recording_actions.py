@@ -48,7 +48,7 @@ class RecordingActions:
         """Start a recording, or stop it."""
         keeper = self._keeper
         if keeper is None or not keeper.may_record:
-            self._state.change("failed: this screen is read-only")
+            self._state.change(self._state.view.not_live or "not available: this screen is read-only")
             return
         # A disk may be slow to open a file or to write the last lines.
         threading.Thread(target=self._switch, args=(keeper,), name="record", daemon=True).start()
@@ -78,7 +78,7 @@ class RecordingActions:
     def add_mark(self, text: str = "") -> None:
         """Mark now. text: what the user calls the moment."""
         if self._state.view.remote:
-            self._state.change("failed: set marks on the watched machine")
+            self._state.change("not available from another machine: set marks there")
             return
         self._source.add_event("mark", clean(text.strip(), LONGEST_MARK) or "by key")
         at = clock(self._state.newest.snapshot.wall_ns, self._state.view.utc_offset_s)

@@ -13,7 +13,6 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.gpu.groups import selected_gpu
 from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import SCREENS
-from iotop_ai.present.screen.key_row import toast
 from iotop_ai.present.screen.layout import Slot, plan
 from iotop_ai.present.screen.mouse import sort_at
 from iotop_ai.present.screen.palette import Entry, Wording
@@ -172,11 +171,8 @@ class MainScreen(MonitorScreen):
             self._draw(width)
 
     def _draw(self, width: int) -> None:
-        message = toast(self.view, width)
-        above_keys = max((slot.y, slot.panel) for slot in self._slots if slot.panel != "keys")[1]
         for slot in self._slots:
-            cover = message if slot.panel == above_keys else None
-            self.panels[slot.panel].draw(self.frame, self.view, width, slot.height, cover)
+            self.panels[slot.panel].draw(self.frame, self.view, width, slot.height)
 
     def _place(self, slots: tuple[Slot, ...], height: int) -> None:
         """Give each panel its height; the blank rows before the next one belong to the panel above them."""
@@ -343,7 +339,7 @@ class MainScreen(MonitorScreen):
         """Open the GPU under the cursor, else the first."""
         gpu = selected_gpu(self.frame, self.view, self.view.cursor.removeprefix(GPU_PREFIX))
         if gpu is None:
-            self.state.change("failed: no GPU here to show")
+            self.state.change("no GPU here to show")
         else:
             from iotop_ai.tui.screens.gpu import GpuScreen
 

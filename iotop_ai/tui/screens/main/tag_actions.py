@@ -14,7 +14,7 @@ from iotop_ai.tui.screens.main.machine_actions import CHOOSE_PROCESS, PROCESS_PR
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
-CHOOSE_ROW = "failed: choose a row first: Tab to a panel, then Down"
+CHOOSE_ROW = "choose a row first: Tab to a panel, then Down"
 
 
 class TagActions:
@@ -65,7 +65,7 @@ class TagActions:
     def untag(self) -> None:
         """Remove every tag."""
         count = len(self._state.view.tagged)
-        self._state.change(f"done: {count} untagged" if count else "failed: nothing is tagged", tagged=frozenset())
+        self._state.change(f"done: {count} untagged" if count else "nothing is tagged", tagged=frozenset())
 
     def copy_row(self) -> None:
         """Copy the row under the cursor with its titles; of processes, all tagged ones if there are any."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SKIP_S, PAGE_S = 10.0, 60.0
 LONGEST_TIME = 40
 JUDGED_ANEW = "recorded under other rules: verdicts are computed again, from 5 min before"
-NOTHING_YET = "failed: there is nothing to look back at yet"
+NOTHING_YET = "nothing to look back at yet"
 
 
 class TimeActions:
@@ -158,7 +158,7 @@ class TimeActions:
             moving.faster(step)
             return
         if state.view.remote:
-            state.change("failed: set the interval on the watched machine")
+            state.change("not available from another machine: set the interval there")
             return
         seconds = interval_after(state.view.interval_s, step)
         if seconds != state.view.interval_s:

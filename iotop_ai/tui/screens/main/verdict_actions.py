@@ -18,7 +18,7 @@ from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
 DETECTION_S = 10.0
 """Detection of a training job takes a few looks at a young process."""
-NOTHING_LASTS = "failed: only a failing disk or GPU can be acknowledged"
+NOTHING_LASTS = "only a failing disk or GPU can be acknowledged"
 
 
 class VerdictActions:
@@ -64,7 +64,7 @@ class VerdictActions:
         current = state.frame.verdict.job_pid or 0
         following = job_after(state.frame, state.view, current, step)
         if not following:
-            state.change("failed: no training job seen")
+            state.change("no training job seen")
         elif following == current:
             state.change("done: it is the only job")
         else:
@@ -82,7 +82,7 @@ class VerdictActions:
         if finding is None:
             state.change(NOTHING_LASTS)
         elif why := self._why_not():
-            state.change(f"failed: {why}")
+            state.change(why)
         else:
             name, value = identity(finding, state.frame.snapshot), value_of(finding)
             self._threads.run("acknowledge", lambda: _acknowledge(name, value))

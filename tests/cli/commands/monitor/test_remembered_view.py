@@ -104,10 +104,11 @@ def test_a_clear_device_name(tmp_path: Path) -> None:
 def test_this_runs_choices_take_precedence() -> None:
     assert restored_settings(Settings(), RememberedView()) == Settings()
     found = restored_settings(Settings(), WHOLE)
-    assert (found.sort, found.reverse, found.hidden, found.theme) == ("cpu", True, ("gpu", "system"), "cvd")
+    assert (found.sort, found.reverse, found.hidden, found.theme) == ("cpu", False, ("gpu", "system"), "cvd")
     flagged = Settings(sort="write", theme="light", chosen=frozenset({"sort", "theme"}))
     assert (restored_settings(flagged, WHOLE).sort, restored_settings(flagged, WHOLE).theme) == ("write", "light")
-    assert restored_settings(flagged, WHOLE).reverse
+    assert restored_settings(flagged, WHOLE).tree
+    assert not restored_settings(flagged, WHOLE._replace(only_active=True)).only_active
 
 
 def test_the_device_is_found_by_its_identity() -> None:
@@ -131,6 +132,8 @@ def test_the_view_at_exit_is_remembered() -> None:
     assert (now.sort, now.reverse, now.hidden, now.theme) == ("cpu", None, {"gpu"}, "light")
     assert now.device is not None
     assert now.device[:2] == ("sda", "S1")
+    moment = merge_left_view(View(reverse=True, only_active=True), "", shown, nothing, WHOLE)
+    assert (moment.reverse, moment.only_active) == (None, None)
     # A flag of this run is not remembered; its change by a key is.
     flagged = Settings(sort="write", chosen=frozenset({"sort"}))
     was = RememberedView(sort="delay")

@@ -69,7 +69,7 @@ def test_time_pauses_and_sets_the_interval_upstream(state: MainState, paper: Pap
     assert source.intervals == [state.view.interval_s] == [2.0]
     time.step(-1)
     recording.record()
-    assert paper.messages[-2:] == [NOTHING_YET, "failed: this screen is read-only"]
+    assert paper.messages[-2:] == [NOTHING_YET, "not available: this screen is read-only"]
 
 
 async def test_a_device_is_chosen_from_a_list(state: MainState) -> None:

@@ -68,9 +68,9 @@ async def showing(
     ("view", "why"),
     [
         (VIEW._replace(readonly=True), "this screen is read-only"),
-        (VIEW._replace(remote=True), "only on the live screen"),
-        (VIEW._replace(mode="replay"), "only on the live screen"),
-        (VIEW._replace(mode="back"), "not while looking back"),
+        (VIEW._replace(remote=True), "not available from another machine"),
+        (VIEW._replace(mode="replay"), "not available in a replay"),
+        (VIEW._replace(mode="back"), "not available for the past"),
     ],
 )
 @pytest.mark.parametrize("key", ["D", "ctrl+t", "k", "f9", "i", "f7"])
