@@ -47,7 +47,9 @@ def amount(args: Args, name: str) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """A latency's figure without its unit: "87", "0.9", "12"."""
+    """A latency's figure without its unit: "87", "0.9", "12"; "<0.1" for 0, as the kernel counts whole ms."""
+    if value == 0:
+        return "<0.1"
     if value is not None and 0 < value < 0.95:
         return f"{value:.2g}"
     return _short(units.figure(value))

@@ -14,7 +14,7 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.verdict_class import PRECEDENCE
 from iotop_ai.present.text.line import Span, spans_cells
 from iotop_ai.present.verdict import headline
-from iotop_ai.present.verdict.advice import why_templates, why_text
+from iotop_ai.present.verdict.advice import milliseconds, why_templates, why_text
 from iotop_ai.present.verdict.cures import advice_text, cure_templates
 from tests.diagnosis.build import (
     BUSY,
@@ -290,3 +290,8 @@ def test_an_unknown_figure_is_a_question_mark() -> None:
 )
 def test_a_sentence_that_does_not_fit_ends_at_a_clause(begin: str, rest: str) -> None:
     assert "".join(span.text for span in headline.fit([Span(begin + rest)], 66)) == begin
+
+
+def test_a_disk_never_answers_in_no_time() -> None:
+    shown = [milliseconds(value) for value in (0.0, 0.02, 0.9, 87.04, None)]
+    assert shown == ["<0.1", "0.02", "0.9", "87", "?"]
