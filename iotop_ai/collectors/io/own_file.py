@@ -14,6 +14,7 @@ import fcntl
 import os
 import stat
 
+from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 
@@ -230,7 +231,8 @@ def is_named(fd: int, name: str, folder: int | None = None) -> bool:
 def open_as_root(path: str) -> int:
     """A recording for root: only a file that root alone can have put there, as another user's link could lead anywhere.
 
-    Raises OSError, and InputError that names --allow-root.
+    A file of the user who became root by sudo counts as root's: that user could read it before. Raises OSError, and
+    InputError that names --allow-root.
     """
     flag = "--allow-root opens it"
     folder, name = parent_of(path, writing=False)
@@ -245,7 +247,7 @@ def open_as_root(path: str) -> int:
         os.close(folder)
     found = os.fstat(fd)
     why = ""
-    if found.st_uid != 0:
+    if found.st_uid not in (0, invoking_user(os.environ)):
         why = f"it belongs to user {found.st_uid}"
     elif found.st_mode & _OTHERS:
         why = "other users may write it"

@@ -20,6 +20,7 @@ STEPS = {"sync": "writing out dirty pages ...", "drop": "dropping ..."}
 """Progress by the step of actions/cache/drop.py."""
 FIRST_USER = 1000
 """From this uid on users are people (login.defs)."""
+_NOBODY = 65534
 _MOST_NAMED = 4
 
 
@@ -45,12 +46,21 @@ def running_text(snapshot: Snapshot, uid: int | None) -> str:
         names.append(f"{sum([*counts.values()][_MOST_NAMED:])} more")
     table = snapshot.processes.value
     infos = () if table is None else table.info.values()
-    people = {info.user for info in infos if info.uid >= FIRST_USER and info.uid not in (uid, 65534)}
-    people -= {job.user for job in jobs}
-    others = f"{plural(len(people), 'other user')} with processes" if people else ""
+    people = Counter(info.user for info in infos if not info.kernel and info.uid != uid and _is_person(info.uid, uid))
+    for job in jobs:
+        people.pop(job.user, None)
+    most = [f"{number} of {plain(user)}" for user, number in people.most_common(_MOST_NAMED)]
+    if len(people) > _MOST_NAMED:
+        most.append(f"those of {plural(len(people) - _MOST_NAMED, 'more user')}")
+    others = f"processes of other users: {', '.join(most)}" if most else ""
     hidden = "" if table is not None and table.complete else "processes of other users are not visible"
     text = "; ".join(part for part in (", ".join(names), others, hidden) if part)
     return f"running now: {text}" if text else "no training job and no other user's process is visible here"
+
+
+def _is_person(uid: int, own: int | None) -> bool:
+    """Whether a user's processes count: people's, and to anybody else those of root."""
+    return FIRST_USER <= uid != _NOBODY or (uid == 0 and own != 0)
 
 
 def _job(job: Job, uid: int | None) -> str:

@@ -21,6 +21,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import Field, field_rows
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, plain, row, stack_sections
 from iotop_ai.present.text.units import UNKNOWN, clock, duration, size
+from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = (
     *(
@@ -97,7 +98,7 @@ def most_process_scroll(frame: Frame, view: View, page: ProcessPage, width: int,
 
 def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -> tuple[list[Line], list[Line], int]:
     """(the rows that stay, those that scroll, how many of these fit)."""
-    top = _top(frame, view, page, width, height)
+    top = [verdict_row(frame, view, width), *_top(frame, view, page, width, height)]
     graphs = process_graph_rows(frame, view, page.key, width, _graph_room(height - len(top)))
     top += graphs
     spread = height >= TALL

@@ -15,12 +15,17 @@ from iotop_ai.present.job.time_bar import time_rows
 from iotop_ai.present.job.time_words import counted
 from iotop_ai.present.machine.panel import link_count, system_rows
 from iotop_ai.present.process.table import process_rows
+from iotop_ai.present.screen.actions import all_actions
 from iotop_ai.present.screen.graphs import graph_rows
+from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import keys_rows
+from iotop_ai.present.screen.keymap import keys_of_action
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import FrameCache
-from iotop_ai.present.text.line import Line, blank
+from iotop_ai.present.text.glyphs import in_ascii
+from iotop_ai.present.text.line import Line, Span, blank
 from iotop_ai.present.text.panel import Rows
+from iotop_ai.present.text.table import rule
 from iotop_ai.present.verdict.banner import banner_rows
 
 
@@ -31,7 +36,22 @@ def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Lin
     return timeline.timeline_rows(frame, view, width, height)
 
 
-PANELS: tuple[tuple[str, Rows], ...] = (
+def or_title(name: str, rows: Rows) -> Rows:
+    """The rows of a panel; of one that the user has hidden its title, with the key that shows it."""
+
+    def panel_or_title(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+        if name not in view.hidden:
+            return rows(frame, view, width, height)
+        if name in ("banner", "path"):
+            return rows(frame, view, width, height)[:1]  # says more than the title of a hidden panel would
+        keys = keys_of_action(all_actions()[f"panel.{name}"], view.keymap)
+        note = f"hidden; {key_label(keys[0])} shows it" if keys else "hidden"
+        return in_ascii([rule(width, name, [Span(note, "dim")])][:height], view.ascii_only)
+
+    return panel_or_title
+
+
+_PANELS: tuple[tuple[str, Rows], ...] = (
     ("banner", banner_rows),
     ("time", time_rows),
     ("timeline", timeline_rows),
@@ -43,10 +63,13 @@ PANELS: tuple[tuple[str, Rows], ...] = (
     ("system", system_rows),
     ("keys", keys_rows),
 )
+PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for name, rows in _PANELS)
 """Top to bottom."""
 
 TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
+_TITLED_FROM = 20
+"""Rows of a screen from which a hidden panel leaves its title."""
 _CLOSE = ("keys", "banner", "time", "timeline")
 """Panels that follow without a blank row."""
 
@@ -75,8 +98,8 @@ class _Heights(NamedTuple):
     gaps: int
 
     def total(self, hidden: frozenset[str]) -> int:
-        rows = [h for name, h in zip(self._fields[:-1], self, strict=False) if name not in hidden]
-        return sum(rows) + self.gaps * _gap_count(self, hidden)
+        """Rows of all panels, of a hidden one its title, with the blank rows between."""
+        return sum(self[:-1]) + self.gaps * _gap_count(self, hidden)
 
 
 def _gap_count(heights: _Heights, hidden: frozenset[str]) -> int:
@@ -131,6 +154,8 @@ def _planned(
         keys=1,
         gaps=1 if tall else 0,
     )
+    titles = int(height >= _TITLED_FROM)
+    heights = heights._replace(**{name: min(titles, getattr(heights, name)) for name in hidden})
     shrinking = [
         {"system": 2},
         {"gaps": 0},
@@ -190,9 +215,9 @@ def _slots(heights: _Heights, height: int, hidden: frozenset[str]) -> tuple[Slot
     y = 0
     for name, _ in PANELS:
         rows = getattr(heights, name)
-        if name in hidden or not rows:
+        if not rows:
             continue
-        if out and heights.gaps and name not in _CLOSE and (name != "system" or rows >= 4):
+        if out and heights.gaps and name not in (*_CLOSE, *hidden) and (name != "system" or rows >= 4):
             y += 1
         rows = min(rows, height - y)
         if name == "keys":

@@ -190,3 +190,19 @@ def test_root_reads_only_files_from_root(tmp_path: Path) -> None:
         assert "--allow-root" in str(refused.value)
     with pytest.raises(InputError, match=r"symbolic link.*--allow-root"):
         open_as_root(str(tmp_path / "link"))
+
+
+@as_root
+def test_a_file_of_the_user_of_sudo_is_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a"
+    path.write_text("mine")
+    path.chmod(0o600)
+    os.chown(path, NOBODY, NOBODY)
+    monkeypatch.setenv("SUDO_UID", "4711")
+    with pytest.raises(InputError, match="user 65534"):
+        open_as_root(str(path))
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    os.close(open_as_root(str(path)))
+    path.chmod(0o622)
+    with pytest.raises(InputError, match="other users may write"):
+        open_as_root(str(path))

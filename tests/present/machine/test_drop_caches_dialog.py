@@ -6,7 +6,7 @@ import pytest
 
 from iotop_ai.model.job.records import Job, JobTable, Rank
 from iotop_ai.model.machine.page_cache import Cached, Effect, Evicted, Levels
-from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.process.records import ProcessInfo, ProcessKey
 from iotop_ai.model.reading import Reading
 from iotop_ai.present.machine import caches
 from iotop_ai.present.machine.drop_caches_dialog import EVICT, DropView, drop_body
@@ -87,6 +87,17 @@ def test_running_jobs_of_others_come_first() -> None:
     more = {ProcessKey(100 + i, 5): Job(ProcessKey(100 + i, 5), "eval.py", "bob", 1002, ()) for i in range(3)}
     now = NOW._replace(jobs=Reading(JobTable(jobs=table | more)))
     assert "bob eval.py (3 jobs), your mine.py x2" in caches.running_text(now, 1000)
+
+
+def test_other_users_processes_are_named() -> None:
+    table = NOW.processes.value
+    assert table is not None
+    users = {5: ("root", 0), 6: ("root", 0), 7: ("alice", 1001), 8: ("me", 1000), 9: ("daemon", 2)}
+    info = {ProcessKey(pid, 5): ProcessInfo("python", (), user, uid) for pid, (user, uid) in users.items()}
+    kernel = {ProcessKey(4, 5): ProcessInfo("kworker", (), "root", 0, kernel=True)}
+    now = NOW._replace(processes=NOW.processes._replace(value=table._replace(info=info | kernel)))
+    assert caches.running_text(now, 1000) == "running now: processes of other users: 2 of root, 1 of alice"
+    assert caches.running_text(now, 0) == "running now: processes of other users: 1 of alice, 1 of me"
 
 
 def test_the_sentences() -> None:

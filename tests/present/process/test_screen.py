@@ -94,7 +94,8 @@ def test_it_fills_every_size_and_begins_with_state_name_and_owner(size: tuple[in
     shown = frame()
     key = worker(shown)
     seen = text(ProcessPage(key, detail(key)), size, shown=shown)
-    first = seen.splitlines()[0]
+    verdict, first, *_ = seen.splitlines()
+    assert verdict.startswith(f" {shown.verdict.state} ")
     assert f"pt_data_worker  pid {key.pid}" in first
     assert "Esc:back" in seen.splitlines()[-1]
     assert "main thread: disk, read /data/s/0017.tar" in seen

@@ -12,6 +12,7 @@ from iotop_ai.model.reading import Reading
 from iotop_ai.present.screen.column_help import MAIN
 from iotop_ai.present.screen.help import help_rows, pages
 from iotop_ai.present.screen.key_row import keys_of
+from iotop_ai.present.screen.keymap import remapped
 from iotop_ai.present.screen.layout import PANELS, plan, screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, cells
@@ -90,9 +91,19 @@ def test_the_plan_depends_on_the_machine_not_on_its_load() -> None:
     assert len(plans) == 1
 
 
-def test_hidden_panels_are_left_out() -> None:
-    slots = plan(80, 24, scene("starved"), UTC._replace(hidden=frozenset({"gpu", "graphs"})))
-    assert {"gpu", "graphs"}.isdisjoint(s.panel for s in slots)
+def test_a_hidden_panel_leaves_its_title() -> None:
+    view = UTC._replace(hidden=frozenset({"gpu", "graphs", "banner"}), keymap=remapped({"panel.gpu": ["z"]})[0])
+    slots = {slot.panel: slot for slot in plan(80, 24, scene("starved"), view)}
+    assert [slots[name].height for name in ("gpu", "graphs", "banner")] == [1, 1, 1]
+    rows = [line.text for line in screen_rows(80, 24, scene("starved"), view)]
+    assert rows[0].startswith(" FAILING ") or rows[0].startswith(" STARVED ")
+    assert rows[slots["gpu"].y].startswith("── gpu ──")
+    assert rows[slots["gpu"].y].endswith(" hidden; z shows it ──")
+    assert rows[slots["graphs"].y].endswith(" hidden; 3 shows it ──")
+    whole = {slot.panel: slot for slot in plan(80, 24, scene("starved"), UTC)}
+    assert slots["process"].height > whole["process"].height + 4
+    low = plan(60, 15, scene("starved"), view)
+    assert {"gpu", "graphs", "banner"}.isdisjoint(slot.panel for slot in low)
 
 
 STARVED_80 = """\

@@ -84,7 +84,7 @@ async def test_down_and_enter_open_the_process_with_its_files_and_environment(
         await pilot.pause()
         assert isinstance(app.screen, ProcessDetailScreen)
         seen = await until(app, pilot, "data.bin", again)
-        assert f"pid {child.pid}" in seen.splitlines()[0]
+        assert f"pid {child.pid}" in seen.splitlines()[1]
         assert "pipe, read" in seen
         await pilot.press("end")
         seen = await until(app, pilot, "SOME_TOKEN=", again)
@@ -140,7 +140,7 @@ async def test_in_a_replay_it_shows_the_recorded_and_names_the_rest(tmp_path: Pa
         assert isinstance(replay.app.screen, ProcessDetailScreen)
         seen = replay.screen()
         assert "not available in a replay" in seen
-        assert "REPLAY" in seen.splitlines()[0]
+        assert "REPLAY" in seen.splitlines()[1]
         first = replay.app.screen.page.key
         await replay.press("n")
         assert replay.app.screen.page.key != first

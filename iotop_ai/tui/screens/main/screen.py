@@ -26,7 +26,7 @@ from iotop_ai.tui.screens.base import MonitorScreen
 from iotop_ai.tui.screens.main.list_actions import ListActions
 from iotop_ai.tui.screens.main.live_updates import LiveUpdates
 from iotop_ai.tui.screens.main.machine_actions import MachineActions
-from iotop_ai.tui.screens.main.panel import FramePanel, make_panels
+from iotop_ai.tui.screens.main.panel import UNFOCUSABLE, FramePanel, make_panels
 from iotop_ai.tui.screens.main.recording_actions import RecordingActions, RecordingResult
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.tag_actions import TagActions
@@ -163,6 +163,7 @@ class MainScreen(MonitorScreen):
         self.lists.follow_job_device()
         width, height = self.app.size
         slots = plan(width, height, self.frame, self.view)
+        self._let_focus()
         if slots != self._slots:
             with self.app.batch_update():
                 self._place(slots, height)
@@ -173,6 +174,13 @@ class MainScreen(MonitorScreen):
     def _draw(self, width: int) -> None:
         for slot in self._slots:
             self.panels[slot.panel].draw(self.frame, self.view, width, slot.height)
+
+    def _let_focus(self) -> None:
+        """A panel of which only the title is left cannot have the focus."""
+        for name, panel in self.panels.items():
+            panel.can_focus = name not in UNFOCUSABLE and name not in self.view.hidden
+            if panel.has_focus and not panel.can_focus:
+                self.focus_next()
 
     def _place(self, slots: tuple[Slot, ...], height: int) -> None:
         """Give each panel its height; the blank rows before the next one belong to the panel above them."""
