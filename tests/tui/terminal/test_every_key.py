@@ -91,7 +91,7 @@ ON_MAIN: dict[str, Answer] = {
     "sort.previous": Answer(r"sorted by \w+"),
     "sort.list": Answer("── sort processes by", ESC),
     "sort.reverse": Answer("(smallest|largest) first", ("r",)),
-    "rows.tree": Answer("a tree|ones folded"),
+    "rows.tree": Answer("a tree|grouped"),
     "rows.columns": Answer("── columns of processes", ESC),
     "rows.active": Answer("only active rows|all rows", ("o",)),
     "rows.accumulate": Answer("summed since now|rates per second", ("a",)),

@@ -173,9 +173,9 @@ async def test_a_click_marks_a_job_and_a_second_one_chooses_it() -> None:
         await pilot.click(offset=(20, 5))  # the path
         await pilot.pause()
         assert isinstance(app.screen, JobsScreen)
-        await pilot.click(offset=(5, 2))
+        await pilot.click(offset=(5, 3))
         assert app.screen.cursor == 500
-        await pilot.click(offset=(5, 2))
+        await pilot.click(offset=(5, 3))
         await pilot.pause()
         assert app.screen is app.main
         assert app.main.frame.verdict.job_pid == 500
