@@ -29,7 +29,9 @@ def test_every_pattern_of_the_program_compiles() -> None:
     kind = type(pattern(""))
     found = 0
     for info in pkgutil.walk_packages(iotop_ai.__path__, "iotop_ai."):
-        if info.name.startswith(("iotop_ai.tui", "iotop_ai.__main__", "iotop_ai.export.parquet")):
+        # Callbacks are imported where their framework is.
+        left_out = ("iotop_ai.tui", "iotop_ai.__main__", "iotop_ai.export.parquet", "iotop_ai.train.callbacks.")
+        if info.name.startswith(left_out):
             continue
         for value in vars(importlib.import_module(info.name)).values():
             if type(value) is kind:

@@ -116,7 +116,7 @@ def test_an_old_python_trains_beside_a_monitor_in_its_own_environment(tmp_path: 
     assert (error, written) == ("", str(path))
     assert state in ("UNSURE", "BUSY", "CALM", "OK", "FAILING")
     recording = Recording(path, allow_root=True)
-    assert [one["text"] for one in recording.marks] == ["done"]
+    assert "done" in [one["text"] for one in recording.marks]  # other programs of this user set marks, too
     last = list(recording.steps)[-1]
     assert last["steps"] == 12
     assert 1.0 < float(str(last["data_wait_s"])) < 6.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,10 @@ def alerts_path(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def find_alerts(given: str | None) -> AlertConfig | None:
-    """The file as named, else the default one; None where that is missing. Raises UsageError or InputError."""
+    """The file as named, else the default one; None where that is missing or does not answer.
+
+    Raises UsageError or InputError.
+    """
     if given == "none":
         return None
     path = given or alerts_path()
@@ -48,7 +52,10 @@ def find_alerts(given: str | None) -> AlertConfig | None:
 
         return call_with_timeout(HOME_TIMEOUT_S, path, lambda: read_alerts(path))
     except TimeoutError as error:
-        raise UsageError(f"{clean(path)}: {error.strerror}; --alerts none goes without") from None
+        if given:
+            raise UsageError(f"{clean(path)}: {error.strerror}; --alerts none goes without") from None
+        sys.stderr.write(f"alerts: off, {clean(path)}: {error.strerror}\n")  # a hung home ends no recording
+        return None
 
 
 class RunningAlerts:
