@@ -41,7 +41,8 @@ _FOLDER = "iotop_ai.cli.commands."
 COMMANDS: tuple[Command, ...] = (
     Command("why", _FOLDER + "why", "why is it slow? watch 15 s, print the verdict; exits 1 when it is slow"),
     Command("diagnose", _FOLDER + "diagnose", "the verdict over a period or a whole recording, as text or JSON"),
-    Command("report", _FOLDER + "report", "what happened in a recorded run: text, HTML, Markdown or JSON"),
+    Command("report", _FOLDER + "reports.report", "what happened in a recorded run: text, HTML, Markdown or JSON"),
+    Command("compare", _FOLDER + "reports.compare", "two recorded runs: what changed, how sure that is, and why"),
     Command("status", _FOLDER + "status", "one short line for a status bar or a prompt, with --format"),
     Command("snapshot", _FOLDER + "snapshot", "one interval of all figures as text or JSON"),
     Command("ack", _FOLDER + "health.ack", "acknowledge a failing disk or GPU until it gets worse"),

@@ -73,7 +73,7 @@ article{border-left:3px solid var(--faint);padding:2px 0 2px 16px;margin:16px 0}
 article.e-bad{border-color:var(--bad)}article.e-warn{border-color:var(--warn)}article.e-ok{border-color:var(--ok)}
 article.e-info{border-color:var(--info)}article.e-unsure{border-color:var(--unsure)}
 article .tables{margin-top:10px}article h3{margin:0;font-size:15px;color:var(--strong)}
-td.met{color:var(--bad)}td.unmet,td.plain{color:var(--dim)}td.unknown{color:var(--unsure)}
+td.met{color:var(--bad)}td.better{color:var(--ok)}svg.forest{width:150px;height:14px}td.unmet,td.plain{color:var(--dim)}td.unknown{color:var(--unsure)}
 #tip{position:fixed;z-index:9;pointer-events:none;background:var(--panel);color:var(--text);
 border:1px solid var(--faint);border-radius:5px;padding:5px 9px;font-size:12px;line-height:1.45;white-space:pre;
 box-shadow:0 3px 12px #0004}
@@ -81,7 +81,7 @@ box-shadow:0 3px 12px #0004}
 .cursor{stroke:var(--dim);stroke-width:1;pointer-events:none}
 footer{color:var(--dim);font-size:12px;margin-top:44px}
 @media (max-width:640px){main{padding:16px 12px 40px}h1{font-size:21px}.figure b{font-size:24px}}
-@media print{@page{margin:14mm 12mm}main{max-width:none;padding:0}body{font-size:12px}h1{font-size:20px}
+@media print{:root{--bg:#fff}@page{margin:14mm 12mm}main{max-width:none;padding:0}body{font-size:12px}h1{font-size:20px}
 .figure b{font-size:22px}h2{margin-top:22px;break-after:avoid}h3{break-after:avoid}svg,article,tr{break-inside:avoid}
 table{font-size:8.5px;min-width:0}th,td{padding:2px 4px}.tables{overflow:visible;margin:0}#tip{display:none}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}

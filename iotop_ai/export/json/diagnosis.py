@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iotop_ai.diagnosis.verdict.totals import Key, VerdictTotalsBuilder
@@ -51,10 +51,10 @@ class Diagnosis(VerdictTotalsBuilder):
         """Whether a condition cannot be answered from totals."""
         return any(condition.needs_frames for condition in self._conditions)
 
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """The answers to the conditions."""
+    def outcomes(self, extra: Mapping[str, float | None] | None = None) -> tuple[Outcome, ...]:
+        """The answers to the conditions. extra: values of figures beside the common ones."""
         totals = self.totals()
-        return tuple(condition.outcome(totals) for condition in self._conditions)
+        return tuple(condition.outcome(totals, extra) for condition in self._conditions)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from iotop_ai.export.report.series import Curve, Grid, Interval, Series, curve_of
-from iotop_ai.export.report.story import JobStory
-from iotop_ai.model.job.records import Job
+from collections.abc import Mapping
+
+from iotop_ai.export.report.series import Curve, Grid, Interval, Series, Track, curve_of
+from iotop_ai.export.report.story import JobStory, Steps
+from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.job.records import Job, JobMount, JobPlace
+from iotop_ai.model.job.steps import StepRates
 from iotop_ai.model.job.time_shares import SHARES, TimeCounts, TimeShares
 from iotop_ai.model.process.records import ProcessKey, ProcessStat
 from iotop_ai.model.sample import Sample
@@ -24,7 +28,10 @@ class _Job:
         self.begin_ns, self.end_ns = at.wall_ns - round(at.seconds * 1e9), at.wall_ns
         self.ranks = self.workers = self.gpus = 0
         self.own = False
+        self.mount: JobMount | None = None
+        self.disk = ""
         self.series: dict[str, Series] | None = None
+        self.steps: Track | None = None
 
     def see(self, job: Job, at: Interval) -> None:
         """The job as it is now."""
@@ -32,12 +39,29 @@ class _Job:
         self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
         self.gpus = max(self.gpus, len(job.gpus))
 
+    def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo]) -> None:
+        """Where its data lies: the mount from which it reads most, and the whole disk below that."""
+        if place is None or not place.mounts or place.mounts[0] == self.mount:
+            return
+        self.mount = place.mounts[0]
+        numbers = self.mount.device
+        info = next((one for one in infos.values() if f"{one.major}:{one.minor}" == numbers), None)
+        self.disk = "" if info is None else info.parent or info.name
+
     def add(self, at: Interval, shares: TimeShares, grid: Grid) -> None:
         """The shares of an interval."""
         if self.series is None:
             self.series = {name: grid.series() for name in SHARES}
         for name, value in zip(SHARES, shares, strict=False):
             self.series[name].add(at, value)
+
+    def add_steps(self, at: Interval, table: Mapping[ProcessKey, StepRates], grid: Grid) -> None:
+        """The steps that its processes report; the slowest counts, since ranks step together."""
+        known = [table[rank.key].steps_per_s for rank in self.job.ranks if rank.key in table]
+        slowest = min((one for one in known if one is not None), default=None)
+        if slowest is not None:
+            self.steps = self.steps or Track(grid.series())
+            self.steps.add(at, slowest)
 
 
 class JobFold:
@@ -51,14 +75,19 @@ class JobFold:
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Take an interval in."""
         table, rated = snapshot.jobs.value, sample.jobs
-        for key, job in () if table is None else table.jobs.items():
+        if table is None:
+            return
+        for key, job in table.jobs.items():
             one = self._jobs.get(key)
             if one is None:
                 if len(self._jobs) >= MOST_JOBS:
                     continue
                 one = self._jobs[key] = _Job(job, at)
             one.see(job, at)
+            one.see_place(table.places.get(key), snapshot.disks.value or {})
             one.own = one.own or _below(key, snapshot)
+            if sample.steps.value and sample.steps.renewed:
+                one.add_steps(at, sample.steps.value, self._grid)
             shares = rated.value.times.get(key) if rated.value is not None and rated.renewed else None
             if shares is not None and (one.series is not None or self._with_curves < MOST_CURVES):
                 self._with_curves += one.series is None
@@ -85,7 +114,16 @@ class JobFold:
             one.end_ns,
             counts or TimeCounts(),
             self._curves(one.series or {}),
+            self._steps(one.steps),
+            "" if one.mount is None else one.mount.path,
+            "" if one.mount is None else one.mount.fstype,
+            one.disk,
         )
+
+    def _steps(self, track: Track | None) -> Steps | None:
+        if track is None or track.stat is None or track.series is None:
+            return None
+        return Steps("its own report", round(track.total), track.stat.mean, curve_of(self._grid, track.series))
 
     def _curves(self, series: dict[str, Series]) -> dict[str, Curve]:
         curves = {name: curve_of(self._grid, one) for name, one in series.items()}

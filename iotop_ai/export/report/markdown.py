@@ -36,6 +36,9 @@ def _head(story: Story, price: Price | None) -> Iterator[str]:
     if story.main_job is not None:
         yield escaped(words.job_sentence(story.main_job))
         yield ""
+    if sentence := words.step_sentence(story):
+        yield escaped(sentence)
+        yield ""
     for one in story.findings:
         yield f"- **{one.finding.state.value}** {escaped(one.sentence)} ({escaped(one.finding.class_id)})"
         for label, text in words.finding_lines(one):

@@ -27,11 +27,25 @@ class Machine(NamedTuple):
     origin: str
 
 
+class Steps(NamedTuple):
+    """Steps of a job. source: who counted them: "its own report", or a log's kind. note: what is missing.
+
+    per_s: over the time in which they are known; None where a log has no times.
+    """
+
+    source: str
+    steps: int
+    per_s: float | None
+    curve: Curve | None
+    note: str = ""
+
+
 class JobStory(NamedTuple):
     """One training job. counts: where its time went, in ms; all 0 where it was not recorded.
 
     shares: each share of the time over time, by name, only those that are not 0 throughout. gpus: the most it held;
-    0: none. ranks, workers: the most. own: of the command that the recording was made of.
+    0: none. ranks, workers: the most. own: of the command that the recording was made of. mount,
+    fstype, disk: where it read most from, by its open files; "" unknown, and disk also without a local one.
     """
 
     pid: int
@@ -47,6 +61,10 @@ class JobStory(NamedTuple):
     end_ns: int
     counts: TimeCounts
     shares: dict[str, Curve]
+    steps: Steps | None = None
+    mount: str = ""
+    fstype: str = ""
+    disk: str = ""
 
     @property
     def recorded(self) -> bool:
@@ -152,19 +170,6 @@ class Gap(NamedTuple):
     text: str
 
 
-class Steps(NamedTuple):
-    """Steps of a training log. per_s: over the time of the run that the log covers; None where it has no times.
-
-    steps: how many of them. unit: what the log counts ("step", "it"). source: the log's kind.
-    """
-
-    source: str
-    steps: int
-    per_s: float | None
-    curve: Curve | None
-    note: str = ""
-
-
 class Story(NamedTuple):
     """A run. begin_ns, end_ns: wall time. watched_s: without gaps. step_s: between two points of a curve.
 
@@ -193,7 +198,13 @@ class Story(NamedTuple):
     more_events: int
     gaps: tuple[Gap, ...]
     totals: dict[str, Curve]
-    steps: Steps | None = None
+    log: Steps | None = None
+    """Steps of a training log that was joined."""
+
+    @property
+    def steps(self) -> Steps | None:
+        """The steps of a joined log, else those that the main job reports."""
+        return self.log or (None if self.main_job is None else self.main_job.steps)
 
     @property
     def primary(self) -> FindingStory | None:

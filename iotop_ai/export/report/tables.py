@@ -76,8 +76,11 @@ def detailed_jobs(story: Story) -> tuple[JobStory, ...]:
 
 
 def key_device(story: Story) -> DeviceStory | None:
-    """The disk that the first finding with one names, else the busiest."""
+    """The disk with the main job's data, else the one that the first finding with one names, else the busiest."""
     by_name = {one.name: one for one in story.devices}
+    main = story.main_job
+    if main is not None and main.disk in by_name:
+        return by_name[main.disk]
     for finding in story.findings:
         named = dict(finding.finding.args).get("device")
         if isinstance(named, str) and named in by_name:

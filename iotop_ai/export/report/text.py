@@ -51,15 +51,18 @@ def _head(story: Story, width: int, price: Price | None) -> Iterator[str]:
     main = story.main_job
     if main is not None:
         yield _line("time", words.job_sentence(main))
-        yield _line("", _bar(main, story, width - LABEL))
+        yield _line("", bar(main, story, width - LABEL))
     if sentence := words.gpu_sentence(story, price):
         yield _line("GPU time", sentence)
+    if sentence := words.step_sentence(story):
+        yield _line("steps", sentence)
     runs = [Run(one.state.value, one.seconds) for one in story.timeline]
     if runs:
         yield _line("verdicts", text_of(run_spans(runs, width - LABEL)))
 
 
-def _bar(job: JobStory, story: Story, width: int) -> str:
+def bar(job: JobStory, story: Story, width: int) -> str:
+    """Where a job's time went, as one row of ``width`` columns."""
     state = State.UNSURE if story.primary is None else story.primary.finding.state
     return text_of(bar_spans(job.counts, width, state))
 

@@ -59,3 +59,12 @@ def gpu_sentence(story: Story, price: Price | None) -> str:
     lost = f"{percent(found.lost_ratio)} % of {units.gpu_time(found.used)} lost: {units.gpu_time(found.lost)}{cost}"
     unexplained = found.unexplained / found.used if found.used else 0.0
     return lost + (f"; {percent(unexplained)} % is unexplained" if unexplained >= 0.005 else "")
+
+
+def step_sentence(story: Story) -> str:
+    """Steps of the main job or of a joined log: "539 steps, 12.0 a second (printed lines)"; "" without any."""
+    steps = story.steps
+    if steps is None:
+        return ""
+    rate = "" if steps.per_s is None else f", {units.figure(steps.per_s)} a second"
+    return f"{steps.steps:,} steps{rate} ({steps.source}{'; ' + steps.note if steps.note else ''})"

@@ -68,7 +68,7 @@ def test_it_says_the_figures_first() -> None:
 
 
 def test_a_story_without_a_job_or_a_gpu_is_a_page() -> None:
-    story = slow_story()._replace(jobs=(), gpus=(), findings=(), timeline=(), totals={}, steps=None)
+    story = slow_story()._replace(jobs=(), gpus=(), findings=(), timeline=(), totals={})
     page = render_report_html(story)
     assert "the run was too short to judge" in page
     assert "Disks" in page

@@ -65,7 +65,7 @@ def place(delay_us: int | None) -> Iterator[Setting]:
             yield setting
     else:
         with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="iotop-runs-"))
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="iotop-scenario-"))
             yield stack.enter_context(slow(delay_us, files=(8, 8), mebibytes=96)(Path(folder)))
 
 
@@ -82,7 +82,9 @@ def record_run(run: Run, folder: Path, name: str, setting: Setting, library: Pat
         if run.gpu:
             library = library or build(folder)
             conf = Path(memory) / "gpu.conf"
-            machine(conf, [{k: v for k, v in SERVER.items() if k not in ("util", "power_mw", "energy_mj", "procs")}])
+            card = {k: v for k, v in SERVER.items() if k not in ("energy_mj", "procs")}
+            # What is missing at first is taken for not supported; the trainer reports half a second later.
+            machine(conf, [card | {"util": 0, "power_mw": 70_000}])
             env |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(conf)}
             words += ["--gpu", str(conf)]
         recorder = [sys.executable, "-m", "iotop_ai", "record", "--no-smart", "-o", str(path), "--"]
@@ -94,6 +96,8 @@ def record_run(run: Run, folder: Path, name: str, setting: Setting, library: Pat
             )  # fmt: skip
         if done.returncode:
             raise RuntimeError(f"record ended with {done.returncode}: {done.stderr[-500:]}")
+        if "Traceback" in done.stderr:
+            raise RuntimeError(f"the trainer failed: {done.stderr[-500:]}")
         steps = [json.loads(line) for line in truth.read_text().splitlines() if line.endswith("}")]
     return Recorded(path, stdout, steps)
 

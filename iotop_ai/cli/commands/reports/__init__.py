@@ -1,0 +1,1 @@
+"""``report`` and ``compare``: what recorded runs tell."""

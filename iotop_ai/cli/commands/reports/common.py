@@ -1,0 +1,124 @@
+"""Shared by ``report`` and ``compare``: reading a run as a Story, and where a page goes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from types import TracebackType
+
+from iotop_ai.cli.commands.common_verdict import SelectedJob, print_lines
+from iotop_ai.cli.prompt import Progress
+from iotop_ai.export.atomic_file import OutFile
+from iotop_ai.export.report.builder import StoryBuilder
+from iotop_ai.export.report.story import Story
+from iotop_ai.model.clean import clean
+from iotop_ai.model.condition.grammar import Condition
+from iotop_ai.model.condition.over_run import ConditionOverRun
+from iotop_ai.model.frame import Frame
+from iotop_ai.playback.run_reader import JudgedSpan, RunItem, RunReader
+from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
+from iotop_ai.present.screen.bounds import bounded
+
+STDOUT = "-"
+_SIZE = (100, 45)
+_OTHERS_S = 5.0
+"""Another job than the recorded command's counts when it was watched for so long."""
+
+
+def add_reading_flags(parser: argparse.ArgumentParser) -> None:
+    """Flags of how a run is read, and how its pages are made."""
+    parser.add_argument(
+        "--every", action="store_true", help="read every interval of a long run, too, instead of one a minute: slower"
+    )
+    parser.add_argument("--ascii", action="store_true", help="ASCII only")
+    parser.add_argument("--force", action="store_true", help="replace an existing OUT")
+
+
+def add_html_flag(form: argparse._MutuallyExclusiveGroup) -> None:
+    """Add --html."""
+    form.add_argument("--html", metavar="OUT", help="write one self-contained HTML file; - is standard output")
+
+
+def text_width(args: argparse.Namespace) -> tuple[int, bool]:
+    """The columns of standard output, and whether it takes ASCII only."""
+    plain = args.ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
+    width, _ = bounded(*shutil.get_terminal_size(_SIZE))
+    return width, plain
+
+
+class HtmlOut:
+    """Where a page goes: the file of --html, which appears whole, else standard output.
+
+    An existing file is refused on entry, before a recording is read, which may take long.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        named = args.html not in (None, STDOUT)
+        self._file = OutFile(args.html, force=args.force) if named else None
+
+    def put(self, text: str) -> None:
+        """Write the page."""
+        if self._file is None:
+            print_lines([text])
+            return
+        with self._file.stream() as out:
+            out.write(f"{text}\n".encode())
+        self._file.commit()
+
+    def __enter__(self) -> HtmlOut:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.__exit__(kind, error, trace)
+
+
+def judged_story(
+    file: str, args: argparse.Namespace, conditions: list[Condition], pid: int = 0
+) -> tuple[Story, StoryBuilder]:
+    """The Story of a file, judged for the job of this pid, else for the recorded command's own, else for the leading.
+
+    args: of ``add_replay_flags`` and ``add_reading_flags``, but for the file.
+    """
+    story, builder = _read(file, args, conditions, pid)
+    main = story.main_job
+    others = [job for job in story.jobs if job is not main and job.counts.whole_ms > _OTHERS_S * 1000]
+    if not pid and main is not None and main.own and others and file != STDOUT:
+        # The verdict may be about another job of the machine.
+        return _read(file, args, conditions, main.pid)
+    return story, builder
+
+
+def _read(file: str, args: argparse.Namespace, conditions: list[Condition], pid: int) -> tuple[Story, StoryBuilder]:
+    watched = tuple(ConditionOverRun(one) for one in conditions)
+    job = SelectedJob(pid)
+    with corrupt_input_as_error(file), Progress(after_s=1.0) as show:
+        played = RecordedFrames(file, args.begin, args.end, allow_root=args.allow_root)
+        folded = job.given or any(one.needs_frames for one in watched)
+        reader = RunReader(played, every=True if args.every else None, folded=folded)
+        builder = StoryBuilder(*_span(played), watched)
+        for item in _items(reader, job):
+            builder.add(item)
+            if not isinstance(item, JudgedSpan):
+                show(f"reading {played.progress(item.snapshot.wall_ns)}")
+        job.check()
+        story = builder.story(clean(os.path.basename(file)), played.about(), every=reader.every)
+    return story, builder
+
+
+def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
+    for item in reader:
+        yield job.judge(item) if isinstance(item, Frame) and job.given else item
+
+
+def _span(played: RecordedFrames) -> tuple[int | None, int | None]:
+    if played.source.streams:
+        return played.begin_ns, played.end_ns
+    first_ns, last_ns = played.source.span()
+    begin_ns = None if played.begin_ns is None else max(first_ns, played.begin_ns)
+    return begin_ns, last_ns if played.end_ns is None else min(last_ns, played.end_ns)

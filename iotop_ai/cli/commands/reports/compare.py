@@ -1,0 +1,114 @@
+"""``iotop-ai compare``: two recorded runs beside each other, and in one sentence what changed and why."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from iotop_ai.cli.commands.common_verdict import print_lines
+from iotop_ai.cli.commands.reports.common import (
+    STDOUT,
+    HtmlOut,
+    add_html_flag,
+    add_reading_flags,
+    judged_story,
+    text_width,
+)
+from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
+from iotop_ai.export.compare.comparison import ALIGNMENTS, GPU_BUSY, STEPS, Comparison, compared
+from iotop_ai.export.report.step_curve import with_steps
+from iotop_ai.model.condition.figures import figure_of
+from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.model.errors import UsageError
+from iotop_ai.playback.selection import ALLOW_ROOT
+from iotop_ai.sources.imports.step_log import read_step_log
+
+_CHANGE = "change."
+_OWN = {STEPS: "1/s", GPU_BUSY: "ratio"}
+"""Figures of a comparison beside those of conditions, with their units."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``compare``."""
+    parser.add_argument("before", metavar="BEFORE", help="a recording")
+    parser.add_argument("after", metavar="AFTER", help="another one")
+    parser.add_argument(
+        "--align",
+        choices=ALIGNMENTS,
+        help="between common marks, the jobs from their first step on, or the whole time (default: as possible)",
+    )
+    parser.add_argument(
+        "--before-job", metavar="PID", type=int, default=0, help="the job of BEFORE, by any of its pids"
+    )
+    parser.add_argument("--after-job", metavar="PID", type=int, default=0, help="the job of AFTER")
+    parser.add_argument("--before-steps", metavar="LOG", help="join a training log to BEFORE, as report --steps")
+    parser.add_argument("--after-steps", metavar="LOG", help="join one to AFTER")
+    parser.add_argument("--begin", metavar="T", help="from this time of each on: +2m, 45%%, 14:32")
+    parser.add_argument("--end", metavar="T", help="up to this time of each")
+    parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
+    form = parser.add_mutually_exclusive_group()
+    add_html_flag(form)
+    form.add_argument("--json", action="store_true", help="print a JSON object (docs/compare.md) instead of text")
+    add_reading_flags(parser)
+    add_fail_if_flag(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read both, compare, print; 0, or what --fail-if answers about AFTER and the changes."""
+    changes = _change_figures(args.fail_if)
+    conditions = conditions_of(args, {**_OWN, **changes})
+    if args.before == STDOUT or args.after == STDOUT:
+        raise UsageError("compare reads each file more than once; save the stream to a file first")
+    with HtmlOut(args) as out:
+        logs = [None if path is None else read_step_log(path) for path in (args.before_steps, args.after_steps)]
+        before, _ = judged_story(args.before, args, [], args.before_job)
+        after, builder = judged_story(args.after, args, conditions, args.after_job)
+        before, after = (s if log is None else with_steps(s, log) for s, log in zip((before, after), logs, strict=True))
+        found = compared(before, after, args.align)
+        outcomes = builder.diagnosis.outcomes(_values(found, changes))
+        out.put(_rendered(args, found, outcomes))
+    if not args.json and args.html != STDOUT:
+        print_lines(fail_lines(outcomes))
+    return exit_code_if(outcomes)
+
+
+def _change_figures(texts: list[str]) -> dict[str, str]:
+    """The figures "change.NAME" in conditions: the change of a figure, of a share in points. Raises UsageError."""
+    out = {}
+    for name in re.findall(r"change\.([^\s<>=]+)", " ".join(texts)):
+        if name not in _OWN:
+            figure_of(name)
+        out[f"{_CHANGE}{name}"] = "ratio"
+    return out
+
+
+def _values(found: Comparison, changes: dict[str, str]) -> dict[str, float | None]:
+    """Figures of AFTER, and changes: 0 where one is not clear, None where it is unknown."""
+    out: dict[str, float | None] = {}
+    for name in _OWN:
+        one = found.change(name)
+        out[name] = None if one is None else one.after
+    for name in changes:
+        figure = name.removeprefix(_CHANGE)
+        if figure not in _OWN:
+            parsed = figure_of(figure)
+            figure = f"{parsed.family}.{parsed.name}.{parsed.field}" if parsed.family else parsed.field
+        one = found.change({"goodput": "compute"}.get(figure, figure))
+        known = one is not None and one.interval is not None
+        out[name] = None if one is None or not known else one.relative if one.clear else 0.0
+    return out
+
+
+def _rendered(args: argparse.Namespace, found: Comparison, outcomes: tuple[Outcome, ...]) -> str:
+    if args.json:
+        from iotop_ai.export.compare.text import render_compare_json
+
+        return render_compare_json(found, outcomes)
+    if args.html is not None:
+        from iotop_ai.export.html.compare import render_compare_html
+
+        return render_compare_html(found)
+    from iotop_ai.export.compare.text import render_compare_text
+
+    width, plain = text_width(args)
+    return render_compare_text(found, width, ascii_only=plain)

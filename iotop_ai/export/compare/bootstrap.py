@@ -1,0 +1,149 @@
+"""How sure a difference of two means over time is: circular block bootstrap.
+
+Readings a second apart resemble each other, so that their plain standard error is far too small. Blocks of neighbouring
+points are drawn instead of points. Source of the block length: Politis and White (2004), Automatic block-length
+selection for the dependent bootstrap, with the correction of Patton, Politis and White (2009).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+ROUNDS = 1000
+LEAST_BLOCKS = 5
+"""Fewer blocks in a run tell nothing about its spread."""
+LEAST_BLOCK_S = 3.0
+_LONGER = 1.5
+"""Blocks are longer than the estimate by this factor: with it, of 300 pairs of equal made runs of 120 points 3, 4 and
+8 % differ where neighbours correlate by 0, 0.6 and 0.9, and 5, 7 and 18 % without it (5 % are meant)."""
+_Z = 1.96
+_TAIL = 0.025
+_LEAST_AUTOCORRELATIONS = 5
+
+
+class Points(NamedTuple):
+    """A figure over time. weights: what a value stands for, 0 where it is unknown. step_s: between two points."""
+
+    values: tuple[float, ...]
+    weights: tuple[float, ...]
+    step_s: float
+
+    @property
+    def mean(self) -> float | None:
+        """The weighted mean; None without a known value."""
+        weight = sum(self.weights)
+        return sum(v * w for v, w in zip(self.values, self.weights, strict=True)) / weight if weight > 0 else None
+
+
+class Interval(NamedTuple):
+    """A 95 % interval of (mean after - mean before)."""
+
+    low: float
+    high: float
+
+    @property
+    def has_zero(self) -> bool:
+        """Whether no difference is within it."""
+        return self.low <= 0 <= self.high
+
+
+def block_length(values: Sequence[float]) -> float:
+    """The block length, in points, for the mean of values that resemble their neighbours; at least 1."""
+    n = len(values)
+    mean = sum(values) / n
+    away = [value - mean for value in values]
+    longest = min(n - 1, math.ceil(math.sqrt(n)) + _LEAST_AUTOCORRELATIONS)
+    covariances = [sum(a * b for a, b in zip(away, away[lag:], strict=False)) / n for lag in range(longest + 1)]
+    if covariances[0] <= 0:
+        return 1.0
+    limit = 2 * math.sqrt(math.log10(n) / n)
+    small = [abs(one) / covariances[0] < limit for one in covariances]
+    run = max(_LEAST_AUTOCORRELATIONS, math.ceil(math.sqrt(math.log10(n))))
+    # The first lag behind which no autocorrelation stands out for a while.
+    significant = next((m for m in range(longest) if all(small[m + 1 : m + 1 + run])), longest)
+    cut = min(longest, max(1, 2 * significant))
+    g = total = 0.0
+    for lag in range(-cut, cut + 1):
+        share = abs(lag) / cut
+        kernel = 1.0 if share <= 0.5 else 2 * (1 - share)
+        g += kernel * abs(lag) * covariances[abs(lag)]
+        total += kernel * covariances[abs(lag)]
+    if total <= 0:
+        return 1.0
+    return max(1.0, math.cbrt(2 * g * g / (4 / 3 * total * total) * n))
+
+
+def _block(points: Points) -> int:
+    """Points in a block: as the values ask for, at least n^(1/3) and LEAST_BLOCK_S, so that LEAST_BLOCKS fit.
+
+    0 where the run is too short for that.
+    """
+    mean = points.mean or 0.0
+    known = [v if w > 0 else mean for v, w in zip(points.values, points.weights, strict=True)]
+    n, least = len(known), math.ceil(LEAST_BLOCK_S / points.step_s)
+    most = n // LEAST_BLOCKS
+    if most < least:
+        return 0
+    return min(most, math.ceil(_LONGER * max(block_length(known), math.cbrt(n), least)))
+
+
+class _Resampler:
+    """Draws means of a run, each of as many points as the run has, in blocks that go round at its end."""
+
+    def __init__(self, points: Points, chance: random.Random) -> None:
+        self.n = len(points.values)
+        self.block = _block(points)
+        self._chance = chance
+        products = [v * w for v, w in zip(points.values, points.weights, strict=True)]
+        self._sums = list(accumulate([*products, *products], initial=0.0))
+        self._weights = list(accumulate([*points.weights, *points.weights], initial=0.0))
+
+    @property
+    def blocks(self) -> float:
+        """How many blocks the run has; 0: it is too short."""
+        return self.n / self.block if self.block else 0.0
+
+    def mean(self) -> float | None:
+        """One drawn mean; None where only unknown points were drawn."""
+        total = weight = 0.0
+        left = self.n
+        while left > 0:
+            size = min(self.block, left)
+            begin = self._chance.randrange(self.n)
+            total += self._sums[begin + size] - self._sums[begin]
+            weight += self._weights[begin + size] - self._weights[begin]
+            left -= size
+        return total / weight if weight > 0 else None
+
+
+def student_factor(degrees: float) -> float:
+    """The 97.5 % quantile of Student's t by that of the normal distribution (Abramowitz and Stegun 26.7.5)."""
+    z, v = _Z, max(1.0, degrees)
+    t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v * v)
+    return t / z
+
+
+def difference_interval(before: Points, after: Points, seed: int, rounds: int = ROUNDS) -> Interval | None:
+    """The interval of the difference of two means; the same for the same seed. None: too short to tell.
+
+    Percentiles of the drawn differences, widened by Student's factor and by that of drawing from one run, since few
+    blocks understate the spread.
+    """
+    first, last = before.mean, after.mean
+    if first is None or last is None:
+        return None
+    chance = random.Random(seed)
+    one, other = _Resampler(before, chance), _Resampler(after, chance)
+    blocks = min(one.blocks, other.blocks)
+    if blocks < LEAST_BLOCKS:
+        return None
+    drawn = sorted(b - a for _ in range(rounds) if (a := one.mean()) is not None and (b := other.mean()) is not None)
+    if len(drawn) < rounds / 2:
+        return None
+    low, high = (drawn[min(len(drawn) - 1, int(len(drawn) * q))] for q in (_TAIL, 1 - _TAIL))
+    factor, middle = student_factor(blocks - 1) / math.sqrt(1 - 1 / blocks), last - first
+    return Interval(middle - (middle - low) * factor, middle + (high - middle) * factor)

@@ -1,0 +1,295 @@
+"""Two runs figure by figure: the means over comparable parts of them, and how sure each difference is."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from iotop_ai.export.compare.bootstrap import LEAST_BLOCK_S, LEAST_BLOCKS, Interval, Points, difference_interval
+from iotop_ai.export.report.series import Curve
+from iotop_ai.export.report.story import DeviceStory, Story
+from iotop_ai.export.report.tables import key_device, listed_devices
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.job.time_shares import DATA, SHARES
+from iotop_ai.playback.timeline_reader import MARK
+from iotop_ai.present.job.time_words import Part
+
+MARKS, JOB, TIME = "marks", "job", "time"
+ALIGNMENTS = (MARKS, JOB, TIME)
+STEPS, DATA_WAIT, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "gpu_busy", "job_disk"
+LEAST_POINTS = 0.03
+"""A share that changed by less is no clear difference, however sure: equal runs differ by as much."""
+LEAST_CHANGE = 0.05
+"""The same for any other figure, as a part of the larger value."""
+LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
+"""Between common marks that lie closer, nothing could be told: unasked, the runs are not aligned by them."""
+SHOWN_SHARE = 0.005
+_DEVICES = 4
+_BEGIN_SHARES = ("startup", "compile")
+_IDENTITY = ("serial", "model", "kind", "size_bytes", "detail")
+_JOB_DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "busy_ratio")
+_DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "write_bytes_per_s", "write_await_ms", "busy_ratio")
+
+
+class Window(NamedTuple):
+    """The part of a run that is compared, in wall time."""
+
+    begin_ns: int
+    end_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return (self.end_ns - self.begin_ns) / 1e9
+
+
+class Change(NamedTuple):
+    """One figure. name: as in conditions. before, after: means; None: unknown, or undefined (no request).
+
+    interval: of after - before, 95 %; None where it cannot be told.
+    """
+
+    name: str
+    title: str
+    unit: str
+    before: float | None
+    after: float | None
+    interval: Interval | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """after - before."""
+        return None if self.before is None or self.after is None else self.after - self.before
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is more than chance, and large enough to matter."""
+        found = self.difference
+        if found is None or self.interval is None or self.interval.has_zero:
+            return False
+        return abs(found) >= self._least
+
+    @property
+    def _least(self) -> float:
+        if self.unit == "ratio":
+            return LEAST_POINTS
+        return LEAST_CHANGE * max(abs(self.before or 0.0), abs(self.after or 0.0))
+
+    @property
+    def relative(self) -> float | None:
+        """The difference as a part of the value before; of a ratio in points. None: unknown, or before was 0."""
+        found = self.difference
+        if found is None or self.unit == "ratio":
+            return found
+        return found / self.before if self.before else None
+
+
+class Comparison(NamedTuple):
+    """Two runs. aligned_by: one of ALIGNMENTS.
+
+    job_disks: those with the main jobs' data, "" where that lies on none, or is not known. same_disk: they are one.
+    """
+
+    before: Story
+    after: Story
+    aligned_by: str
+    windows: tuple[Window, Window]
+    changes: tuple[Change, ...]
+    job_disks: tuple[str, str]
+    same_disk: bool
+
+    def change(self, name: str) -> Change | None:
+        """One figure; None where it is in neither run."""
+        return next((one for one in self.changes if one.name == name), None)
+
+
+def compared(before: Story, after: Story, align: str | None = None) -> Comparison:
+    """The comparison. align: one of ALIGNMENTS; None: by common marks, else by the main jobs, else by the whole time.
+
+    Raises UsageError where the runs cannot be aligned so.
+    """
+    how, windows = _windows(before, after, align)
+    changes = tuple(_changes(before, after, windows))
+    names = (job_disk(before), job_disk(after))
+    same = _is_same(_device(before, names[0]), _device(after, names[1])) and names[0] == names[1]
+    return Comparison(before, after, how, windows, changes, names, same)
+
+
+def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple[Window, Window]]:
+    if align in (None, MARKS):
+        marked = _marked(before, after)
+        if marked is not None and (align or all(window.seconds >= LEAST_WINDOW_S for window in marked)):
+            return MARKS, marked
+        if align == MARKS:
+            raise UsageError("the runs have no two marks with the same text; align by job or time")
+    if align in (None, JOB):
+        first, second = _job_window(before), _job_window(after)
+        if first is not None and second is not None:
+            return JOB, (first, second)
+        if align == JOB:
+            raise UsageError("a run has no job whose time was recorded; align by time or marks")
+    return TIME, (Window(before.begin_ns, before.end_ns), Window(after.begin_ns, after.end_ns))
+
+
+def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
+    """From the first to the last mark that both runs have; None where there are no two."""
+    found = []
+    for story in (before, after):
+        marks: dict[str, int] = {}
+        for event in story.events:
+            if event.kind == MARK:
+                marks.setdefault(event.text, event.wall_ns)
+        found.append(marks)
+    common = sorted((text for text in found[0] if text in found[1]), key=lambda text: found[0][text])
+    if len(common) < 2:
+        return None
+    windows = [Window(marks[common[0]], marks[common[-1]]) for marks in found]
+    return (windows[0], windows[1]) if all(window.seconds > 0 for window in windows) else None
+
+
+def _job_window(story: Story) -> Window | None:
+    """The main job's time from its first step on; None without one."""
+    job = story.main_job
+    if job is None or not job.shares:
+        return None
+    first = next(iter(job.shares.values()))
+    begin_ns, end_ns, step_ns = max(job.begin_ns, story.begin_ns), job.end_ns, round(first.step_s * 1e9)
+    starting = [job.shares[name] for name in _BEGIN_SHARES if name in job.shares]
+    for i in range(len(first.values)):
+        at_ns = first.begin_ns + i * step_ns
+        shares = [curve.values[i] for curve in starting]
+        if at_ns + step_ns <= begin_ns:
+            continue
+        if not any(share is not None and share > 0.5 for share in shares):
+            break
+        begin_ns = at_ns + step_ns
+    return Window(begin_ns, end_ns) if end_ns > begin_ns else Window(job.begin_ns, job.end_ns)
+
+
+def points_of(curve: Curve, window: Window) -> Points:
+    """The points of a curve whose middle lies in the window."""
+    values: list[float] = []
+    weights: list[float] = []
+    for i, (value, weight) in enumerate(zip(curve.values, curve.weights, strict=True)):
+        middle = curve.begin_ns + (i + 0.5) * curve.step_s * 1e9
+        if window.begin_ns <= middle <= window.end_ns:
+            values.append(value or 0.0)
+            weights.append(weight if value is not None else 0.0)
+    return Points(tuple(values), tuple(weights), curve.step_s)
+
+
+def _changes(before: Story, after: Story, windows: tuple[Window, Window]) -> Iterator[Change]:
+    disks = list(dict.fromkeys((*_device_names(before), *_device_names(after))))
+    same = [name for name in disks if _is_same(_device(before, name), _device(after, name))]
+    one, other = (_figures(story, window, same) for story, window in zip((before, after), windows, strict=True))
+    for name in dict.fromkeys((*one, *other)):
+        either = one.get(name) or other[name]
+        pair = [found[name].points if name in found else None for found in (one, other)]
+        yield _change(name, either.title, either.unit, *pair)
+
+
+def job_disk(story: Story) -> str:
+    """The disk with the main job's data."""
+    return "" if story.main_job is None else story.main_job.disk
+
+
+def _device(story: Story, name: str) -> DeviceStory | None:
+    return next((one for one in story.devices if one.name == name), None)
+
+
+def _is_same(one: DeviceStory | None, other: DeviceStory | None) -> bool:
+    """Whether a kernel name means the same disk in both runs, as far as that is known: names are given anew."""
+    if one is None or other is None or one.info is None or other.info is None:
+        return True
+    return all(getattr(one.info, name) == getattr(other.info, name) for name in _IDENTITY)
+
+
+def _change(name: str, title: str, unit: str, first: Points | None, second: Points | None) -> Change:
+    before, after = (None if points is None or not points.values else points.mean for points in (first, second))
+    interval = None
+    if first is not None and second is not None and before is not None and after is not None:
+        interval = difference_interval(first, second, zlib.crc32(name.encode()))
+    return Change(name, title, unit, before, after, interval)
+
+
+class _Figure(NamedTuple):
+    """A figure of one run."""
+
+    title: str
+    unit: str
+    points: Points
+
+
+def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _Figure]:
+    """A run's figures by name, in the order of the table."""
+    out: dict[str, _Figure] = {}
+    if story.steps is not None and story.steps.curve is not None:
+        out[STEPS] = _Figure("steps a second", "1/s", points_of(story.steps.curve, window))
+    out |= _shares(story, window)
+    for name, figure, title in (
+        ("gpu_busy_ratio", GPU_BUSY, "GPUs busy"),
+        ("cpu_busy_ratio", "cpu.all.busy_ratio", "CPUs busy"),
+    ):
+        if name in story.totals:
+            out[figure] = _Figure(title, "ratio", points_of(story.totals[name], window))
+    own = _device(story, job_disk(story))
+    for name in _JOB_DISK_FIGURES:
+        if own is not None and name in own.curves:
+            points = points_of(own.curves[name], window)
+            out[f"{JOB_DISK}.{name}"] = _Figure(f"job's disk: {_TITLES[name]}", _UNITS[name], points)
+    for device in (one for one in story.devices if one.name in disks):
+        for name in _DISK_FIGURES:
+            if name in device.curves:
+                title = f"{device.name}: {_TITLES[name]}"
+                points = points_of(device.curves[name], window)
+                out[f"disks.{device.name}.{name}"] = _Figure(title, _UNITS[name], points)
+    if "rx_bytes_per_s" in story.totals:
+        points = points_of(story.totals["rx_bytes_per_s"], window)
+        out["network.rx_bytes_per_s"] = _Figure("received over the network", "B/s", points)
+    return out
+
+
+_TITLES: Mapping[str, str] = {
+    "read_bytes_per_s": "read",
+    "read_await_ms": "r_await",
+    "write_bytes_per_s": "written",
+    "write_await_ms": "w_await",
+    "busy_ratio": "%util",
+}
+_UNITS: Mapping[str, str] = {
+    name: "B/s" if "bytes" in name else "ms" if name.endswith("_ms") else "ratio" for name in _TITLES
+}
+
+
+def _device_names(story: Story) -> list[str]:
+    """The disk that matters, and those that moved most."""
+    key = key_device(story)
+    return [*([] if key is None else [key.name]), *(one.name for one in listed_devices(story)[:_DEVICES])]
+
+
+def _shares(story: Story, window: Window) -> dict[str, _Figure]:
+    """The shares of the main job's time, those above SHOWN_SHARE, and all of the wait for data as one."""
+    job = story.main_job
+    if job is None or not job.shares:
+        return {}
+    points = {name: points_of(curve, window) for name, curve in job.shares.items()}
+    some = next(iter(points.values()))
+    sums = [sum(points[name].values[i] for name in DATA if name in points) for i in range(len(some.values))]
+    zero = some._replace(values=(0.0,) * len(some.values))
+    out = {
+        "compute": _Figure("compute", "ratio", points.get("compute", zero)),
+        DATA_WAIT: _Figure("without data", "ratio", some._replace(values=tuple(sums))),
+    }
+    for name in SHARES:
+        if name != "compute":
+            out[name] = _Figure(Part(name, 0.0, "").name, "ratio", points.get(name, zero))
+    return out
+
+
+def shown(changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    """The changes worth a row: shares that are next to nothing in both runs are left out."""
+    small = set(SHARES) - {"compute"}
+    return tuple(
+        one for one in changes if one.name not in small or max(one.before or 0.0, one.after or 0.0) >= SHOWN_SHARE
+    )

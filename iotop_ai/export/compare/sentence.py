@@ -1,0 +1,174 @@
+"""A comparison in one sentence: "3.1x faster: waiting for data 71 % -> 9 %, because r_await of sda fell ..."."""
+
+from __future__ import annotations
+
+from iotop_ai.export.compare.comparison import DATA_WAIT, JOB_DISK, STEPS, Change, Comparison
+from iotop_ai.model.job.time_shares import DATA, LOST
+from iotop_ai.present.job.time_words import Part
+from iotop_ai.present.text.units import figure, percent, plural, rate
+from iotop_ai.present.verdict.advice import milliseconds
+
+_HARDLY = 0.1
+"""A disk that gives less than this part of what it gave before is hardly read any more."""
+_MOVED = 0.5
+"""A disk's await is the cause where it changed by at least this part of itself."""
+
+
+def sentence(found: Comparison) -> str:
+    """The whole result. Nothing is claimed that is not clear."""
+    first = outcome(found)
+    if first is None:
+        return "Cannot tell: neither steps nor where the time went is recorded in both runs"
+    if first.interval is None:
+        return f"Cannot tell: too short for a comparison ({_pair(first)})"
+    if not first.clear:
+        return f"No clear difference: {_pair(first)}, {interval_text(first)}"
+    reason = _reason(found)
+    return f"{_verdict(first)}{': ' + reason if reason else ''}"
+
+
+def outcome(found: Comparison) -> Change | None:
+    """The figure that decides: steps a second, else the share of time that computes."""
+    for name in (STEPS, "compute"):
+        one = found.change(name)
+        if one is not None and one.difference is not None:
+            return one
+    return None
+
+
+def _verdict(one: Change) -> str:
+    """ "3.1x faster", "1.8x as much of its time computes"."""
+    assert one.before is not None
+    assert one.after is not None
+    if one.name == STEPS:
+        if one.after > one.before:
+            return f"{_factor(one.after, one.before)} faster ({_pair(one)})"
+        return f"{_factor(one.before, one.after)} slower ({_pair(one)})"
+    return f"{'More' if one.after > one.before else 'Less'} of its time computes, {_pair(one, name=False)}"
+
+
+def _factor(larger: float, smaller: float) -> str:
+    return (
+        "many times"
+        if smaller <= 0
+        else f"{larger / smaller:.2g}x"
+        if larger < 10 * smaller
+        else f"{larger / smaller:.0f}x"
+    )
+
+
+def _pair(one: Change, name: bool = True) -> str:
+    """The figure before and after: "without data 71 % -> 9 %"."""
+    if one.name == STEPS:
+        return f"{figure(one.before)} -> {figure(one.after)} steps a second"
+    values = f"{value_text(one.before, one.unit)} -> {value_text(one.after, one.unit)}"
+    return f"{one.title} {values}" if name else values
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """A value with its unit; "-" where undefined."""
+    if value is None:
+        return "-"
+    if unit == "ratio":
+        return f"{percent(value)} %"
+    if unit == "B/s":
+        return " ".join(rate(value))
+    if unit == "ms":
+        return f"{milliseconds(value)} ms"
+    return figure(value) if unit == "1/s" else f"{figure(value)} {unit}".rstrip()
+
+
+def interval_text(one: Change) -> str:
+    """The 95 % interval of the change: "-2 % to +5 %", of a share in points; "" where unknown."""
+    if one.interval is None:
+        return ""
+    scale = 1.0 if one.unit == "ratio" else one.before
+    if not scale:
+        return ""
+    low, high = (100 * edge / scale for edge in one.interval)
+    sign = " points" if one.unit == "ratio" else " %"
+    return f"{low:+.0f} to {high:+.0f}{sign}"
+
+
+def _reason(found: Comparison) -> str:
+    """The share that explains it, and the cause where one is seen."""
+    share = _explaining_share(found)
+    if share is None:
+        return ""
+    name = "waiting for data" if share.name == DATA_WAIT else Part(share.name, 0.0, "").short_name
+    cause = _cause(found, share)
+    return f"{name} {_pair(share, name=False)}{', because ' + cause if cause else ''}"
+
+
+def _explaining_share(found: Comparison) -> Change | None:
+    """The clearly changed lost share that changed most, in the direction of the outcome; all data as one."""
+    first = outcome(found)
+    assert first is not None
+    wanted = -1 if (first.difference or 0.0) > 0 else 1
+    names = (DATA_WAIT, *(name for name in LOST if name not in DATA))
+    changes = [one for name in names if (one := found.change(name)) is not None and one.clear]
+    explaining = [one for one in changes if (one.difference or 0.0) * wanted > 0]
+    return max(explaining, key=lambda one: abs(one.difference or 0.0), default=None)
+
+
+def _cause(found: Comparison, share: Change) -> str:
+    """What changed beside the wait for data: the disk, else the workers; "" where neither did."""
+    if share.name != DATA_WAIT:
+        return ""
+    parts = {name: found.change(name) for name in DATA}
+    largest = max(
+        (one for one in parts.values() if one is not None), key=lambda one: abs(one.difference or 0.0), default=None
+    )
+    of_disk = (
+        _disk_cause(found, (share.difference or 0.0) < 0) if largest is not None and largest.name == "data_disk" else ""
+    )
+    return of_disk or _worker_cause(found)
+
+
+def _disk_cause(found: Comparison, better: bool) -> str:
+    """The disk with the job's data: it answers in another time, it is another one, or there is none."""
+    first, second = found.job_disks
+    await_ms, read = found.change(f"{JOB_DISK}.read_await_ms"), found.change(f"{JOB_DISK}.read_bytes_per_s")
+    if first and second:
+        return "" if await_ms is None else _await_cause(found, await_ms, better)
+    if read is None:
+        return ""
+    if first and better and not _still_read(found, first, read.before):
+        return f"it no longer reads from {first} ({_disk_words(await_ms, read, before=True)} before)"
+    if second and not better:
+        return f"it reads from {second} now ({_disk_words(await_ms, read, before=False)})"
+    return ""
+
+
+def _await_cause(found: Comparison, await_ms: Change, better: bool) -> str:
+    if not await_ms.clear or not await_ms.before or not await_ms.after:
+        return ""
+    less = await_ms.after < await_ms.before
+    if less != better or abs(await_ms.difference or 0.0) < _MOVED * max(await_ms.before, await_ms.after):
+        return ""
+    first, second = found.job_disks
+    before, after = milliseconds(await_ms.before), milliseconds(await_ms.after)
+    if found.same_disk:
+        return f"r_await of {first} {'fell' if less else 'rose'} from {before} to {after} ms"
+    return f"its data lies on {second} (r_await {after} ms) instead of {first} ({before} ms)"
+
+
+def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
+    """ "5.8 MB/s, r_await 21 ms"."""
+    shown = [value_text(read.before if before else read.after, read.unit)]
+    value = None if await_ms is None else await_ms.before if before else await_ms.after
+    return ", ".join([*shown, *([] if value is None else [f"r_await {milliseconds(value)} ms"])])
+
+
+def _still_read(found: Comparison, disk: str, before: float | None) -> bool:
+    """Whether the second run reads from the first one's disk all the same, by that disk's own counters."""
+    read = found.change(f"disks.{disk}.read_bytes_per_s")
+    return read is not None and (read.after or 0.0) >= _HARDLY * (before or 0.0)
+
+
+def _worker_cause(found: Comparison) -> str:
+    first, second = found.before.main_job, found.after.main_job
+    if first is None or second is None or first.workers == second.workers:
+        return ""
+    verb = "loads" if second.workers == 1 else "load"
+    return f"{plural(second.workers, 'worker')} {verb} instead of {first.workers}"

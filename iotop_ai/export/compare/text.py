@@ -1,0 +1,128 @@
+"""A comparison for the terminal and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from iotop_ai.export.compare.comparison import Change, Comparison, shown
+from iotop_ai.export.compare.sentence import interval_text, sentence, value_text
+from iotop_ai.export.field_names import rounded
+from iotop_ai.export.json.condition import outcome_object
+from iotop_ai.export.json.snapshot import rfc3339
+from iotop_ai.export.report import words
+from iotop_ai.export.report.story import Story
+from iotop_ai.export.report.tables import ReportTable
+from iotop_ai.export.report.text import bar, table_lines
+from iotop_ai.model.condition.over_run import Outcome
+from iotop_ai.present.text.glyphs import ascii_text
+from iotop_ai.present.text.units import duration
+from iotop_ai.present.verdict.plain_text import LABEL
+
+SHAPE = 1
+NOTE = "Clear: zero is outside the interval, and the change is at least 3 points of a share or 5 % of a figure."
+Object = dict[str, Any]
+_ALIGNED = {"marks": "between common marks", "job": "each job from its first step on", "time": "the whole of each"}
+
+
+def changes_table(found: Comparison) -> ReportTable:
+    """A row a figure; a clear change says so in its own column."""
+    rows = [
+        (
+            one.title,
+            value_text(one.before, one.unit),
+            value_text(one.after, one.unit),
+            change_text(one),
+            interval_text(one),
+            clear_text(one),
+        )
+        for one in shown(found.changes)
+    ]
+    columns = ("figure", "before", "after", "change", "95 % interval", "clear")
+    return ReportTable("What changed", columns, tuple(rows), 1, NOTE)
+
+
+def change_text(one: Change) -> str:
+    """The change: "+210 %", of a share "-62 points"; "-" where there is none to name."""
+    if one.relative is None:
+        return "-"
+    return f"{100 * one.relative:+.0f}{' points' if one.unit == 'ratio' else ' %'}"
+
+
+def clear_text(one: Change) -> str:
+    """ "yes", "no", "?" where it cannot be told."""
+    if one.difference is None or one.interval is None:
+        return "?"
+    return "yes" if one.clear else "no"
+
+
+def sides(found: Comparison) -> tuple[tuple[str, Story], ...]:
+    """Both runs with their words."""
+    return (("before", found.before), ("after", found.after))
+
+
+def aligned_text(found: Comparison) -> str:
+    """What was compared: "each job from its first step on: 72 s and 28 s"."""
+    first, second = (duration(window.seconds) for window in found.windows)
+    return f"{_ALIGNED[found.aligned_by]}: {first} and {second}"
+
+
+def render_compare_text(found: Comparison, width: int, *, ascii_only: bool = False) -> str:
+    """The sentence, both bars, the table."""
+    text = "\n".join(_lines(found, width))
+    return "\n".join(map(ascii_text, text.split("\n"))) if ascii_only else text
+
+
+def _lines(found: Comparison, width: int) -> Iterator[str]:
+    yield sentence(found)
+    yield ""
+    for word, story in sides(found):
+        yield f"{word:<{LABEL}}{story.file}: {words.title(story)}"
+        main = story.main_job
+        if main is not None:
+            yield f"{'':<{LABEL}}{words.job_sentence(main)}"
+            yield f"{'':<{LABEL}}{bar(main, story, width - LABEL)}"
+    yield f"{'compared':<{LABEL}}{aligned_text(found)}"
+    yield ""
+    yield from table_lines(changes_table(found), width)
+
+
+def render_compare_json(found: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
+    """The object as indented ASCII text without a final newline."""
+    return json.dumps(compare_object(found, outcomes), indent=1, allow_nan=False)
+
+
+def compare_object(found: Comparison, outcomes: Sequence[Outcome] = ()) -> Object:
+    """Sentence, runs and changes. Base units, ratios 0..1, null unknown."""
+    return {
+        "shape": SHAPE,
+        "sentence": sentence(found),
+        "aligned_by": found.aligned_by,
+        "runs": [
+            {
+                "file": story.file,
+                "host": story.machine.host.name,
+                "begin": rfc3339(window.begin_ns),
+                "end": rfc3339(window.end_ns),
+                "job": None if story.main_job is None else story.main_job.pid,
+                "disk": disk or None,
+            }
+            for (_, story), window, disk in zip(sides(found), found.windows, found.job_disks, strict=True)
+        ],
+        "changes": [
+            {
+                "name": one.name,
+                "title": one.title,
+                "unit": one.unit,
+                "before": rounded(one.before),
+                "after": rounded(one.after),
+                "difference": rounded(one.difference),
+                "low": None if one.interval is None else rounded(one.interval.low),
+                "high": None if one.interval is None else rounded(one.interval.high),
+                "clear": one.clear,
+            }
+            for one in found.changes
+        ],
+        "fail_if": [outcome_object(one) for one in outcomes],
+    }

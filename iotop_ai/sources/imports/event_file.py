@@ -1,0 +1,96 @@
+"""The steps in a TensorBoard event file, read without TensorFlow.
+
+A file is TFRecords: uint64 length, uint32 masked CRC of it, data, uint32 masked CRC of that; each data an Event message
+with wall_time (field 1, double), step (field 2, varint), summary (field 5). Sources:
+tensorflow/core/lib/io/record_writer.h, tensorflow/core/util/event.proto.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from iotop_ai.model.errors import InputError
+
+LONGEST_RECORD = 64 << 20
+"""An image or a graph may be large; only numbers are kept."""
+_HEAD = struct.Struct("<QI")
+_DOUBLE = struct.Struct("<d")
+_WALL_TIME, _STEP, _SUMMARY = 1, 2, 5
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MOST_VARINT = 10
+
+
+class StepEvent(NamedTuple):
+    """One event with a summary. wall_s: Unix seconds."""
+
+    wall_s: float
+    step: int
+
+
+def is_event_file(begin: bytes) -> bool:
+    """Whether a file that begins so is one: its first record is a short "brain.Event:2"."""
+    return b"brain.Event:" in begin[:64]
+
+
+def step_events(file: BinaryIO) -> Iterator[StepEvent]:
+    """The events with a summary, in the file's order; a torn last record is left out. Raises InputError."""
+    while True:
+        head = file.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            return
+        length, _ = _HEAD.unpack(head)
+        if length > LONGEST_RECORD:
+            raise InputError("not a TensorBoard event file, or a damaged one")
+        data = file.read(length)
+        if len(data) < length or len(file.read(4)) < 4:
+            return
+        event = _event(data)
+        if event is not None:
+            yield event
+
+
+def _event(data: bytes) -> StepEvent | None:
+    wall_s, step, has_summary = 0.0, 0, False
+    for number, kind, value in _fields(data):
+        if number == _WALL_TIME and kind == _FIXED64:
+            wall_s = _DOUBLE.unpack(value)[0]
+        elif number == _STEP and kind == _VARINT:
+            step = int.from_bytes(value, "little")
+        elif number == _SUMMARY:
+            has_summary = True
+    return StepEvent(wall_s, step) if has_summary and step < 1 << 62 else None
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """(number, wire type, content) of a message's fields; the content of a varint as little-endian bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        number, kind = tag >> 3, tag & 7
+        if kind == _VARINT:
+            value, at = _varint(data, at)
+            yield number, kind, value.to_bytes(_MOST_VARINT, "little")
+            continue
+        if kind == _BYTES:
+            size, at = _varint(data, at)
+        elif kind in (_FIXED64, _FIXED32):
+            size = 8 if kind == _FIXED64 else 4
+        else:
+            raise InputError("not a TensorBoard event file, or a damaged one")
+        if at + size > len(data):
+            raise InputError("a damaged TensorBoard event file")
+        yield number, kind, data[at : at + size]
+        at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for i in range(_MOST_VARINT):
+        if at + i >= len(data):
+            break
+        value |= (data[at + i] & 0x7F) << (7 * i)
+        if not data[at + i] & 0x80:
+            return value & (1 << 64) - 1, at + i + 1
+    raise InputError("a damaged TensorBoard event file")

@@ -1,0 +1,171 @@
+"""The steps of an untouched training log: printed lines, trainer_state.json, TensorBoard's event files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from iotop_ai.model.errors import InputError, UsageError
+from iotop_ai.model.parse import parse_moment_ns
+from iotop_ai.sources.imports.common import open_log
+from iotop_ai.sources.imports.event_file import is_event_file, step_events
+
+MOST_POINTS = 2_000_000
+LARGEST_STATE = 256 << 20
+LONGEST_LINE = 1 << 16
+PRINTED, STATE, EVENTS = "printed lines", "trainer_state.json", "TensorBoard events"
+_SECOND = 1_000_000_000
+_STEP = re.compile(
+    r"\b(?:global[_ ]?)?(?:steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"']?\s{0,4}[=:#\[(]?\s{0,4}(\d{1,12})\b",
+    re.IGNORECASE,
+)
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[-+]\d{2}:?\d{2})?")
+_EPOCH_KEYS = ("timestamp", "wall_time", "time", "ts", "t", "_timestamp", "created_at")
+_STEP_KEYS = ("global_step", "step", "iteration", "iter", "_step", "batch")
+_BAR = re.compile(r"\b(\d{1,12})/(\d{1,12}|\?) \[(?:(\d+):)?(\d{1,2}):(\d{2})<")
+"""tqdm: "450/1000 [02:30<03:03,  3.02it/s]"."""
+_FIRST_EPOCH_S, _LAST_EPOCH_S = 1_000_000_000, 8_000_000_000
+
+
+class StepPoint(NamedTuple):
+    """A step that was logged. wall_ns: when, Unix ns; None where the log has no time.
+
+    elapsed_s: since the progress bar began, where it has that instead.
+    """
+
+    step: int
+    wall_ns: int | None
+    elapsed_s: float | None = None
+
+
+class StepLog(NamedTuple):
+    """kind: PRINTED, STATE or EVENTS. points: in the log's order. per_s: as the log says; None where it does not."""
+
+    kind: str
+    points: tuple[StepPoint, ...]
+    per_s: float | None = None
+
+
+def read_step_log(path: str) -> StepLog:
+    """The steps of a log. Raises InputError for a file that has none, without quoting it."""
+    descriptor = open_log(path)
+    try:
+        with open(descriptor, "rb") as file:
+            begin = file.read(256)
+            file.seek(0)
+            if is_event_file(begin):
+                found = ((event.step, event.wall_s) for event in step_events(file))
+                points = (StepPoint(step, round(wall_s * _SECOND)) for step, wall_s in found if _is_epoch(wall_s))
+                log = StepLog(EVENTS, _limited(points))
+            elif os.path.basename(path) == STATE or b'"log_history"' in begin:
+                log = _state(file.read(LARGEST_STATE + 1))
+            else:
+                log = _state_or_lines(file.read(LARGEST_STATE + 1))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if not log.points:
+        raise InputError(
+            f"{path}: no steps in it (lines with 'step 120', JSON Lines, a tqdm bar, {STATE}, event files)"
+        )
+    return log
+
+
+def _limited(points: Iterable[StepPoint]) -> tuple[StepPoint, ...]:
+    out: list[StepPoint] = []
+    for point in points:
+        if len(out) >= MOST_POINTS:
+            raise InputError(f"more than {MOST_POINTS} steps in it")
+        out.append(point)
+    return tuple(out)
+
+
+def _state_or_lines(data: bytes) -> StepLog:
+    if len(data) > LARGEST_STATE:
+        raise InputError(f"larger than {LARGEST_STATE >> 20} MiB")
+    if data[:1] == b"{" and b'"log_history"' in data:
+        return _state(data)
+    return StepLog(PRINTED, _limited(_printed(data)))
+
+
+def _state(data: bytes) -> StepLog:
+    """Hugging Face's trainer_state.json: steps without times, and at the end the mean that the trainer measured."""
+    if len(data) > LARGEST_STATE:
+        raise InputError(f"larger than {LARGEST_STATE >> 20} MiB")
+    try:
+        raw = json.loads(data)
+        history = [one for one in raw["log_history"] if isinstance(one, dict)]
+        steps = [one["step"] for one in history if isinstance(one.get("step"), int)]
+        last = raw.get("global_step")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"not a {STATE}") from None
+    rates = [one.get("train_steps_per_second") for one in history]
+    per_s = next((float(rate) for rate in reversed(rates) if isinstance(rate, int | float) and rate > 0), None)
+    points = [*steps, *([last] if isinstance(last, int) and last > 0 else [])]
+    return StepLog(STATE, _limited(StepPoint(step, None) for step in points if 0 <= step < 1 << 62), per_s)
+
+
+def _printed(data: bytes) -> Iterator[StepPoint]:
+    """The steps of printed lines; a progress bar writes one over the other with carriage returns."""
+    for raw in re.split(rb"[\r\n]+", data):
+        if not raw or len(raw) > LONGEST_LINE:
+            continue
+        line = raw.decode("utf-8", "replace")
+        point = _from_json(line) if line[:1] == "{" else None
+        point = point or _from_bar(line) or _from_text(line)
+        if point is not None:
+            yield point
+
+
+def _from_json(line: str) -> StepPoint | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    step = next((found[key] for key in _STEP_KEYS if type(found.get(key)) is int), None)
+    if step is None or not 0 <= step < 1 << 62:
+        return None
+    return StepPoint(step, next((ns for key in _EPOCH_KEYS if (ns := _time_ns(found.get(key))) is not None), None))
+
+
+def _time_ns(value: Any) -> int | None:
+    """Unix ns of a number of seconds, or of a date and time as text."""
+    if isinstance(value, str):
+        found = _MOMENT.fullmatch(value.strip())
+        return None if found is None else _parsed(found[0])
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_epoch(value):
+        return None
+    return round(value * _SECOND)
+
+
+def _is_epoch(seconds: float) -> bool:
+    return _FIRST_EPOCH_S <= seconds <= _LAST_EPOCH_S
+
+
+def _from_bar(line: str) -> StepPoint | None:
+    found = None
+    for found in _BAR.finditer(line):  # noqa: B007 - the last of several bars in a line
+        pass
+    if found is None:
+        return None
+    hours, minutes, seconds = int(found[3] or 0), int(found[4]), int(found[5])
+    return StepPoint(int(found[1]), None, hours * 3600.0 + minutes * 60 + seconds)
+
+
+def _from_text(line: str) -> StepPoint | None:
+    found = _STEP.search(line)
+    if found is None:
+        return None
+    moment = _MOMENT.search(line)
+    return StepPoint(int(found[1]), None if moment is None else _parsed(moment[0]))
+
+
+def _parsed(moment: str) -> int | None:
+    try:
+        return parse_moment_ns(moment.replace(",", "."))
+    except UsageError:
+        return None

@@ -1,0 +1,99 @@
+"""``compare`` on real runs, in each form, and as a gate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.cli.main import main
+from tests.export.compare.kept import TRUTH, log, path
+
+SLOW_MEMORY = (str(path("slow")), str(path("memory")), "--allow-root")
+LOGS = ("--before-steps", str(log("slow")), "--after-steps", str(log("memory")))
+
+
+def compare(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> str:
+    assert main(["compare", *flags]) == code
+    return capsys.readouterr().out
+
+
+def test_the_text(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = compare(capsys, *SLOW_MEMORY, *LOGS).splitlines()
+    assert lines[0].startswith("1.7x faster (12.0 -> 19.8 steps a second): waiting for data 39 % -> 0 %, because ")
+    rows = {line.split("  ")[0]: line for line in lines[lines.index("What changed") :]}
+    assert rows["steps a second"].split()[-1] == "yes"
+    assert "+40 points" in rows["compute"]
+    assert "hung" not in rows
+
+
+def test_ascii(capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(capsys, *SLOW_MEMORY, "--ascii").isascii()
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(compare(capsys, *SLOW_MEMORY, *LOGS, "--json"))
+    assert (found["shape"], found["aligned_by"]) == (1, "job")
+    assert [run["disk"] for run in found["runs"]] == ["loop0", None]
+    changes = {one["name"]: one for one in found["changes"]}
+    steps = changes["steps_per_s"]
+    assert steps["clear"] is True
+    assert steps["before"] == pytest.approx(TRUTH["slow"]["steps_per_s"], rel=0.02)
+    assert steps["low"] < steps["difference"] < steps["high"]
+    assert changes["job_disk.read_await_ms"]["after"] is None
+    assert found["sentence"].startswith("1.7x faster")
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("data_wait > 10%", 0),
+        ("steps_per_s < 15", 0),
+        ("change.steps_per_s < -5%", 0),
+        ("change.steps_per_s > 50%", 1),
+        ("change.data_wait < -30%", 1),
+        ("change.disks.vda.r_await > 5000%", 0),
+        ("finding STARVED", 0),
+    ],
+)
+def test_a_gate(condition: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    out = compare(capsys, *SLOW_MEMORY, *LOGS, "--fail-if", condition, code=code)
+    assert out.splitlines()[-1].startswith(f"fail-if   {condition}: {'met' if code else 'not met'}")
+
+
+def test_a_change_that_is_not_clear_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal runs do not fail a gate on any loss at all."""
+    same = (str(path("slow")), str(path("again")), "--allow-root")
+    compare(capsys, *same, "--fail-if", "change.data_wait > 0%", "--fail-if", "change.goodput < 0%", code=0)
+
+
+def test_a_gate_without_its_figure_has_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *SLOW_MEMORY, "--fail-if", "change.steps_per_s < -5%"]) == 2
+    assert capsys.readouterr().err.startswith("unknown: no answer to --fail-if change.steps_per_s < -5%")
+
+
+def test_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "compare.html"
+    assert compare(capsys, *SLOW_MEMORY, *LOGS, "--html", str(out)) == ""
+    page = out.read_text()
+    assert "1.7x faster" in page
+    assert page.count("<script") == 1
+    assert 'class="state h-ok">FASTER' in page
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        ((str(path("slow")), "-"), "usage: compare reads each file more than once; save the stream to a file first\n"),
+        (
+            (*SLOW_MEMORY, "--align", "marks"),
+            "usage: the runs have no two marks with the same text; align by job or time\n",
+        ),
+        ((*SLOW_MEMORY, "--fail-if", "change.x > 3%"), "usage: unknown figure 'x'; docs/conditions.md lists them\n"),
+        ((*SLOW_MEMORY, "--before-steps", "/nonexistent"), "input: /nonexistent: No such file or directory\n"),
+    ],
+)
+def test_an_error_is_one_line(flags: tuple[str, ...], error: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *flags]) == 2
+    assert capsys.readouterr().err == error

@@ -1,0 +1,38 @@
+"""Real runs of one trainer: a slow disk, the same again, a fast disk, memory, two workers, threads; and their truth.
+
+Recorded by ``python -m tests.scenarios.runs.keep``: batches of 4 reads of 128 KiB, a step of 50 ms, 40 s.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+from iotop_ai.export.compare.comparison import Comparison, compared
+from iotop_ai.export.report.step_curve import with_steps
+from iotop_ai.export.report.story import Story
+from iotop_ai.sources.imports.step_log import read_step_log
+from tests.export.report.stories import read
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "runs"
+TRUTH: dict[str, dict[str, float]] = json.loads((FOLDER / "index.json").read_text())
+
+
+def path(name: str) -> Path:
+    return FOLDER / f"{name}.iotop.jsonl.gz"
+
+
+def log(name: str) -> Path:
+    return FOLDER / f"{name}.log"
+
+
+@cache
+def story(name: str, steps: bool = False) -> Story:
+    found = read(path(name))
+    return with_steps(found, read_step_log(str(log(name)))) if steps else found
+
+
+@cache
+def comparison(before: str, after: str, steps: bool = False) -> Comparison:
+    return compared(story(before, steps), story(after, steps))

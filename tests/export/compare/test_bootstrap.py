@@ -1,0 +1,78 @@
+"""The interval holds the true difference about as often as it says, though neighbours resemble each other."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from iotop_ai.export.compare.bootstrap import Interval, Points, block_length, difference_interval, student_factor
+
+
+def noisy(mean: float, memory: float, chance: random.Random, n: int = 120) -> Points:
+    """Values with a memory of the one before, spread 1 around a mean."""
+    value, out = chance.gauss(0, 1), []
+    for _ in range(n):
+        value = memory * value + chance.gauss(0, (1 - memory**2) ** 0.5)
+        out.append(mean + value)
+    return Points(tuple(out), (1.0,) * n, 1.0)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.6, 0.9])
+def test_equal_runs_seldom_differ(memory: float) -> None:
+    chance = random.Random(1)
+    wrong = 0
+    for seed in range(150):
+        found = difference_interval(noisy(5, memory, chance), noisy(5, memory, chance), seed, 300)
+        assert found is not None
+        wrong += not found.has_zero
+    # 5 % are meant; what resembles itself for long is harder to tell in two minutes.
+    assert wrong / 150 <= {0.0: 0.08, 0.6: 0.09, 0.9: 0.13}[memory]
+
+
+def test_a_difference_is_found_and_its_size_is_within() -> None:
+    chance = random.Random(2)
+    found = [difference_interval(noisy(5, 0.5, chance), noisy(7, 0.5, chance), seed, 300) for seed in range(60)]
+    assert sum(one is not None and one.low > 0 for one in found) >= 58
+    assert sum(one is not None and one.low <= 2 <= one.high for one in found) >= 52
+
+
+def test_the_same_input_gives_the_same_interval() -> None:
+    chance = random.Random(3)
+    one, other = noisy(1, 0.3, chance), noisy(2, 0.3, chance)
+    assert difference_interval(one, other, 7) == difference_interval(one, other, 7)
+    assert difference_interval(one, other, 7) != difference_interval(one, other, 8)
+
+
+def test_memory_makes_blocks_longer() -> None:
+    chance = random.Random(4)
+    plain, slow = (block_length(noisy(0, memory, chance, 600).values) for memory in (0.0, 0.95))
+    assert plain < 6 < slow
+    assert block_length([3.0] * 50) == 1.0
+
+
+def test_too_short_tells_nothing() -> None:
+    chance = random.Random(5)
+    assert difference_interval(noisy(1, 0, chance, 14), noisy(2, 0, chance, 200), 1) is None
+    unknown = Points((0.0,) * 100, (0.0,) * 100, 1.0)
+    assert difference_interval(unknown, noisy(2, 0, chance), 1) is None
+
+
+def test_constants_have_an_interval_of_no_width() -> None:
+    still = Points((2.0,) * 60, (1.0,) * 60, 1.0)
+    assert difference_interval(still, still, 1) == Interval(0.0, 0.0)
+    assert difference_interval(still, still._replace(values=(5.0,) * 60), 1) == pytest.approx((3.0, 3.0))
+
+
+def test_weights_count() -> None:
+    """A time per request: a second with many requests counts for as much."""
+    points = Points((10.0, 100.0) * 50, (9.0, 1.0) * 50, 1.0)
+    assert points.mean == pytest.approx(19.0)
+    found = difference_interval(points, points, 1)
+    assert found is not None
+    assert found.has_zero
+
+
+@pytest.mark.parametrize(("degrees", "t"), [(4, 2.776), (9, 2.262), (30, 2.042), (1000, 1.962)])
+def test_students_quantiles(degrees: int, t: float) -> None:
+    assert student_factor(degrees) * 1.96 == pytest.approx(t, rel=0.02)

@@ -1,0 +1,153 @@
+"""Two real runs beside each other tell what the trainers' own logs tell."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compared, job_disk
+from iotop_ai.export.compare.sentence import sentence
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.snapshot import Event
+from tests.export.compare.kept import TRUTH, comparison, story
+
+
+@pytest.mark.parametrize("name", TRUTH, ids="of_{}".format)
+def test_each_run_has_the_trainers_own_figures(name: str) -> None:
+    truth = TRUTH[name]
+    found = comparison(name, name, True)
+    wait, steps = found.change("data_wait"), found.change("steps_per_s")
+    assert wait is not None
+    assert steps is not None
+    assert wait.before == pytest.approx(truth["wait_ratio"], abs=0.03)
+    assert steps.before == pytest.approx(truth["steps_per_s"], rel=0.02)
+
+
+@pytest.mark.parametrize(("before", "after"), [("slow", "memory"), ("slow", "fast_disk"), ("slow", "two_workers")])
+def test_what_helped_is_faster_by_as_much(before: str, after: str) -> None:
+    found = comparison(before, after, True)
+    steps, wait = found.change("steps_per_s"), found.change("data_wait")
+    assert steps is not None
+    assert wait is not None
+    assert steps.clear
+    assert wait.clear
+    truth = TRUTH[after]["steps_per_s"] - TRUTH[before]["steps_per_s"]
+    assert steps.difference == pytest.approx(truth, rel=0.04)
+    assert steps.interval is not None
+    assert steps.interval.low - 0.2 <= truth <= steps.interval.high + 0.2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "begin", "reason"),
+    [
+        ("slow", "memory", "1.7x faster (12.0 -> 19.8 steps a second)", "it no longer reads from loop0 ("),
+        ("memory", "slow", "1.7x slower (19.8 -> 12.0 steps a second)", "it reads from loop0 now ("),
+        ("slow", "two_workers", "1.7x faster (12.0 -> 19.8 steps a second)", "2 workers load instead of 1"),
+        ("slow", "fast_disk", "1.6x faster", "its data lies on loop2 (r_await 3 ms) instead of loop0 (20 ms)"),
+    ],
+)
+def test_the_sentence(before: str, after: str, begin: str, reason: str) -> None:
+    text = sentence(comparison(before, after, True))
+    assert text.startswith(begin)
+    assert ": waiting for data " in text
+    assert reason in text.split(", because ")[1]
+
+
+@pytest.mark.parametrize("steps", [True, False])
+@pytest.mark.parametrize(("one", "other"), [("slow", "again"), ("slow", "threads"), ("memory", "two_workers")])
+def test_equal_runs_have_no_clear_difference(one: str, other: str, steps: bool) -> None:
+    for found in (comparison(one, other, steps), comparison(other, one, steps)):
+        assert sentence(found).startswith("No clear difference: ")
+        assert not any(
+            change.clear for change in found.changes if change.name in ("compute", "data_wait", "steps_per_s")
+        )
+
+
+def test_one_disk_that_became_faster() -> None:
+    """The fast disk in the slow one's place: a cache, or a repair."""
+    slow, fast = story("slow", True), story("fast_disk", True)
+    was = next(one for one in slow.devices if one.name == "loop0")
+    devices = tuple(one._replace(name="loop0", info=was.info) if one.name == "loop2" else one for one in fast.devices)
+    job = fast.jobs[0]._replace(disk="loop0")
+    found = compared(slow, fast._replace(devices=devices, jobs=(job,)))
+    assert found.same_disk
+    assert sentence(found).endswith(", because r_await of loop0 fell from 20 to 3 ms")
+    assert sentence(compared(found.after, found.before)).endswith(", because r_await of loop0 rose from 3 to 20 ms")
+
+
+def test_without_steps_the_computing_share_decides() -> None:
+    text = sentence(comparison("slow", "memory"))
+    assert text.startswith("More of its time computes, 60 % -> 100 %: waiting for data 39 % -> 0 %, because ")
+
+
+def test_the_jobs_own_disk_is_found_by_its_mount() -> None:
+    assert job_disk(story("slow")) == "loop0"
+    assert job_disk(story("memory")) == ""
+
+
+def test_the_same_result_every_time() -> None:
+    assert compared(story("slow"), story("memory")) == compared(story("slow"), story("memory"))
+
+
+def with_marks(name: str, *marks: tuple[str, float]):  # type: ignore[no-untyped-def]
+    found = story(name)
+    events = tuple(Event(0, found.begin_ns + round(at * 1e9), "mark", text) for text, at in marks)
+    return found._replace(events=events)
+
+
+def test_between_common_marks() -> None:
+    before = with_marks("slow", ("epoch 1", 5), ("epoch 2", 25), ("late", 30))
+    after = with_marks("memory", ("other", 1), ("epoch 1", 10), ("epoch 2", 28))
+    found = compared(before, after)
+    assert found.aligned_by == MARKS
+    assert [round(window.seconds) for window in found.windows] == [20, 18]
+    close = with_marks("memory", ("epoch 1", 10), ("epoch 2", 12))
+    assert compared(before, close).aligned_by == JOB
+    assert compared(before, close, MARKS).aligned_by == MARKS
+    assert compared(before, after, TIME).aligned_by == TIME
+    assert compared(story("slow"), story("memory")).aligned_by == JOB
+
+
+def test_what_cannot_be_aligned_says_so() -> None:
+    with pytest.raises(UsageError, match="no two marks"):
+        compared(story("slow"), story("memory"), MARKS)
+    with pytest.raises(UsageError, match="no job whose time was recorded"):
+        compared(story("slow")._replace(jobs=()), story("memory"), JOB)
+
+
+def test_runs_without_a_job_cannot_tell() -> None:
+    found = compared(story("slow")._replace(jobs=()), story("memory")._replace(jobs=()))
+    assert found.aligned_by == TIME
+    assert sentence(found).startswith("Cannot tell: neither steps nor")
+
+
+def test_a_short_run_cannot_tell() -> None:
+    short = with_marks("slow", ("a", 5), ("b", 12))
+    found = compared(short, with_marks("memory", ("a", 5), ("b", 30)), MARKS)
+    assert sentence(found).startswith("Cannot tell: too short")
+
+
+@pytest.mark.parametrize(
+    ("unit", "before", "after", "interval", "clear"),
+    [
+        ("ratio", 0.40, 0.42, Interval(0.015, 0.025), False),
+        ("ratio", 0.40, 0.44, Interval(0.015, 0.065), True),
+        ("ratio", 0.40, 0.60, Interval(-0.01, 0.41), False),
+        ("1/s", 10.0, 10.3, Interval(0.2, 0.4), False),
+        ("1/s", 10.0, 11.0, Interval(0.5, 1.5), True),
+        ("ms", 10.0, None, None, False),
+    ],
+)
+def test_a_clear_change_is_more_than_chance_and_large_enough(
+    unit: str, before: float, after: float | None, interval: Interval | None, clear: bool
+) -> None:
+    assert Change("x", "x", unit, before, after, interval).clear is clear
+
+
+def test_a_name_that_means_another_disk_is_not_compared_with_it() -> None:
+    before, after = story("slow"), story("two_workers")
+    devices = tuple(
+        one._replace(info=one.info and one.info._replace(serial="other")) if one.name == "vda" else one
+        for one in after.devices
+    )
+    assert comparison("slow", "two_workers").change("disks.vda.busy_ratio") is not None
+    assert compared(before, after._replace(devices=devices)).change("disks.vda.busy_ratio") is None

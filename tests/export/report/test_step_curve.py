@@ -1,0 +1,68 @@
+"""Steps of an untouched log on the run's own points in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.export.report.step_curve import with_steps
+from iotop_ai.model.errors import InputError
+from iotop_ai.sources.imports.step_log import PRINTED, StepLog, StepPoint, read_step_log
+from tests.export.compare.kept import TRUTH, log, story
+
+S = 1_000_000_000
+
+
+def points(*pairs: tuple[float, int]) -> StepLog:
+    begin_ns = story("slow").begin_ns
+    return StepLog(PRINTED, tuple(StepPoint(step, begin_ns + round(at * S)) for at, step in pairs))
+
+
+@pytest.mark.parametrize("name", TRUTH, ids="of_{}".format)
+def test_a_real_log(name: str) -> None:
+    steps = with_steps(story(name), read_step_log(str(log(name)))).steps
+    assert steps is not None
+    assert steps.per_s == pytest.approx(TRUTH[name]["steps_per_s"], rel=0.02)
+    assert steps.steps == pytest.approx(TRUTH[name]["steps"], abs=20)
+    assert steps.curve is not None
+    assert len(steps.curve.values) <= 42
+
+
+def test_a_count_that_begins_anew_goes_on() -> None:
+    steps = with_steps(story("slow"), points((5, 10), (10, 20), (12, 4), (20, 20))).steps
+    assert steps is not None
+    assert steps.steps == 10 + 4 + 16
+    assert steps.per_s == pytest.approx(30 / 15)
+
+
+def test_only_what_lies_within_the_recording_counts() -> None:
+    steps = with_steps(story("slow"), points((-100, 0), (0, 100), (20, 120), (30, 150))).steps
+    assert steps is not None
+    assert steps.steps == 50
+
+
+def test_a_pause_is_no_slow_step() -> None:
+    every = [(t / 10, t) for t in range(50)]
+    late = [(30 + t / 10, 50 + t) for t in range(50)]
+    steps = with_steps(story("slow"), points(*every, *late)).steps
+    assert steps is not None
+    assert steps.per_s == pytest.approx(10, rel=0.02)
+    assert steps.curve is not None
+    assert steps.curve.values[20] is None
+
+
+def test_a_log_of_another_run_is_refused() -> None:
+    with pytest.raises(InputError, match="outside of the recording"):
+        with_steps(story("slow"), points((5000, 1), (5010, 2)))
+
+
+def test_a_log_without_times_has_its_own_mean_and_no_curve() -> None:
+    found = with_steps(story("slow"), StepLog("x", (StepPoint(10, None), StepPoint(400, None)), 11.9)).steps
+    assert found is not None
+    assert (found.steps, found.per_s, found.curve, found.note[:20]) == (400, 11.9, None, "the log has no times")
+
+
+def test_a_progress_bar_begins_with_the_job() -> None:
+    bar = StepLog(PRINTED, tuple(StepPoint(12 * t, None, float(t)) for t in range(0, 35, 5)))
+    steps = with_steps(story("slow"), bar).steps
+    assert steps is not None
+    assert steps.per_s == pytest.approx(12, rel=0.01)

@@ -1,0 +1,128 @@
+"""Logs of real trainers, and files that only look like logs."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iotop_ai.model.errors import InputError
+from iotop_ai.model.parse import parse_moment_ns
+from iotop_ai.sources.imports.step_log import EVENTS, PRINTED, STATE, StepPoint, read_step_log
+
+AT = parse_moment_ns("2026-11-22 20:41:03.120")
+
+
+def read(tmp_path: Path, text: str | bytes, name: str = "train.log") -> tuple[str, tuple[StepPoint, ...], float | None]:
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    found = read_step_log(str(path))
+    return found.kind, found.points, found.per_s
+
+
+@pytest.mark.parametrize(
+    ("line", "point"),
+    [
+        ("2026-11-22 20:41:03,120 step 40 loss 0.512", StepPoint(40, AT)),
+        ("[2026-11-22 20:41:03.120] Epoch 1 | Step: 40/900 | loss 0.5", StepPoint(40, AT)),
+        ("2026-11-22T20:41:03.120 INFO iteration 40: lm loss 4.2", StepPoint(40, AT)),
+        ("global_step=40, lr=0.1", StepPoint(40, None)),
+        ("Epoch: [0][ 40/1563]  batch 40  Time 0.3", StepPoint(40, None)),
+        ('{"step": 40, "timestamp": 1795379263.12, "loss": 1}', StepPoint(40, 1795379263120000000)),
+        ('{"loss": 1, "global_step": 40, "ts": "2026-11-22 20:41:03.120"}', StepPoint(40, AT)),
+        (" 45%|####5     | 450/1000 [02:30<03:03,  3.02it/s]", StepPoint(450, None, 150.0)),
+        ("train: 12/? [1:00:05<?, 2.00it/s, loss=1]", StepPoint(12, None, 3605.0)),
+    ],
+)
+def test_a_line(line: str, point: StepPoint, tmp_path: Path) -> None:
+    assert read(tmp_path, f"starting\n{line}\ndone in 3 s\n") == (PRINTED, (point,), None)
+
+
+def test_a_bar_that_overwrites_itself(tmp_path: Path) -> None:
+    _, points, _ = read(tmp_path, "  1/9 [00:01<00:08, 1it/s]\r  2/9 [00:02<00:07, 1it/s]\r\n")
+    assert points == (StepPoint(1, None, 1.0), StepPoint(2, None, 2.0))
+
+
+def test_trainer_state(tmp_path: Path) -> None:
+    state = {
+        "global_step": 60,
+        "log_history": [
+            {"loss": 1.0, "step": 20, "epoch": 1.0},
+            {"loss": 0.9, "step": 40},
+            {"train_runtime": 12.0, "train_steps_per_second": 5.0, "step": 60},
+        ],
+    }
+    points = tuple(StepPoint(step, None) for step in (20, 40, 60, 60))
+    assert read(tmp_path, json.dumps(state, indent=2), "trainer_state.json") == (STATE, points, 5.0)
+    assert read(tmp_path, json.dumps(state), "saved.json") == (STATE, points, 5.0)
+
+
+def varint(value: int) -> bytes:
+    out = b""
+    while value > 0x7F:
+        out, value = out + bytes([value & 0x7F | 0x80]), value >> 7
+    return out + bytes([value])
+
+
+def record(data: bytes) -> bytes:
+    """A TFRecord; its checksums are not looked at."""
+    return struct.pack("<QI", len(data), zlib.crc32(data)) + data + b"crc4"
+
+
+def event(wall_s: float, step: int) -> bytes:
+    summary = b"\x0a\x04loss\x15\x00\x00\x80\x3f"
+    head = b"\x09" + struct.pack("<d", wall_s) + b"\x10" + varint(step)
+    return record(head + b"\x2a" + varint(len(summary)) + summary)
+
+
+FIRST = record(b"\x09" + struct.pack("<d", 1795379000.0) + b"\x1a\x0dbrain.Event:2")
+
+
+def test_an_event_file(tmp_path: Path) -> None:
+    data = FIRST + event(1795379263.5, 40) + event(1795379264.5, 300)
+    wanted = (StepPoint(40, 1795379263500000000), StepPoint(300, 1795379264500000000))
+    assert read(tmp_path, data) == (EVENTS, wanted, None)
+    assert read(tmp_path, data[:-7]) == (EVENTS, wanted[:1], None)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"no steps here\n" * 50,
+        b'{"log_history": 3}',
+        b'{"log_history": [',
+        FIRST,
+        FIRST + struct.pack("<QI", 1 << 60, 0),
+        FIRST + record(b"\x2a\xff\xff\xff\xff\x0f"),
+        FIRST + record(b"\x80" * 40),
+        b"\x00" * 4096,
+    ],
+)
+def test_what_has_no_steps_is_one_error(data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=str(tmp_path)):
+        read(tmp_path, data)
+
+
+def test_a_fifo_and_a_missing_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, error in (("pipe", "not a regular file"), ("none", "No such file")):
+        with pytest.raises(InputError, match=error):
+            read_step_log(str(tmp_path / name))
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_log_or_an_input_error(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    for begin in (b"", FIRST):
+        try:
+            found = read(folder, begin + data)
+        except InputError:
+            continue
+        assert all(point.step >= 0 for point in found[1])
