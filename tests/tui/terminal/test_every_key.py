@@ -134,7 +134,7 @@ DETAIL: dict[str, Answer] = {
     "detail.next_verdict": Answer(),
     "detail.previous_verdict": Answer(),
     "detail.mark": Answer(),
-    "detail.record": Answer("read-only"),
+    "detail.record": Answer("Esc:back.*not available in a replay"),
 }
 """In a replay; its picture stands still until a key moves it."""
 ON_GPU: dict[str, Answer] = {
@@ -247,8 +247,12 @@ def matches(pattern: str, text: str) -> set[str]:
 
 
 def focused(text: str) -> tuple[str, ...]:
-    """What tells the focus: the first word of a panel's rule, and what Enter does, as the banner has no rule."""
-    return (*re.findall(r"^━+ (\w+)", text, re.MULTILINE), *re.findall(r"Enter:\S+", text.splitlines()[-1]))
+    """What tells the focus: the first word of a panel's rule, and what Enter does, as the banner has no rule.
+
+    A pinned disk stands in place of the title where there is room for one of the two only.
+    """
+    titles = ("disk" if word == "pinned" else word for word in re.findall(r"^━+ (\w+)", text, re.MULTILINE))
+    return (*titles, *re.findall(r"Enter:\S+", text.splitlines()[-1]))
 
 
 class Driver:
@@ -264,7 +268,7 @@ class Driver:
     def home(self) -> None:
         """Wait for the main screen."""
         self.terminal.wait_until(
-            lambda text: text.splitlines()[-1].startswith(" q ") and "── disk " in text.replace("━", "─"),
+            lambda text: text.splitlines()[-1].startswith(" q ") and "── path " in text.replace("━", "─"),
             what="the main screen",
         )
 
