@@ -118,13 +118,10 @@ def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _title(view: View) -> str:
-    """What the user chose for the panel: a pinned disk stays in the graphs whatever is busy. Else "disk".
-
-    The columns begin so early that a title has one word.
-    """
+    """The panel's name with what the user chose for it: a pinned disk stays in the graphs whatever is busy."""
     if view.device and not view.follow_job:
-        return "pinned"
-    return "active" if view.only_active else "disk"
+        return "disk pinned"
+    return "disk active" if view.only_active else "disk"
 
 
 def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tuple[BlockDevice, bool]]) -> list[Line]:

@@ -16,7 +16,7 @@ from iotop_ai.present.screen.keymap import Keymap
 from iotop_ai.present.screen.staleness import is_silent, silent_for
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
-from iotop_ai.present.text.line import DISK_PREFIX, Line, Span, cells, cut, fill_rows, row, spans_cells
+from iotop_ai.present.text.line import DISK_PREFIX, Line, Span, cells, cut, cut_middle, fill_rows, row, spans_cells
 from iotop_ai.present.text.panel import panel
 
 
@@ -244,6 +244,6 @@ def toast_spans(view: View, width: int) -> list[Span]:
         return []
     first, _, rest = view.message.partition(" ")
     token = "bad" if first.startswith("failed") else "ok" if first.startswith("done") else "text"
-    text = cut(rest, max(0, width - cells(first) - 6))
+    text = cut_middle(rest, max(0, width - cells(first) - 6))
     body = [Span("  "), Span(first, token), Span(f" {text}" if text else ""), Span("  ")]
     return [span for span in body if span.text]

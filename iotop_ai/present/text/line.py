@@ -94,6 +94,21 @@ def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
     return _head(text, width - cells(mark)) + mark
 
 
+def cut_middle(text: str, width: int, mark: str = ELLIPSIS) -> str:
+    """The text in at most ``width`` columns; a longer one keeps its end, where a message has its reason."""
+    text = plain(text)
+    if cells(text) <= width:
+        return text
+    head = _head(text, (width - cells(mark)) // 2)
+    room = width - cells(mark) - cells(head)
+    if room < 1:
+        return cut(text, width, mark)
+    start = max(0, len(text) - room)
+    while cells(text[start:]) > room:
+        start += 1
+    return head + mark + text[start:]
+
+
 def _head(text: str, width: int) -> str:
     if text.isascii() or _ONE_CELL(text):
         return text[: max(0, width)]

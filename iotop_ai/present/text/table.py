@@ -153,7 +153,7 @@ def _head(
     titled = [p for p in columns if p.column.title]
     dash, rule_token = ("━", "rule-focus") if focus else ("─", "rule")
     first = min((_title_start(p) for p in titled), default=width)
-    name = cut(title, max(0, first - 5))
+    name = cut(title, max(0, first - 4))
     out = [Cell(0, dash * 2 + " ", rule_token), Cell(3, name, "title-focus" if focus else "title")]
     x = 3 + cells(name)
     if note and x + 1 + cells(note) < first - 1:

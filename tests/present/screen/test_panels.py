@@ -162,9 +162,9 @@ def test_what_the_user_chose_is_in_the_titles() -> None:
     assert "io ▼ active " in title(80, only_active=True)
     assert "tree by io ▼ " in title(160, tree=True)
     assert block_rows(STARVED, UTC, 80, 5)[0].text.startswith("── disk ─")
-    assert block_rows(STARVED, UTC._replace(device="md0"), 80, 5)[0].text.startswith("── pinned ─")
-    assert block_rows(STARVED, UTC._replace(device="md0"), 160, 5)[0].text.startswith("── pinned ─")
-    assert block_rows(STARVED, UTC._replace(only_active=True), 160, 5)[0].text.startswith("── active ─")
+    assert block_rows(STARVED, UTC._replace(device="md0"), 80, 5)[0].text.startswith("── disk pinned r/s")
+    assert block_rows(STARVED, UTC._replace(device="md0"), 160, 5)[0].text.startswith("── disk pinned ")
+    assert block_rows(STARVED, UTC._replace(only_active=True), 160, 5)[0].text.startswith("── disk active ")
 
 
 def test_the_keys_row_shows_whole_entries_only() -> None:

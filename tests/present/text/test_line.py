@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from iotop_ai.present.text.glyphs import ascii_line, ascii_text
-from iotop_ai.present.text.line import Cell, Line, Span, blank, cells, cut, cut_spans, place, plain, row
+from iotop_ai.present.text.line import Cell, Line, Span, blank, cells, cut, cut_middle, cut_spans, place, plain, row
 
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf", "Co", "Cn")), max_size=30)
 SIMPLE = st.text(st.sampled_from("ab ─›训é…"), max_size=20)
@@ -60,6 +60,12 @@ def test_place_is_always_exactly_as_wide(width: int, given_cells: list[tuple[int
 @given(TEXT, st.integers(0, 40))
 def test_cut_never_exceeds_its_width(text: str, width: int) -> None:
     assert cells(cut(text, width)) <= width
+    assert cells(cut_middle(text, width)) <= width
+
+
+def test_a_long_message_keeps_its_reason() -> None:
+    assert cut_middle("/a/very/long/path: no answer", 20) == "/a/very/l… no answer"
+    assert cut_middle("/a: no answer", 20) == "/a: no answer"
 
 
 @given(TEXT)

@@ -128,6 +128,7 @@ LIVE: dict[str, Answer] = {
     "act.nice": Answer("PROCESS", ESC),
     "act.ionice": Answer("PROCESS", ESC),
 }
+STEPS = ("detail.on", "detail.back", "detail.next_verdict", "detail.previous_verdict")
 DETAIL: dict[str, Answer] = {
     "detail.on": Answer(),
     "detail.back": Answer(),
@@ -247,12 +248,8 @@ def matches(pattern: str, text: str) -> set[str]:
 
 
 def focused(text: str) -> tuple[str, ...]:
-    """What tells the focus: the first word of a panel's rule, and what Enter does, as the banner has no rule.
-
-    A pinned disk stands in place of the title where there is room for one of the two only.
-    """
-    titles = ("disk" if word == "pinned" else word for word in re.findall(r"^━+ (\w+)", text, re.MULTILINE))
-    return (*titles, *re.findall(r"Enter:\S+", text.splitlines()[-1]))
+    """What tells the focus: the first word of a panel's rule, and what Enter does, as the banner has no rule."""
+    return (*re.findall(r"^━+ (\w+)", text, re.MULTILINE), *re.findall(r"Enter:\S+", text.splitlines()[-1]))
 
 
 class Driver:
@@ -268,7 +265,7 @@ class Driver:
     def home(self) -> None:
         """Wait for the main screen."""
         self.terminal.wait_until(
-            lambda text: text.splitlines()[-1].startswith(" q ") and "── path " in text.replace("━", "─"),
+            lambda text: text.splitlines()[-1].startswith(" q ") and "── disk " in text.replace("━", "─"),
             what="the main screen",
         )
 
@@ -392,7 +389,8 @@ def test_the_keys_of_a_replay(tmp_path: Path, place: dict[str, str]) -> None:
         terminal.resize(60, 15)
         driver.home()
         opened(driver, "reasoning", ("Enter",))
-        driver.all_of({**DETAIL, **ON_REASONS})
+        # What is known of a failing disk does not change from step to step.
+        driver.all_of({**{name: one for name, one in DETAIL.items() if name not in STEPS}, **ON_REASONS})
         driver.leaves("reasoning", ("Enter",))
         driver.send("q")
         shell(terminal)

@@ -78,14 +78,14 @@ def test_a_home_that_begins_to_hang(home: Home) -> None:
     with Terminal(100, 30, home.environment) as terminal:
         started(terminal)
         renewed(terminal)
-        terminal.keys("o")  # something to remember
+        terminal.keys(">")  # something to remember
         usual_s = leave(terminal)
         assert (home.path / "state/iotop-ai/screen.json").exists()
         started(terminal)
         renewed(terminal)
         home.hang()
         assert_moves(terminal)
-        terminal.keys("o")
+        terminal.keys(">")
         time.sleep(0.3)
         took_s = leave(terminal)
         # What the terminal and the interpreter need is the same; the rest is the second.
@@ -101,7 +101,7 @@ def test_a_home_that_hangs_from_the_start(home: Home) -> None:
         assert time.monotonic() - begun < 10
         renewed(terminal)
         assert_moves(terminal)
-        terminal.keys("o")
+        terminal.keys(">")
         time.sleep(0.3)
         assert leave(terminal) < LEAVES_S + 1.0
         assert "config.toml: no answer" in terminal.text().replace("\n", "")

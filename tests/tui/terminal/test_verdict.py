@@ -84,5 +84,5 @@ def test_c_copies_what_why_prints_through_tmux(terminal: Terminal, tmp_path: Pat
 
 def test_in_a_replay_nothing_is_acknowledged_and_it_says_why(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type("x")
-    terminal.wait_for("failed: only a failing disk or GPU")
+    terminal.wait_for("only a failing disk or GPU")
     assert not (tmp_path / "iotop-ai" / "acknowledged.json").exists()

@@ -62,7 +62,8 @@ async def test_an_ended_process_is_untagged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "why"), [(VIEW._replace(mode="replay"), "on the live screen"), (VIEW._replace(readonly=True), "read-only")]
+    ("view", "why"),
+    [(VIEW._replace(mode="replay"), "not available in a replay"), (VIEW._replace(readonly=True), "read-only")],
 )
 async def test_tags_act_only_where_actions_are_allowed(view: object, why: str) -> None:
     async with showing(view, size=(120, 40)) as shown:  # type: ignore[arg-type]
