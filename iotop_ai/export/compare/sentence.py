@@ -10,6 +10,8 @@ from iotop_ai.present.verdict.advice import milliseconds
 
 _HARDLY = 0.1
 """A disk that gives less than this part of what it gave before is hardly read any more."""
+_FULL = 0.95
+"""CPUs that are busy for this part of the time leave nothing to others."""
 _MOVED = 0.5
 """A disk's await is the cause where it changed by at least this part of itself."""
 
@@ -112,27 +114,26 @@ def _explaining_share(found: Comparison) -> Change | None:
 
 
 def _cause(found: Comparison, share: Change) -> str:
-    """What changed beside the wait for data: the disk, else the workers; "" where neither did."""
+    """What changed beside the share: the disk, else the workers, else the machine's CPUs; "" where none did."""
+    better = (share.difference or 0.0) < 0
     if share.name != DATA_WAIT:
-        return ""
+        return _cpu_cause(found, better)
     parts = {name: found.change(name) for name in DATA}
     largest = max(
         (one for one in parts.values() if one is not None), key=lambda one: abs(one.difference or 0.0), default=None
     )
-    of_disk = (
-        _disk_cause(found, (share.difference or 0.0) < 0) if largest is not None and largest.name == "data_disk" else ""
-    )
-    return of_disk or _worker_cause(found)
+    of_disk = _disk_cause(found, better) if largest is not None and largest.name == "data_disk" else ""
+    return of_disk or _worker_cause(found) or _cpu_cause(found, better)
 
 
 def _disk_cause(found: Comparison, better: bool) -> str:
     """The disk with the job's data: it answers in another time, it is another one, or there is none."""
     first, second = found.job_disks
     await_ms, read = found.change(f"{JOB_DISK}.read_await_ms"), found.change(f"{JOB_DISK}.read_bytes_per_s")
-    if first and second:
-        return "" if await_ms is None else _await_cause(found, await_ms, better)
     if read is None:
         return ""
+    if first and second:
+        return ("" if await_ms is None else _await_cause(found, await_ms, better)) or _cache_cause(found, read, better)
     if first and better and not _still_read(found, first, read.before):
         return f"it no longer reads from {first} ({_disk_words(await_ms, read, before=True)} before)"
     if second and not better:
@@ -151,6 +152,20 @@ def _await_cause(found: Comparison, await_ms: Change, better: bool) -> str:
     if found.same_disk:
         return f"r_await of {first} {'fell' if less else 'rose'} from {before} to {after} ms"
     return f"its data lies on {second} (r_await {after} ms) instead of {first} ({before} ms)"
+
+
+def _cache_cause(found: Comparison, read: Change, better: bool) -> str:
+    """The run that is faster reads less: what it reads again is in memory, or it reads fewer bytes."""
+    if not read.clear or read.before is None or read.after is None:
+        return ""
+    less = read.after < read.before
+    if less != better or abs(read.difference or 0.0) < _MOVED * max(read.before, read.after):
+        return ""
+    first, second = found.job_disks
+    disk = first if first == second else "its disk"
+    pair = f"{value_text(read.before, read.unit)} -> {value_text(read.after, read.unit)}"
+    why = "a warmer cache, or less data" if less else "a colder cache, or more data"
+    return f"it reads {'less' if less else 'more'} from {disk} ({pair}): {why}"
 
 
 def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
@@ -172,3 +187,14 @@ def _worker_cause(found: Comparison) -> str:
         return ""
     verb = "loads" if second.workers == 1 else "load"
     return f"{plural(second.workers, 'worker')} {verb} instead of {first.workers}"
+
+
+def _cpu_cause(found: Comparison, better: bool) -> str:
+    """The machine's CPUs are full in the slower run alone."""
+    busy = found.change("cpu.all.busy_ratio")
+    if busy is None or not busy.clear or busy.before is None or busy.after is None:
+        return ""
+    slower = busy.before if better else busy.after
+    if slower < _FULL or (busy.after < busy.before) != better:
+        return ""
+    return f"the machine's CPUs are {'no longer' if better else 'now'} full ({_pair(busy, name=False)} busy)"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compared, job_disk
 from iotop_ai.export.compare.sentence import sentence
+from iotop_ai.export.report.story import Story
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.snapshot import Event
 from tests.export.compare.kept import TRUTH, comparison, story
@@ -22,7 +25,9 @@ def test_each_run_has_the_trainers_own_figures(name: str) -> None:
     assert steps.before == pytest.approx(truth["steps_per_s"], rel=0.02)
 
 
-@pytest.mark.parametrize(("before", "after"), [("slow", "memory"), ("slow", "fast_disk"), ("slow", "two_workers")])
+@pytest.mark.parametrize(
+    ("before", "after"), [("slow", "memory"), ("slow", "fast_disk"), ("slow", "two_workers"), ("slow", "warm")]
+)
 def test_what_helped_is_faster_by_as_much(before: str, after: str) -> None:
     found = comparison(before, after, True)
     steps, wait = found.change("steps_per_s"), found.change("data_wait")
@@ -41,6 +46,8 @@ def test_what_helped_is_faster_by_as_much(before: str, after: str) -> None:
     [
         ("slow", "memory", "1.7x faster (12.0 -> 19.8 steps a second)", "it no longer reads from loop0 ("),
         ("memory", "slow", "1.7x slower (19.8 -> 12.0 steps a second)", "it reads from loop0 now ("),
+        ("slow", "warm", "1.5x faster (12.0 -> 17.6 ", "it reads less from its disk (6.0 MB/s -> 1.6 MB/s): a warmer"),
+        ("warm", "slow", "1.5x slower (17.6 -> 12.0 ", "MB/s -> 6.0 MB/s): a colder cache, or more data"),
         ("slow", "two_workers", "1.7x faster (12.0 -> 19.8 steps a second)", "2 workers load instead of 1"),
         ("slow", "fast_disk", "1.6x faster", "its data lies on loop2 (r_await 3 ms) instead of loop0 (20 ms)"),
     ],
@@ -62,6 +69,26 @@ def test_equal_runs_have_no_clear_difference(one: str, other: str, steps: bool) 
         )
 
 
+HALVES = {
+    "slow": [(name, at) for name in ("slow", "again", "threads") for at in (2.0, 20.0)],
+    "fast": [(name, at) for name in ("memory", "two_workers") for at in (2.0, 20.0)],
+}
+
+
+def test_of_pairs_of_equal_halves_at_most_one_of_twenty_differs() -> None:
+    """Real runs of equal speed, cut into 18 s each: 21 pairs, most of them of different runs."""
+    wrong, pairs = [], 0
+    for halves in HALVES.values():
+        for one, other in itertools.combinations(halves, 2):
+            cut = [with_marks(name, ("a", at), ("b", at + 18.0), steps=True) for name, at in (one, other)]
+            found = compared(*(whole._replace(devices=(), totals={}) for whole in cut), MARKS)
+            pairs += 1
+            assert found.change("steps_per_s") is not None
+            wrong += [(one, other, c) for c in found.changes if c.clear and c.name in ("steps_per_s", "compute")]
+    assert pairs == 21
+    assert len({pair[:2] for pair in wrong}) <= 1, wrong
+
+
 def test_one_disk_that_became_faster() -> None:
     """The fast disk in the slow one's place: a cache, or a repair."""
     slow, fast = story("slow", True), story("fast_disk", True)
@@ -72,6 +99,18 @@ def test_one_disk_that_became_faster() -> None:
     assert found.same_disk
     assert sentence(found).endswith(", because r_await of loop0 fell from 20 to 3 ms")
     assert sentence(compared(found.after, found.before)).endswith(", because r_await of loop0 rose from 3 to 20 ms")
+
+
+def test_cpus_that_are_full_in_the_slower_run_alone() -> None:
+    calm, full = (Change("cpu.all.busy_ratio", "CPUs busy", "ratio", *pair) for pair in ((0.2, 0.6), (0.6, 0.99)))
+    wait = Change("data_wait", "without data", "ratio", 0.40, 0.50, Interval(0.06, 0.14))
+    steps = Change("steps_per_s", "steps a second", "1/s", 12.0, 10.0, Interval(-3.0, -1.0))
+    found = comparison("slow", "again", True)
+    certain = Interval(0.3, 0.5)
+    for busy, cause in ((calm, ""), (full, ", because the machine's CPUs are now full (60 % -> 99 % busy)")):
+        changes = (steps, wait, busy._replace(interval=certain))
+        expected = f"1.2x slower (12.0 -> 10.0 steps a second): waiting for data 40 % -> 50 %{cause}"
+        assert sentence(found._replace(changes=changes)) == expected
 
 
 def test_without_steps_the_computing_share_decides() -> None:
@@ -88,8 +127,8 @@ def test_the_same_result_every_time() -> None:
     assert compared(story("slow"), story("memory")) == compared(story("slow"), story("memory"))
 
 
-def with_marks(name: str, *marks: tuple[str, float]):  # type: ignore[no-untyped-def]
-    found = story(name)
+def with_marks(name: str, *marks: tuple[str, float], steps: bool = False) -> Story:
+    found = story(name, steps)
     events = tuple(Event(0, found.begin_ns + round(at * 1e9), "mark", text) for text, at in marks)
     return found._replace(events=events)
 

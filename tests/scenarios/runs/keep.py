@@ -1,7 +1,7 @@
-"""Keeps one short run each of a slow disk, the same again, memory, two workers, and threads: ``python -m ... .keep``.
+"""Keeps short runs: a slow disk, the same again, a fast one, memory, two workers, a warm cache, threads.
 
-Writes tests/data/runs/NAME.iotop.jsonl.gz, cut down by slim.py, NAME.log, which the trainer printed, and the truth that
-it measured (index.json).
+``python -m tests.scenarios.runs.keep [NAME ...]`` writes tests/data/runs/NAME.iotop.jsonl.gz, cut down by slim.py,
+NAME.log, which the trainer printed, and the truth that it measured (index.json).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ RUNS = {
     "fast_disk": Run(2_000, ("--workers", "1"), SECONDS),
     "memory": Run(None, ("--workers", "1"), SECONDS),
     "two_workers": Run(20_000, ("--workers", "2"), SECONDS),
+    "warm": Run(20_000, ("--workers", "1", "--warm"), SECONDS),
     "threads": Run(20_000, ("--workers", "0", "--threads", "1"), SECONDS),
 }
 

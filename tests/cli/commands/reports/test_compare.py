@@ -28,6 +28,14 @@ def test_the_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert "hung" not in rows
 
 
+def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    page = (Path(__file__).parents[4] / "docs" / "compare.md").read_text()
+    shown = page.split("iotop-ai compare slow.iotop.jsonl.gz")[1].split("```\n")[2].splitlines()
+    assert shown[-1] == "..."
+    assert compare(capsys, *SLOW_MEMORY, *LOGS).splitlines()[: len(shown) - 1] == shown[:-1]
+
+
 def test_ascii(capsys: pytest.CaptureFixture[str]) -> None:
     assert compare(capsys, *SLOW_MEMORY, "--ascii").isascii()
 
