@@ -1,0 +1,147 @@
+"""``iotop-ai doctor``: what makes measuring or training fail here, a line each, with a remedy to paste."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import Any
+
+from iotop_ai.cli.commands.snapshot import GPU_WAIT_S, SMART_WAIT_S, late_parts
+from iotop_ai.cli.options.common import settings_of
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.export.atomic_file import OutFile
+from iotop_ai.export.json.doctor import render_differences_json, render_doctor_json
+from iotop_ai.export.text.doctor import differences_text, doctor_text
+from iotop_ai.export.text.requirements import environment_text, requirements_text
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, UnknownError, UsageError
+from iotop_ai.model.preflight.environment.check import State
+from iotop_ai.model.preflight.environment.report import FORMAT, differences
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.preflight.environment.doctor import examine
+from iotop_ai.preflight.environment.python import read_python
+from iotop_ai.preflight.user_python import user_python
+from iotop_ai.sources.live.source import LiveSource
+
+INTERVAL_S = 0.2
+"""No rate is used: only what the collectors answer."""
+_LARGEST = 16 << 20
+_ENDINGS = (".txt", ".yml", ".yaml")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags of ``doctor``."""
+    parser.add_argument(
+        "--python", metavar="PATH", help="the Python that trains (default: the active environment's, else python3)"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print only what is not ok")
+    parser.add_argument("--json", action="store_true", help="print a JSON object, which --diff compares")
+    parser.add_argument("--smart", action=argparse.BooleanOptionalAction, help="run smartctl (default yes)")
+    parser.add_argument("--smartctl", metavar="PATH", help="the smartctl to run (default: the system's)")
+    parser.add_argument("--procfs", metavar="DIR", help="the /proc to read, for a container that looks at its host")
+    parser.add_argument("--sysfs", metavar="DIR", help="the /sys to read, for the same")
+    parser.add_argument(
+        "--export", metavar="FILE", help="write the Python's packages as requirements.txt or environment.yml, and end"
+    )
+    parser.add_argument("--force", action="store_true", help="replace an existing file of --export")
+    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="compare two saved objects of --json, and end")
+
+
+def run(args: argparse.Namespace) -> int:
+    """0 fine; 1 a check fails, or --diff finds a difference; 2 a check could not tell."""
+    if args.diff and args.export:
+        raise UsageError("--diff and --export exclude each other")
+    if args.diff:
+        return _compare(*args.diff, as_json=args.json)
+    settings, clock = settings_of(args), Clock()
+    folder = os.getcwd()
+    if args.export:
+        return _export(args, folder, clock)
+    python = user_python(args.python)
+    source = LiveSource(settings._replace(interval_s=INTERVAL_S), clock=clock)
+    found = examine(answered(source), source.root, python, folder, clock)
+    if args.json:
+        print(render_doctor_json(found))
+    elif text := doctor_text(found, args.quiet):
+        print(text)
+    if found.exit_code == 2:
+        names = [check.name for check in found.checks if check.state is State.UNKNOWN]
+        print(f"unknown: {', '.join(names)}", file=sys.stderr)
+    return found.exit_code
+
+
+def answered(source: LiveSource) -> Snapshot:
+    """The first Snapshot in which disks and GPUs have answered, also with an error; after some seconds any."""
+    stream = iter(source)
+    try:
+        first = next(stream)
+        source.wait_gpu(GPU_WAIT_S)
+        source.wait_smart(SMART_WAIT_S)
+        for snapshot in stream:
+            waiting = late_parts(snapshot) or (snapshot.gpu.value and not snapshot.gpu_slow.value)
+            if not waiting or snapshot.at_ns - first.at_ns > (GPU_WAIT_S + SMART_WAIT_S) * 1e9:
+                return snapshot
+    finally:
+        source.close()
+        for _ in stream:
+            pass
+    return first
+
+
+def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
+    path: str = args.export
+    if not path.endswith(_ENDINGS):
+        raise UsageError(f"--export {clean(path)}: the name ends in .txt (pip) or .yml (conda)")
+    found = read_python(user_python(args.python), folder, clock)
+    if found.error:
+        raise UnknownError(f"{found.executable or 'python3'}: {found.error}")
+    name = os.path.basename(os.path.normpath(found.prefix)) if found.conda else "training"
+    text = requirements_text(found) if path.endswith(".txt") else environment_text(found, name)
+    with OutFile(path, force=args.force) as out:
+        with out.stream() as stream:
+            stream.write(text.encode())
+        out.commit()
+    print(f"wrote {clean(path)}: {len(found.imported)} packages of {found.executable}", file=sys.stderr)
+    return 0
+
+
+def _compare(first: str, second: str, *, as_json: bool) -> int:
+    found = list(differences(*(_saved(path) for path in (first, second))))
+    if as_json:
+        print(render_differences_json(found))
+    else:
+        print(differences_text(found, (clean(os.path.basename(first)), clean(os.path.basename(second)))))
+    return 1 if found else 0
+
+
+def _saved(path: str) -> dict[str, Any]:
+    """A saved object, every text of it clean. Raises InputError."""
+
+    def read() -> bytes:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            return file.read(_LARGEST + 1) or b""
+
+    try:
+        raw = call_with_timeout(10 * HOME_TIMEOUT_S, path, read)
+    except OSError as error:
+        raise InputError(f"{clean(path)}: {error.strerror}") from None
+    try:
+        found = json.loads(raw) if len(raw) <= _LARGEST else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.get("format") != FORMAT or "checks" not in found:
+        raise InputError(f"{clean(path)} is not an object of iotop-ai doctor --json")
+    cleaned: dict[str, Any] = _cleaned(found)
+    return cleaned
+
+
+def _cleaned(found: object) -> Any:
+    if isinstance(found, dict):
+        return {clean(str(key)): _cleaned(value) for key, value in found.items()}
+    if isinstance(found, list):
+        return [_cleaned(one) for one in found]
+    return clean(found) if isinstance(found, str) else found

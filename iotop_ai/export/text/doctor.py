@@ -1,0 +1,42 @@
+"""A diagnosis of the environment as text: a line for each check, its remedy below."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from iotop_ai.export.text.table import UNDEFINED
+from iotop_ai.model.preflight.environment.check import Check, State
+from iotop_ai.model.preflight.environment.report import Diagnosis, Difference
+
+WORDS = {State.OK: "ok", State.WARN: "warn", State.FAIL: "fail", State.UNKNOWN: "cannot tell"}
+_STATE, _NAME = 11, 16
+
+
+def doctor_text(found: Diagnosis, quiet: bool = False) -> str:
+    """All lines, without a final newline. quiet: only what is not ok."""
+    shown = [check for check in found.checks if not (quiet and check.state is State.OK)]
+    lines = [line for check in shown for line in _lines(check)]
+    return "\n".join(lines if quiet else [*lines, "", totals_text(found)])
+
+
+def _lines(check: Check) -> list[str]:
+    lines = [f"{WORDS[check.state]:{_STATE}} {check.name:{_NAME}} {check.text}"]
+    if check.remedy and check.state is not State.OK:
+        lines.append(f"{'':{_STATE}} {'  do':{_NAME}} {check.remedy}")
+    return lines
+
+
+def totals_text(found: Diagnosis) -> str:
+    """ "24 ok, 2 warn, 1 fail"; kinds without a check are left out."""
+    counts = Counter(check.state for check in found.checks)
+    return ", ".join(f"{counts[state]} {word}" for state, word in WORDS.items() if counts[state])
+
+
+def differences_text(found: list[Difference], names: tuple[str, str]) -> str:
+    """One row for each, by section; names: of the two snapshots."""
+    if not found:
+        return "no difference"
+    rows = [("", *names), *((f"{one.section}.{one.name}", one.first, one.second) for one in found)]
+    cells = [tuple(UNDEFINED if cell is None else cell for cell in row) for row in rows]
+    widths = [min(60, max(len(row[at]) for row in cells)) for at in (0, 1)]
+    return "\n".join(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip() for row in cells)

@@ -1,0 +1,64 @@
+"""A Python environment as requirements.txt or environment.yml."""
+
+from __future__ import annotations
+
+import re
+
+from iotop_ai.model.preflight.environment.python import Package, PythonFacts, canonical, release
+from iotop_ai.store.format.secrets import without_secrets
+
+LEFT_OUT = ("pip", "setuptools", "wheel", "distribute")
+"""As ``pip freeze``."""
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
+_TORCH_BUILD = re.compile(r"\+((?:cu|rocm|cpu|xpu)[0-9.]*)$")
+_INDEX = "https://download.pytorch.org/whl/"
+
+
+def requirements_text(found: PythonFacts) -> str:
+    """Each imported package with its version, as ``pip freeze``; the index of torch's builds first."""
+    packages = [one for one in found.imported if canonical(one.name) not in LEFT_OUT and one.version]
+    lines = [f"# {found.implementation} {found.version}, {found.machine}"]
+    return "\n".join([*lines, *_indices(packages), *map(_requirement, packages)]) + "\n"
+
+
+def _indices(packages: list[Package]) -> list[str]:
+    """Where torch's builds for one CUDA come from; the general index lacks them."""
+    builds = sorted({match[1] for one in packages if (match := _TORCH_BUILD.search(one.version))})
+    return [f"--extra-index-url {_INDEX}{build}" for build in builds]
+
+
+def environment_text(found: PythonFacts, name: str) -> str:
+    """conda's packages with their channels; the others below pip."""
+    channels = []
+    for one in found.conda_packages:
+        channel = one.channel.rsplit("/", 1)[-1] if "conda.anaconda.org" in one.channel else one.channel
+        channel = "defaults" if channel.endswith(("pkgs/main", "pkgs/r")) else channel
+        if _PLAIN.fullmatch(channel) and channel not in channels:
+            channels.append(channel)
+    conda = [one for one in found.conda_packages if _PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)]
+    names = {canonical(one.name) for one in conda}
+    pip = [
+        one
+        for one in found.imported
+        if canonical(one.name) not in LEFT_OUT and one.installer != "conda" and one.version
+        and not (canonical(one.name) in names and not one.installer)
+    ]  # fmt: skip
+    python = ".".join(map(str, release(found.version)))
+    lines = [f"name: {name}", "channels:", *(f"  - {one}" for one in channels or ["conda-forge"]), "dependencies:"]
+    lines += [f"  - {one.name}={one.version}" for one in conda] if conda else [f"  - python={python}", "  - pip"]
+    if pip:
+        lines += ["  - pip:", *(f"      - {_quoted(one)}" for one in [*_indices(pip), *map(_requirement, pip)])]
+    return "\n".join(lines) + "\n"
+
+
+def _requirement(one: Package) -> str:
+    """One line; a comment for what no index has, so that the file installs elsewhere."""
+    if not (_PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)):
+        return f"# {canonical(one.name)}: its metadata is not valid"
+    if one.editable or one.url.startswith("file:"):
+        return f"# {one.name}=={one.version} is installed from {without_secrets(one.url)}"
+    return f"{one.name} @ {without_secrets(one.url)}" if one.url else f"{one.name}=={one.version}"
+
+
+def _quoted(line: str) -> str:
+    return '"' + line.replace("\\", "\\\\").replace('"', '\\"') + '"' if line.startswith("#") or " " in line else line

@@ -1,0 +1,36 @@
+"""The lines of ``iotop-ai doctor``, and its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class State(StrEnum):
+    """What a check found. UNKNOWN: it could not tell."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+
+
+class Check(NamedTuple):
+    """One line.
+
+    area: rights, container, limits, gpu, machine, python or terminal. name: unique within all checks. remedy: a command
+    or step to paste, "" without one.
+    """
+
+    area: str
+    name: str
+    state: State
+    text: str
+    remedy: str = ""
+
+
+def exit_code(checks: Sequence[Check]) -> int:
+    """1 with a fail, else 2 where a check could not tell, else 0."""
+    states = {check.state for check in checks}
+    return 1 if State.FAIL in states else 2 if State.UNKNOWN in states else 0

@@ -1,0 +1,1 @@
+"""The environment that a training starts in: rights, limits, Python, machine."""

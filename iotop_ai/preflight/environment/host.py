@@ -1,0 +1,130 @@
+"""Reads what a process gets here: limits, namespaces, memory, terminal, variables."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from collections.abc import Mapping
+
+from iotop_ai.actions.kernel_switch import DROP_CACHES, right_to
+from iotop_ai.collectors.gpu.topology import DEVICES
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
+from iotop_ai.collectors.job.cgroup_limits import cpu_quota
+from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, tightest_memory_limit, unified_folder
+from iotop_ai.collectors.machine.cpu_clocks import CPUS
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.environment.host import HostFacts, Terminal
+from iotop_ai.store.format.secrets import variable_redacted
+
+SHM = "/dev/shm"
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""Of the machine itself (PROC_PID_INIT_INO); a container has another."""
+LIMITS = {
+    "nofile": resource.RLIMIT_NOFILE,
+    "nproc": resource.RLIMIT_NPROC,
+    "memlock": resource.RLIMIT_MEMLOCK,
+    "fsize": resource.RLIMIT_FSIZE,
+    "as": resource.RLIMIT_AS,
+    "data": resource.RLIMIT_DATA,
+    "stack": resource.RLIMIT_STACK,
+    "core": resource.RLIMIT_CORE,
+}
+VARIABLES = (
+    "CUDA_LAUNCH_BLOCKING", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_HOME", "CUDA_MODULE_LOADING",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_JIT", "TORCHDYNAMO_DISABLE",
+    "TORCH_COMPILE_DISABLE", "TORCH_DISTRIBUTED_DEBUG", "TORCH_USE_CUDA_DSA", "TORCH_CUDNN_V8_API_DISABLED",
+    "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_IB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_SOCKET_IFNAME",
+    "NVIDIA_TF32_OVERRIDE", "CUBLAS_WORKSPACE_CONFIG", "XLA_PYTHON_CLIENT_ALLOCATOR", "TF_CPP_VMODULE",
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "OMP_PROC_BIND",
+    "KMP_AFFINITY", "GOMP_CPU_AFFINITY", "MKL_SERVICE_FORCE_INTEL", "KMP_DUPLICATE_LIB_OK",
+    "PYTHONPATH", "PYTHONHOME", "PYTHONMALLOC", "PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONPROFILEIMPORTTIME",
+    "PYTHONUNBUFFERED", "PYTHONNOUSERSITE", "LD_PRELOAD", "LD_LIBRARY_PATH", "MALLOC_CHECK_", "MALLOC_PERTURB_",
+    "HF_HUB_OFFLINE", "HF_DATASETS_IN_MEMORY_MAX_SIZE", "TOKENIZERS_PARALLELISM", "LANG", "LC_ALL",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "TMUX", "TMPDIR",
+)  # fmt: skip
+"""What is shown and compared; nothing else of the environment leaves the process."""
+
+
+def read_host_facts(root: Root, environ: Mapping[str, str] = os.environ) -> HostFacts:
+    """As this process sees it. May run sudo without a prompt to find a right."""
+    try:
+        groups = parse_cgroups(root.read("proc/self/cgroup"))
+    except OSError:
+        groups = {}
+    unified = unified_folder(root)
+    memory = tightest_memory_limit(root, groups, unified)
+    shm, free, why = read_shm(root)
+    right = right_to(DROP_CACHES, root)
+    frequency = [name for name in root.names(CPUS) if root.exists(f"{CPUS}/{name}/cpufreq/scaling_governor")]
+    return HostFacts(
+        cores=len(os.sched_getaffinity(0)),
+        machine_cores=os.cpu_count(),
+        quota_cores=cpu_quota(root, groups, unified)[0],
+        memory_limit_bytes=None if memory is None else memory.limit_bytes,
+        memory_room_bytes=None if memory is None else memory.room_bytes,
+        limits={name: resource.getrlimit(number) for name, number in LIMITS.items()},
+        cgroup=cgroup_version(root, groups),
+        own_pids=root.link("proc/self/ns/pid") not in ("", FIRST_PID_NAMESPACE),
+        shm_bytes=shm,
+        shm_free_bytes=free,
+        shm_error=why,
+        nvidia_cards=count_nvidia(root),
+        uvm=root.exists("dev/nvidia-uvm"),
+        rdma=len(root.names("sys/class/infiniband")),
+        governors=_each(root, frequency, "scaling_governor"),
+        frequency_driver=next(iter(_each(root, frequency, "scaling_driver")), ""),
+        energy_preferences=_each(root, frequency, "energy_performance_preference"),
+        clock_source=root.text_or("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        terminal=read_terminal(environ),
+        variables={name: clean(variable_redacted(name, environ[name])) for name in VARIABLES if name in environ},
+        drop_caches=right.how,
+        drop_caches_reason=right.reason,
+        drop_caches_remedy=right.remedy,
+    )
+
+
+def read_shm(root: Root) -> tuple[int | None, int | None, str]:
+    """(size, free bytes, why unknown) of /dev/shm. A filesystem without a size has size None."""
+    path = root.place(SHM)
+    try:
+        found = call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.statvfs(path))
+    except OSError as error:
+        return None, None, clean(error.strerror or str(error))
+    if not found.f_blocks:
+        return None, None, ""
+    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize, ""
+
+
+def cgroup_version(root: Root, groups: Mapping[str, str]) -> str:
+    """ "v2", "v1", "hybrid" (v2 without the controllers of memory and I/O), or "" without cgroups."""
+    if root.exists("sys/fs/cgroup/cgroup.controllers"):
+        return "v2"
+    if "memory" in groups or "blkio" in groups:
+        return "hybrid" if "" in groups else "v1"
+    return ""
+
+
+def count_nvidia(root: Root) -> int:
+    """NVIDIA's display and 3D controllers on the PCI bus (class 0x03)."""
+    return sum(
+        root.text_or(f"{DEVICES}/{name}/vendor") == "0x10de"
+        and root.text_or(f"{DEVICES}/{name}/class").startswith("0x03")
+        for name in root.names(DEVICES)
+    )
+
+
+def read_terminal(environ: Mapping[str, str]) -> Terminal:
+    """Of standard output."""
+    out = sys.stdout
+    tty = out is not None and out.isatty()
+    columns, rows = os.get_terminal_size(out.fileno()) if tty else (0, 0)
+    return Terminal(
+        clean(environ.get("TERM", ""), 64), (getattr(out, "encoding", "") or "").lower(), tty, columns, rows
+    )
+
+
+def _each(root: Root, cpus: list[str], name: str) -> tuple[str, ...]:
+    """The different values of a file over all cores."""
+    return tuple(sorted({text for cpu in cpus if (text := root.text_or(f"{CPUS}/{cpu}/cpufreq/{name}"))}))

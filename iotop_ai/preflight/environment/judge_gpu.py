@@ -1,0 +1,135 @@
+"""GPUs, their driver, and the torch of the user's Python: facts in, lines out.
+
+Source of DRIVERS: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/ (CUDA Toolkit and minimum required driver
+version for minor version compatibility).
+"""
+
+from __future__ import annotations
+
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.preflight.environment.check import Check, State
+from iotop_ai.model.preflight.environment.host import HostFacts
+from iotop_ai.model.preflight.environment.python import PythonFacts, Torch, release
+from iotop_ai.model.reading import Status
+from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.present.text.units import plural
+
+DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
+"""The oldest driver of Linux for programs built with a CUDA of this major version."""
+INDICES = {11: "cu118", 12: "cu126", 13: "cu130"}
+_INDEX = "https://download.pytorch.org/whl"
+OK, WARN, FAIL, UNKNOWN = State
+
+
+def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list[Check]:
+    """The driver, each GPU with a fault, what the variables hide, and torch's build against them."""
+    found = snapshot.gpu.value or {}
+    details = {uuid: one.value for uuid, one in (snapshot.gpu_slow.value or {}).items() if one.value is not None}
+    driver = next((one.driver for one in details.values() if one.driver), "")
+    states = [one.value for one in found.values() if one.value is not None]
+    out = [_driver(snapshot, facts, driver)]
+    for uuid, one in found.items():
+        if one.value is None:
+            out.append(Check("gpu", f"GPU {uuid}", FAIL, one.reason or one.status.value, one.remedy))
+    for state in sorted(states, key=lambda one: one.number):
+        out += _one(state, details.get(state.uuid))
+    if states:
+        if hidden := _hidden(facts, len(found)):
+            out.append(hidden)
+        if python.torches:
+            out.append(_build(python, python.torches[0], driver))
+    return out
+
+
+def _driver(snapshot: Snapshot, facts: HostFacts, driver: str) -> Check:
+    reading = snapshot.gpu
+    if reading.value:
+        nvidia = any(one.value is not None and one.value.pcie_width is not None for one in reading.value.values())
+        if nvidia and driver and snapshot.host.container and not facts.uvm:
+            text = "/dev/nvidia-uvm is missing in this container: CUDA cannot start"
+            return Check("gpu", "GPU driver", FAIL, text, "docker run --gpus all; on the host: nvidia-modprobe -u -c=0")
+        return Check("gpu", "GPU driver", OK, f"{driver or 'it answers'}, {plural(len(reading.value), 'GPU')}")
+    if facts.nvidia_cards and not reading.value:
+        text = f"{plural(facts.nvidia_cards, 'NVIDIA GPU')} on the PCI bus: {reading.reason or 'the driver lists none'}"
+        inside = "docker run --gpus all (nvidia-container-toolkit)" if snapshot.host.container else "modprobe nvidia"
+        return Check("gpu", "GPU driver", FAIL, text, reading.remedy or inside)
+    if reading.status is Status.FAILED:
+        return Check("gpu", "GPU driver", FAIL, reading.reason, reading.remedy)
+    if reading.status is Status.PENDING:
+        return Check("gpu", "GPU driver", UNKNOWN, "the driver did not answer in time", "nvidia-smi")
+    return Check("gpu", "GPU driver", OK, "no GPU on this machine")
+
+
+def _one(state: GpuState, detail: GpuDetail | None) -> list[Check]:
+    """Link and power limit of a GPU, where they are below what it can do."""
+    out = []
+    width, number = state.pcie_width, state.number
+    most = _least(state.pcie_max_width, detail and detail.device_max_width, detail and detail.slot_max_width)
+    card = _least(state.pcie_max_width, detail and detail.device_max_width)
+    if width is not None and most is not None and width < most:
+        text = f"PCIe x{width} of x{most}: copies to the GPU take {most // width} times as long"
+        out.append(
+            Check("gpu", f"GPU {number} link", WARN, text, "reseat the card or its riser; sudo dmesg | grep -i pcie")
+        )
+    elif width is not None and card is not None and width < card:
+        text = f"PCIe x{width}: its slot has no more, the card could use x{card}"
+        out.append(Check("gpu", f"GPU {number} link", WARN, text, "move the card to a wider slot"))
+    if detail is None:
+        return out
+    limit, default = detail.limit_mw or state.power_limit_mw, detail.default_limit_mw
+    if limit is not None and default is not None and limit < default:
+        text = f"limited to {limit / 1000:.0f} W of {default / 1000:.0f} W: its clocks fall under load"
+        out.append(
+            Check("gpu", f"GPU {number} power", WARN, text, f"sudo nvidia-smi -i {number} -pl {default / 1000:.0f}")
+        )
+    if detail.rows_pending or detail.pages_pending:
+        text = "damaged memory is replaced at its next reset"
+        out.append(Check("gpu", f"GPU {number} memory", WARN, text, f"sudo nvidia-smi -i {number} --gpu-reset"))
+    if detail.compute_mode == 2:
+        text = "compute mode PROHIBITED: CUDA programs cannot use it"
+        out.append(Check("gpu", f"GPU {number} mode", FAIL, text, f"sudo nvidia-smi -i {number} -c DEFAULT"))
+    return out
+
+
+def _least(*values: int | None) -> int | None:
+    return min((value for value in values if value), default=None)
+
+
+def _hidden(facts: HostFacts, count: int) -> Check | None:
+    """What CUDA_VISIBLE_DEVICES leaves of the GPUs."""
+    value = facts.variables.get("CUDA_VISIBLE_DEVICES")
+    if value is None:
+        return None
+    chosen = [one.strip() for one in value.split(",")]
+    name, text = "CUDA_VISIBLE_DEVICES", f"{value!r}"
+    if not value.strip() or chosen[0].startswith("-"):
+        return Check("gpu", name, FAIL, f"{text} hides all {plural(count, 'GPU')}", f"unset {name}")
+    wrong = [one for one in chosen if one.isdecimal() and int(one) >= count]
+    if wrong:
+        text += f": GPU {wrong[0]} does not exist, and CUDA ignores it and all after it"
+        return Check("gpu", name, FAIL, text, f"export {name}={','.join(map(str, range(count)))}")
+    return Check("gpu", name, OK, text)
+
+
+def _build(python: PythonFacts, torch: Torch, driver: str) -> Check:
+    """The CUDA that torch was built with, against the driver."""
+    pip = f"{python.executable} -m pip install --force-reinstall torch --index-url {_INDEX}"
+    if torch.hip:
+        return Check("gpu", "torch build", OK, f"torch {torch.version} for ROCm {torch.hip}")
+    have = release(driver)
+    if not torch.cuda:
+        fits = next((cuda for cuda in (13, 12, 11) if have >= DRIVERS[cuda]), 12)
+        text = f"torch {torch.version or '?'} is built without CUDA: it trains on the CPU"
+        return Check("gpu", "torch build", FAIL, text, f"{pip}/{INDICES[fits]}")
+    built = release(torch.cuda)
+    needed = DRIVERS.get(built[0]) if built else None
+    if needed is None or not have:
+        return Check("gpu", "torch build", UNKNOWN, f"torch for CUDA {torch.cuda}, driver {driver or 'unknown'}")
+    if have < needed:
+        words = ".".join(f"{part:02}" if at else str(part) for at, part in enumerate(needed))
+        text = f"torch is built for CUDA {torch.cuda}, which needs driver {words} or newer; this is {driver}"
+        older = next((cuda for cuda in (12, 11) if have >= DRIVERS[cuda]), None)
+        remedy = "upgrade the driver" + ("" if older is None else f", or {pip}/{INDICES[older]}")
+        return Check("gpu", "torch build", FAIL, text, remedy)
+    return Check("gpu", "torch build", OK, f"torch {torch.version} for CUDA {torch.cuda}, driver {driver}")

@@ -1,0 +1,173 @@
+"""The packages of an environment against each other and against the Python: facts in, lines out.
+
+Sources: https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/ (manylinux_2_28 needs glibc
+2.28), https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-environments.html (pip in conda).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from iotop_ai.model.preflight.environment.check import Check, State
+from iotop_ai.model.preflight.environment.python import Package, PythonFacts, Unmet, canonical, release
+
+OK, WARN, FAIL, UNKNOWN = State
+CORE = ("torch", "torchvision", "torchaudio", "numpy", "tensorflow", "jax", "jaxlib", "triton")
+"""A fault in one of these ends a training; in others it may not matter."""
+CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "numpy-base": "numpy"}
+_LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+_SHOWN = 3
+
+
+def judge_packages(facts: PythonFacts) -> Iterator[Check]:
+    """Requirements, wheels, duplicates, conda beside pip."""
+    yield _requirements(facts)
+    yield from _wheels(facts)
+    yield from _duplicates(facts)
+    yield from _cuda_families(facts)
+    if facts.conda:
+        yield from _conda(facts)
+
+
+def _requirements(facts: PythonFacts) -> Check:
+    if facts.unmet is None:
+        text = "requirements were not compared: neither packaging nor pip is in this Python"
+        return Check("python", "requirements", UNKNOWN, text, f"{facts.executable} -m ensurepip")
+    if not facts.unmet:
+        return Check("python", "requirements", OK, f"{len(facts.imported)} packages fit each other")
+    found = sorted(facts.unmet, key=lambda one: not _is_core(one))
+    words = [
+        f"{one.package} needs {one.requirement}, {one.found or 'which is missing'}"
+        + (" is installed" if one.found else "")
+        for one in found
+    ]
+    more = f"; {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    wanted = " ".join(shlex.quote(one.requirement) for one in found)
+    state = FAIL if any(map(_is_core, found)) else WARN
+    return Check("python", "requirements", state, "; ".join(words[:_SHOWN]) + more,
+                 f"{facts.executable} -m pip install {wanted}")  # fmt: skip
+
+
+def _is_core(one: Unmet) -> bool:
+    return canonical(one.package) in CORE
+
+
+def _wheels(facts: PythonFacts) -> Iterator[Check]:
+    """Packages built for another Python, machine or C library."""
+    ours = "cp" + "".join(map(str, release(facts.version)[:2]))
+    libc = release(facts.libc.removeprefix("glibc ")) if facts.libc.startswith("glibc ") else ()
+    wheels = [one for one in facts.imported if one.tags and facts.implementation == "CPython"]
+    wrong = [(one, why) for one in wheels if (why := _why_not(one, ours, facts.machine, libc))]
+    if not wrong:
+        return
+    words = "; ".join(f"{one.name} is built for {why}" for one, why in wrong[:_SHOWN])
+    more = f"; {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+    names = " ".join(shlex.quote(f"{one.name}=={one.version}") for one, _ in wrong)
+    text = f"{words}{more}; this is {ours} on {facts.machine}" + (f", {facts.libc}" if libc else "")
+    yield Check("python", "wheels", FAIL, text, f"{facts.executable} -m pip install --force-reinstall {names}")
+
+
+def _why_not(one: Package, ours: str, machine: str, libc: tuple[int, ...]) -> str:
+    """What none of the wheel's tags fits; "" where one does."""
+    why = ""
+    for tag in one.tags:
+        parts = tag.split("-")
+        if len(parts) != 3:
+            return ""
+        python, abi, platform = parts
+        found = _why_not_python(python, abi, ours) or _why_not_platform(platform, machine, libc)
+        if not found:
+            return ""
+        why = why or found
+    return why
+
+
+def _why_not_python(python: str, abi: str, ours: str) -> str:
+    for one in python.split("."):
+        if not one.startswith("cp") or one == ours or one == "cp3":
+            return ""
+        # A stable ABI serves all later versions.
+        if "abi3" in abi and one[2:3] == "3" and one[3:].isdecimal() and int(one[3:]) <= int(ours[3:]):
+            return ""
+        if abi == "none":
+            return ""
+    return python
+
+
+def _why_not_platform(platform: str, machine: str, libc: tuple[int, ...]) -> str:
+    if platform == "any" or not machine:
+        return ""
+    for one in platform.split("."):
+        if not one.endswith(machine):
+            continue
+        kind = one.removesuffix("_" + machine)
+        need = _LEGACY.get(kind)
+        if kind.startswith("manylinux_"):
+            numbers = kind.removeprefix("manylinux_").split("_")
+            need = tuple(map(int, numbers)) if len(numbers) == 2 and all(map(str.isdecimal, numbers)) else None  # type: ignore[assignment]
+        if need is None or not libc or need <= libc[:2]:
+            return ""
+    return platform
+
+
+def _duplicates(facts: PythonFacts) -> Iterator[Check]:
+    """Metadata of two versions in one folder, and two copies of a framework."""
+    folders: dict[tuple[str, str], list[Package]] = {}
+    for one in facts.packages:
+        folders.setdefault((canonical(one.name), one.folder), []).append(one)
+    for (name, folder), found in folders.items():
+        versions = sorted({one.version for one in found})
+        if len(versions) > 1:
+            text = f"metadata of {' and '.join(versions)} in {folder}: an installation broke off"
+            remedy = f"{facts.executable} -m pip install --force-reinstall {shlex.quote(found[0].name)}"
+            yield Check("python", f"{name} twice", FAIL if name in CORE else WARN, text, remedy)
+    if len(facts.numpies) > 1:
+        text = f"numpy of {facts.numpies[0]} hides that of {', '.join(facts.numpies[1:])}"
+        yield Check("python", "numpy", WARN, text, "unset PYTHONPATH")
+
+
+def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
+    """CUDA's libraries of two major versions, such as nvidia-cudnn-cu11 beside -cu12."""
+    libraries: dict[str, list[str]] = {}
+    for one in facts.imported:
+        stem, mark, major = canonical(one.name).rpartition("-cu")
+        if mark and stem.startswith("nvidia-") and major.isdecimal():
+            libraries.setdefault(stem, []).append(major)
+    twice = {stem: majors for stem, majors in libraries.items() if len(majors) > 1}
+    if twice:
+        stem, majors = next(iter(twice.items()))
+        text = f"{stem} is there for CUDA {' and '.join(sorted(majors))}: which one loads depends on the order"
+        old = " ".join(f"{stem}-cu{min(majors, key=int)}" for stem, majors in twice.items())
+        yield Check("python", "CUDA libraries", WARN, text, f"{facts.executable} -m pip uninstall {old}")
+
+
+def _conda(facts: PythonFacts) -> Iterator[Check]:
+    """Packages that conda and pip both installed, and channels that do not belong together."""
+    by_conda = {CONDA_NAMES.get(one.name, canonical(one.name)): one for one in facts.conda_packages}
+    by_pip = {canonical(one.name): one for one in facts.packages if one.installer in ("pip", "uv")}
+    pip = f"{facts.executable} -m pip uninstall"
+    both = sorted(by_conda.keys() & by_pip.keys(), key=lambda name: (name not in CORE, name))
+    if both:
+        words = [f"{name} {by_conda[name].version} by conda and {by_pip[name].version} by pip" for name in both]
+        more = f"; {len(both) - _SHOWN} more" if len(both) > _SHOWN else ""
+        state = FAIL if both[0] in CORE else WARN
+        again = " ".join(shlex.quote(by_conda[name].name) for name in both)
+        remedy = f"{pip} {' '.join(both)}; conda install --force-reinstall {again}"
+        yield Check("python", "conda and pip", state, "; ".join(words[:_SHOWN]) + more, remedy)
+    elif ("torch" in by_conda) != ("numpy" in by_conda) and {"torch", "numpy"} <= by_conda.keys() | by_pip.keys():
+        one, other = ("torch", "numpy") if "torch" in by_conda else ("numpy", "torch")
+        text = f"{one} is of conda, {other} of pip: two OpenMP libraries in one process"
+        yield Check("python", "conda and pip", WARN, text, f"{pip} {other}; conda install {other}")
+    yield from _channels(facts)
+
+
+def _channels(facts: PythonFacts) -> Iterator[Check]:
+    """conda-forge beside Anaconda's own packages."""
+    names = [one.channel for one in facts.conda_packages if one.channel]
+    forge = sum("conda-forge" in name for name in names)
+    defaults = [name for name in names if name.endswith(("pkgs/main", "pkgs/r", "defaults"))]
+    if forge and defaults:
+        text = f"{forge} packages of conda-forge, {len(defaults)} of {min(defaults)}: their libraries may not fit"
+        remedy = "conda config --set channel_priority strict; create the environment again"
+        yield Check("python", "conda channels", WARN, text, remedy)

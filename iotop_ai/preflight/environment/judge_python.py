@@ -1,0 +1,146 @@
+"""The user's Python and the variables that change a training: facts in, lines out.
+
+Sources: https://docs.pytorch.org/docs/stable/cuda_environment_variables.html, https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
+(programs compiled for NumPy 1 do not run with NumPy 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iotop_ai.model.preflight.environment.check import Check, State
+from iotop_ai.model.preflight.environment.host import HostFacts
+from iotop_ai.model.preflight.environment.python import PythonFacts, release
+from iotop_ai.preflight.environment.judge_packages import judge_packages
+
+OK, WARN, FAIL, UNKNOWN = State
+SLOWING = {
+    "CUDA_LAUNCH_BLOCKING": "each kernel is waited for, so CPU and GPU never work at the same time",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "each tensor calls cudaMalloc, which waits for the GPU",
+    "PYTHONDEVMODE": "Python's checks are on",
+    "PYTHONTRACEMALLOC": "each allocation is traced",
+    "TORCHDYNAMO_DISABLE": "torch.compile does nothing",
+    "TORCH_COMPILE_DISABLE": "torch.compile does nothing",
+    "NCCL_P2P_DISABLE": "GPUs exchange gradients through the CPU's memory",
+    "NCCL_IB_DISABLE": "NCCL uses TCP in place of InfiniBand",
+    "NCCL_SHM_DISABLE": "GPUs of one machine exchange gradients through the network",
+    "MALLOC_CHECK_": "each allocation is checked",
+    "MALLOC_PERTURB_": "each allocation is overwritten",
+    "PYTHONPROFILEIMPORTTIME": "each import is timed and printed",
+}
+"""Variables that slow a training when they are set to more than 0, and how."""
+LOUD = {
+    "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "each collective is checked by a further one"),
+    "NCCL_DEBUG": (("TRACE",), "each call is printed"),
+    "PYTHONMALLOC": (("debug", "malloc", "malloc_debug", "pymalloc_debug"), "Python's own allocator is off"),
+    "NVIDIA_TF32_OVERRIDE": (("0",), "TF32 is off: float32 products take several times as long"),
+    "PYTORCH_JIT": (("0",), "TorchScript runs as plain Python"),
+    "XLA_PYTHON_CLIENT_ALLOCATOR": (("platform",), "each array calls cudaMalloc, which waits for the GPU"),
+}
+"""Variables that slow a training with one of these values, and how."""
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+MANY_CORES = 2
+"""Times the granted cores from which the threads that a library starts are called too many."""
+
+
+def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
+    """The interpreter, its packages, the variables, the threads."""
+    if facts.error:
+        remedy = "iotop-ai doctor --python /path/to/env/bin/python"
+        return [Check("python", "interpreter", UNKNOWN, f"{facts.executable or 'python3'}: {facts.error}", remedy),
+                *judge_variables(host), *judge_threads(host)]  # fmt: skip
+    where = "conda" if facts.conda else "venv" if facts.prefix != facts.base_prefix else "system"
+    text = f"{facts.implementation} {facts.version} ({where}), {facts.executable}"
+    return [
+        Check("python", "interpreter", OK, text),
+        *judge_packages(facts),
+        *_torch(facts),
+        *_libraries(facts),
+        *judge_variables(host),
+        *judge_threads(host),
+    ]
+
+
+def judge_variables(host: HostFacts) -> Iterator[Check]:
+    """Those that were set to find a fault, and slow what runs now."""
+    for name, how in SLOWING.items():
+        value = host.variables.get(name, "")
+        if value not in ("", "0", "False", "false"):
+            yield Check("python", name, WARN, f"{value}: {how}", f"unset {name}")
+    for name, (values, how) in LOUD.items():
+        value = host.variables.get(name, "")
+        if value in values:
+            yield Check("python", name, WARN, f"{value}: {how}", f"unset {name}")
+    if host.variables.get("PYTHONHOME"):
+        text = f"{host.variables['PYTHONHOME']}: every Python takes its modules from there"
+        yield Check("python", "PYTHONHOME", WARN, text, "unset PYTHONHOME")
+    if host.variables.get("KMP_DUPLICATE_LIB_OK", "").lower() in ("true", "1"):
+        text = "two OpenMP libraries are loaded: results may be wrong, threads too many"
+        yield Check(
+            "python", "KMP_DUPLICATE_LIB_OK", WARN, text, "install numpy and torch from one source, then unset it"
+        )
+
+
+def judge_threads(host: HostFacts) -> Iterator[Check]:
+    """What OpenMP, MKL and OpenBLAS start, against the cores that this process gets."""
+    if host.cores is None:
+        return
+    given = host.cores if host.quota_cores is None else max(1, min(host.cores, int(host.quota_cores)))
+    for name in THREADS:
+        value = host.variables.get(name, "").split(",")[0]
+        if value.isdecimal() and int(value) > given:
+            text = f"{value} threads on {given} cores: they wait for each other"
+            yield Check("python", name, WARN, text, f"export {name}={given}")
+    if host.cores >= MANY_CORES * given and not host.variables.get("OMP_NUM_THREADS"):
+        text = f"OpenMP and MKL start {host.cores} threads, the cgroup's quota gives {host.quota_cores:g} cores"
+        yield Check("python", "threads", WARN, text, f"export OMP_NUM_THREADS={given} MKL_NUM_THREADS={given}")
+
+
+def _torch(facts: PythonFacts) -> Iterator[Check]:
+    found = facts.torches
+    if not found:
+        yield Check("python", "torch", OK, "not installed")
+        return
+    first = found[0]
+    if len(found) > 1:
+        others = "; ".join(f"{one.version or '?'} in {one.folder}" for one in found[1:])
+        text = f"{len(found)} on the path: {first.version or '?'} in {first.folder} hides {others}"
+        remedy = (
+            "unset PYTHONPATH" if facts.prefix not in first.folder else f"{facts.executable} -m pip uninstall torch"
+        )
+        yield Check("python", "torch", FAIL, text, remedy)
+        return
+    recorded = facts.first("torch") or facts.first("pytorch")
+    plain = first.version.split("+")[0]
+    if recorded is not None and plain and recorded.version.split("+")[0] != plain:
+        text = f"its metadata says {recorded.version}, its files are of {first.version}: two installations are mixed"
+        remedy = f"{facts.executable} -m pip install --force-reinstall torch=={plain}"
+        yield Check("python", "torch", FAIL, text, remedy)
+        return
+    numpy = facts.first("numpy")
+    if numpy is not None and plain and release(plain)[:2] < (2, 3) and release(numpy.version)[:1] >= (2,):
+        text = f"torch {first.version} is compiled for NumPy 1, NumPy {numpy.version} is installed: conversions fail"
+        yield Check("python", "torch", FAIL, text, f"{facts.executable} -m pip install 'numpy<2'")
+        return
+    build = f"CUDA {first.cuda}" if first.cuda else f"ROCm {first.hip}" if first.hip else "CPU only"
+    yield Check("python", "torch", OK, f"{first.version or 'version unknown'}, {build}")
+
+
+def _libraries(facts: PythonFacts) -> Iterator[Check]:
+    """Outside the packages: libstdc++, the current folder, lock files."""
+    if len(facts.libstdcxx) == 2:
+        (folder, ours), (_, newest) = facts.libstdcxx
+        if ours < newest:
+            text = (
+                f"LD_LIBRARY_PATH puts {folder} (up to GLIBCXX_3.4.{ours}) before the system's (3.4.{newest}): "
+                "a newer package does not load"
+            )
+            yield Check("python", "libstdc++", WARN, text, "unset LD_LIBRARY_PATH")
+    if facts.shadows:
+        names = ", ".join(facts.shadows[:5])
+        text = f"{names} in the current folder hides the module of that name"
+        first = facts.shadows[0]
+        yield Check("python", "current folder", FAIL, text, f"mv {first} my_{first}")
+    for path in facts.locks[:3]:
+        text = "an old lock of an extension's build: the next build waits for it for ever"
+        yield Check("python", f"lock {path.split('/')[-2]}", WARN, text, f"rm {path}")

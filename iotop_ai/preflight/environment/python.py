@@ -1,0 +1,93 @@
+"""Asks the user's own Python about its environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.spawn import run
+from iotop_ai.collectors.io.trust import invoking_user
+from iotop_ai.model.clean import clean
+from iotop_ai.model.preflight.environment.python import CondaPackage, Package, PythonFacts, Torch, Unmet
+
+TIMEOUT_S = 30.0
+OLD_LOCK_S = 600
+"""A build of an extension that is running has a younger lock."""
+_SOURCE = Path(__file__).with_name("python_child.py")
+_FOLDERS = ("PYTHONPATH", "LD_LIBRARY_PATH")
+_TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix")
+
+
+def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ) -> PythonFacts:
+    """What this Python says. folder: where the training starts. Never raises: ``error`` has the reason."""
+    if not python:
+        return PythonFacts("", "no Python of yours is found; --python names one")
+    name = clean(python)
+    try:
+        done = run(
+            [python, "-c", _SOURCE.read_text(), folder],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            env=child_environment(environ, folder),
+        )
+    except subprocess.TimeoutExpired:
+        return PythonFacts(name, f"it did not answer within {TIMEOUT_S:g} s")
+    except OSError as error:
+        return PythonFacts(name, f"it does not run: {clean(error.strerror or str(error))}")
+    try:
+        return parse_python(name, json.loads(done.stdout), clock.wall_ns() // 10**9)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return PythonFacts(name, f"it does not run: {clean(last, 200) or f'exit {done.returncode}'}")
+
+
+def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
+    """The user's own variables: they decide what a training imports. Relative folders count from the user's.
+
+    As root for another user, Python's variables are left out.
+    """
+    out = dict(environ)
+    if invoking_user(environ) is not None:
+        return {key: value for key, value in out.items() if not key.startswith(("PYTHON", "LD_"))}
+    for key in _FOLDERS:
+        if out.get(key):
+            out[key] = ":".join(os.path.join(folder, one) for one in out[key].split(":") if one)
+    return {**out, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def parse_python(executable: str, found: Mapping[str, Any], now_s: int) -> PythonFacts:
+    """The child's object as a record. Raises ValueError, TypeError, KeyError or AttributeError for another one."""
+    packages = tuple(
+        Package(
+            **{key: _word(one[key]) for key in ("name", "version", "installer", "folder", "url")},
+            tags=tuple(_word(tag) for tag in one["tags"]),
+            editable=bool(one["editable"]),
+        )
+        for one in found["packages"]
+    )
+    unmet, locks = found["unmet"], found["locks"]
+    return PythonFacts(
+        executable,
+        **{key: _word(found[key]) for key in _TEXTS},
+        conda=bool(found["conda"]),
+        packages=packages,
+        conda_packages=tuple(CondaPackage(*map(_word, one)) for one in found["conda_packages"]),
+        unmet=None if unmet is None else tuple(Unmet(*map(_word, one)) for one in unmet),
+        torches=tuple(Torch(*(_word(one[key]) for key in Torch._fields)) for one in found["torches"]),
+        numpies=tuple(map(_word, found["numpies"])),
+        shadows=tuple(map(_word, found["shadows"])),
+        locks=tuple(_word(path) for path, made_s in locks if now_s - float(made_s) > OLD_LOCK_S),
+        libstdcxx=tuple((_word(place), int(newest)) for place, newest in found["libstdcxx"]),
+    )
+
+
+def _word(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(text)
+    return clean(text)

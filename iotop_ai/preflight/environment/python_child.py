@@ -1,0 +1,233 @@
+"""Describes the Python that runs it (3.8 or newer) from the files of its environment; imports no framework.
+
+Run as ``python -c SOURCE FOLDER``: FOLDER is the one that the training starts in. Standard output: one JSON object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+import platform
+import re
+import sys
+from typing import Any
+
+MOST = 5000
+LIBRARY = "libstdc++.so.6"
+SYSTEM_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
+COMMON = ("torch", "numpy", "tensorflow", "jax", "transformers", "datasets", "PIL", "torchvision", "lightning")
+
+
+def text_of(path: str, limit: int = 1 << 20) -> str:
+    """The beginning of a text file; "" when it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(limit)
+    except OSError:
+        return ""
+
+
+def distributions() -> list[tuple[dict[str, Any], Any]]:
+    """Every installed distribution in the order of the path, with the object that describes it."""
+    from importlib.metadata import distributions as find
+
+    found: list[tuple[dict[str, Any], Any]] = []
+    for one in find():
+        try:
+            name = one.metadata["Name"]
+            if not name or len(found) >= MOST:
+                continue
+            wheel = one.read_text("WHEEL") or ""
+            direct = json.loads(one.read_text("direct_url.json") or "{}")
+            if not isinstance(direct, dict):
+                direct = {}
+            entry = {
+                "name": name,
+                "version": one.version or "",
+                "installer": (one.read_text("INSTALLER") or "").strip(),
+                "folder": str(one.locate_file("")),
+                "tags": re.findall(r"^Tag: (\S+)", wheel, re.MULTILINE),
+                "url": str(direct.get("url", "")),
+                "editable": bool((direct.get("dir_info") or {}).get("editable")),
+            }
+        except Exception:  # damaged metadata
+            continue
+        found.append((entry, one))
+    return found
+
+
+def requirement_class() -> Any:
+    """packaging's Requirement, from where it is installed or bundled; None without one."""
+    from importlib import import_module
+
+    wheels = glob.glob("/usr/share/python-wheels/pip-*.whl")
+    with contextlib.suppress(Exception):
+        bundled = os.path.dirname(import_module("ensurepip").__file__ or "")
+        wheels += glob.glob(os.path.join(bundled, "_bundled", "pip-*.whl"))
+    for place in ["", *wheels]:
+        if place:
+            sys.path.append(place)
+        for module in ("packaging.requirements", "pip._vendor.packaging.requirements"):
+            try:
+                return import_module(module).Requirement
+            except Exception:  # whatever an installation raises
+                sys.modules.pop("pip", None)
+    return None
+
+
+def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
+    """What ``pip check`` reports; None where that cannot be known."""
+    requirement = requirement_class()
+    if requirement is None:
+        return None
+    versions: dict[str, str] = {}
+    first = []
+    for entry, one in found:
+        name = re.sub(r"[-_.]+", "-", entry["name"]).lower()
+        if name not in versions:
+            versions[name] = entry["version"]
+            first.append((entry, one))
+    out = []
+    for entry, one in first:
+        for line in one.requires or ():
+            try:
+                need = requirement(line)
+                if need.marker is not None and not need.marker.evaluate({"extra": ""}):
+                    continue
+                have = versions.get(re.sub(r"[-_.]+", "-", need.name).lower())
+                if have is None or not need.specifier.contains(have, prereleases=True):
+                    out.append([entry["name"], need.name + str(need.specifier), have or ""])
+            except Exception:  # an invalid requirement or version
+                continue
+    return out
+
+
+def torches() -> list[dict[str, str]]:
+    """Each torch folder on the path."""
+    out: list[dict[str, str]] = []
+    for folder in module_folders("torch"):
+        source = text_of(os.path.join(folder, "version.py"))
+        entry = {"folder": folder}
+        for key, name in (("version", "__version__"), ("cuda", "cuda"), ("hip", "hip")):
+            match = re.search(r"^" + name + r"\s*(?::[^=\n]*)?=\s*['\"]([^'\"]+)['\"]", source, re.MULTILINE)
+            entry[key] = match.group(1) if match else ""
+        out.append(entry)
+    return out
+
+
+def module_folders(name: str) -> list[str]:
+    """The folders of a package on the path, each once."""
+    out: list[str] = []
+    for place in sys.path:
+        folder = os.path.join(place, name)
+        real = os.path.realpath(folder)
+        if os.path.isfile(os.path.join(folder, "__init__.py")) and real not in [os.path.realpath(one) for one in out]:
+            out.append(folder)
+    return out
+
+
+def conda_packages() -> list[list[str]]:
+    """The entries of conda-meta."""
+    out = []
+    for path in sorted(glob.glob(os.path.join(glob.escape(sys.prefix), "conda-meta", "*.json")))[:MOST]:
+        try:
+            found = json.loads(text_of(path, 1 << 24))
+            channel = str(found.get("channel", "")).rstrip("/")
+            channel = re.sub(r"/(linux-\w+|noarch)$", "", channel)
+            out.append([str(found["name"]), str(found["version"]), channel.rsplit("://", 1)[-1]])
+        except Exception:  # a damaged entry
+            continue
+    return out
+
+
+def shadows(folder: str) -> list[str]:
+    """Files in the folder of the training that hide a module of the standard library or a framework."""
+    known = set(getattr(sys, "stdlib_module_names", ())) or set(sys.builtin_module_names)
+    known.update(COMMON)
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    out = []
+    for name in names:
+        stem, ending = os.path.splitext(name)
+        package = os.path.isfile(os.path.join(folder, name, "__init__.py"))
+        if (ending == ".py" and stem in known) or (package and name in known):
+            inside = any(os.path.realpath(folder) == os.path.realpath(place) for place in sys.path)
+            if not inside:
+                out.append(name)
+    return out
+
+
+def locks() -> list[list[Any]]:
+    """Lock files of torch's extension builds, and when each was made: a build waits for them for ever."""
+    top = os.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "torch_extensions"
+    )
+    out = []
+    for path in [one for depth in ("*", "*/*") for one in glob.glob(os.path.join(glob.escape(top), depth, "lock"))]:
+        try:
+            out.append([path, os.stat(path).st_mtime])
+        except OSError:
+            continue
+    return sorted(out)
+
+
+def newest_symbol(path: str) -> int:
+    """N of the newest GLIBCXX_3.4.N that a C++ library has; -1 when it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            found = re.findall(rb"GLIBCXX_3\.4\.(\d{1,4})\b", file.read(1 << 26))
+    except OSError:
+        return -1
+    return max([int(number) for number in found] or [-1])
+
+
+def libstdcxx() -> list[list[Any]]:
+    """(folder, N) of the library in LD_LIBRARY_PATH, then of the system's."""
+    given = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder.startswith("/")]
+    out: list[list[Any]] = []
+    for folders in (given, SYSTEM_FOLDERS):
+        for folder in folders:
+            newest = newest_symbol(os.path.join(folder, LIBRARY))
+            if newest >= 0:
+                out.append([folder, newest])
+                break
+    return out if len(out) == 2 else []
+
+
+def main() -> None:
+    """Look and write the object."""
+    start = sys.argv[1] if len(sys.argv) > 1 else ""
+    sys.path[:] = [place for place in sys.path if place]
+    here = sys.path[:]
+    found = distributions()
+    try:
+        libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (OSError, ValueError):
+        libc = ""
+    out = {
+        "version": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "machine": platform.machine(),
+        "libc": libc,
+        "prefix": sys.prefix,
+        "base_prefix": sys.base_prefix,
+        "conda": os.path.isdir(os.path.join(sys.prefix, "conda-meta")),
+        "packages": [entry for entry, _ in found],
+        "conda_packages": conda_packages(),
+        "torches": torches(),
+        "numpies": module_folders("numpy"),
+        "shadows": shadows(start) if start else [],
+        "locks": locks(),
+        "libstdcxx": libstdcxx(),
+        "unmet": unmet(found),
+    }
+    sys.path[:] = here
+    sys.stdout.write(json.dumps(out))
+
+
+if __name__ == "__main__":
+    main()

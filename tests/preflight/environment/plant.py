@@ -1,0 +1,59 @@
+"""Environments with one fault each, made of real files: a venv, metadata of packages, a torch folder."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+TORCH = '__version__ = "{version}"\ncuda: Optional[str] = {cuda}\nhip: Optional[str] = None\n'
+
+
+def make_venv(folder: Path) -> Path:
+    """An empty virtual environment; returns its Python."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder / "bin/python"
+
+
+def site(python: Path) -> Path:
+    """Its site-packages."""
+    return next((python.parent.parent / "lib").glob("python*/site-packages"))
+
+
+def package(
+    folder: Path,
+    name: str,
+    version: str,
+    *,
+    installer: str = "pip",
+    requires: Sequence[str] = (),
+    tag: str = "py3-none-any",
+) -> None:
+    """The metadata that pip leaves of a wheel."""
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    needs = "".join(f"Requires-Dist: {line}\n" for line in requires)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}\n")
+    (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: bdist_wheel\nRoot-Is-Purelib: true\nTag: {tag}\n")
+    (info / "INSTALLER").write_text(f"{installer}\n")
+    (info / "RECORD").write_text("")
+
+
+def torch(folder: Path, version: str = "2.5.1", cuda: str = "", *, recorded: str = "") -> None:
+    """A torch folder with its version.py and metadata."""
+    place = folder / "torch"
+    place.mkdir(parents=True)
+    (place / "__init__.py").write_text("raise ImportError('doctor imports no framework')\n")
+    (place / "version.py").write_text(TORCH.format(version=version, cuda=repr(cuda) if cuda else "None"))
+    package(folder, "torch", recorded or version)
+
+
+def conda(folder: Path, *packages: tuple[str, str, str]) -> None:
+    """conda-meta with (name, version, channel)."""
+    meta = folder / "conda-meta"
+    meta.mkdir()
+    for name, version, channel in packages:
+        entry = {"name": name, "version": version, "channel": f"https://conda.anaconda.org/{channel}/linux-64"}
+        (meta / f"{name}-{version}-0.json").write_text(json.dumps(entry))

@@ -1,0 +1,341 @@
+"""One planted fault an environment: the real program names exactly that, and says nothing of a clean one."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.cli.program import PLAIN
+from tests.preflight.environment.plant import conda, make_venv, package, site, torch
+from tests.rigs.nvml import build, machine, why_no_library
+from tests.rigs.nvml.c_library import HOPPER
+
+ROOT = os.geteuid() == 0
+FILES = 4096
+PROGRAM = (sys.executable, "-P", "-m", "iotop_ai", "doctor", "--json", "--no-smart", "--python")
+"""-P as the installed program: the current folder is not searched."""
+FAMILY = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+
+
+class Planted(NamedTuple):
+    """How the program is started in an environment with a fault."""
+
+    variables: Mapping[str, str] = {}
+    before: Sequence[str] = ()
+    limits: Mapping[int, int] = {}
+
+
+class Place(NamedTuple):
+    """folder: empty, the current folder of the program. python: of a fresh venv."""
+
+    folder: Path
+    python: Path
+
+    @property
+    def site(self) -> Path:
+        return site(self.python)
+
+
+Plant = Callable[[Place], Planted]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Place(folder, make_venv(tmp_path / "env"))
+
+
+def doctor(place: Place, planted: Planted = Planted()) -> dict[str, tuple[str, str, str]]:  # noqa: B008
+    """(state, text, remedy) of each check that is not ok, by name."""
+
+    def limited() -> None:
+        for number, value in {resource.RLIMIT_NOFILE: FILES, **planted.limits}.items():
+            resource.setrlimit(number, (value, value))
+
+    home = {"HOME": str(place.folder / "home"), "PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}
+    top = str(Path(__file__).resolve().parents[3])
+    argv = [*planted.before, *PROGRAM, str(place.python)]
+    done = subprocess.run(
+        argv,
+        cwd=place.folder,
+        env={**PLAIN, **home, "PYTHONPATH": top, **planted.variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=limited,
+        check=False,
+    )
+    assert done.stdout, done.stderr
+    found = json.loads(done.stdout)
+    assert found["exit_code"] == done.returncode
+    return {one["name"]: (one["state"], one["text"], one["remedy"]) for one in found["checks"] if one["state"] != "ok"}
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """What is not ok on this machine without any plant: its own faults."""
+    top = tmp_path_factory.mktemp("clean")
+    (top / "work").mkdir()
+    here = Place(top / "work", make_venv(top / "env"))
+    package(here.site, "numpy", "2.1.0", tag=f"{FAMILY}-{FAMILY}-manylinux_2_17_{os.uname().machine}")
+    torch(here.site)
+    return set(doctor(here))
+
+
+def test_a_clean_environment_is_silent(usual: set[str]) -> None:
+    of_the_machine = {"delay accounting", "other processes", "pressure", "kernel log", "SMART", "GPU driver", "swap"}
+    of_the_machine |= {"container", "shared memory", "cores", "memory limit", "CPU clock", "clock source"}
+    left = {name for name in usual if not name.endswith(("link", "scheduler", "read-ahead", "accounting"))}
+    assert left <= of_the_machine
+    switch = Path("/proc/sys/kernel/task_delayacct")
+    if switch.exists():
+        assert ("delay accounting" in usual) == (switch.read_text().strip() == "0")
+
+
+def two_torches(place: Place) -> Planted:
+    torch(place.site, "2.5.1")
+    torch(place.folder / "old", "1.13.1")
+    return Planted({"PYTHONPATH": f"{Path(__file__).resolve().parents[3]}:{place.folder / 'old'}"})
+
+
+def mixed_torch(place: Place) -> Planted:
+    torch(place.site, "2.5.1", recorded="2.3.0")
+    return Planted()
+
+
+def numpy_two(place: Place) -> Planted:
+    torch(place.site, "2.2.2")
+    package(place.site, "numpy", "2.1.0")
+    return Planted()
+
+
+def unmet(place: Place) -> Planted:
+    package(place.site, "torchvision", "0.20.1", requires=["torch==2.5.1", "pillow>=5; extra == 'tests'"])
+    torch(place.site, "2.4.0")
+    return Planted()
+
+
+def other_python(place: Place) -> Planted:
+    package(place.site, "numpy", "1.21.0", tag=f"cp37-cp37m-manylinux_2_17_{os.uname().machine}")
+    return Planted()
+
+
+def newer_libc(place: Place) -> Planted:
+    package(place.site, "numpy", "2.9.0", tag=f"{FAMILY}-{FAMILY}-manylinux_2_99_{os.uname().machine}")
+    return Planted()
+
+
+def broken_off(place: Place) -> Planted:
+    package(place.site, "numpy", "1.26.4")
+    package(place.site, "numpy", "2.1.0")
+    return Planted()
+
+
+def cuda_families(place: Place) -> Planted:
+    package(place.site, "nvidia_cudnn_cu11", "8.9.6")
+    package(place.site, "nvidia_cudnn_cu12", "9.1.0")
+    return Planted()
+
+
+def pip_over_conda(place: Place) -> Planted:
+    conda(place.python.parent.parent, ("numpy", "1.26.4", "conda-forge"))
+    package(place.site, "numpy", "2.1.0")
+    return Planted()
+
+
+def channels(place: Place) -> Planted:
+    conda(place.python.parent.parent, ("numpy", "1.26.4", "conda-forge"), ("mkl", "2023.1.0", "pkgs/main"))
+    return Planted()
+
+
+def hidden_module(place: Place) -> Planted:
+    (place.folder / "random.py").write_text("seed = 1\n")
+    return Planted()
+
+
+def old_lock(place: Place) -> Planted:
+    lock = place.folder / "home/.cache/torch_extensions/py311_cu121/fused_adam/lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    os.utime(lock, (time.time() - 3600, time.time() - 3600))
+    return Planted()
+
+
+def old_libstdcxx(place: Place) -> Planted:
+    (place.folder / "lib").mkdir()
+    (place.folder / "lib/libstdc++.so.6").write_bytes(b"\0GLIBCXX_3.4\0GLIBCXX_3.4.9\0")
+    return Planted({"LD_LIBRARY_PATH": str(place.folder / "lib")})
+
+
+def blocking(place: Place) -> Planted:
+    return Planted({"CUDA_LAUNCH_BLOCKING": "1"})
+
+
+def threads(place: Place) -> Planted:
+    return Planted({"OMP_NUM_THREADS": "4096"})
+
+
+def few_files(place: Place) -> Planted:
+    return Planted(limits={resource.RLIMIT_NOFILE: 256})
+
+
+def small_files(place: Place) -> Planted:
+    return Planted(limits={resource.RLIMIT_FSIZE: 1 << 30})
+
+
+def address_space(place: Place) -> Planted:
+    return Planted(limits={resource.RLIMIT_AS: 16 << 30})
+
+
+FAULTS: tuple[tuple[Plant, str, str, str], ...] = (
+    (two_torches, "torch", "fail", "2 on the path: "),
+    (mixed_torch, "torch", "fail", "its metadata says 2.3.0, its files are of 2.5.1"),
+    (numpy_two, "torch", "fail", "torch 2.2.2 is compiled for NumPy 1, NumPy 2.1.0 is installed"),
+    (unmet, "requirements", "fail", "torchvision needs torch==2.5.1, 2.4.0 is installed"),
+    (other_python, "wheels", "fail", "numpy is built for cp37"),
+    (newer_libc, "wheels", "fail", "numpy is built for manylinux_2_99_"),
+    (broken_off, "numpy twice", "fail", "metadata of 1.26.4 and 2.1.0 in "),
+    (cuda_families, "CUDA libraries", "warn", "nvidia-cudnn is there for CUDA 11 and 12"),
+    (pip_over_conda, "conda and pip", "fail", "numpy 1.26.4 by conda and 2.1.0 by pip"),
+    (channels, "conda channels", "warn", "1 packages of conda-forge, 1 of conda.anaconda.org/pkgs/main"),
+    (hidden_module, "current folder", "fail", "random.py in the current folder hides the module"),
+    (old_lock, "lock fused_adam", "warn", "an old lock of an extension's build"),
+    (old_libstdcxx, "libstdc++", "warn", "LD_LIBRARY_PATH puts "),
+    (blocking, "CUDA_LAUNCH_BLOCKING", "warn", "1: each kernel is waited for"),
+    (threads, "OMP_NUM_THREADS", "warn", "4096 threads on "),
+    (few_files, "open files", "fail", "256 open files"),
+    (small_files, "file size", "fail", "limited to 1 GB"),
+    (address_space, "address space", "fail", "limited to 16 GB"),
+)
+
+
+@pytest.mark.parametrize(("plant", "name", "state", "text"), FAULTS, ids=[one[0].__name__ for one in FAULTS])
+def test_a_planted_fault(place: Place, usual: set[str], plant: Plant, name: str, state: str, text: str) -> None:
+    found = doctor(place, plant(place))
+    assert set(found) - usual == {name}
+    assert found[name][0] == state
+    assert found[name][1].startswith(text)
+    assert found[name][2]
+
+
+@pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root to mount")
+def test_a_small_dev_shm(place: Place, usual: set[str]) -> None:
+    mount = 'mount --make-rprivate / && mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"'
+    found = doctor(place, Planted(before=("unshare", "-m", "sh", "-c", mount, "sh")))
+    assert set(found) - usual <= {"shared memory"}
+    assert found["shared memory"][:2] == (
+        "fail", "/dev/shm has 16 MB, 16 MB free: DataLoader workers end with a bus error",
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root for a PID namespace")
+def test_a_pid_namespace(place: Place, usual: set[str]) -> None:
+    found = doctor(place, Planted(before=("unshare", "--pid", "--fork", "--mount-proc")))
+    assert set(found) - usual == {"container"}
+    state, text, remedy = found["container"]
+    assert (state, remedy) == ("warn", "start the container with --pid=host")
+    assert text.endswith(": processes of the host are not visible")
+
+
+def quota_group(cores: float) -> tuple[Path, str]:
+    """A cgroup with a quota of this test; (its folder, "") or (any, why not)."""
+    name = f"iotop-doctor-{os.getpid()}"
+    for top, file, text in (
+        (Path("/sys/fs/cgroup"), "cpu.max", f"{int(cores * 100_000)} 100000"),
+        (Path("/sys/fs/cgroup/cpu"), "cpu.cfs_quota_us", str(int(cores * 100_000))),
+    ):
+        folder = top / name
+        if not (top / "cgroup.procs").exists():
+            continue
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            (folder / file).write_text(text)
+        except OSError:
+            folder.rmdir()
+            continue
+        return folder, ""
+    return Path(), "no cgroup with a CPU controller can be made here"
+
+
+def test_a_cpu_quota(place: Place, usual: set[str]) -> None:
+    folder, why = quota_group(1.0)
+    if why:
+        pytest.skip(why)
+    try:
+        join = f'echo $$ > {folder}/cgroup.procs && exec "$@"'
+        found = doctor(place, Planted(before=("sh", "-c", join, "sh")))
+    finally:
+        folder.rmdir()
+    assert found["cores"][1].endswith("a quota of 1: a trainer and its workers share it")
+    assert set(found) - usual <= {"cores", "threads"}
+    if (os.cpu_count() or 1) > 1:
+        assert found["threads"][2] == "export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1"
+
+
+needs_library = pytest.mark.skipif(bool(why_no_library()), reason=why_no_library() or "built")
+
+
+def gpu_rig(place: Place, gpu: Mapping[str, object], **variables: str) -> Planted:
+    build(place.folder)
+    machine(place.folder / "gpu.conf", [{**gpu, "rows": "2,1,0,0"}])
+    library = {"LD_LIBRARY_PATH": str(place.folder), "FAKE_NVML": str(place.folder / "gpu.conf")}
+    return Planted({**library, **variables})
+
+
+@needs_library
+@pytest.mark.parametrize(
+    ("cuda", "gpu", "variables", "name", "text"),
+    [
+        ("", {}, {}, "torch build", "torch 2.5.1 is built without CUDA: it trains on the CPU"),
+        ("13.0", {}, {}, "torch build", "torch is built for CUDA 13.0, which needs driver 580.65.06 or newer; this is"),
+        ("12.4", {}, {"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE_DEVICES", "'-1' hides all 1 GPU"),
+        ("12.4", {}, {"CUDA_VISIBLE_DEVICES": "0,1"}, "CUDA_VISIBLE_DEVICES", "'0,1': GPU 1 does not exist"),
+        ("12.4", {"power_limit_mw": 350000}, {}, "GPU 0 power", "limited to 350 W of 700 W"),
+        ("12.4", {"pcie_width": 4}, {}, "GPU 0 link", "PCIe x4 of x16"),
+    ],
+)
+def test_a_fault_of_a_gpu(
+    place: Place,
+    usual: set[str],
+    cuda: str,
+    gpu: Mapping[str, object],
+    variables: Mapping[str, str],
+    name: str,
+    text: str,
+) -> None:
+    torch(place.site, "2.5.1", cuda)
+    found = doctor(place, gpu_rig(place, {**HOPPER, **gpu}, **variables))
+    assert set(found) - usual == {name}
+    assert found[name][1].startswith(text)
+    assert found[name][2]
+
+
+@needs_library
+def test_a_gpu_without_a_fault(place: Place, usual: set[str]) -> None:
+    torch(place.site, "2.5.1", "12.4")
+    assert set(doctor(place, gpu_rig(place, HOPPER, CUDA_VISIBLE_DEVICES="0"))) <= usual
+
+
+def test_a_python_that_does_not_start(place: Place, usual: set[str]) -> None:
+    place.python.unlink()
+    place.python.write_text("#!/bin/sh\necho 'no such module: encodings' >&2\nexit 1\n")
+    place.python.chmod(0o755)
+    found = doctor(place)
+    assert set(found) - usual == {"interpreter"}
+    state, text, _ = found["interpreter"]
+    assert (state, text) == ("unknown", f"{place.python}: it does not run: no such module: encodings")
