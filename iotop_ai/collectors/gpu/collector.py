@@ -62,6 +62,8 @@ class GpuCollector:
         self._open = False
         self._sweeps = 0
         self._table: dict[str, Reading[GpuState]] = {}
+        self._unlisted: dict[str, GpuUnavailable] = {}
+        """GPUs that gave no handle when the driver listed them, with the reason, until it lists them again."""
         self._details: dict[str, Reading[GpuDetail]] = {}
         self._details_at_ns: int | None = None
         self._watch: XidWatch | None = None
@@ -194,6 +196,7 @@ class GpuCollector:
             self._nvml.open()
             self._open = True
             listed = self._nvml.gpus()
+            self._unlisted = {uuid: error for uuid, error in listed.items() if error is not None}
             self._patience_s = HUNG_S
             self._watch = self._nvml.watch()
             if self._watch is not None:
@@ -206,7 +209,7 @@ class GpuCollector:
             self._pid_mapping.begin()
         table: dict[str, Reading[GpuState]] = {}
         for uuid in self._table if listed is None else dict.fromkeys((*self._table, *listed)):
-            table[uuid] = self._read_one(uuid, None if listed is None else listed.get(uuid))
+            table[uuid] = self._read_one(uuid, self._unlisted.get(uuid))
         # A GPU without a known UUID is listed by number, until its UUID is known.
         if listed is not None:
             table = {key: one for key, one in table.items() if key in listed or not key.startswith("gpu ")}

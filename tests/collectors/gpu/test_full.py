@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -252,8 +253,12 @@ def test_a_slow_call_moves_to_every_fifth_sweep_and_keeps_its_rate(library: Path
     machine(conf, [HOPPER], **slow)
     ask = asker(library, every_s=0.05)
     ask("first")
-    late = ask.until(lambda r: bool(r["value"][uuid(0)]["value"]["earlier"]))["value"][uuid(0)]
-    assert [one["field"] for one in late["value"]["earlier"]] == ["energy_mj"]
+
+    def moved(reading: Any) -> list[Any]:
+        """The slow call's entry; a busy machine makes other calls slow too."""
+        return [one for one in reading["value"][uuid(0)]["value"]["earlier"] if one["field"] == "energy_mj"]
+
+    ask.until(moved)
     calls = ask.log.read_text().split()
     start, fans = calls.count("nvmlDeviceGetTotalEnergyConsumption"), calls.count("nvmlDeviceGetPowerUsage")
     for _ in range(12):
@@ -263,8 +268,7 @@ def test_a_slow_call_moves_to_every_fifth_sweep_and_keeps_its_rate(library: Path
     swept = calls.count("nvmlDeviceGetPowerUsage") - fans
     assert asked <= swept / 5 + 1
     machine(conf, [HOPPER | {"energy_mj": 123456789012 + 500_000}], **slow)
-    late = ask.until(lambda r: r["value"][uuid(0)]["value"]["energy_mj"] > 123456789012)["value"][uuid(0)]
-    (one,) = late["value"]["earlier"]
+    (one,) = moved(ask.until(lambda r: r["value"][uuid(0)]["value"]["energy_mj"] > 123456789012))
     assert one["before"] == 123456789012
     assert one["at_ns"] > one["before_at_ns"]
 

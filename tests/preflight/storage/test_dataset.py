@@ -72,15 +72,16 @@ def test_cold_files_are_read_and_evicted_again(tmp_path: Path) -> None:
 
 
 def test_files_in_memory_stay_there_and_are_read_past_it(tmp_path: Path) -> None:
+    """A kernel that frees idle pages of its own accord (DAMON) may take a page of them."""
     make(tmp_path, 60, 40 * KIB)
     for path in tmp_path.rglob("*.bin"):
         path.read_bytes()
     news = news_of(tmp_path)
     dataset = found(news).dataset
     assert dataset.past
-    assert dataset.resident_ratio == pytest.approx(1.0)
+    assert dataset.resident_ratio == pytest.approx(1.0, abs=0.05)
     assert len(results(news)) == 2
-    assert read_cached(str(tmp_path), PageCache()).resident_ratio == pytest.approx(1.0)
+    assert read_cached(str(tmp_path), PageCache()).resident_ratio == pytest.approx(1.0, abs=0.05)
 
 
 def test_of_a_half_cached_set_only_the_rest_is_read_and_evicted(tmp_path: Path) -> None:
