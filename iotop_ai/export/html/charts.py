@@ -61,7 +61,8 @@ def _span_width(axis: TimeAxis, curve: Curve) -> float:
 
 
 def _x(axis: TimeAxis, curve: Curve, i: float) -> float:
-    return LEFT + PLOT * i * curve.step_s / axis.seconds
+    """The place of a point; the last interval ends with the plot."""
+    return LEFT + PLOT * min(1.0, i * curve.step_s / axis.seconds)
 
 
 def line_chart(

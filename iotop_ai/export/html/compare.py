@@ -51,9 +51,11 @@ def _head(found: Comparison) -> Markup:
 
 
 def _hue(one: Change) -> str:
-    if not one.clear:
+    """Better or worse; "" where neither is known: a disk that is read less may be idle, or served by the cache."""
+    worse_when_more = one.name in _WORSE_WHEN_MORE or one.unit == "ms"
+    if not one.clear or not (worse_when_more or one.name in _FIRST):
         return ""
-    return "bad" if ((one.difference or 0.0) > 0) == (one.name in _WORSE_WHEN_MORE) else "ok"
+    return "bad" if ((one.difference or 0.0) > 0) == worse_when_more else "ok"
 
 
 def _side(word: str, story: Story) -> Markup:
@@ -101,7 +103,7 @@ def _forest(one: Change) -> Markup:
     def x(value: float) -> float:
         return _PLOT / 2 * (1 + max(-1.0, min(1.0, value / reach)))
 
-    hue = "hot" if _hue(one) == "bad" else "ok" if one.clear else "graph"
+    hue = "hot" if _hue(one) == "bad" else "ok" if _hue(one) else "graph"
     low, high = x(one.interval.low), x(one.interval.high)
     parts = [
         single("line", x1=_PLOT / 2, x2=_PLOT / 2, y1=0, y2=14, class_="grid"),

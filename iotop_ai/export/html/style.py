@@ -82,7 +82,7 @@ box-shadow:0 3px 12px #0004}
 footer{color:var(--dim);font-size:12px;margin-top:44px}
 @media (max-width:640px){main{padding:16px 12px 40px}h1{font-size:21px}.figure b{font-size:24px}}
 @media print{:root{--bg:#fff}@page{margin:14mm 12mm}main{max-width:none;padding:0}body{font-size:12px}h1{font-size:20px}
-.figure b{font-size:22px}h2{margin-top:22px;break-after:avoid}h3{break-after:avoid}svg,article,tr{break-inside:avoid}
+.figure b{font-size:22px}h2{margin-top:22px}h2,h3,.key{break-after:avoid}svg,article,tr{break-inside:avoid}
 table{font-size:8.5px;min-width:0}th,td{padding:2px 4px}.tables{overflow:visible;margin:0}#tip{display:none}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.export.compare.comparison import Comparison, compared
+from iotop_ai.export.html.compare import render_compare_html
 from iotop_ai.export.html.page import policy
 from iotop_ai.export.html.report import render_report_html
 from iotop_ai.export.report.money import Price
@@ -72,6 +74,29 @@ def test_a_story_without_a_job_or_a_gpu_is_a_page() -> None:
     page = render_report_html(story)
     assert "the run was too short to judge" in page
     assert "Disks" in page
+
+
+def hostile_comparison() -> Comparison:
+    story = hostile_story()
+    return compared(story, story._replace(end_ns=story.end_ns - 10**9))
+
+
+@needs_chromium
+async def test_a_comparison_in_a_browser(tmp_path: Path) -> None:
+    path = tmp_path / "compare.html"
+    path.write_text(render_compare_html(hostile_comparison()))
+    async with browser() as page:
+        colours = []
+        for dark in (False, True):
+            await page.open(path, dark=dark)
+            colours.append(await page.value("getComputedStyle(document.body).backgroundColor"))
+            assert await page.value("document.title") != "owned"
+            assert await page.value("document.querySelectorAll('img, body script').length") <= 1
+            assert not await page.value("document.documentElement.scrollWidth > innerWidth")
+        assert colours == ["rgb(251, 251, 249)", "rgb(15, 19, 23)"]
+        assert (await page.print()).startswith(b"%PDF")
+        assert page.logged == []
+        assert set(page.requests) == {path.resolve().as_uri()}
 
 
 @needs_chromium
