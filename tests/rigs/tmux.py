@@ -136,6 +136,16 @@ class Terminal:
         text = Path(f"/proc/{shell}/task/{shell}/children").read_text()
         return [int(pid) for pid in text.split()]
 
+    def _threads(self) -> str:
+        """State and wait channel of each thread of the programs in the terminal, for a failure's message."""
+        lines: list[str] = []
+        with contextlib.suppress(OSError):  # one may end meanwhile
+            for pid in self.children():
+                for task in sorted(Path(f"/proc/{pid}/task").iterdir()):
+                    name, _, rest = (task / "stat").read_text().rpartition(")")
+                    lines.append(f"{name}) {rest.split()[0]} {(task / 'wchan').read_text()}")
+        return "\n".join(lines)
+
     def record(self, path: Path) -> None:
         """Append every byte that programs write to the terminal from now on to a file."""
         self.tmux("pipe-pane", "-O", f"exec cat >> '{path}'")
@@ -148,7 +158,7 @@ class Terminal:
             if seen(text):
                 return text
             if time.monotonic() > end:
-                raise AssertionError(f"not seen within {timeout_s} s: {what or seen}\n{text}")
+                raise AssertionError(f"not seen within {timeout_s} s: {what or seen}\n{text}\n{self._threads()}")
             time.sleep(0.03)
 
     def wait_for(self, text: str, timeout_s: float = LONG_S) -> str:
