@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -90,6 +90,17 @@ def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
     if not known:
         return None
     return next((one for one in known if one[1] >= LEAST_SHARE), known[-1])
+
+
+def number_runs(numbers: Iterable[int]) -> str:
+    """Indexes with runs folded: "0-7", "0-2,4"."""
+    runs: list[list[int]] = []
+    for n in sorted(numbers):
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
 def link_text(state: GpuState) -> str:

@@ -20,7 +20,12 @@ def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     # Imported here: the first frame has no GPU yet, and many machines never have one.
     from iotop_ai.present.gpu.table import table_rows
 
-    return table_rows(frame, view, width, height)
+    out = table_rows(frame, view, width, height)
+    if view.zoom != "gpu":
+        return out
+    from iotop_ai.present.gpu.users_table import user_rows
+
+    return [*out, *user_rows(frame, view, width, height - len(out))]
 
 
 def gpu_keys(frame: Frame, view: View, height: int) -> tuple[str, ...]:

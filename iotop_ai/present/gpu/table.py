@@ -14,6 +14,7 @@ from iotop_ai.present.gpu.groups import (
     gpu_groups,
     gpus,
     link_text,
+    number_runs,
     short_model,
     throttle_share,
     throttle_text,
@@ -90,18 +91,6 @@ def _title(every: tuple[Gpu, ...]) -> str:
     return f"{len(every)} GPUs"
 
 
-def _numbers(group: tuple[Gpu, ...]) -> str:
-    """The indexes of a group: "0-7", "0-2,4"."""
-    numbers = sorted(g.state.number for g in group if g.state is not None)
-    runs: list[list[int]] = []
-    for n in numbers:
-        if runs and n == runs[-1][-1] + 1:
-            runs[-1].append(n)
-        else:
-            runs.append([n])
-    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
-
-
 def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[ColumnSlot], *, several: bool) -> Line:
     """several: whether there is more than one model, so that each row names its own."""
     first = group[0]
@@ -109,7 +98,7 @@ def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[
     if first.state is None:
         why = [Span(" ? ", "unsure"), Span(cut(first.uuid, 16) + "  ", "text"), *reason_spans(first.reading)]
         return row(width, why, key=first.row_key, background=background)
-    numbers = _numbers(group)
+    numbers = number_runs(g.state.number for g in group if g.state is not None)
     room = at[0].first - 2 if at else width
     culprit = culprit_of(frame, view)
     named = any(gpu.uuid in culprit.gpus for gpu in group)

@@ -41,14 +41,21 @@ LINKS = (
 
 @panel
 def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The CPU row; with two rows the filesystem usage; from four the network table above them."""
+    """The CPU row; with two rows the filesystem usage; from four the network table above them. Zoomed: each core."""
     culprit = culprit_of(frame, view)
     out = [_cpu(frame, width, culprit)]
     if height >= 2:
         out.insert(0, _fullness(frame, width, culprit, with_net=height < 4))
     if height >= 4:
-        table = network_rows(frame, width, height - 2, focus=view.focus == "system")
-        out = [*table, *out]
+        room = height - 2
+        cores: list[Line] = []
+        if view.zoom == "system":
+            from iotop_ai.present.machine.cores import core_rows
+
+            links = min(1 + link_count(frame), max(2, room // 2))
+            cores, room = core_rows(frame, width, room - links, culprit.hue if culprit.cores else ""), links
+        table = network_rows(frame, width, room, focus=view.focus == "system")
+        out = [*table, *cores, *out]
     return out
 
 

@@ -115,6 +115,13 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         )
         for n, panel in enumerate(PANEL_KEYS, 1)
     ),
+    _key(
+        "z",
+        "zoom",
+        "The focused panel over the whole window, or all panels",
+        "panels.zoom",
+        Hint("zoom", "focused panel alone, or all", 3),
+    ),
     _key("g", "gpu", "GPU screen", "gpu.open", Hint("GPU", "GPU screen", 2)),
     _key("h", "health", "Disks' health", "health.open", Hint("health", "disks' health", 2)),
     _key("L", "theme", "Next theme", "theme.next", Hint("theme", "next theme", 8)),

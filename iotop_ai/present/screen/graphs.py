@@ -13,6 +13,7 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.present.block import devices
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import AreaCache, Series, SlidingSeries, nice_top, token_runs, token_spans
+from iotop_ai.present.text.curve import TALL_ROWS, curve_text
 from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.line import Line, Span, cells, cut
 from iotop_ai.present.text.panel import panel
@@ -218,7 +219,7 @@ def _label(name: str, kind: str) -> str:
 
 
 def graph_lines(graph: Graph, view: View, width: int, where: Room, rows: int) -> list[Line]:
-    """One graph in one or two rows."""
+    """One graph: an area in one to three rows, a line in more."""
     now = graph.data.values[-1] if graph.data.values else None
     text = graph.text(now)
     token = token_of(text, "strong" if graph.strong else "text")
@@ -235,7 +236,11 @@ def graph_lines(graph: Graph, view: View, width: int, where: Room, rows: int) ->
         Span(f" {graph.unit}"[: start - value_end - 1].ljust(start - value_end - 1), "dim"),
     ]
     out = []
-    for i, bits in enumerate(cache_part(view, AreaCache).area(graph.data.values, graph.top, rows)):
+    if rows >= TALL_ROWS:
+        drawn = curve_text(graph.data.values, graph.top, rows)
+    else:
+        drawn = cache_part(view, AreaCache).area(graph.data.values, graph.top, rows)
+    for i, bits in enumerate(drawn):
         right, x = "", end
         if where.top_end is not None and rows > 1:
             label = figure(graph.top / graph.scale).removesuffix(".0") if i == 0 else "0" if i == rows - 1 else ""

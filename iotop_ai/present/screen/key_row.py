@@ -34,7 +34,7 @@ class Key(NamedTuple):
 
 
 _MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK"}
-_OPEN = ("row.open",)
+_OPEN, _ZOOM = ("row.open",), ("panels.zoom",)
 _LONGEST_NAME = 14
 _OPENED = {"banner": "why", "path": "jobs"}
 """What Enter opens on a panel without rows."""
@@ -53,7 +53,7 @@ _LIST_ROW = (
     *("device.list", "filter.open", "sort.previous", "sort.list", "sort.reverse", "rows.tree", "rows.columns"),
     *("rows.tag", "rows.active", "rows.accumulate"),
 )
-_LAST_ROW = ("panel.banner", "app.palette", "theme.next", "app.picture")
+_LAST_ROW = ("panels.zoom", "panel.banner", "app.palette", "theme.next", "app.picture")
 _LIVE_ROW = (
     *("app.quit", "help.open", "row.open", "job.next", _TAB, "device.previous", "device.list", "gpu.open"),
     *(
@@ -145,6 +145,9 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     if view.pattern and not right:
         right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
     keys = tuple(_opens(key, frame, view) for key in keys_of(view))
+    if view.zoom:
+        zoom = [key._replace(word="all", drop=0) for key in keys if key.actions == _ZOOM]
+        keys = (*keys[:2], *zoom, *(key for key in keys[2:] if key.actions != _ZOOM))
     useful = tuple(key for key in keys if key.actions != _OPEN or key.word)
     return [row(width, _entries(useful, width - 1 - spans_cells(right), view.readonly), right)]
 

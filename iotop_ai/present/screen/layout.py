@@ -14,6 +14,7 @@ from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.job.time_bar import time_rows
 from iotop_ai.present.job.time_words import counted
 from iotop_ai.present.machine.panel import link_count, system_rows
+from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.actions import all_actions
 from iotop_ai.present.screen.graphs import graph_rows
@@ -68,6 +69,7 @@ PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for na
 
 TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
+_LISTED_STEP, _GRAPHS = 8, 3
 _TITLED_FROM = 20
 """Rows of a screen from which a hidden panel leaves its title."""
 _CLOSE = ("keys", "banner", "time", "timeline")
@@ -110,19 +112,45 @@ def _gap_count(heights: _Heights, hidden: frozenset[str]) -> int:
     return sum(1 for name in names if name not in hidden and getattr(heights, name))
 
 
+ZOOMABLE = ("graphs", "gpu", "disk", "process", "system")
+"""Panels that say more in a taller window."""
+
+
+def zoomed(view: View) -> str:
+    """The panel that has the whole window; "" without one."""
+    return view.zoom if view.zoom in ZOOMABLE and view.zoom not in view.hidden else ""
+
+
+def _zoom_slots(panel: str, height: int, view: View) -> tuple[Slot, ...]:
+    """The verdict's row, the time line of the past, the panel, the keys."""
+    heads = ["banner", "timeline"] if view.timeline is not None else ["banner"]
+    heads = heads[: max(0, height - 2)]
+    room = height - 1 - len(heads)
+    return (
+        *(Slot(name, y, 1) for y, name in enumerate(heads)),
+        Slot(panel, len(heads), room),
+        Slot("keys", height - 1, 1),
+    )
+
+
 def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
-    """The panels that fit, top to bottom, over the whole height.
+    """The panels that fit, top to bottom, over the whole height; a zoomed one alone below the verdict.
 
     Where the screen is low, these shrink first: the network table, blank rows, the second row of graphs, a row for each
     of many equal GPUs, process rows, the CPU row, the fullness row, graphs. Banner, path and the guilty disk stay. The
     layout depends on the machine and the window, not on what is busy, so that nothing jumps.
     """
+    if panel := zoomed(view):
+        return _zoom_slots(panel, height, view)
     disks = len(devices.panel_devices(frame, view))
     every, folded = len(gpus(frame, view)), len(gpu_groups(frame, view))
     links, parts = min(link_count(frame), _MOST_LINKS), _parts(frame, view)
+    # In steps, so that a process more or less moves nothing.
+    listed = -(-(len(groups(frame, view)) + 2) // _LISTED_STEP) * _LISTED_STEP if tall_enough(height) else 0
     # The bar belongs to the banner.
     time = counted(frame) and "banner" not in view.hidden
-    return _planned(width, height, view.hidden, time, view.timeline is not None, disks, parts, every, folded, links)
+    timeline = view.timeline is not None
+    return _planned(width, height, view.hidden, time, timeline, disks, parts, every, folded, links, listed)
 
 
 @lru_cache(maxsize=32)
@@ -137,8 +165,11 @@ def _planned(
     every: int,
     folded: int,
     links: int,
+    listed: int,
 ) -> tuple[Slot, ...]:
-    """``plan`` by numbers: disks, partitions of the selected one, GPUs, rows of equal GPUs, links."""
+    """``plan`` by numbers: disks, partitions of the selected one, GPUs, rows of equal GPUs, links, rows of the list of
+    processes with its title and last row (0 on a low screen).
+    """
     tall = tall_enough(height)
     first_disks = min(max(disks, 1), _LEAST_DISKS)
     heights = _Heights(
@@ -180,7 +211,7 @@ def _planned(
             break
         lower = {name: min(value, getattr(heights, name)) for name, value in change.items()}
         heights = heights._replace(**lower)
-    return _slots(_spread(heights, height, hidden, disks + parts), height, hidden)
+    return _slots(_spread(heights, height, hidden, disks + parts, listed), height, hidden)
 
 
 def tall_enough(height: int) -> bool:
@@ -193,8 +224,10 @@ def _parts(frame: Frame, view: View) -> int:
     return 0 if device is None else len(devices.nested_devices(devices.top_row_of(device.name, frame), frame, view))
 
 
-def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int) -> _Heights:
-    """Spare rows go to disks without a row, up to a third of the screen, then to processes."""
+def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, listed: int) -> _Heights:
+    """Spare rows go to disks without a row, up to a third of the screen, then to processes; on a tall screen those that
+    the list does not need to the graphs, the same number to each of the three.
+    """
     spare = height - heights.total(hidden)
     if spare > 0 and heights.disk and "disk" not in hidden:
         # Process rows for the reader, the trainer and the footer come before the fourth disk.
@@ -202,6 +235,12 @@ def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int) 
         room = min(spare - keep, height // 3 - heights.disk)
         more = max(0, min(room, disks + 1 - heights.disk))
         heights = heights._replace(disk=heights.disk + more)
+        spare -= more
+    if spare > 0 and listed and heights.graphs and "graphs" not in hidden:
+        # Two rows of a graph at least, up to half of the screen for all.
+        unneeded = spare if "process" in hidden else spare - max(0, listed - heights.process)
+        more = max(0, min(unneeded, height // 2 - heights.graphs)) // _GRAPHS * _GRAPHS
+        heights = heights._replace(graphs=heights.graphs + more)
         spare -= more
     if spare > 0:
         taker = next((n for n in ("process", "disk", "system", "graphs") if n not in hidden), "")

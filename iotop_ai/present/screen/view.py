@@ -73,6 +73,8 @@ class View(NamedTuple):
     ascii_only: bool = False
     hidden: frozenset[str] = frozenset()
     """Panels toggled off."""
+    zoom: str = ""
+    """The panel that has the whole window; "" for all panels."""
     message: str = ""
     """The answer to the last key ("done: sorted by cpu"), beside the keys for 4 s."""
     past: tuple[Sample, ...] = ()

@@ -13,7 +13,8 @@ from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.text.line import Span
 
-GAP = "╌"
+GAP = "┄"
+"""Blank in ASCII, where a row of its substitutes would be louder than what is known."""
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
 

@@ -92,7 +92,7 @@ def test_two_settings_of_one_key_are_one_conflict() -> None:
 
 
 def test_the_same_key_on_two_screens_is_not_a_conflict() -> None:
-    assert remapped({"gpu.next": ["z"], "health.next": ["z"], "device.next": ["z"]})[1] == ()
+    assert remapped({"gpu.next": ["Z"], "health.next": ["Z"], "device.next": ["Z"]})[1] == ()
 
 
 def test_the_help_shows_the_users_keys() -> None:

@@ -77,6 +77,7 @@ def test_ascii_keeps_the_columns(text: str) -> None:
 
 def test_ascii_glyphs() -> None:
     assert ascii_text("── ▌ › ● × ► ╌") == "-- | > * x > ?"
+    assert ascii_text("┄⣀") == " :"
     assert ascii_text("⣿⣀⠀") == "@: "
     line = Line((Span("─", "rule"), Span("a")), "sel", "disk:a")
     assert ascii_line(line) == Line((Span("-", "rule"), Span("a")), "sel", "disk:a")

@@ -161,7 +161,12 @@ class ListActions:
     def panel(self, name: str) -> None:
         """Hide or show a panel."""
         hidden = self._state.view.hidden ^ {name}
-        self._state.change(f"done: {name} {'hidden' if name in hidden else 'shown'}", hidden=hidden)
+        self._state.change(f"done: {name} {'hidden' if name in hidden else 'shown'}", hidden=hidden, zoom="")
+
+    def zoom(self, panel: str) -> None:
+        """Give a panel the whole window, or show all panels again."""
+        panel = "" if self._state.view.zoom else panel
+        self._state.change(f"done: {panel} alone; z shows all" if panel else "done: all panels", zoom=panel, scroll=0)
 
     def find(self) -> None:
         """Begin to type a filter; the previous one is selected."""

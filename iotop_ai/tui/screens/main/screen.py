@@ -13,7 +13,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.gpu.groups import selected_gpu
 from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import SCREENS
-from iotop_ai.present.screen.layout import Slot, plan
+from iotop_ai.present.screen.layout import ZOOMABLE, Slot, plan
 from iotop_ai.present.screen.mouse import sort_at
 from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.selection import selectable, selected_device_name
@@ -384,9 +384,19 @@ class MainScreen(MonitorScreen):
             openers[panel]()
 
     def action_clear(self) -> None:
-        """Return to now, or clear the filter."""
-        if not self.time.now():
+        """Return to now, show all panels, or clear the filter."""
+        if self.time.now():
+            return
+        if self.view.zoom:
+            self.action_zoom()
+        else:
             self.lists.clear_filter()
+
+    def action_zoom(self) -> None:
+        """Give the focused panel the whole window, or show all; of a panel without more to show, the processes."""
+        if not self.view.zoom and self.view.focus not in ZOOMABLE:
+            self._focus_processes()
+        self.lists.zoom(self.view.focus if self.view.focus in ZOOMABLE else "process")
 
     def action_sideways(self, step: int) -> None:
         """Where there is a time line, move by 10 s; else choose the previous or next device."""

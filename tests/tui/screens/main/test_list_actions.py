@@ -75,3 +75,28 @@ async def test_every_list_is_left_without_a_change(key: str) -> None:
         await shown.press(key, "down", "x", "escape")
         assert shown.view == before
         assert shown.app.screen is shown.app.main
+
+
+@pytest.mark.parametrize("back", ["z", "escape", "3"])
+async def test_a_panel_has_the_whole_window_and_gives_it_back(back: str) -> None:
+    async with showing() as shown:
+        before = [line for line in shown.screen() if line.startswith("── ")]
+        await shown.press("z")  # the banner, which has the focus, has no more to show: the processes
+        assert shown.view.zoom == shown.view.focus == "process"
+        lines = shown.screen()
+        assert lines[1].startswith("━━ process ")
+        assert [line for line in lines if line.startswith("── ")] == []
+        await shown.press("down", back)
+        assert not shown.view.zoom
+        if back != "3":
+            assert len([line for line in shown.screen() if line[:2] in ("──", "━━")]) == len(before)
+
+
+async def test_the_zoomed_disks_keep_their_cursor() -> None:
+    async with showing(size=(160, 48)) as shown:
+        shown.app.main.panels["disk"].focus()
+        await shown.press("z", "down", "down")
+        assert shown.view.zoom == "disk"
+        assert shown.view.cursor.startswith("disk:")
+        await shown.press("enter", "escape", "z")
+        assert shown.view.focus == "disk"

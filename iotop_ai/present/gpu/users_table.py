@@ -1,0 +1,104 @@
+"""Who uses the GPUs: a row per user with its memory and processes, then a row per process."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.gpu.groups import gpus, number_runs
+from iotop_ai.present.gpu.users import GpuUser, gpu_users
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row
+from iotop_ai.present.text.table import Column, fit_columns, head, place_columns
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, size
+
+USER_COLUMNS = (
+    Column("gpus", "GPUs", 8, 0, 12, left=True),
+    Column("mem", "mem", 7, 0, 9),
+    Column("count", "processes", 11, 0),
+)
+PROCESS_COLUMNS = (
+    Column("gpu", "GPU", 5, 0, 6, left=True),
+    Column("user", "user", 10, 0, 12, left=True),
+    Column("mem", "mem", 7, 0, 9),
+    Column("sm", "SM%", 6, 0, 8),
+    Column("kind", "kind", 10, 4, left=True, gap=2),
+    Column("job", "job", 16, 5, 24, left=True, gap=2),
+    Column("command", "command", 14, 6, left=True, gap=2),
+)
+_NAME = 26
+
+
+class _Use(NamedTuple):
+    """A process on a GPU with that one's number."""
+
+    gpu: int
+    user: GpuUser
+
+
+def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
+    """The users, the one with most memory first, then their processes likewise; [] without room."""
+    if height < 2:
+        return []
+    uses: list[_Use] = []
+    unlisted = 0
+    for gpu in gpus(frame, view):
+        found = None if gpu.state is None else gpu_users(frame, view, gpu.state)
+        if found is None or gpu.state is None:
+            unlisted += 1
+        else:
+            uses += [_Use(gpu.state.number, one) for one in found]
+    out = _users(width, uses)
+    if not uses:
+        text = "no process is on a GPU" if not unlisted else "? the driver does not list the processes"
+        out.append(row(width, [Span(f" {text}", "unsure" if unlisted else "dim")]))
+        return out[:height]
+    out = out[: max(2, height // 2)]
+    return [*out, *_processes(width, uses, height - len(out))]
+
+
+def _users(width: int, uses: list[_Use]) -> list[Line]:
+    at = place_columns(USER_COLUMNS, _NAME, min(width - 1, 60))
+    by_user: dict[str, list[_Use]] = {}
+    for use in uses:
+        by_user.setdefault(use.user.user, []).append(use)
+    out = [head(width, "users of GPUs", at)]
+    for name, own in sorted(by_user.items(), key=lambda item: (-_memory(item[1]), item[0])):
+        numbers = number_runs({use.gpu for use in own})
+        texts = {"gpus": numbers, "mem": _memory_text(own), "count": str(len({use.user.process.pid for use in own}))}
+        label = "not visible from here" if name == UNKNOWN else name
+        out.append(place(width, Cell(1, cut(label, _NAME - 2)), *[spot.cell(texts[spot.column.id]) for spot in at]))
+    return out
+
+
+def _memory(uses: list[_Use]) -> int:
+    return sum(use.user.process.memory_bytes or 0 for use in uses)
+
+
+def _memory_text(uses: list[_Use]) -> str:
+    known = all(use.user.process.memory_bytes is not None for use in uses)
+    return size(_memory(uses)) if known else UNKNOWN
+
+
+def _processes(width: int, uses: list[_Use], height: int) -> list[Line]:
+    if height < 2:
+        return []
+    at = place_columns(fit_columns(PROCESS_COLUMNS, width - _NAME - 1), _NAME, width - 1)
+    out = [head(width, "processes on GPUs", at)]
+    uses = sorted(uses, key=lambda use: (-(use.user.process.memory_bytes or 0), use.gpu, use.user.process.pid))
+    fit = height - 1 if len(uses) <= height - 1 else height - 2
+    for number, user in uses[: max(0, fit)]:
+        process = user.process
+        texts = {
+            "gpu": str(number),
+            "user": user.user,
+            "mem": size(process.memory_bytes),
+            "sm": UNKNOWN if process.sm_percent is None else str(process.sm_percent),
+            "kind": process.kind if process.instance is None else f"{process.kind} {process.instance}",
+            "job": user.job or UNDEFINED,
+            "command": user.command or UNDEFINED,
+        }
+        name = f"{user.name} {process.pid}" if user.visible else f"{process.pid} (not visible from here)"
+        out.append(place(width, Cell(1, cut(name, _NAME - 2)), *[spot.cell(texts[spot.column.id]) for spot in at]))
+    if len(uses) > fit:
+        out.append(row(width, [Span(f" {len(uses) - max(0, fit)} more", "dim")]))
+    return out[:height]

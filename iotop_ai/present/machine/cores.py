@@ -1,0 +1,78 @@
+"""The CPU core by core: a row each with its shares of time, or side by side where they are many."""
+
+from __future__ import annotations
+
+from iotop_ai.model.frame import Frame
+from iotop_ai.model.machine.cpu import UNKNOWN_CORE, CoreRates
+from iotop_ai.present.text.line import Cell, Line, Span, place, row
+from iotop_ai.present.text.panel import reason_spans
+from iotop_ai.present.text.table import Column, ColumnSlot, head, place_columns, rule
+from iotop_ai.present.text.units import percent, token_of
+
+COLUMNS = (
+    Column("busy", "busy%", 7, 0, 9),
+    Column("user", "user%", 7, 1, 9),
+    Column("system", "system%", 9, 2, 10),
+    Column("iowait", "iowait%", 9, 3, 10),
+    Column("steal", "steal%", 8, 4, 10),
+)
+_NAME, _BAR_GAP = 7, 3
+_LEAST, _BAR = 15, 6
+"""Columns of a core, and of its bar, where cores stand side by side."""
+
+
+def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line]:
+    """A rule, then the cores in the order of their numbers. hue: of the busiest core, where the verdict names it."""
+    table, rates = frame.snapshot.cpu.value, frame.sample.cpu.value
+    if table is None or height < 2:
+        return [] if height < 2 else [rule(width, "cores"), row(width, [Span(" "), *reason_spans(frame.snapshot.cpu)])]
+    numbers = sorted(table.cores)
+    known = {} if rates is None else rates.cores
+    busiest = None if rates is None else rates.busiest
+    cores = [(n, known.get(n, UNKNOWN_CORE), hue if n == busiest else "") for n in numbers]
+    if len(cores) <= height - 1:
+        at = place_columns(COLUMNS, _NAME, min(width - 1, _NAME + 55))
+        return [head(width, "core", at), *(_whole_row(width, at, *core) for core in cores)]
+    return _side_by_side(width, height, cores)
+
+
+def _whole_row(width: int, at: list[ColumnSlot], number: int, core: CoreRates, hue: str) -> Line:
+    texts = {
+        "busy": percent(core.busy_ratio),
+        "user": percent(core.user_ratio),
+        "system": percent(core.system_ratio),
+        "iowait": percent(core.iowait_ratio),
+        "steal": percent(core.steal_ratio),
+    }
+    figures = [spot.cell(texts[spot.column.id], hue if spot.column.id == "busy" else "") for spot in at]
+    start = at[-1].last + 1 + _BAR_GAP
+    bar = _bar(core.busy_ratio, width - 1 - start)
+    return place(width, Cell(1, str(number), hue or "text"), *figures, Cell(start, bar, hue or "graph"))
+
+
+def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str]]) -> list[Line]:
+    """From top to bottom, then the next column; the busiest ones where not all have room."""
+    most = max(1, (width - 1) // _LEAST)
+    rows = height - 1
+    left_out = len(cores) - most * rows
+    if left_out > 0:
+        rows -= 1
+        part = sorted(cores, key=lambda core: -(core[1].busy_ratio or 0.0))[: most * rows]
+        left_out, cores = len(cores) - len(part), sorted(part)
+    each = -(-len(cores) // max(1, rows))
+    step = (width - 1) // max(1, each)
+    out = [rule(width, "cores", [Span("busy%", "dim")])]
+    for y in range(min(rows, len(cores))):
+        found: list[Cell] = []
+        for i, (number, core, hue) in enumerate(cores[y::rows]):
+            x, text = 1 + i * step, percent(core.busy_ratio)
+            found += [Cell(x + 2, str(number), hue or "dim", True), Cell(x + 6, text, hue or token_of(text), True)]
+            found.append(Cell(x + 8, _bar(core.busy_ratio, min(step - 10, 4 * _BAR)), hue or "graph"))
+        out.append(place(width, *found))
+    if left_out > 0:
+        out.append(row(width, [Span(f" {left_out} more, less busy", "dim")]))
+    return out
+
+
+def _bar(ratio: float | None, room: int) -> str:
+    return "" if ratio is None or room <= 0 else "━" * min(room, round(ratio * room))

@@ -1,0 +1,63 @@
+"""Series to a braille line with joins, for graphs of four rows and more: an area of that height is louder than text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import log10
+
+from iotop_ai.present.text.braille import GAP
+
+TALL_ROWS = 4
+"""Rows from which a graph is a line instead of an area."""
+_LEFT = (0x40, 0x04, 0x02, 0x01)
+_RIGHT = (0x80, 0x20, 0x10, 0x08)
+
+Level = Callable[[float], int]
+"""The height of a value above 0 in dots, 1 to 4 for each row."""
+
+
+def linear(top: float, rows: int) -> Level:
+    """Even steps from 0 to ``top``."""
+    high = 4 * rows
+    return lambda value: max(1, min(high, round(value / top * high)))
+
+
+def logarithmic(low: float, top: float, rows: int) -> Level:
+    """Even steps for equal ratios from ``low`` to ``top``."""
+    high = 4 * rows
+    decades = log10(top / low)
+    return lambda value: max(1, min(high, 1 + round(log10(max(value, low) / low) / decades * (high - 1))))
+
+
+def curve(values: Sequence[float | None], rows: int, level: Level) -> list[list[int]]:
+    """The dots of each row from top to bottom, a number for each cell of two values. 0 has no dot, as an unknown."""
+    out = [[0] * (len(values) // 2) for _ in range(rows)]
+    before: int | None = None
+    for i, value in enumerate(values):
+        if value is None or value <= 0:
+            before = None
+            continue
+        height = level(value)
+        low, high = height, height
+        if before is not None:
+            low, high = min(height, before + 1), max(height, before - 1)
+        sides = _RIGHT if i % 2 else _LEFT
+        for dot in range(low - 1, high):
+            out[rows - 1 - dot // 4][i // 2] |= sides[dot % 4]
+        before = height
+    return out
+
+
+def level_dots(cells: int, rows: int, height: int) -> list[list[int]]:
+    """A level over the whole width, a dot for each cell."""
+    out = [[0] * cells for _ in range(rows)]
+    out[rows - 1 - (height - 1) // 4] = [_LEFT[(height - 1) % 4]] * cells
+    return out
+
+
+def curve_text(values: Sequence[float | None], top: float, rows: int) -> list[str]:
+    """As ``area``: rows of braille from top to bottom; a cell with both values unknown is a gap on the bottom row."""
+    dots = curve(values, rows, linear(top, rows))
+    out = ["".join([chr(0x2800 + one) if one else " " for one in line]) for line in dots[:-1]]
+    pairs = zip(dots[-1], values[::2], values[1::2], strict=True)
+    return [*out, "".join([chr(0x2800 + d) if d else GAP if a is None and b is None else " " for d, a, b in pairs])]

@@ -1,0 +1,72 @@
+"""One panel over the whole window, and what a tall window is used for."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.present.screen.layout import ZOOMABLE, plan, screen_rows
+from iotop_ai.present.screen.view import Timeline, View
+from iotop_ai.present.text.line import cells
+from tests.present import gpu_scenes, scenes
+from tests.present.make import NS, Machine, Proc, frame, snapshots
+
+UTC = View(utc_offset_s=0)
+
+
+@pytest.mark.parametrize("panel", ZOOMABLE)
+@pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (160, 48), (250, 70)])
+def test_a_zoomed_panel_has_every_row_but_the_verdict_and_the_keys(panel: str, width: int, height: int) -> None:
+    scene = gpu_scenes.eight()
+    view = UTC._replace(zoom=panel, focus=panel)
+    assert [tuple(slot) for slot in plan(width, height, scene, view)] == [
+        ("banner", 0, 1),
+        (panel, 1, height - 2),
+        ("keys", height - 1, 1),
+    ]
+    lines = screen_rows(width, height, scene, view)
+    assert {cells(line.text) for line in lines} == {width}
+    assert len(lines) == height
+    assert " z:all " in lines[-1].text
+
+
+def test_a_hidden_panel_is_not_zoomed_and_a_time_line_stays() -> None:
+    names = [s.panel for s in plan(80, 24, scenes.starved(61), UTC._replace(zoom="gpu", hidden=frozenset({"gpu"})))]
+    assert {"path", "disk", "process"} <= set(names)
+    past = UTC._replace(zoom="disk", timeline=Timeline(0, 60 * NS, 60 * NS))
+    assert [s.panel for s in plan(80, 24, scenes.starved(61), past)] == ["banner", "timeline", "disk", "keys"]
+
+
+def test_zoomed_gpus_come_with_their_users_by_memory() -> None:
+    lines = [line.text for line in screen_rows(80, 24, scenes.starved(61), UTC._replace(zoom="gpu", focus="gpu"))]
+    (users,) = (i for i, text in enumerate(lines) if text.startswith("── users of GPUs"))
+    (processes,) = (i for i, text in enumerate(lines) if text.startswith("── processes on GPUs"))
+    assert lines[users + 1].split() == ["alice", "0-7", "480G", "8"]
+    assert lines[processes + 1].split()[:5] == ["train.py", "48213", "0", "alice", "60G"]
+
+
+def test_the_zoomed_system_panel_has_every_core() -> None:
+    lines = [line.text for line in screen_rows(80, 24, scenes.no_gpu(), UTC._replace(zoom="system", focus="system"))]
+    (title,) = (i for i, text in enumerate(lines) if text.startswith("── core"))
+    assert lines[title].split()[3:] == ["busy%", "user%", "system%", "iowait%", "steal%"]
+    assert lines[title + 1].split()[0] == "0"
+    many = [line.text for line in screen_rows(80, 24, scenes.starved(61), UTC._replace(zoom="system", focus="system"))]
+    (title,) = (i for i, text in enumerate(many) if text.startswith("── cores"))
+    assert "more, less busy" in many[-4]  # 192 cores
+
+
+def few(count: int) -> Machine:
+    return Machine(procs=tuple(Proc(100 + n, f"p{n}", cpu=0.01) for n in range(count)))
+
+
+@pytest.mark.parametrize(("count", "least"), [(5, 20), (60, 7)])
+def test_rows_that_the_list_does_not_need_make_the_graphs_taller(count: int, least: int) -> None:
+    scene = frame(snapshots(lambda i: few(count), 5))
+    slots = {slot.panel: slot for slot in plan(250, 70, scene, UTC)}
+    assert slots["graphs"].height >= least
+    assert slots["process"].height >= min(count + 2, 30)
+    assert (slots["graphs"].height - 1) % 3 == 0
+
+
+def test_a_process_more_moves_nothing() -> None:
+    heights = {plan(250, 70, frame(snapshots(lambda i, n=n: few(n), 5)), UTC) for n in range(8, 13)}  # type: ignore[misc]
+    assert len(heights) == 1
