@@ -196,3 +196,10 @@ def test_trend_prints_charts() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "CPU busy" in done.stdout or "GPU busy" in done.stdout
     assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize(("locale", "glyphs"), [("C", False), ("C.UTF-8", True)])
+def test_trend_draws_what_the_locale_has(locale: str, glyphs: bool) -> None:
+    done = iotop("trend", "-n", "2", "-d", "0.1", LC_ALL=locale, TERM="xterm-256color")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (not done.stdout.isascii()) is glyphs

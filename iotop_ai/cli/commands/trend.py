@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 
 from iotop_ai.cli.commands.batch import stop
 from iotop_ai.cli.options.common import add_source_flags, count, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
+from iotop_ai.cli.start.terminal import draws_glyphs
 from iotop_ai.export.text.trend import Trend
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.pipeline import frames
@@ -35,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
     if sys.stderr is not None and sys.stderr.isatty():
         print(f"watching {args.count * settings.interval_s:g} s; Ctrl-C stops and prints", file=sys.stderr)
     trend = watch(LiveSource(settings._replace(smart=False)), Trend(settings.devices), args.count)
-    plain = settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
+    # Python writes UTF-8 also in the C locale, whose terminals have no braille.
+    unicode = draws_glyphs(os.environ) and (sys.stdout.encoding or "").lower().startswith("utf")
+    plain = settings.ascii_only or not unicode
     width, _ = bounded(*shutil.get_terminal_size((80, HEIGHT)))
     print(trend.render(width, HEIGHT, plain))
     return 0

@@ -28,7 +28,7 @@ def terminal(settings: Settings, environ: Mapping[str, str]) -> Terminal:
         environ = {name: value for name, value in environ.items() if name != "NO_COLOR"}
     colours = _colours(environ)
     theme = settings.theme or _theme(colours, environ)
-    return Terminal(theme, colours, settings.ascii_only or not _draws_glyphs(environ))
+    return Terminal(theme, colours, settings.ascii_only or not draws_glyphs(environ))
 
 
 def _colours(environ: Mapping[str, str]) -> int:
@@ -52,7 +52,8 @@ def _theme(colours: int, environ: Mapping[str, str]) -> str:
     return "light" if light else "dark"
 
 
-def _draws_glyphs(environ: Mapping[str, str]) -> bool:
+def draws_glyphs(environ: Mapping[str, str]) -> bool:
+    """Whether the locale and the terminal have braille and lines."""
     if environ.get("TERM") == "linux":  # the console's font has no braille
         return False
     locale = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := environ.get(name))), "")

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from iotop_ai.model.block.counters import BlockKey
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.block.figures import BOUNDS_MS, FEW_BOUNDS_MS, AwaitHistogram, await_histogram
-from iotop_ai.present.text.line import Cell, Line, Span, place
+from iotop_ai.present.block.figures import (
+    BOUNDS_MS,
+    FEW_BOUNDS_MS,
+    AwaitHistogram,
+    await_histogram,
+    await_percentiles,
+)
+from iotop_ai.present.block.table import await_text
+from iotop_ai.present.text.line import Cell, Line, Span, cells, place
 from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import percent, token_of
 
@@ -22,11 +29,7 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
     reads, writes = sum(histogram.reads), sum(histogram.writes)
     if not reads and not writes:
         return []
-    # The kernel adds times up and times no single request: the mean of its interval stands for each.
-    note = f"{reads:,.0f} reads, {writes:,.0f} writes, each by its interval's mean"
-    if len(note) > width - 40:
-        note = f"{reads:,.0f} reads, {writes:,.0f} writes"
-    out = [rule(width, f"latency, last {histogram.seconds:.0f} s", [Span(note, "dim")])]
+    out = [rule(width, f"latency, last {histogram.seconds:.0f} s", _note(frame, key, reads, writes, width - 26))]
     bin_width = min(2 * _BIN, (width - _LABEL - 1) // (len(bounds) + 1))
     out += _bars(width, histogram, bin_width, bar_rows)
     names = [_ms(bound) for bound in bounds] + ["more"]
@@ -37,16 +40,39 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
     return out
 
 
+def _note(frame: Frame, key: BlockKey, reads: float, writes: float, room: int) -> list[Span]:
+    """Percentiles of the reads and the writes, with their numbers where there is room.
+
+    The kernel adds times up and times no single request: the mean of its interval stands for each.
+    """
+    parts = []
+    for kind, number in (("read", reads), ("write", writes)):
+        of = await_percentiles(frame.history, key, kind)
+        if of is not None:
+            figures = "/".join(await_text(ms, number) for ms in of)
+            parts.append((kind, number, figures))
+    names = "p50/p90/p99 of interval means"
+    every = [f"{number:,.0f} {kind}s {figures}" for kind, number, figures in parts]
+    short = [f"{kind[0]} {figures}" for kind, _, figures in parts]
+    texts = (
+        f"{names}: {', '.join(every)} ms",
+        f"{names}: {', '.join(short)}",
+        f"{names}: {short[0]}",
+        f"p50/90/99: {short[0]}",
+    )
+    return [Span(next((text for text in texts if cells(text) <= room), texts[-1]), "dim")]
+
+
 def _ms(bound: float) -> str:
     return f"{bound / 1000:g}k" if bound >= 1000 else f"{bound:g}"
 
 
 def _line(width: int, label: str, texts: list[str], bin_width: int, token: str = "") -> Line:
-    cells = [
+    spots = [
         Cell(_LABEL + bin_width * (i + 1) - 1, text, token or token_of(text), right=True)
         for i, text in enumerate(texts)
     ]
-    return place(width, Cell(1, label, "dim"), *cells)
+    return place(width, Cell(1, label, "dim"), *spots)
 
 
 def _bars(width: int, histogram: AwaitHistogram, bin_width: int, rows: int) -> list[Line]:
@@ -57,10 +83,10 @@ def _bars(width: int, histogram: AwaitHistogram, bin_width: int, rows: int) -> l
     out = []
     bar = max(2, bin_width - 2)
     for base in range((rows - 1) * 8, -1, -8):
-        cells = [
+        spots = [
             Cell(_LABEL + bin_width * (i + 1) - 1, _EIGHTHS[min(8, height - base)] * bar, "graph", right=True)
             for i, height in enumerate(heights)
             if height > base
         ]
-        out.append(place(width, *cells))
+        out.append(place(width, *spots))
     return out

@@ -93,6 +93,36 @@ def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[floa
     return AwaitHistogram(bounds, tuple(reads), tuple(writes), seconds)
 
 
+class Percentiles(NamedTuple):
+    """Awaits in ms below which so many percent of the requests lie, each by the mean of its interval."""
+
+    p50: float
+    p90: float
+    p99: float
+
+
+def await_percentiles(history: Iterable[Sample], key: BlockKey, kind: str) -> Percentiles | None:
+    """Of the "read"s or "write"s of a history; None without any. The kernel does not time single requests."""
+    means: list[tuple[float, float]] = []
+    for sample in history:
+        rates = (sample.block.value or {}).get(key)
+        if rates is None or sample.gap or not sample.block.renewed or not sample.block.seconds:
+            continue
+        per_s, await_ms = getattr(rates, f"{kind}s_per_s"), getattr(rates, f"{kind}_await_ms")
+        if per_s and await_ms is not None:
+            means.append((await_ms, per_s * sample.block.seconds))
+    if not means:
+        return None
+    means.sort()
+    whole = sum(requests for _, requests in means)
+    found, below = [], 0.0
+    for await_ms, requests in means:
+        below += requests
+        while len(found) < 3 and below >= (0.5, 0.9, 0.99)[len(found)] * whole * (1 - 1e-12):
+            found.append(await_ms)
+    return Percentiles(*found)
+
+
 class Peaks(NamedTuple):
     """The largest figure of one interval each; None when none was known."""
 

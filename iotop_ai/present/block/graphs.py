@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockKey, BlockRates
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
+from iotop_ai.present.block.await_chart import LEAST_ROWS, chart_rows
 from iotop_ai.present.block.table import await_text
 from iotop_ai.present.screen.graphs import Graph, axis, graph_lines, room
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import Series, nice_top, series
 from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.units import GIB, MIB, UNDEFINED, brief, percent
+
+_TWO_ROWS = 1 + 8 + 2 * 4
+"""Rows from which the graphs beside the chart have two rows."""
 
 Value = Callable[[BlockRates], float | None]
 
@@ -77,16 +82,38 @@ def _await_of(kind: str) -> Value:
     return value
 
 
+class AwaitLimits(NamedTuple):
+    """hot_ms: read awaits above it are drawn as hot. typical_ms: the level in the chart. None: unknown."""
+
+    hot_ms: float | None = None
+    typical_ms: float | None = None
+
+
 def device_graph_rows(
-    frame: Frame, view: View, key: BlockKey, width: int, height: int, hot_ms: float | None = None
+    frame: Frame,
+    view: View,
+    key: BlockKey,
+    width: int,
+    height: int,
+    limits: AwaitLimits = AwaitLimits(),  # noqa: B008 - a frozen record
+    *,
+    log: bool = False,
+    alone: bool = False,
 ) -> list[Line]:
-    """The axis, then as many graphs as fit; each has two rows when all fit so."""
+    """The axis, then as many graphs as fit; each has two rows when all fit so. With more room the awaits share a tall
+    chart. alone: the chart has all rows.
+    """
     where = room(width)
     if where.cells < 10 or height < 2:
         return []
-    graphs = device_graphs(frame, view, key, 2 * where.cells, hot_ms)
-    rows = 2 if 1 + 2 * len(graphs) <= height else 1
+    graphs = device_graphs(frame, view, key, 2 * where.cells, limits.hot_ms)
+    others = graphs[2:]
+    chart = height - 1 if alone else height - 1 - (2 if height >= _TWO_ROWS else 1) * len(others)
     out = [axis(frame, view._replace(focus=""), width, where)]
+    if chart >= LEAST_ROWS:
+        out += chart_rows(*graphs[:2], width, where, chart, limits.typical_ms, log=log)
+        graphs = [] if alone else others
+    rows = 2 if len(out) + 2 * len(graphs) <= height else 1
     for graph in graphs:
         out += graph_lines(graph, view, width, where, rows)
     return out[:height]

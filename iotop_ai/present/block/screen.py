@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.await_histogram import await_rows
@@ -19,20 +20,30 @@ from iotop_ai.present.block.figures import (
     process_attribution,
     slowness,
 )
-from iotop_ai.present.block.graphs import device_graph_rows
+from iotop_ai.present.block.graphs import AwaitLimits, device_graph_rows
 from iotop_ai.present.block.table import device_rows
 from iotop_ai.present.health.summary import health, temperature
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
-from iotop_ai.present.text.line import Line, Span, blank, row
+from iotop_ai.present.text.line import Line, Span, blank, row, spans_cells
 from iotop_ai.present.text.table import rule
-from iotop_ai.present.text.units import capacity, figure, percent
+from iotop_ai.present.text.units import brief, capacity, figure, percent
 from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = (
-    *("disk.back", "disk.previous", "disk.health", "disk.pause", "disk.longer", "detail.back", "disk.help"),
+    *(
+        "disk.back",
+        "disk.previous",
+        "disk.tab",
+        "disk.log",
+        "disk.health",
+        "disk.pause",
+        "disk.longer",
+        "detail.back",
+        "disk.help",
+    ),
     "app.quit",
 )
 """The actions of the last row."""
@@ -41,23 +52,48 @@ _BLOCK = 9
 _MOST_ROWS = 6
 
 
-def device_screen_rows(frame: Frame, view: View, width: int, height: int, name: str) -> list[Line]:
+TABS = ("all", "latency", "processes", "facts")
+
+
+class DevicePage(NamedTuple):
+    """What the screen shows of the device: one of TABS, and whether its chart has a logarithmic scale."""
+
+    tab: str = TABS[0]
+    log: bool = False
+
+
+def device_screen_rows(
+    frame: Frame,
+    view: View,
+    width: int,
+    height: int,
+    name: str,
+    page: DevicePage = DevicePage(),  # noqa: B008 - a frozen record
+) -> list[Line]:
     """Exactly ``height`` lines of ``width`` columns."""
     device = device_or_selected(frame, view, name)
     if device is None:
         out = [rule(width, "disk"), row(width, [Span(" none here", "dim")])]
     else:
         plain = view._replace(device=device.name, focus="", cursor="", scroll=0, tree=False)
-        out = _body(frame, plain, width, height - 2, device)
+        out = _body(frame, plain, width, height - 2, device, page)
     out = [verdict_row(frame, view, width), *out]
     return above_rows(out, words_above(KEYS, view), view, width, height)
 
 
-def _body(frame: Frame, view: View, width: int, height: int, device: BlockDevice) -> list[Line]:
-    """Rows ordered by how much they say about "is this disk slow"; a short screen drops the last ones."""
-    tall, roomy = height >= TALL, height >= 29
+def _body(frame: Frame, view: View, width: int, height: int, device: BlockDevice, page: DevicePage) -> list[Line]:
     recent = device_window(frame, device)
-    top = _top(frame, view, width, device, recent)
+    top = _top(frame, view, width, device, recent, page.tab)
+    tabs = {"latency": _latency, "processes": _processes_tab, "facts": _facts_tab}
+    tab = tabs.get(page.tab, _overview)
+    return [*top, *tab(frame, view, width, height - len(top), device, recent, page)]
+
+
+def _overview(
+    frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
+) -> list[Line]:
+    """Rows ordered by how much they say about "is this disk slow"; a short screen drops the last ones."""
+    tall, roomy = height >= TALL - _TOP, height >= 29 - _TOP
     table = device_rows(frame, view, width, "now", _stack(frame, view, device)[: _MOST_ROWS if roomy else 2])
     awaits = await_rows(frame, device.key, width, 3 if tall else 0)
     facts = settings(frame, device)
@@ -72,7 +108,7 @@ def _body(frame: Frame, view: View, width: int, height: int, device: BlockDevice
         short = [*fullness(frame, device), *facts]
         rest = [field_rows(ceilings(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
-    left = height - len(top) - len(table) - gaps - (4 if roomy else 3 if height >= 20 else 0)
+    left = height - len(table) - gaps - (4 if roomy else 3 if height >= 20 - _TOP else 0)
     parts: list[list[Line]] = []
     for part, curves in ((awaits, 4), *((one, 7) for one in rest)):
         # The graphs of the awaits take precedence over all parts, those of rates and queue over the static facts.
@@ -80,13 +116,50 @@ def _body(frame: Frame, view: View, width: int, height: int, device: BlockDevice
         parts.append(part if fits else [])
         left -= len(part) if fits else 0
     awaits, peaks, mounts, fields = parts
-    graphs = device_graph_rows(frame, view, device.key, width, max(0, min(left, 13)), _hot_ms(recent))
+    most = max(13, left - 4)
+    graphs = device_graph_rows(frame, view, device.key, width, max(0, min(left, most)), _limits(recent), log=page.log)
     out: list[Line] = []
-    for block in (top, graphs, awaits, [*table, *peaks, *fields], mounts):
+    for block in (graphs, awaits, [*table, *peaks, *fields], mounts):
         out += block
         if tall and block:
             out.append(blank(width))
     return out + _processes(frame, view, width, height - len(out), device)
+
+
+_TOP = 3
+"""Rows above the overview: the state, its reason, the health."""
+
+
+def _latency(
+    frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
+) -> list[Line]:
+    """The chart of awaits over most of the screen, their spread, the figures now."""
+    table = device_rows(frame, view, width, "now", _stack(frame, view, device)[:2])
+    awaits = await_rows(frame, device.key, width, 4 if height >= TALL else 2 if height >= 24 else 0)
+    left = height - len(table) - len(awaits)
+    graphs = device_graph_rows(frame, view, device.key, width, left, _limits(recent), log=page.log, alone=True)
+    return [*graphs, *awaits, *table]
+
+
+def _processes_tab(
+    frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
+) -> list[Line]:
+    return _processes(frame, view, width, height, device)
+
+
+def _facts_tab(
+    frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
+) -> list[Line]:
+    """Its stack, its peaks and settings, every filesystem on it."""
+    table = device_rows(frame, view, width, "now", _stack(frame, view, device))
+    peaks, fields = field_rows(ceilings(frame, view, device), width), field_rows(settings(frame, device), width)
+    out = [*table, *([rule(width, "peaks"), *peaks] if peaks else [])]
+    out += [rule(width, "settings"), *fields] if fields else []
+    return [*out, *mount_rows(frame, device, width, max(0, height - len(out) - 1))]
+
+
+def _limits(recent: DeviceWindow) -> AwaitLimits:
+    return AwaitLimits(_hot_ms(recent), None if recent.facts is None else recent.facts.normal_ms)
 
 
 def _hot_ms(recent: DeviceWindow) -> float | None:
@@ -96,8 +169,8 @@ def _hot_ms(recent: DeviceWindow) -> float | None:
     return LIMITS.disk_await_ms if recent.facts.serial else LIMITS.inflation_slow * recent.facts.normal_ms
 
 
-def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: DeviceWindow) -> list[Line]:
-    """Its state and identity, the reason for the state, its health."""
+def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: DeviceWindow, tab: str) -> list[Line]:
+    """Its state and identity, the reason for the state, its health and the tabs."""
     word, hue = _state(frame, device, recent)
     info = device.info
     names = [d.name for d in devices.panel_devices(frame, view)]
@@ -120,8 +193,21 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     spans = [Span(" health".ljust(_BLOCK + 1), "dim"), Span(own_health.word, own_health.token)]
     if own_health.reason:
         spans.append(Span(f"  {own_health.reason}", "dim"))
-    end = [] if degrees is None else [Span("temp ", "dim"), Span(f"{degrees:.0f}"), Span(" C ", "dim")]
-    return [*out, row(width, spans, end)]
+    if degrees is not None:
+        spans += [Span("  temp ", "dim"), Span(f"{degrees:.0f}"), Span(" C", "dim")]
+    room = width - spans_cells(spans) - 2
+    tabs = next((one for one in (_tabs(tab), _tabs_short(tab)) if spans_cells(one) <= room), [])
+    return [*out, row(width, spans, tabs)]
+
+
+def _tabs(active: str) -> list[Span]:
+    """Their names, the active one in brackets, so that it reads without colour."""
+    names = [Span(f"[{tab}]", "strong") if tab == active else Span(f" {tab} ", "dim") for tab in TABS]
+    return [Span("Tab ", "key"), *names]
+
+
+def _tabs_short(active: str) -> list[Span]:
+    return [Span("Tab ", "key"), Span(f"[{active}]", "strong"), Span(f" {TABS.index(active) + 1}/{len(TABS)} ", "dim")]
 
 
 def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str, str]:
@@ -152,7 +238,7 @@ def _because(device: BlockDevice, recent: DeviceWindow) -> str:
             text += f", a write took {took}"
     else:
         inflation = facts.read_await_ms / facts.normal_ms
-        against = "within the normal" if inflation <= 1 else f"{figure(inflation)} x the normal"
+        against = "within the normal" if inflation <= 1 else f"{brief(inflation)} x the normal"
         text = f"a read took {figure(facts.read_await_ms) if facts.read_await_ms else '<0.1'} ms {when}, "
         text += f"{against} {figure(facts.normal_ms)} ms of {'this disk' if recent.learned else 'its kind'}"
     if facts.serial:

@@ -16,7 +16,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, row
 from iotop_ai.present.text.panel import panel, reason_row
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
-from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, count, figure, mib, percent, size
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, brief, count, figure, mib, percent, size
 
 COLUMNS = (
     Column("r/s", "r/s", 4, 30, 5, gap=0),
@@ -25,6 +25,7 @@ COLUMNS = (
     Column("%rrqm", "%rrqm", 6, 100, 7),
     Column("rareq", "rsize", 6, 60, 7),
     Column("r_await", "r_await", 8, 0),
+    Column("xnorm", "x norm", 7, 95),
     Column("w/s", "w/s", 5, 30),
     Column("wMB/s", "wMB/s", 6, 20, 7),
     Column("wrqm/s", "wrqm/s", 7, 130),
@@ -45,7 +46,9 @@ COLUMNS = (
     Column("temp", "temp", 5, 70),
     Column("health", "health", 9, 0, left=True, gap=1),
 )
-"""iostat's columns in its order. The title is the id, but for the sizes; while accumulating it loses its "/s"."""
+"""iostat's columns in its order, and how many times the normal await of reads it is. The title is the id, but for the
+sizes; while accumulating it loses its "/s".
+"""
 
 _WIDE, _REASON_WIDTH = 140, 16
 """From this width on, the health column has room for the reason."""
@@ -224,6 +227,7 @@ def _row(
         view.marks,
         _fullness(frame, device.name) if "full%" in ids else "",
         _degrees(frame, device.name) if "temp" in ids else "",
+        _times_normal(frame, device) if "xnorm" in ids else "",
         health(frame, device.name) if has_health else None,
     )
 
@@ -241,6 +245,7 @@ def _device_line(
     marks: Marks,
     fullness: str,
     degrees: str,
+    times_normal: str,
     device_health: Health | None,
 ) -> Line:
     """One row; an idle device keeps the row of the tick before."""
@@ -256,7 +261,9 @@ def _device_line(
         if id_ == "health":
             out += [] if device_health is None else _health_cells(device_health, spot)
             continue
-        text = {"full%": fullness, "temp": degrees}.get(id_) or _VALUES[id_](device.rates, seconds)
+        text = {"full%": fullness, "temp": degrees, "xnorm": times_normal}.get(id_) or _VALUES[id_](
+            device.rates, seconds
+        )
         token = ""
         if device.guilty and id_ == worst:
             token = device.hue
@@ -284,6 +291,23 @@ def _stands_out(rates: BlockRates, marks: Marks, id_: str) -> bool:
 def _degrees(frame: Frame, name: str) -> str:
     degrees = temperature(frame, name)
     return UNDEFINED if degrees is None else f"{degrees:.0f}"
+
+
+def _times_normal(frame: Frame, device: BlockDevice) -> str:
+    """The read await as a multiple of what is normal for the device, or for its kind: "97x"; "-" without reads."""
+    wait, info = device.rates.read_await_ms, device.info
+    if wait is None or info is None:
+        return UNDEFINED if device.rates.reads_per_s == 0 else UNKNOWN
+    # Imported here: the first picture has no rates, and many screens are too narrow for the column.
+    from iotop_ai.diagnosis.facts.block import base_of, prior_ms
+    from iotop_ai.diagnosis.memory.read_latency_baseline import baseline_ms
+
+    kind_ms = prior_ms(base_of(info, devices.infos(frame)), device.rates.read_size_bytes)
+    own_ms = baseline_ms(frame.carry.learned, info, device.rates.read_size_bytes)
+    normal_ms = kind_ms if own_ms is None else min(own_ms, kind_ms)
+    if not wait:  # as in ``await_text``: less than what the kernel can count
+        return f"<{brief((0.1 if (device.rates.reads_per_s or 0) >= 10 else 1.0) / normal_ms)}x"
+    return f"{brief(wait / normal_ms)}x"
 
 
 def _worst_await(rates: BlockRates) -> str:

@@ -301,6 +301,9 @@ DEVICE_ACTIONS: tuple[Action, ...] = (
         "disk.previous",
         Hint("disk", "previous, next device", pair="disk.next"),
     ),
+    _key("tab", "tab(1)", "Next tab", "disk.tab", Hint("tab", "next, last tab", pair="disk.previous_tab")),
+    _key("shift+tab", "tab(-1)", "Previous tab", "disk.previous_tab"),
+    _key("l", "log", "Logarithmic or linear scale of its chart", "disk.log", Hint("log", "scale of the chart")),
     _key("h", "health", "The disk's health", "disk.health", Hint("health", "its health")),
     *_time("disk"),
 )

@@ -16,6 +16,7 @@ DISKS: Entries = (
     ("%rrqm %wrqm %drqm", "share of them that were merged"),
     ("rsize wsize dsize", "mean size of one (rareq-sz ...); avgrq-sz was of reads and writes, in sectors"),
     ("r_await w_await d_await f_await", "ms of one, its queue included"),
+    ("x norm", "r_await as a multiple of what is normal for this disk, or for its kind"),
     ("in-fl", "requests in flight now"),
     ("aqu-sz", "mean in flight, once avgqu-sz"),
     ("%util", "time with a request in flight; 100 proves nothing on NVMe and RAID"),

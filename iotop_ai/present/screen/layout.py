@@ -137,8 +137,8 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     """The panels that fit, top to bottom, over the whole height; a zoomed one alone below the verdict.
 
     Where the screen is low, these shrink first: the network table, blank rows, the second row of graphs, a row for each
-    of many equal GPUs, process rows, the CPU row, the fullness row, graphs. Banner, path and the guilty disk stay. The
-    layout depends on the machine and the window, not on what is busy, so that nothing jumps.
+    of many equal GPUs, process rows down to two, the CPU row, the fullness row, graphs, disks, the GPUs. Banner, path
+    and the guilty disk stay. The layout depends on the machine and the window, not on what is busy: nothing jumps.
     """
     if panel := zoomed(view):
         return _zoom_slots(panel, height, view)
@@ -194,16 +194,16 @@ def _planned(
         {"gpu": 1 + min(folded, 4) if every else 1},
         {"process": 5},
         {"process": 4},
-        {"process": 3},
-        {"process": 1},
         {"system": 1},
         {"system": 0},
         {"graphs": 0},
         {"time": 0},
         {"gpu": 2 if every else 1},
         {"disk": 3},
-        {"gpu": 0},
         {"disk": 2},
+        {"process": 3},
+        {"gpu": 0},
+        {"process": 1},
         {"process": 0},
     ]
     for change in shrinking:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from iotop_ai.present.block.figures import next_device
-from iotop_ai.present.block.screen import device_screen_rows
+from iotop_ai.present.block.screen import TABS, DevicePage, device_screen_rows
 from iotop_ai.present.health.view import health_disk
 from iotop_ai.present.screen.actions import SCREENS
+from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.text.line import DISK_PREFIX, Line
 from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import DEVICE_KEYS
@@ -29,11 +30,12 @@ class DeviceScreen(DetailScreen):
     ) -> None:
         super().__init__(state, time, theme_styles, "device-detail")
         self.device = device
+        self.page = DevicePage()
         self._source = source
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The device."""
-        return device_screen_rows(self.main.frame, self.main.view, width, height, self.device)
+        return device_screen_rows(self.main.frame, self.main.view, width, height, self.device, self.page)
 
     def on_row_clicked(self, event: RowClicked) -> None:
         """Show the clicked device of the stack."""
@@ -47,11 +49,21 @@ class DeviceScreen(DetailScreen):
         self.device = next_device(self.main.frame, self.main.view, self.device, step) or self.device
         self.draw()
 
+    def action_tab(self, step: int) -> None:
+        """Show the next or previous tab."""
+        self.page = self.page._replace(tab=next_in_order(TABS, self.page.tab, step) or TABS[0])
+        self.draw()
+
+    def action_log(self) -> None:
+        """Draw the chart with a logarithmic scale, or a linear one."""
+        self.page = self.page._replace(log=not self.page.log)
+        self.draw()
+
     def action_health(self) -> None:
         """Open the health of the disk below this device."""
         disk = health_disk(self.main.frame, self.device)
         if disk:
             self.app.push_screen(HealthScreen(self.main, self._source, self._theme_styles, disk))
         else:
-            self.main.change(f"failed: {self.device} lies on no disk that could tell its health")
+            self.main.change(f"no health: a disk below {self.device} is not seen")
             self.draw()

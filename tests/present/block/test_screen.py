@@ -66,7 +66,9 @@ def test_it_opens_with_state_reason_and_health() -> None:
     assert lines[2].startswith(" because  a read took 87.")
     assert lines[2].endswith("the normal 1.3 ms of its kind")
     assert "312 reallocated sectors" in lines[3]
-    assert lines[3].endswith("temp 48 C")
+    assert lines[3].endswith("temp 48 C   Tab [all] 1/4")
+    wide = text(STARVED, "sda", 160, 48).splitlines()
+    assert wide[3].endswith("Tab [all] latency  processes  facts")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])

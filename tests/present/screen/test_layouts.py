@@ -63,3 +63,12 @@ def test_nothing_essential_is_hidden_at_80x24(name: str) -> None:
         assert f" {key}" in lines[-1]
     for section in ("path", "process"):
         assert any(text.startswith(f"── {section} ") for text in lines)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_graphs_take_no_row_from_the_first_two_processes(name: str) -> None:
+    for width in WIDTHS:
+        for height in range(15, 48):
+            slots = {slot.panel: slot.height for slot in plan(width, height, made(name), VIEW)}
+            if "graphs" in slots:
+                assert slots["process"] >= 4, f"{name} at {width}x{height}"  # the title, two rows, the last row

@@ -97,3 +97,23 @@ async def test_in_a_replay_it_moves_through_the_recording(tmp_path: Path) -> Non
         await replay.until(lambda: replay.shown.snapshot.seq == before + 1)
         await replay.press("escape")
         assert replay.app.screen is replay.app.main
+
+
+async def test_tab_and_l_change_the_page() -> None:
+    async with showing(list(frames(starved_snapshots(40))), (80, 24)) as (app, pilot):
+        while app.main.view.focus != "disk":
+            await pilot.press("tab")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, DeviceScreen)
+        await pilot.press("tab", "l")
+        assert app.screen.page == ("latency", True)
+        assert " log " in text(app)
+        await pilot.press("tab")
+        assert "── process" in text(app)
+        await pilot.press("shift+tab", "shift+tab", "shift+tab", "l")
+        assert app.screen.page == ("facts", False)
+        assert "── settings" in text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app.main

@@ -1,0 +1,108 @@
+"""A tall chart of one device's awaits: reads, writes and the typical await, on a linear or a logarithmic scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, floor, log10
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.present.screen.graphs import Graph, Room
+from iotop_ai.present.text.braille import GAP, nice_top, token_runs
+from iotop_ai.present.text.curve import Level, curve, level_dots, linear, logarithmic
+from iotop_ai.present.text.line import Line, Span, cells, row
+from iotop_ai.present.text.units import brief, figure, token_of
+
+LEAST_ROWS = 6
+_LOWEST_MS = 0.1
+_FAR = 10.0
+"""A typical await of more than so many times the peak would flatten the curves: it is a figure only."""
+
+
+class _Scale(NamedTuple):
+    """A scale with the texts at its left, by row from the top."""
+
+    level: Level
+    labels: dict[int, str]
+    top: float
+
+
+def chart_rows(
+    reads: Graph, writes: Graph, width: int, where: Room, rows: int, typical_ms: float | None, *, log: bool
+) -> list[Line]:
+    """``rows`` rows. reads, writes: as the screen's graphs, of which the reads have the limit."""
+    peak = max(reads.data.peak or 0.0, writes.data.peak or 0.0)
+    near = typical_ms is not None and 0 < typical_ms <= _FAR * peak
+    most = max(peak, typical_ms) if near and typical_ms is not None else peak
+    scale = _decades(most, rows) if log else _even(most, rows)
+    dots = [curve(graph.data.values, rows, scale.level) for graph in (reads, writes)]
+    height = scale.level(typical_ms) if near and typical_ms is not None else 0
+    typical = level_dots(where.cells, rows, height) if height else [[0] * where.cells] * rows
+    tokens = [token for length, token in token_runs(reads.data, reads.limit) for _ in range(length)]
+    legend = _legend(reads, writes, peak, typical_ms, rows, height, width - where.start - where.cells)
+    out = []
+    for y in range(rows):
+        name = (" await ms", " log" if log else "")[y] if y < 2 else ""
+        left = name + scale.labels.get(y, "").rjust(where.start - 2 - cells(name)) + "  "
+        gaps = reads.data.values if y == rows - 1 else None
+        body = _cells(dots[0][y], dots[1][y], typical[y], tokens, gaps)
+        spans = legend.get(y, [])
+        out.append(row(width, [Span(left, "dim"), *body], [*spans, Span(" ")] if spans else []))
+    return out
+
+
+def _even(most: float, rows: int) -> _Scale:
+    top = nice_top(most)
+    texts = {0: top, rows // 2: top * (rows - rows // 2) / rows, rows - 1: 0.0}
+    labels = {y: figure(value).removesuffix(".0") for y, value in texts.items()}
+    return _Scale(linear(top, rows), labels, top)
+
+
+def _decades(most: float, rows: int) -> _Scale:
+    top = 10.0 ** max(0, ceil(log10(max(most, _LOWEST_MS)) - 1e-9))
+    level = logarithmic(_LOWEST_MS, top, rows)
+    labels = {}
+    for power in range(floor(log10(_LOWEST_MS)), round(log10(top)) + 1):
+        labels[rows - 1 - (level(10.0**power) - 1) // 4] = figure(10.0**power).removesuffix(".0")
+    return _Scale(level, labels, top)
+
+
+def _cells(
+    reads: Sequence[int],
+    writes: Sequence[int],
+    typical: Sequence[int],
+    tokens: Sequence[str],
+    gaps: Sequence[float | None] | None,
+) -> list[Span]:
+    """One row. A cell with both has the token of the reads. gaps: the values of the bottom row."""
+    out: list[Span] = []
+    for x, (read, write, level) in enumerate(zip(reads, writes, typical, strict=True)):
+        if gaps is not None and gaps[2 * x] is None and gaps[2 * x + 1] is None and not write:
+            char, token = GAP, tokens[x]
+        elif read or write:
+            char, token = chr(0x2800 + (read | write)), tokens[x] if read else "dim"
+        else:
+            char, token = (chr(0x2800 + level), "faint") if level else (" ", "faint")
+        if out and out[-1].token == token:
+            out[-1] = Span(out[-1].text + char, token)
+        else:
+            out.append(Span(char, token))
+    return out
+
+
+def _legend(
+    reads: Graph, writes: Graph, peak: float, typical_ms: float | None, rows: int, height: int, room: int
+) -> dict[int, list[Span]]:
+    """The figures at the right: the peak, now by direction, and the typical await beside its level."""
+    now = [graph.data.values[-1] if graph.data.values else None for graph in (reads, writes)]
+    texts = [graph.text(value) for graph, value in zip((reads, writes), now, strict=True)]
+    hot = reads.limit is not None and now[0] is not None and now[0] > reads.limit
+    out = {
+        0: [Span("peak ", "dim"), Span(brief(peak), "text")],
+        1: [Span("r ", "dim"), Span(texts[0], "bad" if hot else token_of(texts[0], "strong"))],
+        2: [Span("w ", "dim"), Span(texts[1], token_of(texts[1]))],
+    }
+    if typical_ms is not None:
+        word = "typical ≤ " if room >= 15 else "typ ≤"
+        at = rows - 1 - (height - 1) // 4 if height else rows - 1
+        out[max(3, at)] = [Span(word, "dim"), Span(brief(typical_ms), "dim")]
+    return out

@@ -1,0 +1,83 @@
+"""The tall chart of awaits, its tabs and scales, and the percentiles of interval means."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.model.block.counters import BlockKey
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.block.await_histogram import await_rows
+from iotop_ai.present.block.figures import Percentiles, await_percentiles
+from iotop_ai.present.block.screen import TABS, DevicePage, device_screen_rows
+from iotop_ai.present.block.table import block_rows
+from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.line import cells
+from iotop_ai.present.text.theme import TOKENS
+from tests.present import scenes
+from tests.present.make import MIB, Disk, Machine, disk, frame, snapshots
+
+VIEW = View(utc_offset_s=0)
+STARVED = scenes.starved()
+SIZES = [(60, 15), (80, 24), (160, 48), (250, 70)]
+
+
+def lines(page: DevicePage, width: int, height: int, made: Frame = STARVED) -> list[str]:
+    return [line.text for line in device_screen_rows(made, VIEW, width, height, "sda", page)]
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("tab", TABS)
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+def test_every_tab_fills_every_size(tab: str, log: bool, size: tuple[int, int]) -> None:
+    for made in (STARVED, scenes.first(), scenes.healthy()):
+        rows = device_screen_rows(made, VIEW, *size, "sda", DevicePage(tab, log))
+        assert [cells(line.text) for line in rows] == [size[0]] * size[1]
+        assert {span.token for line in rows for span in line.spans} <= set(TOKENS)
+
+
+def test_the_chart_has_its_scale_the_peak_and_the_typical_await() -> None:
+    shown = lines(DevicePage("latency"), 80, 24)
+    (top,) = (y for y, line in enumerate(shown) if line.startswith(" await ms"))
+    assert shown[top].split()[2] == "100"
+    assert shown[top].rstrip().endswith("peak 93")
+    assert shown[top + 1].rstrip().endswith("r 85")
+    assert shown[top + 2].rstrip().endswith("w 91")
+    assert sum("typ ≤1.3" in line for line in shown) == 1
+    wide = lines(DevicePage("latency"), 160, 48)
+    assert sum("typical ≤ 1.3" in line for line in wide) == 1
+
+
+def test_equal_ratios_have_equal_heights_on_the_logarithmic_scale() -> None:
+    shown = lines(DevicePage("latency", log=True), 80, 24)
+    labels = {line[:19].split()[-1]: y for y, line in enumerate(shown[5:16]) if line[:19].split()[-1:]}
+    steps = [labels[b] - labels[a] for a, b in (("100", "10"), ("10", "1"), ("1", "0.1"))]
+    assert max(steps) - min(steps) <= 1
+
+
+def uneven(i: int) -> Machine:
+    """Per second nine reads of 1 ms, or in each tenth second 19 of 50 ms."""
+    slow = i % 10 == 9
+    return Machine(
+        (Disk(disk("sda"), reads=19 if slow else 9, read_bytes=MIB, read_await=50.0 if slow else 1.0),), procs=()
+    )
+
+
+def test_percentiles_count_each_request_by_the_mean_of_its_interval() -> None:
+    made = frame(snapshots(uneven, 41))
+    # 36 quiet seconds with 9 reads, 4 with 19: 76 of 400 reads took 50 ms.
+    assert await_percentiles(made.history, BlockKey("sda", 1), "read") == Percentiles(1.0, 50.0, 50.0)
+    assert await_percentiles(made.history, BlockKey("sda", 1), "write") is None
+    title = await_rows(made, BlockKey("sda", 1), 120, 0)[0].text
+    assert "p50/p90/p99 of interval means: 400 reads 1.0/50.0/50.0 ms" in title
+    assert "p50/90/99: r 1.0/50.0/50.0" in await_rows(made, BlockKey("sda", 1), 60, 0)[0].text
+
+
+def test_a_wide_table_says_how_many_times_the_normal_a_read_takes() -> None:
+    table = block_rows(STARVED, VIEW, 160, 6)
+    assert "r_await x norm" in table[0].text
+    (row,) = (line.text for line in table if line.text.startswith(">sda "))
+    assert row.split()[6:8] == ["85.0", "68x"]
+    # Three reads of 0 ms took less than 1 ms each, more is not known.
+    (idle,) = (line.text for line in table if line.text.startswith(" nvme4 "))
+    assert idle.split()[6:8] == ["<1", "<3.2x"]
+    assert "x norm" not in block_rows(STARVED, VIEW, 80, 6)[0].text
