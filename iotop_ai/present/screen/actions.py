@@ -124,22 +124,22 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     ),
     _key("g", "gpu", "GPU screen", "gpu.open", Hint("GPU", "GPU screen", 2)),
     _key("h", "health", "Disks' health", "health.open", Hint("health", "disks' health", 2)),
-    _key("L", "theme", "Next theme", "theme.next", Hint("theme", "next theme", 8)),
+    _key("L", "theme", "Next theme, colours", "theme.next", Hint("theme", "next theme", 8)),
     _key("enter", "open", "Open the row", "row.open", Hint("why", "open the focused panel")),
-    _key("n", "device(1)", "Next device", "device.next"),
-    _key(
-        "b", "device(-1)", "Previous device", "device.previous", Hint("disk", "previous, next disk", 1, "device.next")
-    ),
+    _key("n", "device(1)", "Next disk", "device.next"),
+    _key("b", "device(-1)", "Previous disk", "device.previous", Hint("disk", "previous, next disk", 1, "device.next")),
     _key(
         "d",
         "devices",
-        "Choose a device from a list, or follow the job's",
+        "Choose a disk from a list, or follow the job's",
         "device.list",
         Hint("devices", "list of disks, type to find", 4),
     ),
-    _key("right", "sideways(1)", "Next device, or 10 s on", "arrow.right"),
-    _key("left", "sideways(-1)", "Previous device, or 10 s back", "arrow.left"),
-    _key("slash,f3,f4", "find", "Filter processes", "filter.open", Hint("find", "filter processes; Esc ends", 1)),
+    _key("right", "sideways(1)", "Next disk, or 10 s on", "arrow.right"),
+    _key("left", "sideways(-1)", "Previous disk, or 10 s back", "arrow.left"),
+    _key(
+        "slash,f3,f4", "find", "Search, filter processes", "filter.open", Hint("find", "filter processes; Esc ends", 1)
+    ),
     _key("escape", "clear", "Clear the filter", "filter.clear"),
     _key("greater_than_sign", "sort(1)", "Sort by the next column", "sort.next"),
     _key(
@@ -211,7 +211,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     ),
     _key("R", "record", "Record, or stop recording", "time.record", Hint("record", "record, minute before too", 1)),
     _key("j", "job(1)", "Next job", "job.next", Hint("job", "next job; J: every job", 1)),
-    _key("J", "jobs", "Every job", "job.list"),
+    _key("J", "jobs", "Every job, where its time went", "job.list"),
     _key("c", "copy", "Copy the verdict", "verdict.copy", Hint("copy", "copy the verdict", 5)),
     _key(
         "x",
@@ -231,7 +231,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key(
         "k,f9",
         "process('')",
-        "Signal a process",
+        "Signal a process: kill, stop, continue",
         "act.signal",
         Hint("act", "signal, nice, I/O; or tagged", 5, "act.ionice"),
     ),
@@ -371,7 +371,7 @@ PROCESS_ACTIONS: tuple[Action, ...] = (
     _key(
         "k,f9",
         "act('')",
-        "Signal the process",
+        "Signal the process: kill, stop, continue",
         "process.act_signal",
         Hint("act", "signal, I/O priority", pair="process.act_ionice"),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -59,7 +60,8 @@ class RecordingActions:
         except IotopError as error:
             answer = f"failed: {error}"
         except OSError as error:
-            answer = f"failed: {clean(error.filename or 'recording')}: {error.strerror}"
+            folder = os.path.dirname(os.path.abspath(error.filename)) if error.filename else "recording"
+            answer = f"failed: {clean(folder)}: {error.strerror}"
         else:
             if result is None:
                 return
