@@ -57,7 +57,7 @@ class DeviceScreen(DetailScreen):
     def action_log(self) -> None:
         """Draw the chart with a logarithmic scale, or a linear one."""
         self.page = self.page._replace(log=not self.page.log)
-        self.draw()
+        self.main.change(f"done: {'logarithmic' if self.page.log else 'linear'} scale, of the tall chart")
 
     def action_health(self) -> None:
         """Open the health of the disk below this device."""

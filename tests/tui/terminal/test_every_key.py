@@ -52,6 +52,7 @@ TMUX = {
     "minus": "-",
     "greater_than_sign": ">",
     "less_than_sign": "<",
+    "shift+tab": "BTab",
 }
 ANY = ""
 
@@ -77,6 +78,7 @@ ON_MAIN: dict[str, Answer] = {
     "help.open": Answer("means unknown, never zero", ESC),
     **{f"panel.{panel}": Answer(rf"{panel} (hidden|shown)", (str(n),)) for n, panel in enumerate(PANEL_KEYS, 1)},
     "gpu.open": Answer("b/n:GPU", ESC),
+    "panels.zoom": Answer("alone; z shows all", ("z",)),
     "health.open": Answer("Enter:open", ESC),
     "theme.next": Answer(r"done: theme \S+"),
     "row.open": Answer("Up/Down:scroll", ESC),
@@ -147,6 +149,9 @@ ON_DEVICE: dict[str, Answer] = {
     "disk.next": Answer(r"\d of \d+  b/n"),
     "disk.previous": Answer(r"\d of \d+  b/n"),
     "disk.health": Answer("Up/Down:scroll", ESC),
+    "disk.tab": Answer(r"\[latency\]", ("BTab",)),
+    "disk.previous_tab": Answer(r"\[facts\]", ("Tab",)),
+    "disk.log": Answer("logarithmic scale", ("l",)),
     "disk.help": Answer("means unknown, never zero", ESC),
 }
 ON_HEALTH: dict[str, Answer] = {
