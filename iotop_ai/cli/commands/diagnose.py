@@ -20,6 +20,7 @@ from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_inpu
 from iotop_ai.present.job.time_words import NOT_RECORDED, table_of
 from iotop_ai.present.text.units import clock, percent
 from iotop_ai.present.text.units import duration as length
+from iotop_ai.present.verdict.class_names import CLASS_NAMES
 from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
 from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out_text
 from iotop_ai.sources.live.source import LiveSource
@@ -109,7 +110,8 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     if len(spans) < len(lasting):
         yield _line("time", f"... {len(lasting) - len(spans)} earlier changes")
     for span in spans:
-        text = f"{clock(span.wall_ns)} {span.state.value:<8} {span.class_id} for {length(span.seconds)}"
+        name = CLASS_NAMES.get(span.class_id, span.class_id)
+        text = f"{clock(span.wall_ns)} {span.state.value:<8} {name} for {length(span.seconds)}"
         yield _line("time", text)
 
 
@@ -140,9 +142,7 @@ def _finding(one: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator
 
 
 def _sentence(verdict: Verdict, last: Frame) -> str:
-    one = verdict.primary
-    ends = [text_of(confidence(verdict, last)), one.class_id]
-    return "; ".join(filter(None, (text_of(headline(verdict, last)), *ends)))
+    return "; ".join(filter(None, (text_of(headline(verdict, last)), text_of(confidence(verdict, last)))))
 
 
 def _line(label: str, text: str) -> str:

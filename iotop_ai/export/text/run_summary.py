@@ -7,6 +7,7 @@ from collections.abc import Callable
 from iotop_ai.model.block.counters import block_totals
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.text.units import duration, rate, size
+from iotop_ai.present.verdict.class_names import CLASS_NAMES
 
 
 class RunSummary:
@@ -27,7 +28,8 @@ class RunSummary:
             return
         self._seconds += seconds
         first = frame.verdict.primary
-        what = (first.state.value, "measuring" if frame.verdict.measuring else first.class_id)
+        name = CLASS_NAMES.get(first.class_id, first.class_id)
+        what = (first.state.value, "measuring" if frame.verdict.measuring else name)
         self._states[what] = self._states.get(what, 0.0) + seconds
         if not frame.verdict.measuring:
             self._lost += (first.lost_ratio or 0.0) * seconds

@@ -16,7 +16,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, count, duration, fig
 
 MOUNT_COLUMNS = (
     Column("fstype", "type", 9, 3, 12, left=True),
-    Column("full", "full%", 7, 0),
+    Column("full", "used%", 7, 0),
     Column("free", "free", 7, 0, 9),
     Column("size", "of", 7, 1, 9),
     Column("inodes", "inodes%", 9, 2),
@@ -101,7 +101,7 @@ def fullness(frame: Frame, device: BlockDevice) -> list[Field]:
     for mount in devices.mounts(device.name, frame):
         used = None if (reading := usage.get(mount.path)) is None else reading.value
         ratio = None if used is None else used.used_ratio
-        tail = "" if used is None else f" % full of {size(used.total_bytes)}"
+        tail = "" if used is None else f" % used of {size(used.total_bytes)}"
         fields.append((-1.0 if ratio is None else ratio, Field(mount.path, percent(ratio), tail)))
     return [field for _, field in sorted(fields, key=lambda one: -one[0])]
 

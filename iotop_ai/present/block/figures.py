@@ -115,7 +115,8 @@ def await_percentiles(history: Iterable[Sample], key: BlockKey, kind: str) -> Pe
         return None
     means.sort()
     whole = sum(requests for _, requests in means)
-    found, below = [], 0.0
+    found: list[float] = []
+    below = 0.0
     for await_ms, requests in means:
         below += requests
         while len(found) < 3 and below >= (0.5, 0.9, 0.99)[len(found)] * whole * (1 - 1e-12):

@@ -111,7 +111,7 @@ def device_graph_rows(
     chart = height - 1 if alone else height - 1 - (2 if height >= _TWO_ROWS else 1) * len(others)
     out = [axis(frame, view._replace(focus=""), width, where)]
     if chart >= LEAST_ROWS:
-        out += chart_rows(*graphs[:2], width, where, chart, limits.typical_ms, log=log)
+        out += chart_rows(graphs[0], graphs[1], width, where, chart, limits.typical_ms, log=log)
         graphs = [] if alone else others
     rows = 2 if len(out) + 2 * len(graphs) <= height else 1
     for graph in graphs:

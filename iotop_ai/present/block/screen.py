@@ -238,7 +238,7 @@ def _because(device: BlockDevice, recent: DeviceWindow) -> str:
             text += f", a write took {took}"
     else:
         inflation = facts.read_await_ms / facts.normal_ms
-        against = "within the normal" if inflation <= 1 else f"{brief(inflation)} x the normal"
+        against = "within the typical" if inflation <= 1 else f"{brief(inflation)} x the typical"
         text = f"a read took {figure(facts.read_await_ms) if facts.read_await_ms else '<0.1'} ms {when}, "
         text += f"{against} {figure(facts.normal_ms)} ms of {'this disk' if recent.learned else 'its kind'}"
     if facts.serial:

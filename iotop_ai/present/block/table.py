@@ -42,7 +42,7 @@ COLUMNS = (
     Column("in-fl", "in-fl", 6, 115),
     Column("aqu-sz", "aqu-sz", 7, 50),
     Column("%util", "%util", 6, 0, 7),
-    Column("full%", "full%", 6, 80),
+    Column("full%", "used%", 6, 80),
     Column("temp", "temp", 5, 70),
     Column("health", "health", 9, 0, left=True, gap=1),
 )

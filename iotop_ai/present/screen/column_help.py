@@ -21,7 +21,7 @@ DISKS: Entries = (
     ("aqu-sz", "mean in flight, once avgqu-sz"),
     ("%util", "time with a request in flight; 100 proves nothing on NVMe and RAID"),
     ("svctm", "removed: it was %util over r/s + w/s, never a service time"),
-    ("full%", "fullest filesystem on it, as df"),
+    ("used%", "fullest filesystem on it, as df"),
     ("temp", "degrees Celsius"),
     ("health", "SMART: the disk's own report"),
 )
@@ -65,7 +65,7 @@ MAIN: Entries = (*VERDICT, *DISKS, *GPUS, *PROCESSES, *NETWORK)
 ON: dict[str, Entries] = {
     "main": MAIN,
     "device": (
-        ("full% inodes%", "used space and inodes, as df"),
+        ("used% inodes%", "used space and inodes, as df"),
         ("free of", "space for ordinary users, size of the filesystem"),
         ("type from", "filesystem and its source"),
         *DISKS,

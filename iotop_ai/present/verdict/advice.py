@@ -84,7 +84,7 @@ def limit_text(a: Args) -> str:
 _WHY: dict[str, Callable[[Args], str]] = {
     "disks_idle": lambda a: "no disk did anything",
     "disks_calm": lambda a: f"{word(a, 'device')} answers in {''.join(span.text for span in latency(a))}",
-    "no_process_waits": lambda a: f"{word(a, 'device')} is slow, but no process waits in D",
+    "no_process_waits": lambda a: f"{word(a, 'device')} is slow, but no process is blocked by it",
     "no_process_computes": lambda a: "no process of the job computes",
     "cpu_low": lambda a: f"{word(a, 'task')} runs {percent(a, 'cpu')}",
     "no_gpu": lambda a: "no GPU",

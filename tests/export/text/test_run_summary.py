@@ -26,8 +26,8 @@ def test_shares_bytes_and_peaks() -> None:
     lines = dict(line.split(maxsplit=1) for line in summary.lines())
     assert lines["watched"] == "8 s"
     assert lines["verdicts"] in (
-        "STARVED storage_read 50 %, OK gpu_bound 50 %",
-        "OK gpu_bound 50 %, STARVED storage_read 50 %",
+        "STARVED slow disk 50 %, OK GPU-bound 50 %",
+        "OK GPU-bound 50 %, STARVED slow disk 50 %",
     )
     assert lines["stall"] == "25 % of the time was lost to what the verdict names"
     read = sum(

@@ -64,7 +64,7 @@ def test_it_opens_with_state_reason_and_health() -> None:
     assert lines[1].startswith(" FAILING  sda  SATA SSD  Micron 5300")
     assert lines[1].endswith("1 of 3  b/n")
     assert lines[2].startswith(" because  a read took 87.")
-    assert lines[2].endswith("the normal 1.3 ms of its kind")
+    assert lines[2].endswith("the typical 1.3 ms of its kind")
     assert "312 reallocated sectors" in lines[3]
     assert lines[3].endswith("temp 48 C   Tab [all] 1/4")
     wide = text(STARVED, "sda", 160, 48).splitlines()
@@ -230,7 +230,7 @@ def test_many_mounts_and_unknown_fullness() -> None:
     assert "── 7 mounts ─" in shown
     assert next(line for line in shown.splitlines() if line.startswith(" /m0 ")).split()[2] == "90"
     assert next(line for line in shown.splitlines() if line.startswith(" /m1 ")).split()[2:6] == ["?"] * 4
-    assert "/m0 90 % full of 1T" in text(made, "sda")
+    assert "/m0 90 % used of 1T" in text(made, "sda")
 
 
 def test_each_key_of_its_last_row_is_bound() -> None:

@@ -1,0 +1,12 @@
+"""Every class has a plain name of its own."""
+
+from __future__ import annotations
+
+from iotop_ai.model.verdict_class import CLASS_SPECS
+from iotop_ai.present.verdict.class_names import CLASS_NAMES
+
+
+def test_every_class_has_a_name_without_its_id() -> None:
+    assert CLASS_NAMES.keys() == CLASS_SPECS.keys()
+    assert len(set(CLASS_NAMES.values())) == len(CLASS_NAMES)
+    assert not [name for name in CLASS_NAMES.values() if "_" in name]
