@@ -186,6 +186,14 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     ),
     _key("right_square_bracket", "step(1)", "Step on", "time.on"),
     _key(
+        "left_curly_bracket",
+        "leap(-1)",
+        "Ten minutes back",
+        "time.leap_back",
+        Hint("", "ten minutes back, on", 8, "time.leap_on"),
+    ),
+    _key("right_curly_bracket", "leap(1)", "Ten minutes on", "time.leap_on"),
+    _key(
         "at",
         "ask_time",
         "Go to a time",

@@ -16,6 +16,8 @@ _LABELS = {
     "question_mark": "?",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
     "apostrophe": "'",
     "plus": "+",
     "minus": "-",

@@ -63,6 +63,7 @@ _LIVE_ROW = (
         "interval.longer",
         "time.record",
         "time.back",
+        "time.leap_back",
         "time.go",
         "time.mark",
     ),
@@ -70,7 +71,17 @@ _LIVE_ROW = (
     *_LAST_ROW,
 )
 _REPLAY_ROW = (
-    *("app.quit", "help.open", "row.open", "time.pause", "time.back", "time.go", "time.next_verdict", "time.mark"),
+    *(
+        "app.quit",
+        "help.open",
+        "row.open",
+        "time.pause",
+        "time.back",
+        "time.leap_back",
+        "time.go",
+        "time.next_verdict",
+        "time.mark",
+    ),
     *("interval.longer", _TAB, "device.previous", "job.next", *_LIST_ROW, "verdict.copy", "row.copy", *_LAST_ROW),
 )
 _BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])

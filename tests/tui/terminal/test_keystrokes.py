@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from iotop_ai.pipeline import frames
+from iotop_ai.present.screen.actions import MAIN_ACTIONS
+from iotop_ai.tui.screens.main.time_actions import LEAP_S
 from tests.cli.program import TOP
 from tests.present.scenes import starved, starved_snapshots
 from tests.tui.recorded import record, stalling
@@ -46,10 +48,16 @@ async def test_by_reads_alone() -> None:
         assert app.main.view.sort == "read"
 
 
+def test_ten_minutes_ago_is_one_key() -> None:
+    (leap,) = (action for action in MAIN_ACTIONS if action.command == "leap(-1)")
+    assert TOLD["(e) ten minutes ago, live"] == len(leap.keys) == 1
+    assert LEAP_S == 600
+
+
 async def test_a_time_of_yesterday(tmp_path: Path) -> None:
     live = stalling(90)
     keys = ["at", "0", "8", "colon", "5", "4", "enter"]
-    assert TOLD["(e) yesterday at 14:30, a recording being open"] == len(keys)
+    assert TOLD["(f) yesterday at 14:30, a recording being open"] == len(keys)
     async with replaying(record(tmp_path / "a.iotop.jsonl", live)) as replay:
         await replay.press(*keys)
         await replay.until(lambda: "08:54:00" in replay.text("path"))

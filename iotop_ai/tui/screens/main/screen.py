@@ -93,6 +93,7 @@ class MainScreen(MonitorScreen):
         """Give each action of BINDINGS its method, which Textual finds by the name ``action_*``."""
         time, lists, tags = self.time, self.lists, self.tags
         self.action_step, self.action_pause, self.action_interval = time.step, time.pause, time.interval
+        self.action_leap = time.leap
         self.action_verdict, self.action_mark, self.action_ask_time = time.verdict, time.ask_mark, time.ask_time
         self.action_accumulate, self.action_record = time.accumulate, self.recording.record
         self.action_devices, self.action_device, self.action_panel = lists.devices, lists.device, lists.panel

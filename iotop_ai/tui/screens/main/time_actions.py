@@ -18,7 +18,7 @@ from iotop_ai.tui.view_changes import interval_after, past_after, typed
 if TYPE_CHECKING:
     from iotop_ai.tui.threads.playback import PlaybackFrame, PlaybackThread
 
-SKIP_S, PAGE_S = 10.0, 60.0
+SKIP_S, PAGE_S, LEAP_S = 10.0, 60.0, 600.0
 LONGEST_TIME = 40
 JUDGED_ANEW = "recorded under other rules: verdicts are computed again, from 5 min before"
 NOTHING_YET = "nothing to look back at yet"
@@ -180,6 +180,16 @@ class TimeActions:
             return False
         self.playback.skip(step * seconds)
         return True
+
+    def leap(self, step: int) -> None:
+        """Move by ten minutes; from now, a step back begins to look back so far."""
+        if self.skip(step, LEAP_S) or step > 0 or self._state.view.mode not in ("live", "paused", "ended"):
+            return
+        playback = self._look_back()
+        if playback is None:
+            self._state.change(NOTHING_YET)
+        else:
+            self._look_back_at(playback, self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9))
 
     def seek_end(self, step: int) -> bool:
         """Go to the begin (-1) or end (+1), where there is a time line; whether there is."""

@@ -168,6 +168,19 @@ async def test_figures_of_the_past_are_unchanged() -> None:
         assert session.shown == LIVE[120]
 
 
+async def test_one_key_looks_back_by_ten_minutes_or_as_far_as_is_kept() -> None:
+    async with living() as session:
+        await session.come(1, 100)
+        await session.press("right_curly_bracket")
+        assert session.app.main.view.mode == "live"
+        await session.press("left_curly_bracket")  # 100 s are kept
+        await session.until(lambda: session.app.main.view.mode == "back" and session.shown == LIVE[0])
+        await session.press("right_curly_bracket")
+        await session.until(lambda: session.shown != LIVE[0])
+        await session.press("end")
+        await session.until(lambda: session.app.main.view.mode == "live")
+
+
 async def test_looking_back_needs_a_history() -> None:
     async with living() as session:
         session.app.keeper = SessionRecorder(Clock())  # without a ring
