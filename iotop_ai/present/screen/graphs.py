@@ -11,6 +11,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.block import devices
+from iotop_ai.present.block.table import await_text
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import AreaCache, Series, SlidingSeries, nice_top, token_runs, token_spans
 from iotop_ai.present.text.curve import TALL_ROWS, curve_text
@@ -187,11 +188,23 @@ def _await(
     limit = _limit(frame, device.name) if device.guilty else None
 
     def text(v: float | None) -> str:
-        return "-" if idle and v == 0 else brief(v)
+        if v == 0 and now is not None:  # as the table of disks says it
+            return "-" if idle else await_text(v, _done(now, kind))
+        return brief(v)
 
     hue = device.hue if device.guilty else ""
     label = "await" if kind == BOTH else f"{kind[0]}_await"
     return Graph(label, "ms", data, 1.0, nice_top(data.peak), text, limit, hue=hue)
+
+
+def _done(rates: BlockRates, kind: str) -> float | None:
+    """Requests per second of a direction."""
+    reads, writes = rates.reads_per_s, rates.writes_per_s
+    if kind == READ:
+        return reads
+    if kind == WRITE:
+        return writes
+    return None if reads is None or writes is None else reads + writes
 
 
 def _limit(frame: Frame, name: str) -> float | None:

@@ -189,3 +189,9 @@ def test_a_finding_about_a_process_makes_no_disk_guilty() -> None:
     named = Finding("cpu_prep", Severity.WARNING, 0.8, "vda", (("task", "vda"), ("tasks", 1.0)))
     lines = path_rows(NO_GPU._replace(verdict=Verdict((named,), 30, 10, 6, 6)), UTC, 80, 3)
     assert not [s for line in lines for s in line.spans if s.token == "bad"]
+
+
+def test_an_await_of_zero_looks_in_the_graph_as_in_the_table() -> None:
+    quick = Disk(disk("sda"), writes=2, write_bytes=8192, write_await=0.0)
+    shown = [line.text for line in graph_rows(made(Machine((quick,))), UTC, 80, 4)]
+    assert shown[3].startswith(" w_await    <1 ms")
