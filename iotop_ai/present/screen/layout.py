@@ -197,13 +197,13 @@ def _planned(
         {"system": 1},
         {"system": 0},
         {"graphs": 0},
-        {"time": 0},
         {"gpu": 2 if every else 1},
         {"disk": 3},
         {"disk": 2},
         {"process": 3},
-        {"gpu": 0},
         {"process": 1},
+        {"time": 0},
+        {"gpu": 0},
         {"process": 0},
     ]
     for change in shrinking:
