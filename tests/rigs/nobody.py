@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import traceback
+from collections.abc import Callable
 
 UID = 65534
 
@@ -20,3 +22,19 @@ def as_nobody(*argv: str) -> list[str]:
     rights = ("--inh-caps", "-all,+dac_read_search", "--ambient-caps", "-all,+dac_read_search")
     bounds = ("--bounding-set", "-all,+dac_read_search")
     return ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", *rights, *bounds, *argv]
+
+
+def as_user(uid: int, act: Callable[[], None]) -> int:
+    """The exit code of a fork of this process that does this as another user: 1 where it raises."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            os.setresuid(uid, uid, uid)
+            act()
+            status = 0
+        except BaseException:  # the parent's tests must not go on in the child
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

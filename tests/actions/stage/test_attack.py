@@ -174,6 +174,8 @@ def test_folders_swapped_for_links_do_not_lead_out_of_the_target(
     for place in ("sub", "sub/deeper", "sub/0", "0"):
         if (copied / place).is_symlink():
             (copied / place).unlink()
+        elif (copied / place).is_dir() and (copied / place).stat().st_uid != UID and not os.listdir(copied / place):
+            (copied / place).rmdir()  # a swap ended the copy before it gave the new folder away
     stage(source, fast)
     with places(str(source), str(fast)) as ends:
         assert verify(ends, None).wrong == 0

@@ -26,21 +26,17 @@ from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live.source import LiveSource
 from tests.cli.program import iotop
+from tests.rigs.nobody import as_user
 
 
 def send_as(uid: int, path: Path, text: str) -> None:
     """Send from a process of another user."""
-    pid = os.fork()
-    if not pid:
-        status = 1
-        try:
-            os.setresuid(uid, uid, uid)
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-                sender.sendto(json.dumps({"kind": "mark", "text": text}).encode(), str(path))
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitpid(pid, 0)[1] == 0
+
+    def send() -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.sendto(json.dumps({"kind": "mark", "text": text}).encode(), str(path))
+
+    assert as_user(uid, send) == 0
 
 
 def eventually(true: Callable[[], bool]) -> bool:

@@ -14,6 +14,7 @@ import pytest
 import iotop_ai
 from iotop_ai.collectors.io.programs import find_program, find_user_program
 from iotop_ai.collectors.io.spawn import own_environment, own_program, own_python, run, start
+from tests.rigs.nobody import as_user
 
 PACKAGE = Path(iotop_ai.__file__).parent
 SPAWN = "collectors/io/spawn.py"
@@ -160,14 +161,14 @@ def test_an_ordinary_users_path_decides_for_what_runs_as_that_user(
         folder.chmod(0o755)
     monkeypatch.chdir(hostile)
     monkeypatch.setenv("PATH", f".::{hostile}:/usr/bin")
-    os.seteuid(65534)
-    try:
+
+    def look() -> None:
         assert [find_user_program(name) for name in ("ssh", "tmux")] == [str(hostile / "ssh"), str(hostile / "tmux")]
         assert find_program("rsync") != str(hostile / "rsync")
-        monkeypatch.setenv("PATH", ".:")
+        os.environ["PATH"] = ".:"
         assert find_user_program("ssh") == ""
-    finally:
-        os.seteuid(0)
+
+    assert as_user(65534, look) == 0
 
 
 def test_a_missing_program_is_an_error() -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import MarksSocket
 from iotop_ai.model.job.steps import StepCounts
 from tests.collectors.io.test_marks_socket import eventually
+from tests.rigs.nobody import as_user
 
 GOOD = {"kind": "steps", "steps": 3, "batches": 4, "data_ns": 5, "rank": 1}
 
@@ -73,20 +74,6 @@ def test_a_flood_of_steps_is_bounded(monitor: Monitor) -> None:
     begin = monitor.steps[0][1].at_ns
     seconds = (monitor.steps[-1][1].at_ns - begin) / 1e9
     assert len(monitor.steps) <= 20 * (int(seconds) + 2)
-
-
-def as_user(uid: int, act: Callable[[], None]) -> int:
-    """The exit code of a process of another user that does this."""
-    pid = os.fork()
-    if not pid:
-        status = 1
-        try:
-            os.setresuid(uid, uid, uid)
-            act()
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to send as another user")
