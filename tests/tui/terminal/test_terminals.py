@@ -146,7 +146,7 @@ def test_the_linux_console(tmp_path: Path) -> None:
         line.wait_for("\x1b[?2004h")
         for key, answer in (
             ("r", "smallest first"),
-            ("\x1b>", "sorted by read"),
+            ("\x1b>", "by read"),  # what the last answer has in its place is not written again
             ("\x1b[[A", "this help"),
             ("\x1b", "path"),
             (":", "actions"),
