@@ -35,11 +35,12 @@ _DELIVERY_KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 class AlertConfig(NamedTuple):
-    """What a file says; the defaults that it does not enable come last."""
+    """What a file says; the defaults that it does not enable come last. bell: whether the screen rings it."""
 
     path: str
     rules: tuple[Rule, ...]
     deliveries: tuple[Delivery, ...]
+    bell: bool = True
 
 
 def read_alerts(path: str) -> AlertConfig:
@@ -68,7 +69,7 @@ def read_alerts(path: str) -> AlertConfig:
 
 def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
     """The rules of a parsed file. Raises UsageError."""
-    _only(tree, ("enable", "rule", "deliver"), "the file")
+    _only(tree, ("enable", "bell", "rule", "deliver"), "the file")
     deliveries = tuple(
         _delivery(name, _table(table, f"deliver.{name}"))
         for name, table in _table(tree.get("deliver", {}), "deliver").items()
@@ -86,7 +87,7 @@ def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
     rules += [rule._replace(enabled=name in enable) for name, rule in defaults.items() if name not in names]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"two rules are named {twice[0]}")
-    return AlertConfig(path, tuple(rules), deliveries)
+    return AlertConfig(path, tuple(rules), deliveries, _switch(tree.get("bell", True), "bell"))
 
 
 def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:

@@ -15,7 +15,7 @@ from iotop_ai.model.condition.over_run import Outcome
 from iotop_ai.model.condition.watch import ConditionWatch, Seen, all_met
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.verdict.condition_words import outcome_text
+from iotop_ai.present.verdict.condition_words import found_text, outcome_text
 
 CLEAR_S, COOLDOWN_S = 60.0, 600.0
 FIRING, RESOLVED, TEST = "firing", "resolved", "test"
@@ -49,7 +49,9 @@ def default_rules() -> tuple[Rule, ...]:
 
 
 class Alert(NamedTuple):
-    """One message. state: firing, resolved or test. text: one line for people. subject: the first clause's object."""
+    """One message. state: firing, resolved or test. text: one line for people, which ends with
+    found: the figures. subject: the first clause's object.
+    """
 
     rule: str
     state: str
@@ -63,6 +65,12 @@ class Alert(NamedTuple):
     verdict: str
     wall_ns: int
     deliver: tuple[str, ...] = ()
+    found: str = ""
+
+    @property
+    def fires(self) -> bool:
+        """Whether it begins, and does not end."""
+        return self.state == FIRING
 
 
 class _RuleWatch:
@@ -124,4 +132,5 @@ def alert_of(rule: Rule, state: str, seen: tuple[Seen, ...], frame: Frame) -> Al
         f"{frame.verdict.state.value} {frame.verdict.primary.class_id}",
         frame.snapshot.wall_ns,
         rule.deliver,
+        found_text(seen),
     )

@@ -145,11 +145,15 @@ def join_times(argv: Sequence[str]) -> list[str]:
 def _run_bare(args: argparse.Namespace) -> int:
     """No command: the live screen, or its text form."""
     if _wants_text(args):
+        if args.alerts is not None:
+            raise UsageError("text checks no alerts; the screen, record and serve do")
         from iotop_ai.cli.commands import batch
 
         return batch.run(args)
     if args.count is not None:
         raise UsageError("-n counts blocks of text; add -b")
+    if args.alerts is not None and args.host is not None:
+        raise UsageError("--alerts is for this machine; the other one checks its rules by iotop-ai serve or record")
     if args.host is not None:
         from iotop_ai.cli.commands.monitor.remote import show_host
         from iotop_ai.cli.options.common import settings_elsewhere
@@ -157,7 +161,7 @@ def _run_bare(args: argparse.Namespace) -> int:
         return show_host(settings_elsewhere(args), args.host)
     from iotop_ai.cli.options.common import flags_of
 
-    return _run_screen(flags_of(args), args.config, getattr(args, "job", 0))
+    return _run_screen(flags_of(args), args.config, getattr(args, "job", 0), args.alerts)
 
 
 def _wants_text(args: argparse.Namespace) -> bool:
@@ -180,8 +184,8 @@ def plain_flags(argv: Sequence[str]) -> dict[str, object] | None:
     return {"interval_s": seconds} if SHORTEST_S <= seconds <= LONGEST_S else None
 
 
-def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int = 0) -> int:
-    """The live screen of this machine."""
+def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int = 0, alerts: str | None = None) -> int:
+    """The live screen of this machine. alerts: a file of rules that the user names."""
     gc.disable()  # imports create no garbage
     from iotop_ai.cli.commands.monitor.command import run_monitor
     from iotop_ai.sources.live.source import LiveSource
@@ -192,8 +196,14 @@ def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int
         from iotop_ai.cli.options.devices import resolve_devices
 
         settings = resolve_devices(settings)
+    make_alerts = None
+    if alerts is not None:
+        from iotop_ai.cli.commands.monitor.command import named_alerts
+        from iotop_ai.cli.options.alerts import find_alerts
+
+        make_alerts = named_alerts(find_alerts(alerts))
     source = LiveSource(settings, marks=True, soon=True)
-    return run_monitor(settings, source, source.begin)
+    return run_monitor(settings, source, source.begin, make_alerts)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,10 +1,11 @@
-"""Reads the time line of a whole recording step by step: verdict changes, marks, gaps."""
+"""Reads the time line of a whole recording step by step: verdict changes, marks, alerts, gaps."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from iotop_ai.diagnosis.rules_version import stamp
+from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.exits import ENDED, TRAINER, WORKER
 from iotop_ai.model.sample import GAP_FACTOR
@@ -17,7 +18,9 @@ from iotop_ai.store.format.line_head import has_key, parse_head
 
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
-MARK = "mark"
+MARK, ALERT = "mark", "alert"
+_FIRING = "firing:"
+"""The third word of the text of an alert that begins, after severity and rule."""
 _DISK_EVENTS = ("io_error", "disk_timeout", "disk_reset", "ata_error", "read_only", "fs_error", "server_silent")
 TROUBLE = frozenset(("oom_kill", "hung_task", "xid", "gpu_reset", "memory_error", NOT_RECORDED, *_DISK_EVENTS))
 """Kinds of events that the time line shows as faults."""
@@ -40,6 +43,7 @@ class TimelineReader:
         self._marks: list[tuple[int, str]] = []
         self._gaps: list[tuple[int, int]] = []
         self._ends: list[tuple[int, str, bool]] = []
+        self._alerts: list[tuple[int, str, bool]] = []
         self._lines_read = 0
         self._seen = begin_wall_ns
         self._usual_ns = 0
@@ -50,7 +54,8 @@ class TimelineReader:
         """The time line as far as it is read."""
         end = max(end_wall_ns, self._seen, self._begin + 1)
         return Timeline(
-            self._begin, end, self._seen, tuple(self._changes), tuple(self._marks), tuple(self._gaps), tuple(self._ends)
+            *(self._begin, end, self._seen, tuple(self._changes), tuple(self._marks), tuple(self._gaps)),
+            *(tuple(self._ends), tuple(self._alerts)),
         )
 
     def next_change(self, wall_ns: int, step: int) -> int | None:
@@ -58,8 +63,12 @@ class TimelineReader:
         return _next(self._keys, wall_ns, step)
 
     def next_mark(self, wall_ns: int, step: int) -> tuple[int, str] | None:
-        """The next or previous mark or end of a job's process; of several at one time the first."""
-        marks = sorted([(wall, f"mark: {text}") for wall, text in self._marks] + [end[:2] for end in self._ends])
+        """The next or previous mark, alert or end of a job's process; of several at one time the first."""
+        marks = sorted(
+            [(wall, f"mark: {text}") for wall, text in self._marks]
+            + [(wall, f"alert: {text}") for wall, text, _ in self._alerts]
+            + [end[:2] for end in self._ends]
+        )
         at = _next([wall for wall, _ in marks], wall_ns, step)
         return None if at is None else next(mark for mark in marks if mark[0] == at)
 
@@ -115,6 +124,10 @@ class TimelineReader:
     def _event(self, event: Event) -> None:
         if event.kind == MARK:
             self._marks.append((event.wall_ns, event.text))
+        elif event.kind == ALERT:
+            severity, _, text = event.text.partition(" ")
+            if text.split(" ", 2)[1:2] == [_FIRING]:
+                self._alerts.append((event.wall_ns, text, severity == Severity.CRITICAL))
         elif event.kind in TROUBLE:
             self._ends.append((event.wall_ns, event.text, True))
         elif event.kind == ENDED and event.role == TRAINER:

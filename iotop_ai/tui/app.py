@@ -41,6 +41,7 @@ from iotop_ai.tui.widgets.lines import PlaceClicked
 
 if TYPE_CHECKING:
     from iotop_ai.playback.session_recording import SessionRecorder
+    from iotop_ai.tui.threads.alerts import AlertsChanged, LiveAlerts
     from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackThread, TimelineUpdate
 
 STOP_WAIT_S = 0.4
@@ -48,6 +49,8 @@ STOP_WAIT_S = 0.4
 LEAVE_S = 0.8
 """Longest wait when the app ends, with the end of a recording, which gets the rest and at least RECORDING_END_S."""
 RECORDING_END_S = 0.3
+ALERTS_END_S = 0.2
+"""The least wait for deliveries of alerts when the app ends."""
 BLOCKED_LOOK_S = 0.05
 """Pause between two looks at whether a thread is still blocked."""
 END_WAIT_S = 10.0
@@ -60,8 +63,9 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
 
     frames: continue after ``first``, which is shown at once. keeper: gets each of them, also the first. make_playback:
     makes the thread that plays a recording instead; ``frames`` is then empty. save: writes a screenshot and returns its
-    path; None where nothing may be written. cli reads ``ended_by`` (the signal that ended the app), ``failure`` (the
-    exception that did) and ``look`` (the theme) after the terminal is restored.
+    path; None where nothing may be written. make_alerts: makes a live session's alerts. cli reads ``ended_by`` (the
+    signal that ended the app), ``failure`` (the exception that did) and ``look`` (the theme) after the terminal is
+    restored.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -78,6 +82,7 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
         keeper: SessionRecorder | None = None,
         make_playback: Callable[[MessageReceiver], PlaybackThread] | None = None,
         save: Callable[[str], str] | None = None,
+        make_alerts: Callable[[MessageReceiver], LiveAlerts] | None = None,
     ) -> None:
         ansi = ANSI_THEMES.get(theme)
         super().__init__(driver_class=driver_class, ansi_color=True if ansi else None)
@@ -95,7 +100,9 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
             self.main.time.playback = make_playback(self)
         if keeper is not None:
             keeper.put(first)
-        self.follower = SourceThread(frames, source, self, keeper.put if keeper is not None else None)
+        self._alerts = make_alerts(self) if make_alerts is not None else None
+        takers = (keeper, self._alerts)
+        self.follower = SourceThread(frames, source, self, [one.put for one in takers if one is not None])
         self.ended_by: signal.Signals | None = None
         self.took_s = 0.0
         """How long closing the source and ending the recording took."""
@@ -129,6 +136,8 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
             self.main.time.playback.start()
         else:
             self.follower.start()
+            if self._alerts is not None:
+                self._alerts.start()
             self._staleness = self.set_interval(CHECK_S, self.main.check_staleness)
         if self.main.view.message:  # starts the timer of the message
             self.main.state.change(self.main.view.message)
@@ -167,6 +176,8 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
             self.main.time.playback.close(rest_of(STOP_WAIT_S))
         self.main.action_threads.wait(rest_of(STOP_WAIT_S))
         self.follower.stop(rest_of(STOP_WAIT_S))
+        if self._alerts is not None:
+            self._alerts.close(max(ALERTS_END_S, rest_of(STOP_WAIT_S)))
         if self.keeper is not None:
             self.keeper.close(max(RECORDING_END_S, rest_of(LEAVE_S)))
         self.took_s = (clock.monotonic_ns() - start_ns) / 1e9
@@ -188,6 +199,13 @@ class MonitorApp(ExceptionKeepingApp, inherit_bindings=False):
     def on_timeline_update(self, message: TimelineUpdate) -> None:
         """Show the time line as far as it has been read."""
         self.main.time.show_timeline(message.timeline)
+
+    def on_alerts_changed(self, message: AlertsChanged) -> None:
+        """Show the rules that fire, and ring the bell once for each message about new ones."""
+        self.main.state.update(firing=message.firing)
+        if message.bell:
+            self.bell()
+        self._answer(message.answer)
 
     def action_time(self, name: str, *arguments: int) -> None:
         """Run a key of time on a screen above the main one."""

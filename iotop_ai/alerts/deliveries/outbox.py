@@ -67,15 +67,15 @@ class Outbox:
         except queue.Full:
             self._say(f"alert {alert.rule} is not delivered: {WAITING} alerts are waiting")
 
-    def close(self, seconds: float) -> None:
-        """Deliver what waits for at most ``seconds``, then end; a hook that still runs is ended."""
+    def close(self, seconds: float, end_s: float = 5.0) -> None:
+        """Deliver what waits for at most ``seconds``, then end; a hook that still runs is ended, within ``end_s``."""
         try:
             self._queue.put_nowait(None)
         except queue.Full:
             self._stop.set()
         self._thread.join(seconds)
         self._stop.set()
-        self._thread.join(5.0)
+        self._thread.join(end_s)
 
     def _run(self) -> None:
         while not self._stop.is_set():

@@ -1,8 +1,7 @@
-"""``--alerts FILE``: the alerts of ``record`` and ``serve``."""
+"""``--alerts FILE``: the alerts of the screen, ``record`` and ``serve``."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -12,21 +11,24 @@ from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeou
 from iotop_ai.collectors.state.folder import settings_file
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
-from iotop_ai.model.frame import Frame
 
 if TYPE_CHECKING:
+    import argparse
+
     from iotop_ai.alerts.config import AlertConfig
+    from iotop_ai.alerts.running import RunningAlerts
 
 FILE = "alerts.toml"
-EVENT = "alert"
-CLOSE_S = 5.0
 
 
-def add_alerts_flag(parser: argparse.ArgumentParser) -> None:
-    """Add --alerts."""
+def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> None:
+    """Add --alerts. sub: the parser belongs to a subcommand, where an absent flag keeps a value before the command."""
+    from argparse import SUPPRESS  # the bare start reads alerts, and no flags
+
     parser.add_argument(
         "--alerts",
         metavar="FILE",
+        default=SUPPRESS if sub else None,
         help="rules and deliveries; 'none' for none (default alerts.toml beside the settings)",
     )
 
@@ -36,10 +38,14 @@ def alerts_path(environ: Mapping[str, str] = os.environ) -> str:
     return os.path.join(os.path.dirname(settings_file(environ)), FILE)
 
 
-def find_alerts(given: str | None) -> AlertConfig | None:
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def find_alerts(given: str | None, say: Callable[[str], object] = _to_stderr) -> AlertConfig | None:
     """The file as named, else the default one; None where that is missing or does not answer.
 
-    Raises UsageError or InputError.
+    say: tells that the default file does not answer. Raises UsageError or InputError.
     """
     if given == "none":
         return None
@@ -54,38 +60,16 @@ def find_alerts(given: str | None) -> AlertConfig | None:
     except TimeoutError as error:
         if given:
             raise UsageError(f"{clean(path)}: {error.strerror}; --alerts none goes without") from None
-        sys.stderr.write(f"alerts: off, {clean(path)}: {error.strerror}\n")  # a hung home ends no recording
+        say(f"alerts are off: {clean(path)}: {error.strerror}")  # a hung home ends no recording
         return None
-
-
-class RunningAlerts:
-    """The alerts of one run. note: puts an event into the next Snapshot; say: prints a line."""
-
-    def __init__(self, config: AlertConfig, note: Callable[[str, str], None], say: Callable[[str], None]) -> None:
-        from iotop_ai.alerts.deliveries.outbox import Outbox
-        from iotop_ai.alerts.rules import AlertRules
-
-        self._rules = AlertRules(config.rules)
-        self._outbox = Outbox(config.deliveries, say)
-        self._note, self._say = note, say
-
-    def take(self, frame: Frame) -> None:
-        """Check the rules; never waits."""
-        for rule, alert in self._rules.add(frame):
-            self._note(EVENT, f"{alert.severity} {alert.text}")
-            self._say(f"alert: {alert.text}")
-            if alert.state == "firing" or rule.resolved:
-                self._outbox.put(alert)
-
-    def close(self) -> None:
-        """Deliver what waits."""
-        self._outbox.close(CLOSE_S)
 
 
 def start_alerts(
     config: AlertConfig | None, note: Callable[[str, str], None], say: Callable[[str], None]
 ) -> RunningAlerts | None:
-    """The alerts of a run; None where no rule is enabled."""
+    """The alerts of a run, as RunningAlerts; None where no rule is enabled."""
     if config is None or not any(rule.enabled for rule in config.rules):
         return None
+    from iotop_ai.alerts.running import RunningAlerts
+
     return RunningAlerts(config, note, say)

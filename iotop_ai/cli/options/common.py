@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from iotop_ai.cli.config.settings import settings_now
+from iotop_ai.cli.options.alerts import add_alerts_flag
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names
 from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, SORT_KEYS, THEMES, Settings
@@ -143,6 +144,7 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
     screen.add_argument("--mouse", action=switch, help="react to the mouse (default), or leave it to the terminal")
     screen.add_argument("--host", metavar="[USER@]HOST", help="watch another machine through ssh")
     screen.add_argument("--readonly", action=switch, help="refuse every key that changes the machine")
+    add_alerts_flag(screen, sub=False)
     screen.add_argument("--config", metavar="FILE", help="the settings file (iotop-ai config path prints the default)")
 
 

@@ -13,6 +13,7 @@ from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
 from iotop_ai.present.job.verdict_words import current_job, job_hops, job_mount, job_waits
 from iotop_ai.present.process.groups import Group, groups
+from iotop_ai.present.screen.alert_state import firing_spans
 from iotop_ai.present.screen.staleness import is_silent, silent_for
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
@@ -42,7 +43,8 @@ def _right(frame: Frame, view: View, width: int) -> list[Span]:
     pattern = "%a %H:%M:%S" if width >= 120 else "%H:%M:%S"
     host = cut(snapshot.host.name, max(8, width // 4))
     out = [Span(f"imported from {snapshot.host.origin}  ", "mode")] if snapshot.host.origin else []
-    out += [Span(f"{host}  {clock(snapshot.wall_ns, view.utc_offset_s, pattern)}  ", "dim"), *_mode(view)]
+    out += [Span(f"{host}  {clock(snapshot.wall_ns, view.utc_offset_s, pattern)}  ", "dim")]
+    out += [*firing_spans(view), *_mode(view)]
     if view.mode == "back":
         out.append(Span("  [ ] step", "dim"))
     elif not is_silent(view):

@@ -42,6 +42,8 @@ _CHANGING = ("act.", "health.test", "process.act_")
 """Prefixes of the names of actions that change the machine."""
 _LOCAL_ONLY = ("time.record", "interval.longer")
 """Actions that a remote source does not have."""
+_OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
+"""The look of an answer's first word."""
 _TAB, _END = "Tab", "End"
 _FIXED = {
     _TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2),
@@ -250,14 +252,14 @@ def _entries(keys: tuple[Key, ...], room: int, readonly: bool) -> tuple[Span, ..
 
 
 def toast_spans(view: View, width: int) -> list[Span]:
-    """The answer to the last key, for the right end of the row of keys; its first word is the outcome.
+    """The answer to the last key, or an alert, for the right end of the row of keys; its first word is the outcome.
 
     It takes the place of keys and of nothing that is measured. [] without an answer.
     """
     if not view.message:
         return []
     first, _, rest = view.message.partition(" ")
-    token = "bad" if first.startswith("failed") else "ok" if first.startswith("done") else "text"
+    token = next((token for word, token in _OUTCOMES.items() if first.startswith(word)), "text")
     text = cut_middle(rest, max(0, width - cells(first) - 6))
     body = [Span("  "), Span(first, token), Span(f" {text}" if text else ""), Span("  ")]
     return [span for span in body if span.text]

@@ -1,4 +1,4 @@
-"""The time line of a recording or the last hour: one row with the verdict's states, marks, ends, gaps and position."""
+"""The time line of a recording or the last hour: a row of the verdict's states, marks, alerts, ends, gaps, position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOOK = {
     "BLOCKED": ("━", "bad"), "STARVED": ("━", "bad"),
 }  # fmt: skip
 _WORDY = ("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED")
-_GAP, _MARK, _END = " ", "'", "×"
+_GAP, _MARK, _END, _ALERT = " ", "'", "×", "!"
 _DAY_NS = 86_400_000_000_000
 _LEAST = 10
 
@@ -38,7 +38,7 @@ def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Lin
     """`` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``: the current position is inverse, a gap is blank.
 
     Only the part that was read is drawn as a line; a bad state has its word where its run has room. ``×`` is the end
-    of a trainer, or of a worker that crashed. While looking back the row ends with now.
+    of a trainer, or of a worker that crashed, ``!`` an alert. While looking back the row ends with now.
     """
     line = view.timeline
     if line is None:
@@ -68,6 +68,8 @@ def _spans(frame: Frame, line: Timeline, room: int) -> list[Span]:
     position = column(frame.snapshot.wall_ns)
     # Of two events in one cell the more severe one is drawn.
     signs = {column(wall_ns): _Cell(_MARK, "strong") for wall_ns, _ in line.marks}
+    for wall_ns, _, critical in sorted(line.alerts, key=lambda alert: alert[2]):
+        signs[column(wall_ns)] = _Cell(_ALERT, "bad" if critical else "warn")
     for wall_ns, _, bad in sorted(line.ends, key=lambda end: end[2]):
         signs[column(wall_ns)] = _Cell(_END, "bad" if bad else "strong")
     for x in (position, *signs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.finding import Severity
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.settings import Marks
@@ -16,7 +17,8 @@ class Timeline(NamedTuple):
 
     changes: (time, state word) at each change of the verdict, oldest first; known_ns: end of the part that was read.
     marks: (time, text). gaps: (begin, end) of spans without a Snapshot. ends: (time, text, whether it is bad) of
-    a job's processes that ended, and of kills by the OOM killer.
+    a job's processes that ended, and of kills by the OOM killer. alerts: (time, text, whether it is critical) of rules
+    that fired.
     """
 
     begin_ns: int
@@ -26,6 +28,7 @@ class Timeline(NamedTuple):
     marks: tuple[tuple[int, str], ...] = ()
     gaps: tuple[tuple[int, int], ...] = ()
     ends: tuple[tuple[int, str, bool], ...] = ()
+    alerts: tuple[tuple[int, str, bool], ...] = ()
 
 
 class RecordingState(NamedTuple):
@@ -40,6 +43,13 @@ class RecordingState(NamedTuple):
     trouble: str = ""
     lost: int = 0
     lost_events: int = 0
+
+
+class FiringAlert(NamedTuple):
+    """A rule that fires."""
+
+    rule: str
+    severity: Severity
 
 
 class View(NamedTuple):
@@ -121,6 +131,8 @@ class View(NamedTuple):
     """The tagged processes."""
     for_picture: bool = False
     """Whether the screen is being drawn for a picture, which is written: without environments."""
+    firing: tuple[FiringAlert, ...] = ()
+    """The alerts that fire now, oldest first."""
     cache: FrameCache | None = None
     """The cache of this screen's panels; None: nothing is cached."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from iotop_ai.model.condition.figures import Figure
 from iotop_ai.model.condition.over_run import Outcome
 from iotop_ai.model.condition.watch import Seen
@@ -13,8 +15,12 @@ _ANSWERS = {True: "met", False: "not met", None: "unknown"}
 
 def outcome_text(outcome: Outcome) -> str:
     """The condition, the answer, and what was found for each clause."""
-    found = "; ".join(_seen_text(seen) for seen in outcome.seen)
-    return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {found}"
+    return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {found_text(outcome.seen)}"
+
+
+def found_text(seen: Iterable[Seen]) -> str:
+    """What was found for each clause: "disks.sda.busy_ratio 99.2 %"."""
+    return "; ".join(map(_seen_text, seen))
 
 
 def _seen_text(seen: Seen) -> str:

@@ -28,15 +28,19 @@ class MessageReceiver(Protocol):
 class SourceThread:
     """Runs ``frames`` to its end; stops SMART queries while a device is saturated.
 
-    tap: gets every Frame on this thread, also those that the screen is too slow to show.
+    taps: get every Frame on this thread, also those that the screen is too slow to show.
 
     The thread is a daemon, because a collector stuck in the kernel must not keep the program from ending.
     """
 
     def __init__(
-        self, frames: Iterable[Frame], source: Source, app: MessageReceiver, tap: Callable[[Frame], None] | None = None
+        self,
+        frames: Iterable[Frame],
+        source: Source,
+        app: MessageReceiver,
+        taps: Iterable[Callable[[Frame], None]] = (),
     ) -> None:
-        self._tap = tap
+        self._taps = tuple(taps)
         self._frames = frames
         self._source = source
         self._app = app
@@ -60,8 +64,8 @@ class SourceThread:
                 if (busy := saturated(frame)) != smart_held:
                     smart_held = busy
                     self._source.hold_smart(busy)
-                if self._tap is not None:
-                    self._tap(frame)
+                for tap in self._taps:
+                    tap(frame)
                 if waiting is None or not waiting.replace(frame):
                     waiting = FrameReady(frame)
                     self._app.post_message(waiting)

@@ -97,3 +97,10 @@ def test_focus_is_in_the_labels_and_ascii_stays_ascii() -> None:
 
 def test_without_a_recording_there_is_no_time_line() -> None:
     assert timeline_rows(FRAME, View(), 80, 1) == []
+
+
+def test_an_alert_has_its_sign_and_the_colour_of_its_severity() -> None:
+    hot, failing = (BEGIN + 60 * SECOND, "gpu_hot firing", False), (BEGIN + 480 * SECOND, "failing_disk firing", True)
+    text, tokens = drawn(LINE._replace(changes=((BEGIN, "OK"),), alerts=(hot, failing)))
+    assert text.count("!") == 2
+    assert tokens["warn"] == tokens["bad"] == "!"

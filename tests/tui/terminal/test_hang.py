@@ -107,6 +107,19 @@ def test_a_home_that_hangs_from_the_start(home: Home) -> None:
         assert "config.toml: no answer" in terminal.text().replace("\n", "")
 
 
+def test_alerts_on_a_home_that_hangs(home: Home) -> None:
+    rules = home.path / "config/iotop-ai/alerts.toml"
+    rules.parent.mkdir(parents=True)
+    rules.write_text('[[rule]]\nname = "memory_here"\nwhen = "memory.total_bytes > 1M"\n')
+    home.hang()
+    with Terminal(160, 30, home.environment) as terminal:
+        started(terminal)
+        terminal.wait_for("failed: alerts are off:")
+        assert_moves(terminal)
+        assert "ALERT" not in terminal.text()
+        assert leave(terminal) < LEAVES_S + 1.0
+
+
 @pytest.mark.parametrize(
     "words",
     [("-b", "-n", "3"), ("snapshot", "--json"), ("why", "--duration", "3"), ("record", "--duration", "2", "-o")],

@@ -38,10 +38,12 @@ from iotop_ai.present.text.frame_cache import FrameCache
 if TYPE_CHECKING:
     import signal
 
+    from iotop_ai.alerts.config import AlertConfig
     from iotop_ai.playback.session_recording import SessionRecorder
     from iotop_ai.sources.live.source import LiveSource
     from iotop_ai.store.source import Source
     from iotop_ai.tui.app import MonitorApp
+    from iotop_ai.tui.threads.alerts import LiveAlerts
     from iotop_ai.tui.threads.playback import PlaybackThread
     from iotop_ai.tui.threads.source import MessageReceiver
 else:
@@ -73,6 +75,7 @@ class Opening(NamedTuple):
     frames: continue after ``first``; when ``first`` has no verdict yet (judged False), they begin with the same Frame
     and its verdict, which is computed after the first paint. changes: of the View, by field.
     keeper, make_playback: make the recorder of a live session or the player of a recording, after the first paint.
+    make_alerts: makes the alerts of a live session.
     on_exit: called with the View, the theme ("" if unchanged), the newest Frame and a limit in seconds.
     shared: a program before our pipe may read the same terminal. on_paint: called after ``first`` is painted.
     """
@@ -83,16 +86,22 @@ class Opening(NamedTuple):
     changes: Mapping[str, Any] = {}
     keeper: Callable[[], SessionRecorder] | None = None
     make_playback: Callable[[MessageReceiver], PlaybackThread] | None = None
+    make_alerts: Callable[[MessageReceiver], LiveAlerts] | None = None
     on_exit: Callable[[View, str, Frame, float], None] | None = None
     shared: bool = False
     on_paint: Callable[[], None] | None = None
     judged: bool = True
 
 
-def run_monitor(settings: Settings, source: LiveSource, on_paint: Callable[[], None] | None = None) -> int:
+def run_monitor(
+    settings: Settings,
+    source: LiveSource,
+    on_paint: Callable[[], None] | None = None,
+    make_alerts: Callable[[LiveSource, MessageReceiver], LiveAlerts] | None = None,
+) -> int:
     """Show the live screen until the user leaves it; the exit code. on_paint: called after the first frame is painted.
 
-    Raises the screen's error after the terminal is restored.
+    make_alerts: None for those of the default file. Raises the screen's error after the terminal is restored.
     """
     if in_browser():
         settings = settings._replace(readonly=True, remember=False)
@@ -107,8 +116,9 @@ def run_monitor(settings: Settings, source: LiveSource, on_paint: Callable[[], N
         base = snapshot if settings.accumulated else None
         changes = {"base": base, "device": restored_device(first, before), "message": trouble}
         keeper = memory_keeper if in_browser() else partial(_keeper, settings, source)
+        alerts = None if in_browser() else partial(make_alerts or _default_alerts, source)
         stream = frames(_prepend(snapshot, snapshots))
-        return Opening(first, stream, source, changes, keeper, on_exit=on_exit, on_paint=on_paint, judged=False)
+        return Opening(first, stream, source, changes, keeper, None, alerts, on_exit, on_paint=on_paint, judged=False)
 
     def on_exit(view: View, look: str, newest: Frame, limit_s: float) -> None:
         from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
@@ -120,6 +130,23 @@ def run_monitor(settings: Settings, source: LiveSource, on_paint: Callable[[], N
                 call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))
 
     return run_screen(start, opening, source.close)
+
+
+def _default_alerts(source: LiveSource, app: MessageReceiver) -> LiveAlerts:
+    from iotop_ai.cli.commands.monitor.live_alerts import live_alerts
+
+    return live_alerts(None, source, app, default=True)
+
+
+def named_alerts(config: AlertConfig | None) -> Callable[[LiveSource, MessageReceiver], LiveAlerts]:
+    """Makes the alerts of a file that was read before the screen."""
+
+    def make(source: LiveSource, app: MessageReceiver) -> LiveAlerts:
+        from iotop_ai.cli.commands.monitor.live_alerts import live_alerts
+
+        return live_alerts(config, source, app, default=False)
+
+    return make
 
 
 def _prepend(first: Snapshot, others: Iterator[Snapshot]) -> Iterator[Snapshot]:
@@ -223,7 +250,9 @@ def _run_app(
         driver = driver_class(True, screen.attributes, shared=start.shared) if screen is not None else None
         keeper = start.keeper() if start.keeper is not None else None
         save = None if in_browser() else _save_screenshot
-        app = MonitorApp(first, stream, start.source, view, here.theme, driver, keeper, start.make_playback, save)
+        app = MonitorApp(
+            first, stream, start.source, view, here.theme, driver, keeper, start.make_playback, save, start.make_alerts
+        )
         on_exit = start.on_exit
         del start, first  # each holds a whole machine
         gc.enable()

@@ -202,7 +202,8 @@ class Session:
                     self._output.warn_of_own_disk(frame.snapshot)
                 self._write(frame, source)
                 if alerts is not None:
-                    alerts.take(frame)
+                    for alert in alerts.take(frame):
+                        say(f"alert: {alert.text}")
                 if i == 0 and self._control is not None:
                     self._control.tell("ready", **self._status())
                 last, saved_ns = frame, saved_ns or frame.snapshot.at_ns

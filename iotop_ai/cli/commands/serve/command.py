@@ -129,7 +129,8 @@ class ServeSession:
                 last = frame
                 source.hold_smart(saturated(frame))
                 if alerts is not None:
-                    alerts.take(frame)
+                    for alert in alerts.take(frame):
+                        say(f"alert: {alert.text}")
                 self._take(frame)
         finally:
             timer.cancel()

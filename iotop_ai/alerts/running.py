@@ -1,0 +1,48 @@
+"""The alerts of one run of ``record``, ``serve`` or the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iotop_ai.alerts.config import AlertConfig
+from iotop_ai.alerts.deliveries.outbox import Outbox
+from iotop_ai.alerts.rules import Alert, AlertRules
+from iotop_ai.model.frame import Frame
+from iotop_ai.playback.timeline_reader import ALERT
+
+CLOSE_S, END_S = 5.0, 5.0
+"""Longest wait for deliveries, and after it for the end of what still runs."""
+
+
+class RunningAlerts:
+    """note: puts an event into the next Snapshot; say: tells what is not delivered, from any thread."""
+
+    def __init__(self, config: AlertConfig, note: Callable[[str, str], None], say: Callable[[str], None]) -> None:
+        self._rules = AlertRules(config.rules)
+        self._outbox = Outbox(config.deliveries, say)
+        self._note = note
+        self.bell = config.bell
+        self._firing: dict[str, Alert] = {}
+
+    @property
+    def firing(self) -> tuple[Alert, ...]:
+        """The rules that fire now, oldest first."""
+        return tuple(self._firing.values())
+
+    def take(self, frame: Frame) -> list[Alert]:
+        """Check the rules, note and deliver what fires or ends; never waits."""
+        out = []
+        for rule, alert in self._rules.add(frame):
+            self._note(ALERT, f"{alert.severity} {alert.text}")
+            if alert.fires:
+                self._firing[alert.rule] = alert
+            else:
+                self._firing.pop(alert.rule, None)
+            if alert.fires or rule.resolved:
+                self._outbox.put(alert)
+            out.append(alert)
+        return out
+
+    def close(self, seconds: float = CLOSE_S, end_s: float = END_S) -> None:
+        """Deliver what waits, for at most ``seconds``, then end what still runs."""
+        self._outbox.close(seconds, end_s)

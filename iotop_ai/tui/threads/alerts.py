@@ -1,0 +1,90 @@
+"""The alerts of the live screen: read on a thread of their own, checked on the source's, delivered on a third."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from iotop_ai.model.errors import IotopError
+from iotop_ai.model.finding import Severity
+from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.alert_state import alert_text
+from iotop_ai.present.screen.view import FiringAlert
+from iotop_ai.tui.threads.source import MessageReceiver
+
+if TYPE_CHECKING:
+    from iotop_ai.alerts.rules import Alert
+    from iotop_ai.alerts.running import RunningAlerts
+
+
+class AlertsChanged(Message):
+    """Rules fire or end, or something is wrong with alerts. firing: the rules that fire now. bell: ring it."""
+
+    def __init__(self, answer: str, firing: tuple[FiringAlert, ...] = (), *, bell: bool = False) -> None:
+        self.answer = answer
+        self.firing = firing
+        self.bell = bell
+        super().__init__()
+
+
+class LiveAlerts:
+    """begin: reads the rules and starts their deliveries, None without rules. It may take long or fail (IotopError);
+    its argument takes what goes wrong then and later, from any thread.
+    """
+
+    def __init__(self, begin: Callable[[Callable[[str], None]], RunningAlerts | None], app: MessageReceiver) -> None:
+        self._begin = begin
+        self._app = app
+        self._running: RunningAlerts | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Read the rules; the screen does not wait for them."""
+        threading.Thread(target=self._read, name="read-alerts", daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            running = self._begin(self._failed)
+        except IotopError as error:
+            self._failed(f"alerts are off: {error}")
+            return
+        with self._lock:
+            late = self._closed
+            if not late:
+                self._running = running
+        if late and running is not None:
+            running.close(0.0, 0.0)
+
+    def put(self, frame: Frame) -> None:
+        """Check the rules; never waits."""
+        running = self._running
+        if running is None or not (changed := running.take(frame)):
+            return
+        bell = running.bell and any(one.fires for one in changed)
+        self._app.post_message(AlertsChanged(_answer(changed), _firing(running), bell=bell))
+
+    def close(self, seconds: float) -> None:
+        """Deliver what waits for at most half of ``seconds``, and end what still runs in the other half."""
+        with self._lock:
+            self._closed = True
+            running, self._running = self._running, None
+        if running is not None:
+            running.close(seconds / 2, seconds / 2)
+
+    def _failed(self, text: str) -> None:
+        running = self._running
+        self._app.post_message(AlertsChanged(f"failed: {text}", () if running is None else _firing(running)))
+
+
+def _firing(running: RunningAlerts) -> tuple[FiringAlert, ...]:
+    return tuple(FiringAlert(one.rule, Severity(one.severity)) for one in running.firing)
+
+
+def _answer(changed: list[Alert]) -> str:
+    """Of several at once the last that fires: the header has the others."""
+    shown = next((one for one in reversed(changed) if one.fires), changed[-1])
+    return alert_text(shown.rule, shown.state, shown.found, len(changed) - 1)

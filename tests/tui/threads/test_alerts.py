@@ -1,0 +1,103 @@
+"""The alerts of the screen apart from it: what hangs or fails while they are read delays nothing."""
+
+from __future__ import annotations
+
+import threading
+
+from textual.message import Message
+
+from iotop_ai.alerts.config import AlertConfig
+from iotop_ai.alerts.rules import Rule
+from iotop_ai.alerts.running import RunningAlerts
+from iotop_ai.model.condition.grammar import parse_condition
+from iotop_ai.model.errors import UsageError
+from iotop_ai.model.finding import Severity
+from iotop_ai.present.screen.view import FiringAlert
+from iotop_ai.tui.threads.alerts import AlertsChanged, LiveAlerts
+from tests.alerts.test_rules import at
+
+RULES = (
+    Rule("hot", parse_condition("gpus.0.temperature_celsius > 85"), clear_s=5.0),
+    Rule("very_hot", parse_condition("gpus.0.temperature_celsius > 90"), Severity.CRITICAL),
+)
+
+
+class Box:
+    """An app that keeps its messages."""
+
+    def __init__(self) -> None:
+        self.held: list[AlertsChanged] = []
+        self.came = threading.Event()
+
+    def post_message(self, message: Message) -> bool:
+        assert isinstance(message, AlertsChanged)
+        self.held.append(message)
+        self.came.set()
+        return True
+
+
+def begun(box: Box, notes: list[str], *, bell: bool = True) -> LiveAlerts:
+    """Alerts whose rules are read."""
+    ready = threading.Event()
+
+    def begin(say: object) -> RunningAlerts:
+        ready.set()
+        return RunningAlerts(AlertConfig("", RULES, (), bell), lambda kind, text: notes.append(text), print)
+
+    alerts = LiveAlerts(begin, box)
+    alerts.start()
+    assert ready.wait(10)
+    while alerts._running is None:
+        ready.wait(0.01)
+    return alerts
+
+
+def test_a_rule_that_fires_and_ends_is_a_message_each_and_an_event() -> None:
+    box, notes = Box(), list[str]()
+    alerts = begun(box, notes)
+    for second in range(30):
+        alerts.put(at(second, 88.0 if second < 10 else 70.0))
+    alerts.close(1.0)
+    fired, ended = box.held
+    assert (fired.bell, fired.firing) == (True, (FiringAlert("hot", Severity.WARNING),))
+    assert fired.answer == "alert: hot firing, gpus.0.temperature_celsius 88 C"
+    assert (ended.bell, ended.firing) == (False, ())
+    assert ended.answer.startswith("alert: hot resolved")
+    assert [note.split(":")[0] for note in notes] == ["warning hot firing", "warning hot resolved"]
+
+
+def test_two_at_once_ring_once_and_a_silent_bell_never() -> None:
+    box = Box()
+    begun(box, []).put(at(0, 95.0))
+    assert [message.bell for message in box.held] == [True]
+    assert [one.rule for one in box.held[0].firing] == ["hot", "very_hot"]
+    quiet = Box()
+    begun(quiet, [], bell=False).put(at(0, 95.0))
+    assert [message.bell for message in quiet.held] == [False]
+
+
+def test_rules_that_are_never_read_delay_nothing() -> None:
+    box, released = Box(), threading.Event()
+
+    def begin(say: object) -> None:
+        released.wait(60)
+
+    alerts = LiveAlerts(begin, box)
+    alerts.start()
+    alerts.put(at(0, 95.0))
+    alerts.close(0.1)
+    assert box.held == []
+    released.set()
+
+
+def test_an_invalid_file_is_an_answer() -> None:
+    box = Box()
+
+    def begin(say: object) -> None:
+        raise UsageError("alerts.toml: not TOML")
+
+    alerts = LiveAlerts(begin, box)
+    alerts.start()
+    assert box.came.wait(10)
+    alerts.put(at(0, 95.0))
+    assert [message.answer for message in box.held] == ["failed: alerts are off: alerts.toml: not TOML"]
