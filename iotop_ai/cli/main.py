@@ -53,7 +53,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("service", _FOLDER + "service", "print a systemd unit that records continuously"),
     Command("serve", _FOLDER + "serve.command", "serve figures and verdict to Prometheus; record them where wanted"),
     Command("alerts", _FOLDER + "alerts", "list the rules of alerts, and send a test message"),
-    Command("assets", _FOLDER + "assets", "a Grafana dashboard, rules for Prometheus, a systemd unit of serve"),
+    Command("assets", _FOLDER + "assets", "files for Grafana, Prometheus, systemd, Slurm, Kubernetes"),
     Command("replay", _FOLDER + "replay", "show a recording on this screen, or from a pipe another machine live"),
     Command("mark", _FOLDER + "mark", "put a mark on the time line of every monitor and recording of this user"),
     Command("export", _FOLDER + "export", "export a recording as CSV, JSON Lines, SQLite or Parquet tables"),

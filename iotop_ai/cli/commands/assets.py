@@ -1,17 +1,19 @@
-"""``iotop-ai assets``: dashboard, rules and unit that come with the package."""
+"""``iotop-ai assets``: the files for other programs that come with the package."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import sys
 
 from iotop_ai.cli.commands.service import program, quoted
-from iotop_ai.export.assets import ASSETS, content
+from iotop_ai.export.assets import ASSETS, Asset, content
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
-_MODE = 0o644
+_MODE, _SCRIPT_MODE = 0o644, 0o755
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +35,8 @@ def run(args: argparse.Namespace) -> int:
         for asset in ASSETS:
             print(f"{asset.name:24} {asset.text}; {asset.place}")
         return 0
-    words = " ".join(map(quoted, program()))
     if args.action == "show":
-        print(content(args.name, words), end="")
+        print(next(_text(asset) for asset in ASSETS if asset.name == args.name), end="")
         return 0
     if not os.path.isdir(args.folder):
         raise UsageError(f"{clean(args.folder)} is not a folder")
@@ -44,8 +45,16 @@ def run(args: argparse.Namespace) -> int:
             path = os.path.join(args.folder, asset.name)
             with OutFile(path, force=args.force) as out:
                 with out.stream() as stream:
-                    stream.write(content(asset.name, words).encode())
-                    os.fchmod(stream.fileno(), _MODE)
+                    stream.write(_text(asset).encode())
+                    os.fchmod(stream.fileno(), _SCRIPT_MODE if asset.script else _MODE)
                 out.commit()
             print(clean(path, 300))
     return 0
+
+
+def _text(asset: Asset) -> str:
+    """The asset for this installation."""
+    words = program()
+    if asset.script:
+        return content(asset.name, shlex.join(words), shlex.quote(sys.executable))
+    return content(asset.name, " ".join(map(quoted, words)))

@@ -1,12 +1,12 @@
-"""Files for other programs that come with the package: Grafana, Prometheus, systemd."""
+"""Files for other programs that come with the package: Grafana, Prometheus, systemd, Slurm, Kubernetes."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 from typing import NamedTuple
 
-PROGRAM = "@PROGRAM@"
-"""Stands for the command line of this program."""
+PROGRAM, PYTHON = "@PROGRAM@", "@PYTHON@"
+"""Stand for the command line of this program, and for its Python."""
 
 
 class Asset(NamedTuple):
@@ -16,16 +16,25 @@ class Asset(NamedTuple):
     text: str
     place: str
 
+    @property
+    def script(self) -> bool:
+        """Whether it is run, and read by a shell."""
+        return self.name.endswith(".sh")
+
 
 ASSETS = (
     Asset("dashboard.json", "Grafana dashboard", "Grafana: Dashboards, New, Import"),
     Asset("rules.yml", "Prometheus recording and alert rules", "/etc/prometheus/rules.yml, named in rule_files"),
     Asset("rules_test.yml", "their tests: promtool test rules rules_test.yml", "beside rules.yml"),
     Asset("iotop-ai-serve.service", "systemd unit of iotop-ai serve", "/etc/systemd/system"),
+    Asset("slurm-prolog.sh", "begins a recording with each Slurm job", "/etc/slurm/iotop-ai, as Prolog= of slurm.conf"),
+    Asset("slurm-epilog.sh", "ends it, writes what the job lost", "beside it, as Epilog="),
+    Asset("slurm_line.py", "the epilog's line of one or more nodes", "beside them"),
+    Asset("daemonset.json", "Kubernetes DaemonSet of iotop-ai serve", "kubectl apply -f"),
 )
 
 
-def content(name: str, program: str) -> str:
-    """The text of an asset. program: as a unit's ExecStart= has it."""
+def content(name: str, program: str, python: str = "") -> str:
+    """The text of an asset. program, python: as its reader has them, a unit's ExecStart= or a shell."""
     text = (files("iotop_ai.export") / "assets" / name).read_text(encoding="utf-8")
-    return text.replace(PROGRAM, program)
+    return text.replace(PROGRAM, program).replace(PYTHON, python)

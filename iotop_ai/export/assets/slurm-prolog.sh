@@ -1,0 +1,19 @@
+#!/bin/sh
+# Slurm: Prolog=/etc/slurm/iotop-ai/slurm-prolog.sh. Begins a recording of this node for the job.
+# Written by: iotop-ai assets install all /etc/slurm/iotop-ai
+# It always exits 0, because Slurm drains a node whose prolog fails.
+set -u
+umask 077
+dir=${IOTOP_AI_SLURM_DIR:-/var/lib/iotop-ai/slurm}
+days=${IOTOP_AI_SLURM_DAYS:-14}
+
+job=${SLURM_JOB_ID:-}
+case $job in '' | *[!0-9]*) exit 0 ;; esac
+mkdir -p -- "$dir" || exit 0
+find "$dir" -maxdepth 1 -type f -name 'job-*' -mtime "+$days" -delete
+
+file=$dir/job-$job.iotop.jsonl
+# A session of its own, so that the end of the prolog does not end it. A job that is queued again continues its file.
+setsid @PROGRAM@ record -d 5 --append -o "$file" --alerts none </dev/null >>"$dir/job-$job.log" 2>&1 &
+echo "$!" >"$dir/job-$job.pid"
+exit 0

@@ -1,0 +1,101 @@
+"""The DaemonSet: the shape that the API server asks for, and arguments that ``serve`` takes.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/daemon-set-v1/
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from iotop_ai.export.assets import content
+from tests.cli.program import iotop
+
+DAEMONSET: dict[str, Any] = json.loads(content("daemonset.json", ""))
+POD: dict[str, Any] = DAEMONSET["spec"]["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""RFC 1123: names of objects, containers and volumes."""
+POD_TOKEN_MODE = next(one["secret"]["defaultMode"] for one in POD["volumes"] if "secret" in one)
+QUANTITY = re.compile(r"\d+(m|Ki|Mi|Gi)?")
+POD_KEYS = {
+    *("automountServiceAccountToken", "containers", "dnsPolicy", "enableServiceLinks", "hostNetwork", "hostPID"),
+    *("nodeSelector", "priorityClassName", "terminationGracePeriodSeconds", "tolerations", "volumes"),
+}
+CONTAINER_KEYS = {
+    *("args", "command", "env", "image", "livenessProbe", "name", "ports", "resources", "securityContext"),
+    "volumeMounts",
+}
+SECURITY_KEYS = {
+    *("allowPrivilegeEscalation", "appArmorProfile", "capabilities", "privileged", "readOnlyRootFilesystem"),
+    *("runAsUser", "seccompProfile"),
+}
+
+
+def test_it_has_the_fields_of_the_kind_and_no_others() -> None:
+    assert (DAEMONSET["apiVersion"], DAEMONSET["kind"]) == ("apps/v1", "DaemonSet")
+    assert DAEMONSET.keys() == {"apiVersion", "kind", "metadata", "spec"}
+    assert DAEMONSET["spec"].keys() <= {
+        "minReadySeconds",
+        "revisionHistoryLimit",
+        "selector",
+        "template",
+        "updateStrategy",
+    }
+    assert POD.keys() <= POD_KEYS
+    assert CONTAINER.keys() <= CONTAINER_KEYS
+    assert CONTAINER["securityContext"].keys() <= SECURITY_KEYS
+    assert DAEMONSET["spec"]["updateStrategy"]["type"] in ("RollingUpdate", "OnDelete")
+
+
+def test_the_selector_finds_its_pods() -> None:
+    wanted = DAEMONSET["spec"]["selector"]["matchLabels"]
+    labels = DAEMONSET["spec"]["template"]["metadata"]["labels"]
+    assert wanted
+    assert wanted.items() <= labels.items()
+
+
+def test_names_quantities_and_volumes() -> None:
+    volumes = {one["name"]: one for one in POD["volumes"]}
+    mounts = {one["name"]: one for one in CONTAINER["volumeMounts"]}
+    assert mounts.keys() == volumes.keys()
+    for name in (DAEMONSET["metadata"]["name"], CONTAINER["name"], *volumes):
+        assert LABEL.fullmatch(name)
+    for volume in volumes.values():
+        assert len(volume.keys() - {"name"}) == 1
+    for part in CONTAINER["resources"].values():
+        assert all(QUANTITY.fullmatch(value) for value in part.values())
+    assert all(isinstance(one["value"], str) for one in CONTAINER["env"])
+    (port,) = CONTAINER["ports"]
+    assert port["hostPort"] == port["containerPort"]  # asked for with hostNetwork
+    assert CONTAINER["livenessProbe"]["tcpSocket"]["port"] == port["name"]
+    assert len(port["name"]) <= 15
+
+
+def test_it_may_read_the_node_and_change_nothing() -> None:
+    security = CONTAINER["securityContext"]
+    assert security["capabilities"] == {"drop": ["ALL"], "add": ["SYS_PTRACE", "DAC_READ_SEARCH"]}
+    assert (security["privileged"], security["allowPrivilegeEscalation"]) == (False, False)
+    assert security["readOnlyRootFilesystem"] is True
+    hosts = {one["name"] for one in POD["volumes"] if "hostPath" in one}
+    assert hosts == {"proc", "sys"}
+    assert all(one["readOnly"] for one in CONTAINER["volumeMounts"] if one["name"] in hosts)
+    assert POD["automountServiceAccountToken"] is False
+    (token,) = (one["secret"] for one in POD["volumes"] if "secret" in one)
+    assert token["defaultMode"] & 0o077 == 0  # serve refuses a token that others read
+
+
+def test_serve_runs_with_its_arguments(own_folder: Path) -> None:
+    path = own_folder / "token"
+    path.write_text("abc\n")
+    path.chmod(POD_TOKEN_MODE)
+    ours = {":9743": "127.0.0.1:0", "/etc/iotop-ai/token": str(path), "/host/proc": "/proc", "/host/sys": "/sys"}
+    words = [ours.get(word, word) for word in CONTAINER["args"]]
+    assert words != CONTAINER["args"]
+    mounted = {one["mountPath"] for one in CONTAINER["volumeMounts"]}
+    assert {word for word in CONTAINER["args"] if word.startswith("/")} <= mounted
+    done = iotop(*words, "--duration", "1", timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "http://127.0.0.1:" in done.stderr

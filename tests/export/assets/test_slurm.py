@@ -1,0 +1,175 @@
+"""The prolog and epilog of Slurm, run by a shell as slurmd runs them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotop_ai.export.assets.slurm_line import line
+from tests.cli.program import iotop
+from tests.job_times import SLOW_DISK
+
+SCRIPTS = ("slurm-prolog.sh", "slurm-epilog.sh")
+JOB = "48213"
+
+
+@pytest.fixture
+def folder(own_folder: Path) -> Iterator[Path]:
+    """The installed assets, with a folder "data" for recordings; a recorder that is left is ended."""
+    done = iotop("assets", "install", "all", str(own_folder))
+    assert done.returncode == 0, done.stderr
+    (own_folder / "data").mkdir(mode=0o700)
+    yield own_folder
+    for path in own_folder.glob("data/*.pid"):
+        subprocess.run(["kill", path.read_text().strip()], check=False)
+
+
+def run(folder: Path, name: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """A script with the environment that slurmd gives it."""
+    environment = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "SLURM_JOB_ID": JOB,
+        "IOTOP_AI_SLURM_DIR": str(folder / "data"),
+        **more,
+    }
+    argv = [str(folder / name), *words]
+    return subprocess.run(argv, env=environment, cwd="/", capture_output=True, text=True, timeout=60, check=False)
+
+
+def wait(seen: Callable[[], Any], what: str, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not seen():
+        assert time.monotonic() < end, what
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+def test_shells_accept_them(folder: Path, name: str, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"needs {shell}")
+    done = subprocess.run([shell, "-n", str(folder / name)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.access(folder / name, os.X_OK)
+    text = (folder / name).read_text()
+    assert "@PROGRAM@" not in text
+    assert "@PYTHON@" not in text
+
+
+def test_a_job_is_recorded_from_prolog_to_epilog(folder: Path) -> None:
+    data = folder / "data"
+    done = run(folder, "slurm-prolog.sh")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    recording, pid = data / f"job-{JOB}.iotop.jsonl", int((data / f"job-{JOB}.pid").read_text())
+    wait(lambda: recording.exists() and '"k":"snap"' in recording.read_text(), "a first reading")
+    assert recording.stat().st_mode & 0o077 == 0
+    assert os.getsid(pid) == pid
+    begun = time.monotonic()
+    done = run(folder, "slurm-epilog.sh")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert time.monotonic() - begun < 10
+    wait(lambda: (data / f"job-{JOB}.txt").exists(), "the line")
+    assert not Path(f"/proc/{pid}").exists()
+    assert not (data / f"job-{JOB}.pid").exists()
+    said = (data / f"job-{JOB}.txt").read_text()  # another training of this machine may be in it
+    assert re.fullmatch(rf"job {JOB}(: .*| lost [\d.]+ of [\d.]+ (GPU-)?h(: .*)?)\n", said), said
+
+
+def test_the_line_of_a_trainer_on_a_slow_disk(folder: Path) -> None:
+    data, shared, scontrol = folder / "data", folder / "shared", folder / "scontrol"
+    shared.mkdir()
+    (data / f"job-{JOB}.iotop.jsonl").write_bytes(gzip.decompress(SLOW_DISK.read_bytes()))
+    scontrol.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {folder}/scontrol.words\n')
+    scontrol.chmod(0o755)
+    # The pid is that of a process that is not the recorder: it is left alone.
+    (data / f"job-{JOB}.pid").write_text(f"{os.getpid()}\n")
+    more = {"IOTOP_AI_SLURM_SHARED": str(shared), "IOTOP_AI_SLURM_COMMENT": "1"}
+    done = run(folder, "slurm-epilog.sh", "now", PATH=f"{folder}:/usr/bin:/bin", **more)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    said = (shared / f"job-{JOB}.txt").read_text().strip()
+    report = json.loads(next(shared.glob(f"job-{JOB}.*.json")).read_text())
+    (job,) = report["jobs"]
+    seconds = job["time_s"]
+    lost = sum(value for name, value in seconds.items() if name not in ("compute", "unexplained"))
+    share = round(100 * seconds["data_disk"] / lost)
+    assert share > 50
+    assert said.endswith(f": {share} % disk {job['disk']} on {report['machine']['host']}")
+    assert (folder / "scontrol.words").read_text() == f"update\nJobId={JOB}\nAdminComment={said}\n"
+    assert not list(shared.glob("*.part"))
+
+
+@pytest.mark.parametrize("job", ["", "../../etc/passwd", "1; touch x", "$(touch x)"])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_foreign_job_id_does_nothing(folder: Path, name: str, job: str) -> None:
+    done = run(folder, name, SLURM_JOB_ID=job)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list((folder / "data").iterdir()) == []
+
+
+def test_a_full_disk_or_a_missing_program_drains_no_node(folder: Path) -> None:
+    assert run(folder, "slurm-prolog.sh", IOTOP_AI_SLURM_DIR="/proc/nothing").returncode == 0
+    (folder / "data" / f"job-{JOB}.iotop.jsonl").write_text("not a recording\n")
+    assert run(folder, "slurm-epilog.sh", "now").returncode == 0
+    assert not list((folder / "data").glob("*.json*.part"))
+    assert not (folder / "data" / f"job-{JOB}.txt").exists()
+
+
+def test_old_recordings_go(folder: Path) -> None:
+    old, other = folder / "data" / "job-7.iotop.jsonl", folder / "data" / "notes"
+    for path in (old, other):
+        path.write_text("")
+        os.utime(path, (0, 0))
+    run(folder, "slurm-prolog.sh")
+    assert not old.exists()
+    assert other.exists()
+
+
+def node(host: str, gpus: int, disk: str = "sda", label: str = f"slurm {JOB}", **hours: float) -> dict[str, Any]:
+    """A report with one job."""
+    seconds = {name: 3600 * value for name, value in hours.items()}
+    job = {"label": label, "gpus": gpus, "time_s": seconds, "disk": disk, "mount": "/lustre"}
+    return {"machine": {"host": host}, "jobs": [job]}
+
+
+def test_nodes_are_added_and_the_largest_loss_is_named() -> None:
+    nodes = [
+        node("gpu07", 8, compute=35.0, data_disk=18.8, data_cpu=2.45),
+        node("gpu08", 8, label=f"slurm {JOB}.0", compute=51.0, collective=5.25),
+    ]
+    assert line(JOB, nodes) == f"job {JOB} lost 212 of 900 GPU-h: 71 % disk sda on gpu07"
+    assert line(JOB, [node("gpu07", 0, compute=1.0, data_network=3.0)]).endswith(
+        "3 of 4 h: 100 % network /lustre on gpu07"
+    )
+
+
+def test_other_jobs_do_not_count() -> None:
+    other = node("gpu07", 4, label="slurm 4821", data_disk=9.0)
+    assert line(JOB, [other]) == f"job {JOB}: no training was seen"
+    nodes = [node("gpu07", 4, compute=2.0), other]
+    assert line(JOB, nodes) == f"job {JOB} lost 0 of 8 GPU-h"
+    without = node("gpu07", 4, label="", compute=1.0, checkpoint=1.0)  # cgroups may be off
+    assert line(JOB, [without]) == f"job {JOB} lost 4 of 8 GPU-h: 100 % checkpoint on gpu07"
+    untimed = node("gpu07", 4)
+    assert line(JOB, [untimed]) == f"job {JOB}: where its time went is not known"
+
+
+def test_the_script_skips_what_is_not_a_report(folder: Path) -> None:
+    good, bad = folder / "good.json", folder / "bad.json"
+    good.write_text(json.dumps(node("gpu07", 8, compute=1.0, transfer=1.0)))
+    bad.write_text('{"jobs": [3]}')
+    argv = [sys.executable, "-I", "-S", str(folder / "slurm_line.py"), JOB]
+    done = subprocess.run([*argv, str(bad), str(good)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"job {JOB} lost 8 of 16 GPU-h: 100 % copies to the GPU on gpu07\n")
+    assert "bad.json is not a report" in done.stderr
+    assert subprocess.run([*argv, str(bad)], capture_output=True, check=False).returncode == 1
