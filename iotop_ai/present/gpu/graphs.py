@@ -16,6 +16,8 @@ from iotop_ai.present.text.units import GIB, MIB, brief, percent
 Value = Callable[[GpuRates], float | None]
 _FIRST = ("busy", "SM", "power", "temp", "throttle")
 _HOT_SHARE, _NEAR_LIMIT = 0.01, 0.97
+TALLEST = 6
+"""Rows of a graph."""
 
 
 def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
@@ -80,7 +82,7 @@ def throttle_ratio(rates: GpuRates) -> float | None:
 
 def gpu_graph_rows(frame: Frame, view: View, uuid: str, width: int, height: int) -> list[Line]:
     """The axis, then as many graphs as fit."""
-    return axis_and_graphs(frame, view, width, height, lambda slots: gpu_graphs(frame, view, uuid, slots))
+    return axis_and_graphs(frame, view, width, height, lambda slots: gpu_graphs(frame, view, uuid, slots), TALLEST)
 
 
 def _top(peak: float | None) -> float:

@@ -8,7 +8,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuInstance
 from iotop_ai.present.gpu.context import detail_of, gpu_sentences
 from iotop_ai.present.gpu.facts import facts
-from iotop_ai.present.gpu.graphs import gpu_graph_rows, gpu_graphs
+from iotop_ai.present.gpu.graphs import TALLEST, gpu_graph_rows, gpu_graphs
 from iotop_ai.present.gpu.groups import Gpu, gpus, selected_gpu, short_model
 from iotop_ai.present.gpu.meaning import Meaning, worst
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
@@ -70,8 +70,11 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
     fields = field_rows(facts(gpu.state, gpu.rates, detail_of(frame, gpu.uuid)), width)
     instances = _instance_rows(width, gpu.state.instances)
     left = height - len(top) - 3 * spare - len(instances) - (1 + len(fields) if fields else 0) - (1 + min(count, 3))
-    wanted = 1 + 2 * len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
-    graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, min(left, wanted)))
+    number = len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
+    # Graphs of two rows, then all processes, then taller graphs.
+    beside_all = left - (count - min(count, 3))
+    graph_height = max(min(left, 1 + 2 * number), min(beside_all, 1 + TALLEST * number))
+    graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, graph_height))
     out = [*top]
     for part in (graphs, [rule(width, "now"), *fields] if fields else [], instances):
         out += part

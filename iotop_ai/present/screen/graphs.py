@@ -266,14 +266,14 @@ def graph_lines(graph: Graph, view: View, width: int, where: Room, rows: int) ->
 
 
 def axis_and_graphs(
-    frame: Frame, view: View, width: int, height: int, graphs_of: Callable[[int], list[Graph]]
+    frame: Frame, view: View, width: int, height: int, graphs_of: Callable[[int], list[Graph]], tallest: int = 2
 ) -> list[Line]:
-    """The axis, then as many graphs as fit; each has two rows when all fit so. graphs_of: by the number of slots."""
+    """The axis, then as many graphs as fit; all have the same number of rows. graphs_of: by the number of slots."""
     where = room(width)
     if where.cells < 10 or height < 2:
         return []
     found = graphs_of(2 * where.cells)
-    rows = 2 if 1 + 2 * len(found) <= height else 1
+    rows = max(1, min(tallest, (height - 1) // max(1, len(found))))
     out = [axis(frame, view._replace(focus=""), width, where)]
     for graph in found:
         out += graph_lines(graph, view, width, where, rows)

@@ -72,6 +72,17 @@ def test_graphs_facts_and_processes() -> None:
     assert "throttle" in text()
 
 
+def test_graphs_grow_into_the_room_that_the_processes_leave() -> None:
+    heights = {}
+    for height in (24, 48, 70):
+        lines = [line.text for line in gpu_screen_rows(EIGHT, VIEW, 160, height, "GPU-0003")]
+        first = next(n for n, text in enumerate(lines) if text.startswith(" busy"))
+        heights[height] = next(n for n, text in enumerate(lines[first:]) if text.startswith(" SM"))
+        assert any(text.startswith("── processes") for text in lines)
+    assert heights[24] == 1
+    assert 2 <= heights[48] < heights[70] <= 6
+
+
 def test_the_mode_is_on_the_screen() -> None:
     assert "PAUSED" in text(view=VIEW._replace(mode="paused")).splitlines()[1]
 
